@@ -1,0 +1,45 @@
+//! Registration: the entries of the pod annotation `evacuation.dev/responders`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The priority of a responder that names none. Higher is asked first.
+pub const DEFAULT_PRIORITY: i32 = 10_000;
+/// How long a responder may stay silent when it names no timeout, in seconds.
+pub const DEFAULT_TIMEOUT_SECONDS: i64 = 60;
+/// How long a responder may delay in total when it names no bound, in seconds: 24 hours.
+pub const DEFAULT_MAX_DELAY_SECONDS: i64 = 24 * 3600;
+
+/// Registers one responder.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ResponderEntry {
+    /// `self` for the pod itself, or a domain-prefixed name such as `db.acme.io/failover`.
+    pub name: String,
+    /// Higher is asked first; 10000 by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<i32>,
+    /// How long the responder may stay silent, in seconds; 60 by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_seconds: Option<i64>,
+    /// How long the responder may delay in total, in seconds; 86400 by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_delay_seconds: Option<i64>,
+    /// Where the controller posts the question; without it the responder watches.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http: Option<HttpEndpoint>,
+}
+
+/// An HTTP endpoint of the target pod.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct HttpEndpoint {
+    /// The port on the pod's IP.
+    pub port: u16,
+    /// The path, which starts with a slash; `/evacuation` by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// Whether a pod on the host's network may be asked, although its IP is the node's.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub allow_host_network: bool,
+}

@@ -1,0 +1,1 @@
+//! The evacuation API server: one strategy per kind.

@@ -1,0 +1,2 @@
+//! The evacuation API server: one strategy per kind.
+fn main() {}

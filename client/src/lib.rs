@@ -1,0 +1,1 @@
+//! Ask for evacuations, and answer them.

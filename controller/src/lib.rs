@@ -1,0 +1,1 @@
+//! Negotiates with responders and evicts within budgets.

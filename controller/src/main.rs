@@ -1,0 +1,2 @@
+//! Negotiates with responders and evicts within budgets.
+fn main() {}

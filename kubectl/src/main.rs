@@ -1,0 +1,2 @@
+//! kubectl plugins: kubectl create evacuation, kubectl evacuate.
+fn main() {}

@@ -1,0 +1,1 @@
+//! Patches of Kubernetes objects and strict decoding.

@@ -1,0 +1,1 @@
+//! The rules between objects: what may change, and what to do next.
