@@ -1,0 +1,53 @@
+//! A document as it is served.
+
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+
+/// The media type of plain documents.
+pub const JSON: &str = "application/json";
+
+/// One document: its bytes, what they are, and a hash of them. It never changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Document {
+    body: Vec<u8>,
+    content_type: &'static str,
+    hash: String,
+}
+
+impl Document {
+    /// The JSON of a value.
+    ///
+    /// # Errors
+    ///
+    /// The value cannot be written as JSON.
+    pub fn new(content_type: &'static str, value: &impl Serialize) -> Result<Self, serde_json::Error> {
+        let body = serde_json::to_vec(value)?;
+        let hash = Sha256::digest(&body).iter().map(|byte| format!("{byte:02X}")).collect();
+        Ok(Self { body, content_type, hash })
+    }
+
+    /// The bytes.
+    pub fn body(&self) -> &[u8] {
+        &self.body
+    }
+
+    /// The value of the header `Content-Type`.
+    pub fn content_type(&self) -> &'static str {
+        self.content_type
+    }
+
+    /// The hash of the bytes: upper-case hexadecimal.
+    pub fn hash(&self) -> &str {
+        &self.hash
+    }
+
+    /// The value of the header `ETag`: the hash in quotes.
+    pub fn etag(&self) -> String {
+        format!("\"{}\"", self.hash)
+    }
+
+    /// Whether a request with that `If-None-Match` is answered with 304.
+    pub fn matches(&self, if_none_match: &str) -> bool {
+        if_none_match.split(',').map(str::trim).any(|tag| tag == "*" || tag.trim_start_matches("W/") == self.etag())
+    }
+}

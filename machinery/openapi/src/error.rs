@@ -1,0 +1,39 @@
+//! Why documents cannot be made.
+
+/// A description of resources from which no documents can be made.
+#[derive(Debug, thiserror::Error)]
+pub enum DocumentError {
+    /// A schema says what Kubernetes' OpenAPI cannot say.
+    #[error("schema {definition} at {path}: {problem}")]
+    Schema {
+        /// The definition.
+        definition: String,
+        /// Where in it, as a JSON pointer.
+        path: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// Two different schemas have the same name.
+    #[error("two different schemas are named {definition}")]
+    Ambiguous {
+        /// The name.
+        definition: String,
+    },
+    /// A reference leads nowhere.
+    #[error("schema {definition} refers to {reference}, which does not exist")]
+    Unresolved {
+        /// The definition.
+        definition: String,
+        /// What it refers to.
+        reference: String,
+    },
+    /// A document cannot be written as JSON.
+    #[error("document {path} cannot be written as JSON")]
+    Json {
+        /// Where the document is served.
+        path: String,
+        /// Why.
+        #[source]
+        source: serde_json::Error,
+    },
+}
