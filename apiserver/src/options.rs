@@ -1,0 +1,100 @@
+//! The command line.
+
+use std::{net::IpAddr, path::PathBuf};
+
+use clap::{Parser, ValueEnum};
+
+/// The evacuation API server, to be aggregated by a kube-apiserver.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "evacuation-apiserver", version)]
+pub struct Options {
+    /// The address to listen on.
+    #[arg(long, default_value = "0.0.0.0")]
+    pub bind_address: IpAddr,
+    /// The port to listen on.
+    #[arg(long, default_value_t = 6443)]
+    pub secure_port: u16,
+    /// The serving certificate and its chain, PEM; read again when it changes.
+    #[arg(long)]
+    pub tls_cert_file: PathBuf,
+    /// The serving certificate's key, PEM; read again when it changes.
+    #[arg(long)]
+    pub tls_private_key_file: PathBuf,
+    /// How to reach the kube-apiserver; without it the pod's own service account is used.
+    #[arg(long)]
+    pub kubeconfig: Option<PathBuf>,
+    /// Where the objects are stored.
+    #[arg(long, value_enum, default_value_t = Storage::Etcd)]
+    pub storage: Storage,
+    /// The URLs of the etcd members, separated by commas.
+    #[arg(long, value_delimiter = ',', required_if_eq("storage", "etcd"))]
+    pub etcd_servers: Vec<String>,
+    /// Every key in etcd starts with it.
+    #[arg(long, default_value = "/registry/evacuation.dev")]
+    pub etcd_prefix: String,
+    /// The CA that the etcd members' certificates are checked by, PEM.
+    #[arg(long)]
+    pub etcd_cafile: Option<PathBuf>,
+    /// The client certificate shown to etcd, PEM.
+    #[arg(long, requires = "etcd_keyfile")]
+    pub etcd_certfile: Option<PathBuf>,
+    /// The client certificate's key, PEM.
+    #[arg(long, requires = "etcd_certfile")]
+    pub etcd_keyfile: Option<PathBuf>,
+    /// The folder of the embedded store; one process at a time.
+    #[arg(long, required_if_eq("storage", "embedded"))]
+    pub data_dir: Option<PathBuf>,
+    /// How much is logged, from 0 (what went wrong) to 4 (everything); `RUST_LOG` comes first.
+    #[arg(short, long = "v", default_value_t = 2)]
+    pub verbosity: u8,
+    /// The form of the log's lines.
+    #[arg(long, value_enum, default_value_t = LogFormat::Text)]
+    pub log_format: LogFormat,
+}
+
+/// Where the objects are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Storage {
+    /// In an etcd cluster, shared by every replica.
+    Etcd,
+    /// In a file of this process, for one replica.
+    Embedded,
+}
+
+/// The form of the log's lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(arguments: &[&str]) -> Result<Options, clap::Error> {
+        let fixed = ["evacuation-apiserver", "--tls-cert-file=c", "--tls-private-key-file=k"];
+        Options::try_parse_from(fixed.iter().chain(arguments))
+    }
+
+    #[test]
+    fn the_options_say_what_is_missing() {
+        for (arguments, missing) in [
+            (vec![], "--etcd-servers"),
+            (vec!["--storage=embedded"], "--data-dir"),
+            (vec!["--etcd-servers=http://a", "--etcd-certfile=c"], "--etcd-keyfile"),
+        ] {
+            let error = parse(&arguments).expect_err("incomplete").to_string();
+            assert!(error.contains(missing), "{arguments:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn etcd_members_are_separated_by_commas() {
+        let options = parse(&["--etcd-servers=https://a:2379,https://b:2379"]).expect("complete");
+        assert_eq!(options.etcd_servers, ["https://a:2379", "https://b:2379"]);
+        assert_eq!(options.etcd_prefix, "/registry/evacuation.dev");
+    }
+}
