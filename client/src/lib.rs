@@ -1,1 +1,57 @@
 //! Ask for evacuations, and answer them.
+//!
+//! An app becomes a responder in a few lines: its pod carries the annotation
+//! `evacuation.dev/responders: '[{"name":"self"}]'`, and the app runs a [`Responder`] with its pod's own token. No RBAC
+//! of its own is needed.
+//!
+//! ```no_run
+//! use std::time::Duration;
+//! use evacuation_client::{Answer, Question, Responder};
+//!
+//! # async fn app() -> Result<(), Box<dyn std::error::Error>> {
+//! let client = kube::Client::try_default().await?;
+//! Responder::of_pod(client)
+//!     .run(|question: Question| async move {
+//!         println!("{} wants this pod to move", question.wanted_by());
+//!         Answer::delay(Duration::from_secs(30))
+//!     })
+//!     .await;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A platform asks for an evacuation with a [`Requester`]:
+//!
+//! ```no_run
+//! use evacuation_client::Requester;
+//!
+//! # async fn platform() -> Result<(), Box<dyn std::error::Error>> {
+//! let client = kube::Client::try_default().await?;
+//! let requester = Requester::new(client, "repair.acme.io/rack-7").reason("NodeMaintenance");
+//! let evacuation = requester.evacuate("shop", "db-0").await?;
+//! println!("{}", evacuation.wait().await?);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! `examples/` holds whole programs of both.
+
+mod answer;
+mod backoff;
+mod error;
+mod handle;
+mod handler;
+mod post;
+mod question;
+mod requester;
+mod responder;
+mod session;
+mod source;
+
+pub use answer::Answer;
+pub use error::{RequestError, RespondError};
+pub use handle::{End, EvacuationHandle};
+pub use handler::Handler;
+pub use question::{Canceled, Question};
+pub use requester::Requester;
+pub use responder::Responder;

@@ -1,0 +1,44 @@
+//! A platform that needs a pod to move: it asks, waits for the end, and takes its request back when it has
+//! waited for long enough.
+//!
+//! `cargo run --example request -- NAMESPACE POD`
+
+use std::time::Duration;
+
+use clap::Parser;
+use evacuation_api::RefusalPolicy;
+use evacuation_client::Requester;
+
+#[derive(Parser)]
+struct Options {
+    /// The pod's namespace.
+    namespace: String,
+    /// The pod's name.
+    pod: String,
+    /// How long to wait, in seconds.
+    #[arg(long, default_value_t = 600)]
+    timeout_seconds: u64,
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    tracing_subscriber::fmt().init();
+    let options = Options::parse();
+    let requester = Requester::new(
+        kube::Client::try_default().await?,
+        "example.evacuation.dev/request",
+    )
+    .reason("Example")
+    .message("shown by the example of a requester")
+    .on_refusal(RefusalPolicy::Wait);
+    let evacuation = requester.evacuate(&options.namespace, &options.pod).await?;
+    println!("evacuation {} of pod {}", evacuation.name(), options.pod);
+    match tokio::time::timeout(Duration::from_secs(options.timeout_seconds), evacuation.wait()).await {
+        Ok(end) => println!("{}", end?),
+        Err(_) => {
+            evacuation.withdraw().await?;
+            println!("waited for {} s: withdrawn", options.timeout_seconds);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,220 @@
+//! An Evacuation that a requester has a part in.
+
+use evacuation_api::{ConditionType, Evacuation};
+use futures::{TryStreamExt, pin_mut};
+use kube::{
+    Api,
+    api::PostParams,
+    runtime::{WatchStreamExt, watcher},
+};
+
+use crate::{
+    RequestError,
+    backoff::Retry,
+    requester::{has_cause, lost_turn},
+};
+
+/// How often a withdrawal is tried before giving up: each turn is lost only to another writer.
+const TURNS: usize = 10;
+
+/// How an Evacuation ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The pod is gone or its phase is terminal; the reason is the condition's.
+    Evacuated {
+        /// Such as `Evicted`.
+        reason: String,
+        /// In words.
+        message: String,
+    },
+    /// The pod was left alone; the reason is the condition's.
+    Failed {
+        /// Such as `Refused`.
+        reason: String,
+        /// In words.
+        message: String,
+    },
+}
+
+impl End {
+    /// How the Evacuation ended, if it did.
+    pub fn of(evacuation: &Evacuation) -> Option<Self> {
+        let conditions = &evacuation.status.as_ref()?.conditions;
+        let find = |wanted: ConditionType| {
+            conditions
+                .iter()
+                .find(|c| c.type_ == wanted.as_str() && c.status == "True")
+        };
+        if let Some(c) = find(ConditionType::Evacuated) {
+            return Some(Self::Evacuated {
+                reason: c.reason.clone(),
+                message: c.message.clone(),
+            });
+        }
+        find(ConditionType::Failed).map(|c| Self::Failed {
+            reason: c.reason.clone(),
+            message: c.message.clone(),
+        })
+    }
+}
+
+impl std::fmt::Display for End {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Evacuated { reason, .. } => write!(f, "evacuated ({reason})"),
+            Self::Failed { reason, message } => write!(f, "failed ({reason}): {message}"),
+        }
+    }
+}
+
+/// A requester's hold on an Evacuation.
+#[derive(Clone, Debug)]
+pub struct EvacuationHandle {
+    api: Api<Evacuation>,
+    requester: String,
+    namespace: String,
+    name: String,
+    uid: String,
+}
+
+impl EvacuationHandle {
+    pub(crate) fn new(api: Api<Evacuation>, requester: &str, evacuation: &Evacuation) -> Self {
+        Self {
+            api,
+            requester: requester.to_owned(),
+            namespace: evacuation.metadata.namespace.clone().unwrap_or_default(),
+            name: evacuation.metadata.name.clone().unwrap_or_default(),
+            uid: evacuation.metadata.uid.clone().unwrap_or_default(),
+        }
+    }
+
+    /// The Evacuation's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The Evacuation's namespace.
+    pub fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    /// The Evacuation's UID.
+    pub fn uid(&self) -> &str {
+        &self.uid
+    }
+
+    /// Waits for the end, through outages of the API. Bound it with `tokio::time::timeout`.
+    ///
+    /// # Errors
+    ///
+    /// [`RequestError::Removed`] when the Evacuation was removed before its end was seen; what the API said when
+    /// watching is not allowed.
+    pub async fn wait(&self) -> Result<End, RequestError> {
+        let config = watcher::Config::default().fields(&format!("metadata.name={}", self.name));
+        let events = watcher(self.api.clone(), config).backoff(Retry::default());
+        pin_mut!(events);
+        let mut seen = false;
+        loop {
+            let event = match events.try_next().await {
+                Ok(Some(event)) => event,
+                Ok(None) => return Err(self.removed()),
+                Err(error) => match forbidden(error) {
+                    Some(source) => return Err(self.fail("watching evacuation", source)),
+                    None => continue,
+                },
+            };
+            match event {
+                watcher::Event::Init => seen = false,
+                watcher::Event::Apply(evacuation) | watcher::Event::InitApply(evacuation) => {
+                    if evacuation.metadata.uid.as_deref() != Some(self.uid.as_str()) {
+                        return Err(self.removed());
+                    }
+                    seen = true;
+                    if let Some(end) = End::of(&evacuation) {
+                        return Ok(end);
+                    }
+                }
+                watcher::Event::InitDone if !seen => return Err(self.removed()),
+                watcher::Event::InitDone => {}
+                watcher::Event::Delete(evacuation) => {
+                    return End::of(&evacuation).ok_or_else(|| self.removed());
+                }
+            }
+        }
+    }
+
+    /// Takes the requester's entry out again. The last requester's withdrawal cancels the Evacuation. An
+    /// Evacuation that has ended or is gone needs no withdrawal.
+    ///
+    /// # Errors
+    ///
+    /// A conflict with cause `EvictionInFlight` when it is too late.
+    pub async fn withdraw(&self) -> Result<(), RequestError> {
+        for _ in 0..TURNS {
+            let found = self.api.get_opt(&self.name).await;
+            let Some(mut evacuation) = found.map_err(|e| self.fail("reading evacuation", e))? else {
+                return Ok(());
+            };
+            let before = evacuation.spec.requesters.len();
+            evacuation
+                .spec
+                .requesters
+                .retain(|entry| entry.name != self.requester);
+            let same = evacuation.metadata.uid.as_deref() == Some(self.uid.as_str());
+            if !same || End::of(&evacuation).is_some() || evacuation.spec.requesters.len() == before {
+                return Ok(());
+            }
+            match self
+                .api
+                .replace(&self.name, &PostParams::default(), &evacuation)
+                .await
+            {
+                Ok(_) => return Ok(()),
+                Err(kube::Error::Api(status)) if status.code == 404 || lost_turn(&status) => {}
+                Err(error) => return Err(self.fail("withdrawing from evacuation", error)),
+            }
+        }
+        Err(RequestError::Contended {
+            namespace: self.namespace.clone(),
+            name: self.name.clone(),
+        })
+    }
+
+    fn fail(&self, action: &'static str, source: kube::Error) -> RequestError {
+        let (namespace, name) = (self.namespace.clone(), self.name.clone());
+        RequestError::Api {
+            action,
+            namespace,
+            name,
+            source: Box::new(source),
+        }
+    }
+
+    fn removed(&self) -> RequestError {
+        RequestError::Removed {
+            namespace: self.namespace.clone(),
+            name: self.name.clone(),
+        }
+    }
+}
+
+impl RequestError {
+    /// Whether a withdrawal came too late: an eviction was posted whose outcome is not recorded yet.
+    pub fn is_eviction_in_flight(&self) -> bool {
+        let Self::Api { source, .. } = self else {
+            return false;
+        };
+        matches!(source.as_ref(), kube::Error::Api(status) if has_cause(status, "EvictionInFlight"))
+    }
+}
+
+/// The API's refusal, where the error is one that waiting does not mend.
+fn forbidden(error: watcher::Error) -> Option<kube::Error> {
+    use watcher::Error::{InitialListFailed, WatchFailed, WatchStartFailed};
+    match error {
+        InitialListFailed(source) | WatchFailed(source) | WatchStartFailed(source) => {
+            matches!(&source, kube::Error::Api(status) if matches!(status.code, 401 | 403)).then_some(source)
+        }
+        _ => None,
+    }
+}

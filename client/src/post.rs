@@ -1,0 +1,132 @@
+//! Posting answers, until they are recorded or pointless.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use evacuation_api::{EvacuationResponse, EvacuationResponseSpec, EvacuationResponseStatus};
+use kube::{Api, api::PostParams};
+use tokio_util::sync::CancellationToken;
+
+use crate::{RespondError, backoff::Retry, source::Source};
+
+/// How long one post may take.
+const POST_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Posts answers to one Evacuation; hides which kind they are posted through.
+#[async_trait]
+pub(crate) trait Post: Send + Sync {
+    async fn post(
+        &self,
+        spec: EvacuationResponseSpec,
+        closed: &CancellationToken,
+    ) -> Result<EvacuationResponseStatus, RespondError>;
+}
+
+/// Posts to `RESOURCE/NAME/respond` of one object.
+pub(crate) struct Poster<S: Source> {
+    api: Api<S>,
+    namespace: String,
+    name: String,
+    uid: String,
+}
+
+impl<S: Source> Poster<S> {
+    pub(crate) fn new(client: kube::Client, object: &S) -> Self {
+        let namespace = object.meta().namespace.clone().unwrap_or_default();
+        Self {
+            api: Api::namespaced(client, &namespace),
+            namespace,
+            name: object.meta().name.clone().unwrap_or_default(),
+            uid: object.uid().to_owned(),
+        }
+    }
+
+    fn evacuation(&self) -> String {
+        format!("{}/{}", self.namespace, self.name)
+    }
+}
+
+/// Whether trying the same post again can help.
+fn transient(error: &kube::Error) -> bool {
+    match error {
+        kube::Error::Api(status) => {
+            status.code == 429 || (status.code >= 500 && status.code != 501) || retry_asked(status)
+        }
+        _ => true,
+    }
+}
+
+/// Whether the server itself said when to try again.
+fn retry_asked(status: &kube::core::Status) -> bool {
+    status
+        .details
+        .as_ref()
+        .is_some_and(|details| details.retry_after_seconds > 0)
+}
+
+#[async_trait]
+impl<S: Source> Post for Poster<S> {
+    async fn post(
+        &self,
+        spec: EvacuationResponseSpec,
+        closed: &CancellationToken,
+    ) -> Result<EvacuationResponseStatus, RespondError> {
+        let spec = EvacuationResponseSpec {
+            evacuation_uid: Some(self.uid.clone()),
+            ..spec
+        };
+        let response = EvacuationResponse::new(spec);
+        let closed_error = || RespondError::Closed {
+            evacuation: self.evacuation(),
+        };
+        let mut retry = Retry::default();
+        loop {
+            let params = PostParams::default();
+            let call = self
+                .api
+                .create_subresource::<_, EvacuationResponse>("respond", &self.name, &params, &response);
+            let error = tokio::select! {
+                () = closed.cancelled() => return Err(closed_error()),
+                result = tokio::time::timeout(POST_TIMEOUT, call) => match result {
+                    Ok(Ok(recorded)) => return Ok(recorded.status.unwrap_or_default()),
+                    Ok(Err(error)) if !transient(&error) => {
+                        let source = Box::new(error);
+                        return Err(RespondError::Refused { evacuation: self.evacuation(), source });
+                    }
+                    Ok(Err(error)) => error.to_string(),
+                    Err(_) => format!("no reply within {} s", POST_TIMEOUT.as_secs()),
+                },
+            };
+            let pause = retry.next().unwrap_or(POST_TIMEOUT);
+            tracing::warn!(evacuation = %self.evacuation(), %error, ?pause, "the answer was not recorded, trying again");
+            tokio::select! {
+                () = closed.cancelled() => return Err(closed_error()),
+                () = tokio::time::sleep(pause) => {}
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::Status;
+
+    use super::*;
+
+    #[test]
+    fn only_failures_that_pass_by_themselves_are_tried_again() {
+        for (code, expected) in [
+            (400, false),
+            (403, false),
+            (404, false),
+            (409, false),
+            (422, false),
+            (429, true),
+            (500, true),
+            (503, true),
+        ] {
+            let error = kube::Error::Api(Box::new(Status::failure("x", "y").with_code(code)));
+            assert_eq!(transient(&error), expected, "{code}");
+        }
+    }
+}

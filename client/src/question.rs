@@ -1,0 +1,153 @@
+//! The question that a handler answers.
+
+use std::{sync::Arc, time::Duration};
+
+use chrono::{DateTime, Utc};
+use evacuation_api::{
+    EvacuationResponseSpec, EvacuationResponseStatus, EvacuationSpec, RefusalPolicy, Requester,
+    ResponderStatus,
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::{Answer, RespondError, post::Post};
+
+/// "We need to move you." Cheap to clone; outlives the handler's call, so that an answer can change later.
+#[derive(Clone)]
+pub struct Question {
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+    pub(crate) uid: String,
+    pub(crate) spec: EvacuationSpec,
+    pub(crate) on_refusal: RefusalPolicy,
+    pub(crate) responder: ResponderStatus,
+    pub(crate) deadline: Option<DateTime<Utc>>,
+    pub(crate) poster: Arc<dyn Post>,
+    pub(crate) closed: CancellationToken,
+}
+
+impl std::fmt::Debug for Question {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Question")
+            .field("namespace", &self.namespace)
+            .field("name", &self.name)
+            .field("pod", &self.spec.target.pod.name)
+            .field("responder", &self.responder.name)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The question ended while work was going on: canceled, lapsed, or overtaken by a deadline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the question ended before the work did")]
+pub struct Canceled;
+
+impl Question {
+    /// The Evacuation's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The Evacuation's namespace, which is the pod's.
+    pub fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    /// The Evacuation's UID.
+    pub fn uid(&self) -> &str {
+        &self.uid
+    }
+
+    /// The name of the pod that is to move.
+    pub fn pod(&self) -> &str {
+        &self.spec.target.pod.name
+    }
+
+    /// Who wants the pod moved, and how hard.
+    pub fn requesters(&self) -> &[Requester] {
+        &self.spec.requesters
+    }
+
+    /// The requesters' names, for a log line.
+    pub fn wanted_by(&self) -> String {
+        self.spec
+            .requesters
+            .iter()
+            .map(|requester| requester.name.as_str())
+            .collect::<Vec<_>>()
+            .join(", ")
+    }
+
+    /// What follows a refusal.
+    pub fn on_refusal(&self) -> RefusalPolicy {
+        self.on_refusal
+    }
+
+    /// When the pod will be evicted whatever is answered, if ever.
+    pub fn deadline(&self) -> Option<DateTime<Utc>> {
+        self.deadline
+    }
+
+    /// What this responder answered before, such as before a restart of the app.
+    pub fn previous_answer(&self) -> Option<evacuation_api::Answer> {
+        self.responder.answer
+    }
+
+    /// Answers now, beside what the handler returns: to change a refusal under the policy `Wait`, or to accept
+    /// later. Tries again until the answer is recorded or the question has ended.
+    pub async fn answer(&self, answer: Answer) -> Result<EvacuationResponseStatus, RespondError> {
+        self.poster
+            .post(answer.into_spec(&self.responder.name), &self.closed)
+            .await
+    }
+
+    /// Completes when the question has ended: it was canceled, it lapsed, or a deadline was reached.
+    pub async fn ended(&self) {
+        self.closed.cancelled().await;
+    }
+
+    /// Delays for as long as `work` takes, by renewing a delay of `step` when half of what was granted is over.
+    /// Returns what the work returned; the handler then usually answers [`Answer::accept`].
+    ///
+    /// # Errors
+    ///
+    /// [`Canceled`] when the question ended first; the work is dropped then.
+    pub async fn hold<T>(&self, step: Duration, work: impl Future<Output = T>) -> Result<T, Canceled> {
+        tokio::pin!(work);
+        loop {
+            let renew = async {
+                match self.answer(Answer::delay(step)).await {
+                    Ok(status) => tokio::time::sleep(granted(&status).unwrap_or(step) / 2).await,
+                    Err(error) => {
+                        // The work still counts: a refused renewal means that a bound was reached, and the platform
+                        // may go on before the work is done.
+                        tracing::warn!(evacuation = %self.name, %error, "the delay was not renewed");
+                        tokio::time::sleep(step).await;
+                    }
+                }
+            };
+            tokio::select! {
+                biased;
+                () = self.closed.cancelled() => return Err(Canceled),
+                done = &mut work => return Ok(done),
+                () = renew => {}
+            }
+        }
+    }
+
+    pub(crate) async fn acknowledge(&self) -> Result<(), RespondError> {
+        let spec = EvacuationResponseSpec {
+            responder: Some(self.responder.name.clone()),
+            acknowledge_cancellation: true,
+            ..EvacuationResponseSpec::default()
+        };
+        self.poster.post(spec, &CancellationToken::new()).await.map(drop)
+    }
+}
+
+/// The time that was granted.
+pub(crate) fn granted(status: &EvacuationResponseStatus) -> Option<Duration> {
+    status
+        .granted_seconds
+        .and_then(|seconds| u64::try_from(seconds).ok())
+        .map(Duration::from_secs)
+}

@@ -1,0 +1,213 @@
+//! The answering side: watches for questions and calls the app's handler.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
+
+use evacuation_api::{
+    Answer as Word, Evacuation, ResponderState, ResponderStatus, SELF_RESPONDER, SelfEvacuation,
+};
+use futures::{StreamExt, TryStreamExt};
+use kube::{
+    Api, Client,
+    runtime::{WatchStreamExt, watcher},
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{
+    Handler, Question,
+    backoff::Retry,
+    session::{Session, question},
+    source::Source,
+};
+
+/// Answers questions for one responder.
+///
+/// # Guarantees
+///
+/// The handler is called once for each time that the responder becomes active, and again where its answer says so; at
+/// most one call per Evacuation is under way. An answer is posted until it is recorded or the question has ended.
+/// Outages of the API are waited out. After a restart of the app an open question is asked again, unless it was
+/// accepted before. A cancellation is acknowledged once the handler has taken note of it.
+#[derive(Clone)]
+pub struct Responder {
+    client: Client,
+    name: String,
+    scope: Scope,
+    shutdown: CancellationToken,
+}
+
+#[derive(Clone)]
+enum Scope {
+    Pod { namespace: String },
+    Named { namespace: Option<String> },
+}
+
+impl Responder {
+    /// The responder `self` of the pod that the client's token is bound to, in the client's default namespace.
+    pub fn of_pod(client: Client) -> Self {
+        let namespace = client.default_namespace().to_owned();
+        Self {
+            client,
+            name: SELF_RESPONDER.to_owned(),
+            scope: Scope::Pod { namespace },
+            shutdown: CancellationToken::new(),
+        }
+    }
+
+    /// A responder with a domain-prefixed name such as `db.acme.io/failover`, for the Evacuations of one namespace
+    /// or of all. It needs RBAC: to watch `evacuations`, to create `evacuations/respond`, and the verb `respond` on
+    /// `responders` for its name.
+    pub fn named(client: Client, name: impl Into<String>, namespace: Option<&str>) -> Self {
+        Self {
+            client,
+            name: name.into(),
+            scope: Scope::Named {
+                namespace: namespace.map(str::to_owned),
+            },
+            shutdown: CancellationToken::new(),
+        }
+    }
+
+    /// Ends [`Responder::run`] when the token is cancelled. Answers that were recorded stay valid.
+    #[must_use]
+    pub fn until(mut self, shutdown: CancellationToken) -> Self {
+        self.shutdown = shutdown;
+        self
+    }
+
+    /// Answers until the token given to [`Responder::until`] is cancelled; for ever without one.
+    pub async fn run(self, handler: impl Handler) {
+        let handler: Arc<dyn Handler> = Arc::new(handler);
+        match self.scope.clone() {
+            Scope::Pod { namespace } => {
+                let api = Api::<SelfEvacuation>::namespaced(self.client.clone(), &namespace);
+                self.watch(api, handler).await;
+            }
+            Scope::Named {
+                namespace: Some(namespace),
+            } => {
+                let api = Api::<Evacuation>::namespaced(self.client.clone(), &namespace);
+                self.watch(api, handler).await;
+            }
+            Scope::Named { namespace: None } => {
+                let api = Api::<Evacuation>::all(self.client.clone());
+                self.watch(api, handler).await;
+            }
+        }
+    }
+
+    async fn watch<S: Source>(self, api: Api<S>, handler: Arc<dyn Handler>) {
+        let events = watcher(api, watcher::Config::default()).backoff(Retry::default());
+        let mut events = events
+            .inspect_err(|error| {
+                tracing::warn!(
+                    error = error as &dyn std::error::Error,
+                    "the watch was interrupted"
+                )
+            })
+            .take_until(self.shutdown.clone().cancelled_owned())
+            .boxed();
+        let mut desk = Desk {
+            client: self.client,
+            name: self.name,
+            handler,
+            sessions: HashMap::new(),
+            listed: None,
+            acknowledging: HashSet::new(),
+            farewells: TaskTracker::new(),
+        };
+        while let Some(event) = events.next().await {
+            if let Ok(event) = event {
+                desk.take(event);
+            }
+        }
+    }
+}
+
+/// The sessions of one responder.
+struct Desk {
+    client: Client,
+    name: String,
+    handler: Arc<dyn Handler>,
+    sessions: HashMap<String, Session>,
+    /// The UIDs seen since a list began.
+    listed: Option<Vec<String>>,
+    /// Cancellations that are being acknowledged, by the Evacuation's UID.
+    acknowledging: HashSet<String>,
+    farewells: TaskTracker,
+}
+
+impl Desk {
+    fn take<S: Source>(&mut self, event: watcher::Event<S>) {
+        match event {
+            watcher::Event::Init => self.listed = Some(Vec::new()),
+            watcher::Event::InitApply(object) => {
+                if let Some(listed) = &mut self.listed {
+                    listed.push(object.uid().to_owned());
+                }
+                self.see(&object);
+            }
+            watcher::Event::Apply(object) => self.see(&object),
+            watcher::Event::InitDone => {
+                let listed = self.listed.take().unwrap_or_default();
+                self.sessions.retain(|uid, _| listed.contains(uid));
+                self.acknowledging.retain(|uid| listed.contains(uid));
+            }
+            watcher::Event::Delete(object) => {
+                self.sessions.remove(object.uid());
+                self.acknowledging.remove(object.uid());
+            }
+        }
+    }
+
+    fn see<S: Source>(&mut self, object: &S) {
+        let Some(responder) = object.responder(&self.name) else {
+            return;
+        };
+        match responder.state {
+            ResponderState::Active if !object.finished() => self.ask(object, responder),
+            ResponderState::Canceled => {
+                self.sessions.remove(object.uid());
+                if !responder.cancellation_acknowledged && responder.active_time.is_some() {
+                    self.say_canceled(question(&self.client, object, responder));
+                }
+            }
+            state => {
+                if let Some(session) = self.sessions.get_mut(object.uid()) {
+                    session.follow(state);
+                }
+            }
+        }
+    }
+
+    fn ask<S: Source>(&mut self, object: &S, responder: &ResponderStatus) {
+        let known = self
+            .sessions
+            .get(object.uid())
+            .is_some_and(|session| session.is_of(responder));
+        // An Accept binds: an app that restarted after it is not asked again.
+        if known || responder.answer == Some(Word::Accept) {
+            return;
+        }
+        let question = question(&self.client, object, responder);
+        self.sessions.insert(
+            object.uid().to_owned(),
+            Session::start(question, self.handler.clone()),
+        );
+    }
+
+    fn say_canceled(&mut self, question: Question) {
+        if !self.acknowledging.insert(question.uid.clone()) {
+            return;
+        }
+        let handler = self.handler.clone();
+        self.farewells.spawn(async move {
+            handler.canceled(question.clone()).await;
+            if let Err(error) = question.acknowledge().await {
+                tracing::warn!(evacuation = %question.name, error = &error as &dyn std::error::Error, "the cancellation was not acknowledged");
+            }
+        });
+    }
+}
