@@ -129,7 +129,7 @@ mod tests {
     #[test]
     fn a_refusal_carries_its_message_and_when_to_ask_again() {
         let spec = Answer::refuse("backup runs")
-            .retry_after(Duration::from_secs(60))
+            .retry_after(Duration::from_mins(1))
             .into_spec("self");
         assert_eq!(spec.answer, Some(Word::Refuse));
         assert_eq!(spec.message.as_deref(), Some("backup runs"));

@@ -103,7 +103,7 @@ impl Requester {
         };
         let mut last = pod.to_owned();
         for _ in 0..TURNS {
-            let new = self.evacuation(pod, &entry);
+            let new = evacuation(pod, &entry);
             let active = match api.create(&PostParams::default(), &new).await {
                 Ok(created) => return Ok(self.handle(api, &created)),
                 Err(error) => match active_evacuation(&error) {
@@ -125,7 +125,7 @@ impl Requester {
 
     /// The Evacuation that [`Requester::evacuate`] would create, for a dry run or a manifest.
     pub fn manifest(&self, namespace: &str, pod: &str) -> Evacuation {
-        let mut evacuation = self.evacuation(pod, &self.entry());
+        let mut evacuation = evacuation(pod, &self.entry());
         evacuation.metadata.namespace = Some(namespace.to_owned());
         evacuation
     }
@@ -137,27 +137,6 @@ impl Requester {
         Entry {
             deadline: deadline.or(self.entry.deadline),
             ..self.entry.clone()
-        }
-    }
-
-    fn evacuation(&self, pod: &str, entry: &Entry) -> Evacuation {
-        let spec = EvacuationSpec {
-            target: Target {
-                pod: PodTarget {
-                    name: pod.to_owned(),
-                    uid: None,
-                },
-            },
-            requesters: vec![entry.clone()],
-            ttl_seconds_after_finished: None,
-        };
-        let metadata = ObjectMeta {
-            generate_name: Some(format!("{pod}-")),
-            ..ObjectMeta::default()
-        };
-        Evacuation {
-            metadata,
-            ..Evacuation::new("", spec)
         }
     }
 
@@ -189,6 +168,28 @@ impl Requester {
 
     fn handle(&self, api: Api<Evacuation>, evacuation: &Evacuation) -> EvacuationHandle {
         EvacuationHandle::new(api, &self.entry.name, evacuation)
+    }
+}
+
+/// A new Evacuation of that pod, with one entry.
+fn evacuation(pod: &str, entry: &Entry) -> Evacuation {
+    let spec = EvacuationSpec {
+        target: Target {
+            pod: PodTarget {
+                name: pod.to_owned(),
+                uid: None,
+            },
+        },
+        requesters: vec![entry.clone()],
+        ttl_seconds_after_finished: None,
+    };
+    let metadata = ObjectMeta {
+        generate_name: Some(format!("{pod}-")),
+        ..ObjectMeta::default()
+    };
+    Evacuation {
+        metadata,
+        ..Evacuation::new("", spec)
     }
 }
 

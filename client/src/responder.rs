@@ -105,7 +105,7 @@ impl Responder {
                 tracing::warn!(
                     error = error as &dyn std::error::Error,
                     "the watch was interrupted"
-                )
+                );
             })
             .take_until(self.shutdown.clone().cancelled_owned())
             .boxed();
