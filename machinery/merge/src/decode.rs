@@ -1,0 +1,163 @@
+//! From a document to a type, noticing fields that the type does not know.
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::{
+    DecodeError, Parsed,
+    parse::{MAX_FINDINGS, parse_json, parse_yaml},
+};
+
+/// What happens to unknown and duplicate fields: the parameter `fieldValidation`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Strictness {
+    /// They are dropped silently.
+    Ignore,
+    /// They are dropped and reported in [`Decoded`]. The default of Kubernetes' API.
+    #[default]
+    Warn,
+    /// They are a [`DecodeError::Strict`].
+    Strict,
+}
+
+/// A decoded object, and the fields that were dropped. Both lists are empty when [`Strictness::Ignore`] was asked for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Decoded<T> {
+    /// The object.
+    pub value: T,
+    /// The paths of the fields that the type does not know, such as `spec.requesters[0].nmae`; at most 100.
+    pub unknown_fields: Vec<String>,
+    /// The paths of the fields that are given more than once; at most 100. The last one counts.
+    pub duplicate_fields: Vec<String>,
+}
+
+impl<T> Decoded<T> {
+    /// What was dropped, in Kubernetes' words, such as `unknown field "spec.foo"`: one `Warning` header each.
+    pub fn findings(&self) -> Vec<String> {
+        let unknown = self
+            .unknown_fields
+            .iter()
+            .map(|path| format!("unknown field {path:?}"));
+        let duplicate = self
+            .duplicate_fields
+            .iter()
+            .map(|path| format!("duplicate field {path:?}"));
+        unknown.chain(duplicate).collect()
+    }
+}
+
+/// Reads an object from JSON.
+///
+/// A field that is `null` counts as absent, as it does for Go's decoder. Of a field that is given twice, the last counts.
+/// What a type flattens (`#[serde(flatten)]`) or tags internally hides unknown fields; free-form fields, such
+/// as `fieldsV1` of managed fields, have none.
+///
+/// # Errors
+///
+/// [`DecodeError::Malformed`] when it is not JSON, [`DecodeError::WrongType`] with the path when it is not a `T`, and,
+/// when the decoding is strict, [`DecodeError::Strict`] when fields are unknown or given twice.
+pub fn decode<T: DeserializeOwned>(bytes: &[u8], strictness: Strictness) -> Result<Decoded<T>, DecodeError> {
+    decode_parsed(parse_json(bytes)?, strictness)
+}
+
+/// Reads an object from YAML. Everything else is as in [`decode`].
+pub fn decode_yaml<T: DeserializeOwned>(
+    bytes: &[u8],
+    strictness: Strictness,
+) -> Result<Decoded<T>, DecodeError> {
+    decode_parsed(parse_yaml(bytes)?, strictness)
+}
+
+/// Reads an object from a value, such as a patched one. Everything else is as in [`decode`].
+pub fn decode_value<T: DeserializeOwned>(
+    value: Value,
+    strictness: Strictness,
+) -> Result<Decoded<T>, DecodeError> {
+    decode_parsed(
+        Parsed {
+            value,
+            duplicate_fields: Vec::new(),
+        },
+        strictness,
+    )
+}
+
+fn decode_parsed<T: DeserializeOwned>(
+    parsed: Parsed,
+    strictness: Strictness,
+) -> Result<Decoded<T>, DecodeError> {
+    let Parsed {
+        mut value,
+        duplicate_fields,
+    } = parsed;
+    drop_nulls(&mut value);
+    let mut unknown_fields = Vec::new();
+    let mut note = |path: serde_ignored::Path<'_>| {
+        if unknown_fields.len() < MAX_FINDINGS {
+            unknown_fields.push(field_path(&path));
+        }
+    };
+    let object = serde_path_to_error::deserialize(serde_ignored::Deserializer::new(value, &mut note))
+        .map_err(|error| wrong_type(&error))?;
+    let decoded = match strictness {
+        Strictness::Ignore => Decoded {
+            value: object,
+            unknown_fields: Vec::new(),
+            duplicate_fields: Vec::new(),
+        },
+        Strictness::Warn | Strictness::Strict => Decoded {
+            value: object,
+            unknown_fields,
+            duplicate_fields,
+        },
+    };
+    let findings = decoded.findings();
+    if strictness == Strictness::Strict && !findings.is_empty() {
+        return Err(DecodeError::Strict { findings });
+    }
+    Ok(decoded)
+}
+
+/// Removes the fields of objects that are `null`, so that a type's defaults apply to them. Go's clients send `null` for
+/// times and lists that are not set.
+fn drop_nulls(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|_, field| !field.is_null());
+            fields.values_mut().for_each(drop_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(drop_nulls),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+fn wrong_type(error: &serde_path_to_error::Error<serde_json::Error>) -> DecodeError {
+    let path = match error.path().to_string().as_str() {
+        "." => String::new(),
+        path => path.to_owned(),
+    };
+    DecodeError::WrongType {
+        path,
+        message: error.inner().to_string(),
+    }
+}
+
+/// The path as Kubernetes writes it. Options and newtypes are steps of Rust's and not of the document's.
+fn field_path(path: &serde_ignored::Path<'_>) -> String {
+    use serde_ignored::Path;
+    match path {
+        Path::Root => String::new(),
+        Path::Seq { parent, index } => format!("{}[{index}]", field_path(parent)),
+        Path::Map { parent, key } => {
+            let parent = field_path(parent);
+            if parent.is_empty() {
+                key.clone()
+            } else {
+                format!("{parent}.{key}")
+            }
+        }
+        Path::Some { parent } | Path::NewtypeStruct { parent } | Path::NewtypeVariant { parent } => {
+            field_path(parent)
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! What patches and decoding can fail with.
+
+/// Why a patch was not applied.
+#[derive(Debug, thiserror::Error)]
+pub enum PatchError {
+    /// The patch is not one: 400.
+    #[error("the patch is malformed: {message}")]
+    Malformed {
+        /// What is wrong with it.
+        message: String,
+    },
+    /// The patch has too many operations: 413.
+    #[error("the allowed maximum operations in a JSON patch is {limit}, got {count}")]
+    TooManyOperations {
+        /// How many it has.
+        count: usize,
+        /// How many are allowed.
+        limit: usize,
+    },
+    /// The `copy` operations of the patch would copy too much: 413.
+    #[error("the copy operations of the JSON patch copy more than {limit} bytes")]
+    CopiesTooMuch {
+        /// How many bytes are allowed.
+        limit: usize,
+    },
+    /// The patch does not fit the object: a `test` failed, or a path does not exist. 422.
+    #[error("operation {operation} of the JSON patch failed at {path:?}: {reason}")]
+    Inapplicable {
+        /// The index of the operation, from 0.
+        operation: usize,
+        /// The operation's path, as a JSON pointer.
+        path: String,
+        /// Why it failed.
+        reason: String,
+    },
+}
+
+/// Why an object was not decoded: 400, or 422 for what a patch made.
+#[derive(Debug, thiserror::Error)]
+pub enum DecodeError {
+    /// The bytes are not JSON (or YAML).
+    #[error("the body is malformed: {message}")]
+    Malformed {
+        /// What is wrong, with the line and column.
+        message: String,
+    },
+    /// A field is missing or has a wrong type.
+    #[error("{}{message}", prefix(path))]
+    WrongType {
+        /// The field's path, such as `spec.requesters[0].name`; empty for the whole object.
+        path: String,
+        /// What was found and what was expected.
+        message: String,
+    },
+    /// There are unknown or duplicate fields, and the decoding is strict. The words are those of Kubernetes.
+    #[error("strict decoding error: {}", findings.join(", "))]
+    Strict {
+        /// One for each field, such as `unknown field "spec.foo"`.
+        findings: Vec<String>,
+    },
+}
+
+fn prefix(path: &str) -> String {
+    if path.is_empty() {
+        String::new()
+    } else {
+        format!("{path}: ")
+    }
+}

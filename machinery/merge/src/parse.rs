@@ -1,0 +1,176 @@
+//! From bytes to a value, noticing fields that are given twice.
+
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
+
+use crate::DecodeError;
+
+/// How many findings of a sort are reported, as in Kubernetes' own decoder.
+pub(crate) const MAX_FINDINGS: usize = 100;
+
+/// A document, and the fields that it gives more than once.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Parsed {
+    /// The document. Of a field that is given twice, the last counts.
+    pub value: Value,
+    /// The paths of the fields that are given more than once, such as `spec.requesters[0].name`; at most 100.
+    pub duplicate_fields: Vec<String>,
+}
+
+/// Reads one JSON document.
+///
+/// # Errors
+///
+/// [`DecodeError::Malformed`] when it is not JSON, nested deeper than 128 levels or followed by something else.
+pub fn parse_json(bytes: &[u8]) -> Result<Parsed, DecodeError> {
+    let mut deserializer = serde_json::Deserializer::from_slice(bytes);
+    let parsed = parse(&mut deserializer).map_err(|error| malformed(&error))?;
+    deserializer.end().map_err(|error| malformed(&error))?;
+    Ok(parsed)
+}
+
+/// Reads one YAML document.
+///
+/// # Errors
+///
+/// [`DecodeError::Malformed`] when it is not YAML or holds what JSON cannot say, such as keys that are not strings.
+pub fn parse_yaml(bytes: &[u8]) -> Result<Parsed, DecodeError> {
+    parse(serde_yaml_ng::Deserializer::from_slice(bytes)).map_err(|error| malformed(&error))
+}
+
+fn malformed(error: &dyn fmt::Display) -> DecodeError {
+    DecodeError::Malformed {
+        message: error.to_string(),
+    }
+}
+
+fn parse<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Parsed, D::Error> {
+    let mut duplicate_fields = Vec::new();
+    let value = Node {
+        path: Path::Root,
+        duplicates: &mut duplicate_fields,
+    }
+    .deserialize(deserializer)?;
+    Ok(Parsed {
+        value,
+        duplicate_fields,
+    })
+}
+
+/// Where in the document the parser is. Lives on the stack; it becomes a string only when there is something to report.
+#[derive(Clone, Copy)]
+enum Path<'a> {
+    Root,
+    Key(&'a Path<'a>, &'a str),
+    Index(&'a Path<'a>, usize),
+}
+
+impl fmt::Display for Path<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Root => Ok(()),
+            Self::Key(Self::Root, key) => write!(formatter, "{key}"),
+            Self::Key(parent, key) => write!(formatter, "{parent}.{key}"),
+            Self::Index(parent, index) => write!(formatter, "{parent}[{index}]"),
+        }
+    }
+}
+
+struct Node<'a> {
+    path: Path<'a>,
+    duplicates: &'a mut Vec<String>,
+}
+
+impl<'de> DeserializeSeed<'de> for Node<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Node<'_> {
+    type Value = Value;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_none<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        self.deserialize(deserializer)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(Value::from(value))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(Value::from(value))
+    }
+
+    fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Value, E> {
+        Number::from_f64(value)
+            .map(Value::Number)
+            .ok_or_else(|| E::custom("a number is not finite"))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(Value::String(value.to_owned()))
+    }
+
+    fn visit_string<E>(self, value: String) -> Result<Value, E> {
+        Ok(Value::String(value))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
+        let mut items = Vec::new();
+        while let Some(item) = access.next_element_seed(Node {
+            path: Path::Index(&self.path, items.len()),
+            duplicates: &mut *self.duplicates,
+        })? {
+            items.push(item);
+        }
+        Ok(Value::Array(items))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
+        let mut fields = Map::new();
+        while let Some(key) = access.next_key::<String>()? {
+            let path = Path::Key(&self.path, &key);
+            if fields.contains_key(&key) && self.duplicates.len() < MAX_FINDINGS {
+                let path = path.to_string();
+                if !self.duplicates.contains(&path) {
+                    self.duplicates.push(path);
+                }
+            }
+            let value = access.next_value_seed(Node {
+                path,
+                duplicates: &mut *self.duplicates,
+            })?;
+            fields.insert(key, value);
+        }
+        Ok(Value::Object(fields))
+    }
+
+    fn visit_bytes<E: serde::de::Error>(self, _: &[u8]) -> Result<Value, E> {
+        Err(E::custom("binary values are not supported"))
+    }
+
+    fn visit_enum<A: serde::de::EnumAccess<'de>>(self, _: A) -> Result<Value, A::Error> {
+        Err(A::Error::custom("tagged values are not supported"))
+    }
+}
