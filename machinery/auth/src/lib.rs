@@ -1,5 +1,45 @@
 //! Authentication and authorisation of an aggregated API server, as k8s.io/apiserver delegates them.
+//!
+//! # Flow
+//!
+//! [`server_config`] asks clients for a certificate, with a [`ServingCertificate`] that follows its files.
+//! [`DelegatedAuthentication`] finds out for each request who makes it, from its headers and the client's certificate.
+//! [`SubjectAccessReviewAuthorizer`] finds out whether that user may do what it wants; a server asks
+//! it once for the request itself, and again for further acts that the request leads to.
+//!
+//! # Assumptions
+//!
+//! The server's own user has the cluster role `system:auth-delegator`, and the role
+//! `extension-apiserver-authentication-reader` in `kube-system`.
 
+mod attributes;
+mod authenticator;
+mod authorizer;
+mod ca_bundle;
+mod client_certificate;
+mod config;
+mod delegated;
+mod error;
+mod request_header;
+mod review;
+mod serving_certificate;
+mod subject;
+mod subject_access_review;
+mod tls;
+mod token;
 mod user;
 
-pub use user::UserInfo;
+pub use attributes::{Attributes, ResourceAttributes};
+pub use authenticator::{Anonymous, AuthenticatedGroup, Authenticator, AuthenticatorUnion};
+pub use authorizer::{Authorizer, Verdict};
+pub use ca_bundle::{CaBundle, CaBundleError};
+pub use client_certificate::ClientCertificateAuthenticator;
+pub use config::{AuthenticationConfig, ConfigError, CurrentConfig, RequestHeaderConfig};
+pub use delegated::{DelegatedAuthentication, StartError};
+pub use error::AuthError;
+pub use request_header::RequestHeaderAuthenticator;
+pub use serving_certificate::{ServingCertificate, ServingCertificateError};
+pub use subject_access_review::SubjectAccessReviewAuthorizer;
+pub use tls::{AnyClientCertificate, server_config};
+pub use token::TokenAuthenticator;
+pub use user::{ANONYMOUS_USER, AUTHENTICATED_GROUP, PRIVILEGED_GROUP, UNAUTHENTICATED_GROUP, UserInfo};

@@ -2,6 +2,17 @@
 
 use std::collections::BTreeMap;
 
+/// The user of a request that brought no credentials.
+pub const ANONYMOUS_USER: &str = "system:anonymous";
+/// The group of [`ANONYMOUS_USER`].
+pub const UNAUTHENTICATED_GROUP: &str = "system:unauthenticated";
+/// The group of everybody who was authenticated.
+pub const AUTHENTICATED_GROUP: &str = "system:authenticated";
+/// The group that may do everything; it is not asked about.
+pub const PRIVILEGED_GROUP: &str = "system:masters";
+/// The key of [`UserInfo::extra`] that identifies the credential.
+pub(crate) const CREDENTIAL_ID_KEY: &str = "authentication.kubernetes.io/credential-id";
+
 /// An authenticated user.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct UserInfo {
@@ -13,4 +24,54 @@ pub struct UserInfo {
     pub groups: Vec<String>,
     /// What else the authenticator said; keys are lower case.
     pub extra: BTreeMap<String, Vec<String>>,
+}
+
+impl UserInfo {
+    /// The user of a request without credentials: `system:anonymous` in the group `system:unauthenticated`.
+    pub fn anonymous() -> Self {
+        Self {
+            name: ANONYMOUS_USER.to_owned(),
+            groups: vec![UNAUTHENTICATED_GROUP.to_owned()],
+            ..Self::default()
+        }
+    }
+
+    /// Whether the user is `system:anonymous`.
+    pub fn is_anonymous(&self) -> bool {
+        self.name == ANONYMOUS_USER
+    }
+
+    /// Whether the user is in that group.
+    pub fn is_in_group(&self, group: &str) -> bool {
+        self.groups.iter().any(|name| name == group)
+    }
+
+    /// The one value of an extra key; nothing when the key is missing or has several values.
+    pub fn extra_value(&self, key: &str) -> Option<&str> {
+        match self.extra.get(key).map(Vec::as_slice) {
+            Some([value]) => Some(value),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_extra_key_with_several_values_has_no_one_value() {
+        let user = UserInfo {
+            extra: BTreeMap::from([
+                ("one".to_owned(), vec!["a".to_owned()]),
+                ("two".to_owned(), vec!["a".to_owned(), "b".to_owned()]),
+                ("none".to_owned(), vec![]),
+            ]),
+            ..UserInfo::default()
+        };
+        assert_eq!(user.extra_value("one"), Some("a"));
+        assert_eq!(user.extra_value("two"), None);
+        assert_eq!(user.extra_value("none"), None);
+        assert_eq!(user.extra_value("missing"), None);
+    }
 }

@@ -1,0 +1,120 @@
+//! Who makes a request: the trait, and how authenticators are combined.
+
+use async_trait::async_trait;
+use http::HeaderMap;
+use rustls::pki_types::CertificateDer;
+
+use crate::{AuthError, UserInfo, user::AUTHENTICATED_GROUP, user::UNAUTHENTICATED_GROUP};
+
+/// Finds out who makes a request.
+#[async_trait]
+pub trait Authenticator: Send + Sync {
+    /// Who makes the request with these headers over a connection whose client presented the certificates `peer`, the
+    /// end entity's first; empty when it presented none.
+    ///
+    /// `None` means that the request carries no credentials that this authenticator knows.
+    ///
+    /// # Errors
+    ///
+    /// [`AuthError::InvalidCredentials`] when it carries such credentials and they are not good,
+    /// [`AuthError::Unavailable`] when that could not be found out.
+    async fn authenticate(
+        &self,
+        headers: &HeaderMap,
+        peer: &[CertificateDer<'static>],
+    ) -> Result<Option<UserInfo>, AuthError>;
+}
+
+/// Asks authenticators in turn; the first that knows the caller wins.
+///
+/// An authenticator that fails does not keep the following ones from being asked: a certificate that the front-proxy's
+/// CA did not sign may be a user's own. When none knows the caller, the worst failure is returned: an outage before
+/// bad credentials, for with the outage over the answer might be another.
+pub struct AuthenticatorUnion(Vec<Box<dyn Authenticator>>);
+
+impl AuthenticatorUnion {
+    /// Asks these, in this order.
+    pub fn new(authenticators: Vec<Box<dyn Authenticator>>) -> Self {
+        Self(authenticators)
+    }
+}
+
+#[async_trait]
+impl Authenticator for AuthenticatorUnion {
+    async fn authenticate(
+        &self,
+        headers: &HeaderMap,
+        peer: &[CertificateDer<'static>],
+    ) -> Result<Option<UserInfo>, AuthError> {
+        let mut failure: Option<AuthError> = None;
+        for authenticator in &self.0 {
+            match authenticator.authenticate(headers, peer).await {
+                Ok(Some(user)) => return Ok(Some(user)),
+                Ok(None) => {}
+                // Of several bad credentials the last is reported: it belongs to the authenticator that comes
+                // closest to what a direct caller meant.
+                Err(error) if failure.as_ref().is_none_or(AuthError::is_callers_fault) => {
+                    failure = Some(error)
+                }
+                Err(_) => {}
+            }
+        }
+        failure.map_or(Ok(None), Err)
+    }
+}
+
+/// Adds `system:authenticated` to the groups of whoever another authenticator knows.
+///
+/// As upstream, not to the anonymous user, and not to one who is in `system:authenticated` or `system:unauthenticated`
+/// already (kube-apiserver forwards either).
+pub struct AuthenticatedGroup<A>(A);
+
+impl<A: Authenticator> AuthenticatedGroup<A> {
+    /// Adds the group to the users that `authenticator` knows.
+    pub fn new(authenticator: A) -> Self {
+        Self(authenticator)
+    }
+}
+
+#[async_trait]
+impl<A: Authenticator> Authenticator for AuthenticatedGroup<A> {
+    async fn authenticate(
+        &self,
+        headers: &HeaderMap,
+        peer: &[CertificateDer<'static>],
+    ) -> Result<Option<UserInfo>, AuthError> {
+        let mut user = self.0.authenticate(headers, peer).await?;
+        if let Some(user) = &mut user {
+            let placed = user.is_in_group(AUTHENTICATED_GROUP) || user.is_in_group(UNAUTHENTICATED_GROUP);
+            if !placed && !user.is_anonymous() {
+                user.groups.push(AUTHENTICATED_GROUP.to_owned());
+            }
+        }
+        Ok(user)
+    }
+}
+
+/// Calls everybody whom another authenticator does not know `system:anonymous`; what an anonymous user may do is the
+/// authoriser's decision.
+///
+/// Who presents credentials that are not good stays refused: a failure is never turned into the anonymous user.
+pub struct Anonymous<A>(A);
+
+impl<A: Authenticator> Anonymous<A> {
+    /// Calls those whom `authenticator` does not know anonymous.
+    pub fn new(authenticator: A) -> Self {
+        Self(authenticator)
+    }
+}
+
+#[async_trait]
+impl<A: Authenticator> Authenticator for Anonymous<A> {
+    async fn authenticate(
+        &self,
+        headers: &HeaderMap,
+        peer: &[CertificateDer<'static>],
+    ) -> Result<Option<UserInfo>, AuthError> {
+        let user = self.0.authenticate(headers, peer).await?;
+        Ok(Some(user.unwrap_or_else(UserInfo::anonymous)))
+    }
+}

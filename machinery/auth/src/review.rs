@@ -1,0 +1,119 @@
+//! Asking kube-apiserver: retries, a time limit, and answers that are kept for a while.
+
+use std::{hash::Hash, time::Duration};
+
+use backon::{ExponentialBuilder, Retryable};
+use moka::future::Cache;
+use tokio::time::Instant;
+
+use crate::AuthError;
+
+/// How long a review may take, retries included.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// How many answers are kept; upstream's number for SubjectAccessReviews.
+const CAPACITY: u64 = 8192;
+/// How long an answer that nobody asks for again may lie in memory. Longer than any answer is good for.
+const MEMORY: Duration = Duration::from_secs(60);
+
+/// Carries out a call of kube-apiserver: up to 5 times, 0.5 s apart and then half as much longer each time (upstream's
+/// `DefaultAuthWebhookRetryBackoff`) or what the server asked for, for 10 s in all.
+///
+/// `call` is named in errors, such as `the TokenReview`.
+pub(crate) async fn ask<T, F>(call: &'static str, request: impl FnMut() -> F) -> Result<T, AuthError>
+where
+    F: Future<Output = Result<T, kube::Error>>,
+{
+    let backoff = ExponentialBuilder::default()
+        .with_min_delay(Duration::from_millis(500))
+        .with_factor(1.5)
+        .with_jitter()
+        .with_max_times(4);
+    let asked = request
+        .retry(backoff)
+        .when(is_transient)
+        .adjust(|error, delay| delay.map(|delay| delay.max(retry_after(error))))
+        .notify(|error, delay| tracing::warn!(%error, ?delay, "{call} failed and will be tried again"));
+    match tokio::time::timeout(TIMEOUT, asked).await {
+        Ok(Ok(answer)) => Ok(answer),
+        Ok(Err(error)) => Err(AuthError::unavailable(call, error)),
+        Err(elapsed) => Err(AuthError::unavailable(call, elapsed)),
+    }
+}
+
+/// Whether the same call may succeed a moment later: the connection failed, or the server said that it is the one at
+/// fault. Reviews change nothing, so that repeating one is harmless.
+fn is_transient(error: &kube::Error) -> bool {
+    match error {
+        kube::Error::Api(status) => {
+            matches!(status.code, 429 | 500 | 502 | 503 | 504) || !retry_after(error).is_zero()
+        }
+        kube::Error::HyperError(_) | kube::Error::Service(_) => true,
+        _ => false,
+    }
+}
+
+fn retry_after(error: &kube::Error) -> Duration {
+    match error {
+        kube::Error::Api(status) => {
+            let seconds = status
+                .details
+                .as_ref()
+                .map_or(0, |details| details.retry_after_seconds);
+            Duration::from_secs(seconds.into())
+        }
+        _ => Duration::ZERO,
+    }
+}
+
+/// Answers that are good for a while.
+///
+/// # Guarantees
+///
+/// Those who ask the same question at the same time share one call and its outcome. Failures are shared in this way
+/// but not kept. At most 8192 answers are kept, and those asked for often outlive those asked for once, so that a
+/// flood of questions does not wash out what is in use. Nothing leaves memory.
+pub(crate) struct AnswerCache<K, V> {
+    answers: Cache<K, Answer<V>>,
+}
+
+#[derive(Clone)]
+struct Answer<V> {
+    outcome: Result<V, AuthError>,
+    /// Tokio's clock rather than the cache's, so that tests can turn it.
+    good_until: Instant,
+}
+
+impl<K: Hash + Eq + Send + Sync + 'static, V: Clone + Send + Sync + 'static> AnswerCache<K, V> {
+    pub(crate) fn new() -> Self {
+        Self {
+            answers: Cache::builder()
+                .max_capacity(CAPACITY)
+                .time_to_live(MEMORY)
+                .build(),
+        }
+    }
+
+    /// The answer to a question: the kept one, or that of `ask`, which is kept for as long as `keep` says.
+    pub(crate) async fn get(
+        &self,
+        question: K,
+        ask: impl Future<Output = Result<V, AuthError>>,
+        keep: impl FnOnce(&V) -> Duration,
+    ) -> Result<V, AuthError> {
+        let answer = async {
+            let outcome = ask.await;
+            let good_for = outcome.as_ref().map_or(Duration::ZERO, keep);
+            Answer {
+                outcome,
+                good_until: Instant::now() + good_for,
+            }
+        };
+        let stale = |answer: &Answer<V>| answer.good_until <= Instant::now();
+        let entry = self
+            .answers
+            .entry(question)
+            .or_insert_with_if(answer, stale)
+            .await;
+        entry.into_value().outcome
+    }
+}

@@ -1,0 +1,114 @@
+//! Authorisation by kube-apiserver.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use k8s_openapi::api::authorization::v1::{
+    NonResourceAttributes, ResourceAttributes as ReviewedResource, SubjectAccessReview,
+    SubjectAccessReviewSpec, SubjectAccessReviewStatus,
+};
+use kube::{Api, Client, api::PostParams};
+
+use crate::{
+    Attributes, AuthError, Authorizer, Verdict,
+    review::{AnswerCache, ask},
+    user::PRIVILEGED_GROUP,
+};
+
+const REVIEW: &str = "the SubjectAccessReview";
+/// How long a verdict is not asked about again (upstream's `AllowCacheTTL` and `DenyCacheTTL`).
+const KEPT_FOR: Duration = Duration::from_secs(10);
+/// From how many bytes chosen by the caller on a verdict is not kept (upstream's `maxControlledAttrCacheSize`).
+const LARGEST_KEPT: usize = 10_000;
+/// Paths that everybody may see (upstream's `AlwaysAllowPaths`), for probes bring no credentials.
+const OPEN_PATHS: [&str; 3] = ["/healthz", "/livez", "/readyz"];
+
+/// Lets kube-apiserver decide, by SubjectAccessReviews.
+///
+/// Verdicts are kept for 10 s, so that a right that was withdrawn works that much longer. Not asked about are the group
+/// `system:masters` and the paths `/healthz`, `/livez` and `/readyz`. RBAC: `system:auth-delegator`.
+pub struct SubjectAccessReviewAuthorizer {
+    reviews: Api<SubjectAccessReview>,
+    verdicts: AnswerCache<Attributes, Verdict>,
+}
+
+impl SubjectAccessReviewAuthorizer {
+    /// Asks with this client.
+    pub fn new(client: Client) -> Self {
+        Self {
+            reviews: Api::all(client),
+            verdicts: AnswerCache::new(),
+        }
+    }
+
+    async fn review(&self, attributes: &Attributes) -> Result<Verdict, AuthError> {
+        let review = SubjectAccessReview {
+            spec: spec(attributes),
+            ..SubjectAccessReview::default()
+        };
+        let parameters = PostParams::default();
+        let answer = ask(REVIEW, || self.reviews.create(&parameters, &review)).await?;
+        Ok(judge(answer.status.unwrap_or_default()))
+    }
+}
+
+#[async_trait]
+impl Authorizer for SubjectAccessReviewAuthorizer {
+    async fn authorize(&self, attributes: &Attributes) -> Result<Verdict, AuthError> {
+        if is_always_allowed(attributes) {
+            return Ok(Verdict::Allowed);
+        }
+        if attributes.controlled_size() >= LARGEST_KEPT {
+            return self.review(attributes).await;
+        }
+        self.verdicts
+            .get(attributes.clone(), self.review(attributes), |_| KEPT_FOR)
+            .await
+    }
+}
+
+fn is_always_allowed(attributes: &Attributes) -> bool {
+    let open = attributes.resource.is_none() && OPEN_PATHS.contains(&attributes.path.as_str());
+    open || attributes.user.is_in_group(PRIVILEGED_GROUP)
+}
+
+fn spec(attributes: &Attributes) -> SubjectAccessReviewSpec {
+    let verb = Some(attributes.verb.clone());
+    let user = &attributes.user;
+    let resource = attributes.resource.as_ref().map(|resource| ReviewedResource {
+        group: Some(resource.group.clone()),
+        version: Some(resource.version.clone()),
+        resource: Some(resource.resource.clone()),
+        subresource: Some(resource.subresource.clone()),
+        namespace: Some(resource.namespace.clone()),
+        name: Some(resource.name.clone()),
+        verb: verb.clone(),
+        ..ReviewedResource::default()
+    });
+    let path = resource.is_none().then(|| NonResourceAttributes {
+        path: Some(attributes.path.clone()),
+        verb,
+    });
+    SubjectAccessReviewSpec {
+        user: Some(user.name.clone()),
+        uid: user.uid.clone(),
+        groups: Some(user.groups.clone()),
+        extra: Some(user.extra.clone()),
+        resource_attributes: resource,
+        non_resource_attributes: path,
+    }
+}
+
+/// No opinion is a no, and so is an answer that says both.
+fn judge(status: SubjectAccessReviewStatus) -> Verdict {
+    if status.allowed && !status.denied.unwrap_or_default() {
+        return Verdict::Allowed;
+    }
+    let reason = status
+        .reason
+        .filter(|reason| !reason.is_empty())
+        .or(status.evaluation_error);
+    Verdict::Denied {
+        reason: reason.unwrap_or_default(),
+    }
+}
