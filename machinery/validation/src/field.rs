@@ -61,6 +61,20 @@ pub enum FieldErrorKind {
 }
 
 impl FieldErrorKind {
+    /// What people read, such as `Required value`.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Required => "Required value",
+            Self::Duplicate => "Duplicate value",
+            Self::Invalid | Self::TypeInvalid => "Invalid value",
+            Self::NotSupported => "Unsupported value",
+            Self::Forbidden => "Forbidden",
+            Self::NotFound => "Not found",
+            Self::TooLong => "Too long",
+            Self::TooMany => "Too many",
+        }
+    }
+
     /// The cause's `reason` on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -86,4 +100,94 @@ pub struct FieldError {
     pub field: FieldPath,
     /// How, in words, with the value where that helps.
     pub message: String,
+}
+
+impl FieldError {
+    /// An error of that kind; `message` says how, with the value where that helps.
+    pub fn new(kind: FieldErrorKind, field: &FieldPath, message: impl Into<String>) -> Self {
+        Self { kind, field: field.clone(), message: message.into() }
+    }
+
+    /// The field must be given.
+    pub fn required(field: &FieldPath, message: impl Into<String>) -> Self {
+        Self::new(FieldErrorKind::Required, field, message)
+    }
+
+    /// The field may not be given, or not by this caller.
+    pub fn forbidden(field: &FieldPath, message: impl Into<String>) -> Self {
+        Self::new(FieldErrorKind::Forbidden, field, message)
+    }
+
+    /// The field has a value that is not allowed; `message` says which would be.
+    pub fn invalid(field: &FieldPath, value: &str, message: impl fmt::Display) -> Self {
+        Self::new(FieldErrorKind::Invalid, field, format!("{value:?}: {message}"))
+    }
+
+    /// The field has a value that is not one of these.
+    pub fn not_supported(field: &FieldPath, value: &str, supported: &[&str]) -> Self {
+        let supported: Vec<String> = supported.iter().map(|value| format!("{value:?}")).collect();
+        let message = format!("{value:?}: supported values: {}", supported.join(", "));
+        Self::new(FieldErrorKind::NotSupported, field, message)
+    }
+
+    /// The field's value occurs twice.
+    pub fn duplicate(field: &FieldPath, value: &str) -> Self {
+        Self::new(FieldErrorKind::Duplicate, field, format!("{value:?}"))
+    }
+
+    /// The field names something that does not exist.
+    pub fn not_found(field: &FieldPath, value: &str) -> Self {
+        Self::new(FieldErrorKind::NotFound, field, format!("{value:?}"))
+    }
+
+    /// The field is longer than so many bytes.
+    pub fn too_long(field: &FieldPath, most: usize) -> Self {
+        Self::new(FieldErrorKind::TooLong, field, format!("may not be more than {most} bytes"))
+    }
+
+    /// The field has more than so many elements.
+    pub fn too_many(field: &FieldPath, actual: usize, most: usize) -> Self {
+        Self::new(FieldErrorKind::TooMany, field, format!("{actual}: must have at most {most} items"))
+    }
+
+    /// What is wrong, without the field: the `message` of a `metav1.StatusCause`.
+    pub fn body(&self) -> String {
+        if self.message.is_empty() {
+            self.kind.words().to_owned()
+        } else {
+            format!("{}: {}", self.kind.words(), self.message)
+        }
+    }
+}
+
+impl fmt::Display for FieldError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.field, self.body())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_read_as_kubernetes_writes_them() {
+        let name = FieldPath::new("spec").child("requesters").index(1).child("name");
+        let cases = [
+            (FieldError::required(&name, ""), "spec.requesters[1].name: Required value"),
+            (
+                FieldError::invalid(&name, "A", "must be lower case"),
+                "spec.requesters[1].name: Invalid value: \"A\": must be lower case",
+            ),
+            (
+                FieldError::not_supported(&name, "x", &["a", "b"]),
+                "spec.requesters[1].name: Unsupported value: \"x\": supported values: \"a\", \"b\"",
+            ),
+            (FieldError::duplicate(&name, "a"), "spec.requesters[1].name: Duplicate value: \"a\""),
+            (FieldError::too_many(&name, 3, 2), "spec.requesters[1].name: Too many: 3: must have at most 2 items"),
+        ];
+        for (error, text) in cases {
+            assert_eq!(error.to_string(), text);
+        }
+    }
 }
