@@ -1,12 +1,22 @@
 //! An aggregated API server for Kubernetes: HTTP verbs, registry, watch cache, discovery, OpenAPI, admission.
 //!
 //! A server is made of resources. A stored resource is a [`Strategy`]: the rules of one kind, in the hooks that
-//! k8s.io/apiserver has. The `Registry` carries them out on a [`Store`](machinery_storage::Store).
+//! k8s.io/apiserver has. The [`Registry`] carries them out on a [`Store`](machinery_storage::Store).
 
+mod action;
+mod admission;
 mod context;
 mod error;
+mod registry;
+mod server;
 mod strategy;
+mod view;
 
+pub use action::Action;
+pub use admission::{NamespaceState, Namespaces};
 pub use context::{RequestContext, Warnings};
 pub use error::{ApiError, Cause, Reason};
+pub use registry::Registry;
+pub use server::{BuildError, Server, ServerBuilder, ServerOptions};
 pub use strategy::{ClaimConflict, Column, DeleteContext, KindInfo, Object, Strategy, Verb};
+pub use view::View;

@@ -1,0 +1,23 @@
+//! What is checked between the decoding of a new object and its strategy.
+
+use async_trait::async_trait;
+
+use crate::ApiError;
+
+/// The state of a namespace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NamespaceState {
+    /// It does not exist.
+    Absent,
+    /// Objects can be created in it.
+    Active,
+    /// It is being deleted: nothing is created in it any more.
+    Terminating,
+}
+
+/// Knows the namespaces of the cluster.
+#[async_trait]
+pub trait Namespaces: Send + Sync + 'static {
+    /// The state of one. A namespace that was created a moment ago is found.
+    async fn state(&self, name: &str) -> Result<NamespaceState, ApiError>;
+}
