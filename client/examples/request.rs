@@ -33,12 +33,12 @@ async fn main() -> anyhow::Result<()> {
     .on_refusal(RefusalPolicy::Wait);
     let evacuation = requester.evacuate(&options.namespace, &options.pod).await?;
     println!("evacuation {} of pod {}", evacuation.name(), options.pod);
-    match tokio::time::timeout(Duration::from_secs(options.timeout_seconds), evacuation.wait()).await {
-        Ok(end) => println!("{}", end?),
-        Err(_) => {
-            evacuation.withdraw().await?;
-            println!("waited for {} s: withdrawn", options.timeout_seconds);
-        }
+    let timeout = Duration::from_secs(options.timeout_seconds);
+    if let Ok(end) = tokio::time::timeout(timeout, evacuation.wait()).await {
+        println!("{}", end?);
+    } else {
+        evacuation.withdraw().await?;
+        println!("waited for {} s: withdrawn", options.timeout_seconds);
     }
     Ok(())
 }

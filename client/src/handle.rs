@@ -75,16 +75,20 @@ pub struct EvacuationHandle {
     namespace: String,
     name: String,
     uid: String,
+    joined: bool,
+    object: Evacuation,
 }
 
 impl EvacuationHandle {
-    pub(crate) fn new(api: Api<Evacuation>, requester: &str, evacuation: &Evacuation) -> Self {
+    pub(crate) fn new(api: Api<Evacuation>, requester: &str, object: Evacuation, joined: bool) -> Self {
         Self {
             api,
             requester: requester.to_owned(),
-            namespace: evacuation.metadata.namespace.clone().unwrap_or_default(),
-            name: evacuation.metadata.name.clone().unwrap_or_default(),
-            uid: evacuation.metadata.uid.clone().unwrap_or_default(),
+            namespace: object.metadata.namespace.clone().unwrap_or_default(),
+            name: object.metadata.name.clone().unwrap_or_default(),
+            uid: object.metadata.uid.clone().unwrap_or_default(),
+            joined,
+            object,
         }
     }
 
@@ -101,6 +105,16 @@ impl EvacuationHandle {
     /// The Evacuation's UID.
     pub fn uid(&self) -> &str {
         &self.uid
+    }
+
+    /// Whether the Evacuation was under way before and the requester joined it.
+    pub fn joined(&self) -> bool {
+        self.joined
+    }
+
+    /// The Evacuation as it was created or joined.
+    pub fn object(&self) -> &Evacuation {
+        &self.object
     }
 
     /// Waits for the end, through outages of the API. Bound it with `tokio::time::timeout`.

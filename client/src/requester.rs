@@ -20,6 +20,7 @@ pub struct Requester {
     client: DebugClient,
     entry: Entry,
     deadline_after: Option<Duration>,
+    params: PostParams,
 }
 
 /// A client that does not spoil `Debug` of what holds it.
@@ -48,6 +49,7 @@ impl Requester {
             client: DebugClient(client),
             entry,
             deadline_after: None,
+            params: PostParams::default(),
         }
     }
 
@@ -87,6 +89,13 @@ impl Requester {
         self
     }
 
+    /// Has the server check everything and store nothing.
+    #[must_use]
+    pub fn dry_run(mut self) -> Self {
+        self.params.dry_run = true;
+        self
+    }
+
     /// Asks the pod of that name to move: creates an Evacuation, or joins the one that is under way.
     ///
     /// # Errors
@@ -104,15 +113,15 @@ impl Requester {
         let mut last = pod.to_owned();
         for _ in 0..TURNS {
             let new = evacuation(pod, &entry);
-            let active = match api.create(&PostParams::default(), &new).await {
-                Ok(created) => return Ok(self.handle(api, &created)),
+            let active = match api.create(&self.params, &new).await {
+                Ok(created) => return Ok(self.handle(api, created, false)),
                 Err(error) => match active_evacuation(&error) {
                     Some(name) => name,
                     None => return Err(fail("creating an evacuation of pod", pod, error)),
                 },
             };
             match self.join(&api, &active, &entry).await {
-                Ok(Some(joined)) => return Ok(self.handle(api, &joined)),
+                Ok(Some(joined)) => return Ok(self.handle(api, joined, true)),
                 Ok(None) => last = active,
                 Err(error) => return Err(fail("joining evacuation", &active, error)),
             }
@@ -159,15 +168,15 @@ impl Requester {
             Some(own) => *own = entry.clone(),
             None => evacuation.spec.requesters.push(entry.clone()),
         }
-        match api.replace(name, &PostParams::default(), &evacuation).await {
+        match api.replace(name, &self.params, &evacuation).await {
             Ok(joined) => Ok(Some(joined)),
             Err(kube::Error::Api(status)) if status.code == 404 || lost_turn(&status) => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    fn handle(&self, api: Api<Evacuation>, evacuation: &Evacuation) -> EvacuationHandle {
-        EvacuationHandle::new(api, &self.entry.name, evacuation)
+    fn handle(&self, api: Api<Evacuation>, evacuation: Evacuation, joined: bool) -> EvacuationHandle {
+        EvacuationHandle::new(api, &self.entry.name, evacuation, joined)
     }
 }
 
