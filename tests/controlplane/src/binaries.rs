@@ -1,0 +1,282 @@
+use std::env;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::go_build::{self, Cache};
+use crate::{Error, Result};
+
+/// A program that a control plane consists of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Program {
+    /// The store.
+    Etcd,
+    /// The API server.
+    KubeApiserver,
+    /// The controllers of the built-in kinds.
+    KubeControllerManager,
+    /// The scheduler.
+    KubeScheduler,
+    /// The command-line client.
+    Kubectl,
+    /// The stand-in for kubelets.
+    Kwok,
+}
+
+impl Program {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::Etcd,
+        Self::KubeApiserver,
+        Self::KubeControllerManager,
+        Self::KubeScheduler,
+        Self::Kubectl,
+        Self::Kwok,
+    ];
+
+    /// The name of its file.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Etcd => "etcd",
+            Self::KubeApiserver => "kube-apiserver",
+            Self::KubeControllerManager => "kube-controller-manager",
+            Self::KubeScheduler => "kube-scheduler",
+            Self::Kubectl => "kubectl",
+            Self::Kwok => "kwok",
+        }
+    }
+
+    /// How it is asked for its version.
+    fn version_arguments(self) -> &'static [&'static str] {
+        match self {
+            Self::Kubectl => &["version", "--client"],
+            _ => &["--version"],
+        }
+    }
+
+    /// Whether a program of this version, found by chance, does as well as the one that would be built.
+    fn accepts(self, version: (u32, u32)) -> bool {
+        match self {
+            Self::KubeApiserver | Self::KubeControllerManager | Self::KubeScheduler => version == (1, 37),
+            // kubectl works with a server one minor version newer.
+            Self::Kubectl => version.0 == 1 && version.1 >= 36,
+            // Kubernetes 1.37 is tested with 3.7, and works with 3.6.
+            Self::Etcd => version.0 == 3 && version.1 >= 6,
+            // The stages of this crate are written for this version.
+            Self::Kwok => version == (0, 8),
+        }
+    }
+}
+
+/// Where the programs are.
+#[derive(Debug, Clone)]
+pub struct Binaries {
+    paths: Vec<(Program, PathBuf)>,
+}
+
+impl Binaries {
+    /// Finds every program, and builds those that are not found.
+    ///
+    /// Looked at in this order: the folder that the environment variable `CONTROLPLANE_BIN` names, which must have them
+    /// all; the one that `KUBEBUILDER_ASSETS` names, and `PATH`, where only fitting versions count (Kubernetes 1.37,
+    /// kubectl 1.36 or later, etcd 3.6 or later, kwok 0.8); the cache of earlier builds. Building takes several minutes and
+    /// needs Go; it happens once for each version of the sources, in `$XDG_CACHE_HOME/controlplane` or
+    /// `~/.cache/controlplane`, and says so on standard error. It blocks; two processes that build at once take turns.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::MissingBinary`], [`Error::GoMissing`], [`Error::GoBuild`], or a folder that cannot be written.
+    pub fn find_or_build() -> Result<Self> {
+        Self::find_or_build_some(&Program::ALL)
+    }
+
+    fn find_or_build_some(programs: &[Program]) -> Result<Self> {
+        Search::from_environment()?.run(programs)
+    }
+
+    /// The same off the threads of the async runtime, for some of the programs.
+    pub(crate) async fn find_or_build_in_background(programs: &'static [Program]) -> Result<Self> {
+        tokio::task::spawn_blocking(|| Self::find_or_build_some(programs)).await?
+    }
+
+    /// The file of a program. Of one that was not asked for, its bare name.
+    pub fn path(&self, program: Program) -> &Path {
+        let found = self.paths.iter().find(|(candidate, _)| *candidate == program);
+        found.map_or_else(|| Path::new(program.name()), |(_, path)| path)
+    }
+
+    /// Makes symbolic links to all programs in a folder, which can then be `CONTROLPLANE_BIN` or part of `PATH`.
+    ///
+    /// # Errors
+    ///
+    /// When the folder cannot be written.
+    pub fn link_into(&self, folder: &Path) -> Result<()> {
+        std::fs::create_dir_all(folder).map_err(Error::file("create", folder))?;
+        for (program, path) in &self.paths {
+            go_build::link(path, &folder.join(program.name()))?;
+        }
+        Ok(())
+    }
+}
+
+/// The places to look at, read once.
+struct Search {
+    exclusive: Option<PathBuf>,
+    folders: Vec<PathBuf>,
+    cache: Option<Cache>,
+}
+
+impl Search {
+    fn from_environment() -> Result<Self> {
+        let set = |name| env::var_os(name).filter(|value: &OsString| !value.is_empty());
+        let mut folders: Vec<PathBuf> = set("KUBEBUILDER_ASSETS").map(PathBuf::from).into_iter().collect();
+        folders.extend(set("PATH").iter().flat_map(env::split_paths));
+        let parent = set("XDG_CACHE_HOME")
+            .map(PathBuf::from)
+            .or_else(|| set("HOME").map(|home| PathBuf::from(home).join(".cache")));
+        let exclusive = match set("CONTROLPLANE_BIN").map(PathBuf::from) {
+            Some(folder) => Some(folder.canonicalize().map_err(Error::file("find", &folder))?),
+            None => None,
+        };
+        Ok(Self {
+            exclusive,
+            folders,
+            cache: parent.map(|parent| Cache::new(&parent)),
+        })
+    }
+
+    fn run(&self, programs: &[Program]) -> Result<Binaries> {
+        let mut paths = Vec::new();
+        let mut missing = Vec::new();
+        for &program in programs {
+            if let Some(folder) = &self.exclusive {
+                let path = folder.join(program.name());
+                if !path.is_file() {
+                    return Err(Error::MissingBinary {
+                        program: program.name(),
+                        folder: folder.clone(),
+                    });
+                }
+                paths.push((program, path));
+            } else if let Some(path) = self.find(program) {
+                paths.push((program, path));
+            } else {
+                missing.push(program);
+            }
+        }
+        if !missing.is_empty() {
+            let cache = self.cache.as_ref().ok_or(Error::NoCacheFolder)?;
+            cache.provide(&missing)?;
+            paths.extend(missing.iter().map(|&program| (program, cache.path(program))));
+        }
+        Ok(Binaries { paths })
+    }
+
+    fn find(&self, program: Program) -> Option<PathBuf> {
+        // What was built is looked at before PATH is searched: asking for versions takes time.
+        let cached = self
+            .cache
+            .iter()
+            .map(|cache| cache.path(program))
+            .find(|path| path.is_file());
+        cached.or_else(|| {
+            let candidates = self.folders.iter().map(|folder| folder.join(program.name()));
+            candidates
+                .filter(|path| path.is_file())
+                .find(|path| version_of(program, path).is_some_and(|version| program.accepts(version)))
+        })
+    }
+}
+
+fn version_of(program: Program, path: &Path) -> Option<(u32, u32)> {
+    let output = Command::new(path)
+        .args(program.version_arguments())
+        .stdin(Stdio::null())
+        .output()
+        .ok()?;
+    first_version(&String::from_utf8_lossy(&output.stdout))
+}
+
+/// The first `MAJOR.MINOR` in a text.
+fn first_version(text: &str) -> Option<(u32, u32)> {
+    text.split(|c: char| !c.is_ascii_digit() && c != '.')
+        .find_map(|word| {
+            let mut numbers = word.split('.').map(str::parse);
+            Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+    use crate::Folder;
+
+    #[test]
+    fn versions_are_read_from_what_the_programs_print() {
+        for (printed, version) in [
+            ("Kubernetes v1.37.1\n", Some((1, 37))),
+            ("etcd Version: 3.7.0\nGit SHA: Not provided\n", Some((3, 7))),
+            (
+                "Client Version: v1.36.0-rc.1\nKustomize Version: v5.8.1\n",
+                Some((1, 36)),
+            ),
+            ("kwok version v0.8.0 go1.26.8 (linux/amd64)\n", Some((0, 8))),
+            ("v0.0.0-master+$Format:%H$", Some((0, 0))),
+            ("no number", None),
+            ("", None),
+        ] {
+            assert_eq!(first_version(printed), version, "{printed}");
+        }
+    }
+
+    fn program(folder: &Path, program: Program, prints: &str) {
+        let path = folder.join(program.name());
+        std::fs::write(&path, format!("#!/bin/sh\necho '{prints}'\n")).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    #[test]
+    fn a_program_found_by_chance_counts_only_in_a_fitting_version() {
+        let folder = Folder::new("binaries").unwrap();
+        let (old, new) = (folder.subfolder("old").unwrap(), folder.subfolder("new").unwrap());
+        program(&old, Program::KubeApiserver, "Kubernetes v1.36.3");
+        program(&new, Program::KubeApiserver, "Kubernetes v1.37.4");
+        program(&old, Program::Kubectl, "Client Version: v1.32.0");
+        let search = Search {
+            exclusive: None,
+            folders: vec![old, new.clone()],
+            cache: None,
+        };
+        assert_eq!(
+            search.find(Program::KubeApiserver),
+            Some(new.join("kube-apiserver"))
+        );
+        assert_eq!(search.find(Program::Kubectl), None);
+    }
+
+    #[test]
+    fn the_folder_that_the_user_names_is_taken_as_it_is_but_must_be_complete() {
+        let folder = Folder::new("binaries").unwrap();
+        program(folder.path(), Program::Etcd, "etcd Version: 3.5.0");
+        let search = Search {
+            exclusive: Some(folder.path().to_owned()),
+            folders: Vec::new(),
+            cache: None,
+        };
+        let found = search.run(&[Program::Etcd]).unwrap();
+        assert_eq!(found.path(Program::Etcd), folder.path().join("etcd"));
+        let error = search.run(&Program::ALL).unwrap_err();
+        assert!(
+            matches!(
+                error,
+                Error::MissingBinary {
+                    program: "kube-apiserver",
+                    ..
+                }
+            ),
+            "{error}"
+        );
+    }
+}

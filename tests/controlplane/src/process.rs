@@ -1,0 +1,453 @@
+use std::fmt;
+use std::fs::{File, OpenOptions};
+use std::future::Future;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use crate::{Error, Result, eventually, reaper};
+
+/// How often to look whether a process has ended.
+const INTERVAL: Duration = Duration::from_millis(10);
+/// What [`Process::terminate`] allows a process to end by itself.
+const GRACE: Duration = Duration::from_secs(30);
+/// How much of a log goes into an error.
+const TAIL: u64 = 4096;
+
+/// A signal that can be sent to a [`Process`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Signal {
+    /// SIGTERM: end in an orderly way.
+    Terminate,
+    /// SIGINT: what Ctrl-C sends.
+    Interrupt,
+    /// SIGHUP.
+    HangUp,
+    /// SIGSTOP: freeze.
+    Stop,
+    /// SIGCONT: go on after SIGSTOP.
+    Continue,
+    /// SIGKILL: end at once.
+    Kill,
+}
+
+impl Signal {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Terminate => "TERM",
+            Self::Interrupt => "INT",
+            Self::HangUp => "HUP",
+            Self::Stop => "STOP",
+            Self::Continue => "CONT",
+            Self::Kill => "KILL",
+        }
+    }
+}
+
+/// A program that runs beside the test, its output in a log file.
+///
+/// It is killed when this value is dropped, and when the process that started it dies of whatever cause. Its methods
+/// take `&self` and need no runtime of their own, so that it may be shared by tests that each have one.
+pub struct Process {
+    name: String,
+    log: PathBuf,
+    state: Mutex<State>,
+}
+
+struct State {
+    command: Command,
+    child: Option<Child>,
+    status: Option<ExitStatus>,
+    left_running: bool,
+}
+
+impl Process {
+    /// Starts `command`, with its output appended to `NAME.log` in `log_dir` and no input.
+    ///
+    /// # Errors
+    ///
+    /// When the log cannot be written or the program cannot be started.
+    pub fn spawn(name: impl Into<String>, command: Command, log_dir: &Path) -> Result<Self> {
+        let name = name.into();
+        let log = log_dir.join(format!("{name}.log"));
+        let state = State {
+            command,
+            child: None,
+            status: None,
+            left_running: false,
+        };
+        let process = Self {
+            name,
+            log,
+            state: Mutex::new(state),
+        };
+        process.start()?;
+        Ok(process)
+    }
+
+    /// The name given to it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its number, while it runs.
+    pub fn pid(&self) -> Option<u32> {
+        let mut state = self.state();
+        state.look(&self.name).ok()?;
+        state.child.as_ref().map(Child::id)
+    }
+
+    /// Whether it runs; a process that is frozen does.
+    pub fn is_running(&self) -> bool {
+        self.pid().is_some()
+    }
+
+    /// How it last ended. Nothing while it runs.
+    pub fn exit_status(&self) -> Option<ExitStatus> {
+        let mut state = self.state();
+        state.look(&self.name).ok()?;
+        state.status
+    }
+
+    /// The file with what it writes to standard output and error, of all its runs.
+    pub fn log_path(&self) -> &Path {
+        &self.log
+    }
+
+    /// What it wrote so far.
+    ///
+    /// # Errors
+    ///
+    /// When the log cannot be read.
+    pub fn log(&self) -> Result<String> {
+        let bytes = std::fs::read(&self.log).map_err(Error::file("read", &self.log))?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// Starts it again with the same command. Nothing happens when it runs.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Process::spawn`].
+    pub fn start(&self) -> Result<()> {
+        let mut state = self.state();
+        state.look(&self.name)?;
+        if state.child.is_some() {
+            return Ok(());
+        }
+        let log = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(&self.log)
+            .map_err(Error::file("write", &self.log))?;
+        let errors = log.try_clone().map_err(Error::file("write", &self.log))?;
+        let child = state
+            .command
+            .stdin(Stdio::null())
+            .stdout(log)
+            .stderr(errors)
+            .spawn()
+            .map_err(self.cannot("start"))?;
+        let pid = child.id();
+        // The child is recorded first, so that it is killed if nobody can watch over it.
+        state.child = Some(child);
+        state.status = None;
+        state.left_running = false;
+        reaper::watch_process(pid).map_err(self.cannot("watch over"))
+    }
+
+    /// Sends a signal.
+    ///
+    /// # Errors
+    ///
+    /// When it is not running.
+    pub fn signal(&self, signal: Signal) -> Result<()> {
+        // The state stays locked, so that nobody collects the process and its number keeps its meaning.
+        let mut state = self.state();
+        state.look(&self.name)?;
+        let Some(child) = &state.child else {
+            return Err(Error::NotRunning {
+                name: self.name.clone(),
+            });
+        };
+        let status = Command::new("sh")
+            .args([
+                "-c",
+                "kill -s \"$1\" \"$2\"",
+                "kill",
+                signal.name(),
+                &child.id().to_string(),
+            ])
+            .stdin(Stdio::null())
+            .stderr(Stdio::null())
+            .status()
+            .map_err(self.cannot("signal"))?;
+        if status.success() {
+            Ok(())
+        } else {
+            Err(self.cannot("signal")(io::Error::other("kill failed")))
+        }
+    }
+
+    /// Freezes it (SIGSTOP): its connections stay open and nothing answers.
+    ///
+    /// # Errors
+    ///
+    /// When it is not running.
+    pub fn pause(&self) -> Result<()> {
+        self.signal(Signal::Stop)
+    }
+
+    /// Lets it go on after [`Process::pause`].
+    ///
+    /// # Errors
+    ///
+    /// When it is not running.
+    pub fn resume(&self) -> Result<()> {
+        self.signal(Signal::Continue)
+    }
+
+    /// Waits until it has ended by itself.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TimedOut`] when it still runs after `timeout`.
+    pub async fn wait(&self, timeout: Duration) -> Result<ExitStatus> {
+        let deadline = Instant::now() + timeout;
+        loop {
+            {
+                let mut state = self.state();
+                state.look(&self.name)?;
+                match (&state.child, state.status) {
+                    (None, Some(status)) => return Ok(status),
+                    (None, None) => {
+                        return Err(Error::NotRunning {
+                            name: self.name.clone(),
+                        });
+                    }
+                    _ => {}
+                }
+            }
+            if Instant::now() >= deadline {
+                let what = format!("the end of {}", self.name);
+                return Err(crate::TimedOut {
+                    what,
+                    after: timeout,
+                    last: "it runs".to_owned(),
+                }
+                .into());
+            }
+            sleep(INTERVAL).await;
+        }
+    }
+
+    /// Sends SIGTERM and waits for the end, for 30 s at most.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotRunning`], or [`Error::Killed`] when it did not end and was killed.
+    pub async fn terminate(&self) -> Result<ExitStatus> {
+        self.signal(Signal::Terminate)?;
+        // A frozen process would not learn of it. One that has ended meanwhile needs no waking.
+        self.signal(Signal::Continue).ok();
+        match self.wait(GRACE).await {
+            Err(Error::TimedOut(_)) => {
+                self.kill()?;
+                Err(Error::Killed {
+                    name: self.name.clone(),
+                    after: GRACE,
+                })
+            }
+            ended => ended,
+        }
+    }
+
+    /// Ends it at once (SIGKILL) and collects it. Nothing happens when it is not running.
+    ///
+    /// # Errors
+    ///
+    /// When the system refuses.
+    pub fn kill(&self) -> Result<()> {
+        let mut state = self.state();
+        if let Some(child) = &mut state.child {
+            child.kill().map_err(self.cannot("kill"))?;
+            let status = child.wait().map_err(self.cannot("wait for"))?;
+            state.ended(status);
+        }
+        Ok(())
+    }
+
+    /// Terminates it, if it runs, and starts it again.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Process::terminate`] and [`Process::start`].
+    pub async fn restart(&self) -> Result<()> {
+        match self.terminate().await {
+            Ok(_) | Err(Error::NotRunning { .. }) => self.start(),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Lets it live on when this value is dropped and when the owner dies.
+    pub fn leave_running(&self) {
+        let mut state = self.state();
+        state.left_running = true;
+        if let Some(child) = &state.child {
+            reaper::forget_process(child.id());
+        }
+    }
+
+    /// Waits until `probe` returns `Ok`: see [`eventually`].
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Exited`] at once when the process has ended, [`Error::NotReady`] after `timeout`; both show the end of its log.
+    pub async fn wait_for<T, E, F, Fut>(&self, timeout: Duration, what: &str, mut probe: F) -> Result<T>
+    where
+        E: fmt::Display,
+        F: FnMut() -> Fut,
+        Fut: Future<Output = Result<T, E>>,
+    {
+        enum Outcome<T> {
+            Ready(T),
+            Exited(Option<ExitStatus>),
+        }
+        let waited = eventually(timeout, what, || {
+            let exited = (!self.is_running()).then(|| self.exit_status());
+            let look = exited.is_none().then(&mut probe);
+            async move {
+                match (exited, look) {
+                    (Some(status), _) => Ok(Outcome::Exited(status)),
+                    (None, Some(look)) => look.await.map(Outcome::Ready).map_err(|seen| format!("{seen:#}")),
+                    (None, None) => Err("nothing".to_owned()),
+                }
+            }
+        })
+        .await;
+        match waited {
+            Ok(Outcome::Ready(value)) => Ok(value),
+            Ok(Outcome::Exited(Some(status))) => Err(Error::Exited {
+                name: self.name.clone(),
+                status,
+                log: self.log.clone(),
+                tail: self.tail(),
+            }),
+            Ok(Outcome::Exited(None)) => Err(Error::NotRunning {
+                name: self.name.clone(),
+            }),
+            Err(timed_out) => {
+                let source = Box::new(timed_out);
+                Err(Error::NotReady {
+                    name: self.name.clone(),
+                    log: self.log.clone(),
+                    tail: self.tail(),
+                    source,
+                })
+            }
+        }
+    }
+
+    /// Waits until the log of this or an earlier run contains `text`.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Process::wait_for`].
+    pub async fn wait_for_log(&self, timeout: Duration, text: &str) -> Result<()> {
+        self.wait_for(timeout, &format!("{text:?} in the log"), async || {
+            match self.log() {
+                Ok(log) if log.contains(text) => Ok(()),
+                Ok(_) => Err("a log without it".to_owned()),
+                Err(error) => Err(error.to_string()),
+            }
+        })
+        .await
+    }
+
+    /// Waits until something listens at `port` of 127.0.0.1.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Process::wait_for`].
+    pub async fn wait_for_port(&self, timeout: Duration, port: u16) -> Result<()> {
+        self.wait_for(timeout, &format!("a listener at port {port}"), async || {
+            tokio::net::TcpStream::connect(("127.0.0.1", port))
+                .await
+                .map(drop)
+        })
+        .await
+    }
+
+    fn tail(&self) -> String {
+        let read = || -> io::Result<String> {
+            let mut file = File::open(&self.log)?;
+            let length = file.metadata()?.len();
+            file.seek(SeekFrom::Start(length.saturating_sub(TAIL)))?;
+            let mut bytes = Vec::new();
+            file.read_to_end(&mut bytes)?;
+            Ok(String::from_utf8_lossy(&bytes).into_owned())
+        };
+        read().unwrap_or_else(|error| format!("(cannot be read: {error})"))
+    }
+
+    fn cannot(&self, action: &'static str) -> impl Fn(io::Error) -> Error {
+        let name = self.name.clone();
+        move |source| Error::Process {
+            action,
+            name: name.clone(),
+            source,
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Notices the end of the process.
+    fn look(&mut self, name: &str) -> Result<()> {
+        if let Some(child) = &mut self.child {
+            let looked = child.try_wait();
+            let status = looked.map_err(|source| Error::Process {
+                action: "look at",
+                name: name.to_owned(),
+                source,
+            })?;
+            if let Some(status) = status {
+                self.ended(status);
+            }
+        }
+        Ok(())
+    }
+
+    fn ended(&mut self, status: ExitStatus) {
+        if let Some(child) = self.child.take() {
+            reaper::forget_process(child.id());
+        }
+        self.status = Some(status);
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if !self.state().left_running {
+            // What cannot be killed here is left to the reaper.
+            self.kill().ok();
+        }
+    }
+}
+
+impl fmt::Debug for Process {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Process")
+            .field("name", &self.name)
+            .field("pid", &self.pid())
+            .finish_non_exhaustive()
+    }
+}
