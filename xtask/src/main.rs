@@ -1,2 +1,46 @@
-//! The project's commands: demo, test, bench, generate.
-fn main() {}
+//! The project's commands: `cargo xtask demo`, `test`, `check`, `bench`, `generate`.
+//!
+//! This crate stays small so that it compiles at once: it sees to what is needed, builds the rest, and starts it.
+
+mod bench;
+mod build;
+mod check;
+mod command;
+mod demo;
+mod generate;
+mod prerequisites;
+mod test;
+
+use clap::{Parser, Subcommand};
+
+/// The project's commands.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Xtask {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Show the main job on a real control plane: ask, answer, evict.
+    Demo(demo::Demo),
+    /// Run all tests.
+    Test(test::Test),
+    /// Format, lints, documentation, licences: what CI checks besides the tests.
+    Check,
+    /// Measure, beside the peers.
+    Bench(bench::Bench),
+    /// Write the files that are made from the code, or check that they are up to date.
+    Generate(generate::Generate),
+}
+
+fn main() -> anyhow::Result<()> {
+    match Xtask::parse().command {
+        Command::Demo(demo) => demo.run(),
+        Command::Test(test) => test.run(),
+        Command::Check => check::check(),
+        Command::Bench(bench) => bench.run(),
+        Command::Generate(generate) => generate.run(),
+    }
+}

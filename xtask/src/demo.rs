@@ -1,0 +1,30 @@
+//! `cargo xtask demo`
+
+use clap::Args;
+
+use crate::{
+    build::{Profile, build},
+    command::{command, run},
+    prerequisites,
+};
+
+/// Show the main job on a real control plane: ask, answer, evict.
+#[derive(Args)]
+pub(crate) struct Demo {
+    /// Leave the cluster up and print how to use it with kubectl; Ctrl-C ends it.
+    #[arg(long)]
+    keep: bool,
+}
+
+impl Demo {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        prerequisites::ensure()?;
+        let built = build(Profile::Dev)?;
+        let mut demo = command(&built.programs.join("demo").display().to_string())?;
+        demo.env("CONTROLPLANE_BIN", &built.control_plane);
+        if self.keep {
+            demo.arg("--keep");
+        }
+        run(&mut demo)
+    }
+}

@@ -1,0 +1,100 @@
+//! What the machine must have, beside Rust: installed where the system's package manager can, else named.
+
+use std::process::{Command, Stdio};
+
+use anyhow::bail;
+
+use crate::command::{command, output, run};
+
+/// A program that is needed, how to see that it is there, and the Debian package that brings it.
+struct Program {
+    name: &'static str,
+    version: &'static str,
+    package: Option<&'static str>,
+    needed_for: &'static str,
+}
+
+const PROGRAMS: &[Program] = &[
+    Program {
+        name: "go",
+        version: "version",
+        package: None,
+        needed_for: "building Kubernetes for the tests (1.26 or newer, from go.dev or a package)",
+    },
+    Program {
+        name: "cc",
+        version: "--version",
+        package: Some("gcc libc6-dev"),
+        needed_for: "linking",
+    },
+    Program {
+        name: "python3",
+        version: "--version",
+        package: Some("python3"),
+        needed_for: "the example app that answers over HTTP",
+    },
+];
+
+/// Sees to it that every program is there.
+///
+/// # Errors
+///
+/// Names each program that is missing and could not be installed.
+pub(crate) fn ensure() -> anyhow::Result<()> {
+    for program in PROGRAMS {
+        if present(program) || built_already(program) {
+            continue;
+        }
+        match program.package {
+            Some(package) if present_named("apt-get", "--version") => {
+                eprintln!(
+                    "installing {package} (apt-get): {} is needed for {}",
+                    program.name, program.needed_for
+                );
+                install(package)?;
+            }
+            _ => bail!(
+                "{} is needed for {}: please install it",
+                program.name,
+                program.needed_for
+            ),
+        }
+    }
+    Ok(())
+}
+
+fn present(program: &Program) -> bool {
+    present_named(program.name, program.version)
+}
+
+fn present_named(name: &str, version: &str) -> bool {
+    let status = Command::new(name)
+        .arg(version)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    status.is_ok_and(|status| status.success())
+}
+
+/// Go is not needed where the Kubernetes binaries are given.
+fn built_already(program: &Program) -> bool {
+    program.name == "go" && std::env::var_os("CONTROLPLANE_BIN").is_some()
+}
+
+fn install(packages: &str) -> anyhow::Result<()> {
+    let root = output(command("id")?.arg("-u"))? == "0";
+    let apt = |arguments: &[&str]| -> anyhow::Result<()> {
+        let mut apt = if !root && present_named("sudo", "--version") {
+            let mut sudo = command("sudo")?;
+            sudo.arg("apt-get");
+            sudo
+        } else {
+            command("apt-get")?
+        };
+        run(apt.args(arguments).env("DEBIAN_FRONTEND", "noninteractive"))
+    };
+    apt(&["update", "-qq"])?;
+    let mut arguments = vec!["install", "-y", "-qq", "--no-install-recommends"];
+    arguments.extend(packages.split(' '));
+    apt(&arguments)
+}
