@@ -66,7 +66,7 @@ words! {
 }
 
 words! {
-    /// Reasons of `Blocked=True`.
+    /// Reasons of `Blocked`.
     BlockedReason {
         /// A PodDisruptionBudget allows no disruption now.
         BudgetExhausted,
@@ -80,5 +80,7 @@ words! {
         Terminating,
         /// The pod's annotation cannot be read: its responders cannot be asked.
         UnreadableResponders,
+        /// Of `Blocked=False`: what held the eviction back does so no more, or the Evacuation has ended.
+        NotBlocked,
     }
 }

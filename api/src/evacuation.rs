@@ -37,7 +37,10 @@ impl Evacuation {
         Self {
             api_version: api_version(),
             kind: Self::default_kind(),
-            metadata: ObjectMeta { name: (!name.is_empty()).then(|| name.to_owned()), ..ObjectMeta::default() },
+            metadata: ObjectMeta {
+                name: (!name.is_empty()).then(|| name.to_owned()),
+                ..ObjectMeta::default()
+            },
             spec,
             status: None,
         }
@@ -105,7 +108,9 @@ pub struct Requester {
 }
 
 /// What happens when a responder refuses. Ordered by hardness: the hardest of the live entries counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema,
+)]
 pub enum RefusalPolicy {
     /// The Evacuation fails with reason `Refused`.
     GiveUp,
@@ -117,7 +122,9 @@ pub enum RefusalPolicy {
 }
 
 /// What happens at a requester's deadline. Ordered by hardness.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema,
+)]
 pub enum DeadlineAction {
     /// This requester's entry lapses; when the last one lapses the Evacuation fails with reason `DeadlineGaveUp`.
     GiveUp,

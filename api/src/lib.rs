@@ -4,6 +4,7 @@
 //! in `evacuation-protocol`.
 
 mod condition;
+mod defaults;
 mod evacuation;
 mod kind;
 mod names;
@@ -13,8 +14,10 @@ mod review;
 mod self_evacuation;
 mod status;
 mod time;
+mod validation;
 
 pub use condition::{BlockedReason, ConditionType, EvacuatedReason, FailedReason};
+pub use defaults::{default_evacuation, default_evacuation_update};
 pub use evacuation::{
     DEFAULT_TTL_SECONDS_AFTER_FINISHED, DeadlineAction, Evacuation, EvacuationSpec, PodTarget, RefusalPolicy,
     Requester, Target,
@@ -23,7 +26,8 @@ pub use names::{
     CANCELLATION_FINALIZER, DOMAIN, GROUP, RESPONDERS_ANNOTATION, SELF_RESPONDER, VERSION, api_version,
 };
 pub use responder::{
-    DEFAULT_MAX_DELAY_SECONDS, DEFAULT_PRIORITY, DEFAULT_TIMEOUT_SECONDS, HttpEndpoint, ResponderEntry,
+    DEFAULT_HTTP_PATH, DEFAULT_MAX_DELAY_SECONDS, DEFAULT_PRIORITY, DEFAULT_TIMEOUT_SECONDS, HttpEndpoint,
+    ResponderEntry,
 };
 pub use response::{Answer, EvacuationResponse, EvacuationResponseSpec, EvacuationResponseStatus};
 pub use review::{
@@ -35,3 +39,8 @@ pub use status::{
     ScheduledDeadline,
 };
 pub use time::{Timestamp, condition_time, from_condition_time};
+pub use validation::{
+    MAX_DELAY_SECONDS, MAX_MESSAGE_LENGTH, MAX_REASON_LENGTH, MAX_REQUESTERS, MAX_RESPONDERS,
+    MAX_RESPONDERS_BYTES, ResponderParseError, is_qualified_name, parse_responders, validate_evacuation,
+    validate_evacuation_update, validate_responders, validate_response,
+};

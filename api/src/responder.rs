@@ -9,9 +9,11 @@ pub const DEFAULT_PRIORITY: i32 = 10_000;
 pub const DEFAULT_TIMEOUT_SECONDS: i64 = 60;
 /// How long a responder may delay in total when it names no bound, in seconds: 24 hours.
 pub const DEFAULT_MAX_DELAY_SECONDS: i64 = 24 * 3600;
+/// The path of an endpoint that names none.
+pub const DEFAULT_HTTP_PATH: &str = "/evacuation";
 
 /// Registers one responder.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ResponderEntry {
     /// `self` for the pod itself, or a domain-prefixed name such as `db.acme.io/failover`.
@@ -30,8 +32,36 @@ pub struct ResponderEntry {
     pub http: Option<HttpEndpoint>,
 }
 
+impl ResponderEntry {
+    /// An entry of that name that leaves everything else to the defaults.
+    pub fn named(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            priority: None,
+            timeout_seconds: None,
+            max_delay_seconds: None,
+            http: None,
+        }
+    }
+
+    /// The priority, or its default.
+    pub fn priority(&self) -> i32 {
+        self.priority.unwrap_or(DEFAULT_PRIORITY)
+    }
+
+    /// How long the responder may stay silent, in seconds, or its default.
+    pub fn timeout_seconds(&self) -> i64 {
+        self.timeout_seconds.unwrap_or(DEFAULT_TIMEOUT_SECONDS)
+    }
+
+    /// How long the responder may delay in total, in seconds, or its default.
+    pub fn max_delay_seconds(&self) -> i64 {
+        self.max_delay_seconds.unwrap_or(DEFAULT_MAX_DELAY_SECONDS)
+    }
+}
+
 /// An HTTP endpoint of the target pod.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct HttpEndpoint {
     /// The port on the pod's IP.
@@ -42,4 +72,11 @@ pub struct HttpEndpoint {
     /// Whether a pod on the host's network may be asked, although its IP is the node's.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub allow_host_network: bool,
+}
+
+impl HttpEndpoint {
+    /// The path, or its default.
+    pub fn path(&self) -> &str {
+        self.path.as_deref().unwrap_or(DEFAULT_HTTP_PATH)
+    }
 }

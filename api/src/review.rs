@@ -33,7 +33,12 @@ impl EvacuationReview {
 
     /// A question.
     pub fn ask(request: ReviewRequest) -> Self {
-        Self { api_version: api_version(), kind: Self::default_kind(), request: Some(request), response: None }
+        Self {
+            api_version: api_version(),
+            kind: Self::default_kind(),
+            request: Some(request),
+            response: None,
+        }
     }
 }
 

@@ -125,7 +125,9 @@ pub struct ResponderStatus {
 }
 
 /// Where a responder stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema,
+)]
 pub enum ResponderState {
     /// Not asked yet.
     #[default]

@@ -40,8 +40,11 @@ impl Serialize for Timestamp {
 impl<'de> Deserialize<'de> for Timestamp {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = Cow::<str>::deserialize(deserializer)?;
-        let time = DateTime::parse_from_rfc3339(&text)
-            .map_err(|e| serde::de::Error::custom(format!("{text:?} is not a time such as 2026-11-20T22:00:00Z: {e}")))?;
+        let time = DateTime::parse_from_rfc3339(&text).map_err(|e| {
+            serde::de::Error::custom(format!(
+                "{text:?} is not a time such as 2026-11-20T22:00:00Z: {e}"
+            ))
+        })?;
         Ok(Self(time.with_timezone(&Utc)))
     }
 }
@@ -67,5 +70,6 @@ pub fn condition_time(time: DateTime<Utc>) -> Time {
 
 /// The instant that a Kubernetes time names.
 pub fn from_condition_time(time: &Time) -> DateTime<Utc> {
-    DateTime::from_timestamp(time.0.as_second(), time.0.subsec_nanosecond().unsigned_abs()).unwrap_or_default()
+    DateTime::from_timestamp(time.0.as_second(), time.0.subsec_nanosecond().unsigned_abs())
+        .unwrap_or_default()
 }

@@ -1,1 +1,57 @@
 //! The rules between objects: what may change, and what to do next.
+//!
+//! This crate is pure. It has no I/O and reads no clock: every function takes the objects and the time, and returns
+//! what follows. The server calls it to guard the rules, the controller to decide ([`decide`]), kubectl to
+//! pick pods ([`pick`]) and to find words ([`state_word`]); a model checker can walk the very code that runs.
+//!
+//! # Flow
+//!
+//! 1. [`begin`] makes the status of a new Evacuation; [`check_requester_edit`] and [`apply_requester_edit`] guard who
+//!    may join, change and leave; [`delete`] and [`cancel`] end it early.
+//! 2. [`decide`] says what the controller does next; [`check_status_update`] checks that write by the server's clock.
+//! 3. [`answer`] takes what a responder says.
+//! 4. [`record_eviction`] turns the outcome of an attempt into the next status.
+
+mod answer;
+mod cancel;
+mod condition;
+mod decide;
+mod drain;
+mod eviction;
+mod invariant;
+mod learning;
+mod phase;
+mod policy;
+mod question;
+mod requesters;
+mod selector;
+mod status_error;
+mod status_update;
+mod target;
+mod time;
+mod transition;
+mod world;
+
+pub use answer::{AnswerError, DelayBound, answer};
+pub use cancel::{Deletion, cancel, delete};
+pub use condition::{finished_reason, is_finished};
+pub use decide::{Act, Decision, OUTAGE_GRACE_SECONDS, Push, TERMINATING_MARGIN_SECONDS, decide};
+pub use drain::{DrainFilters, DrainRefusal, DrainSkip, DrainWarning, Picked, pick};
+pub use eviction::{ATTEMPT_TIMEOUT_SECONDS, EvictionOutcome, PROBE_SECONDS, record_eviction, retry_delay};
+pub use invariant::violations;
+pub use learning::{LEARNING_SECONDS, asked_responders, must_learn};
+pub use phase::{active_answer, current_responder, phase, state_word};
+pub use policy::{all_lapsed, derive_policy, has_lapsed};
+pub use question::question;
+pub use requesters::{
+    EditError, RequesterEdit, apply_requester_edit, begin, check_requester_edit, record_requesters,
+};
+pub use selector::selects;
+pub use status_error::StatusError;
+pub use status_update::check_status_update;
+pub use target::{TargetProblem, TargetWarning, registered_responders, target_problem, target_warning};
+pub use transition::{
+    Actor, PHASE_TRANSITIONS, Phase, TRANSITIONS, Transition, phase_diagram, responder_diagram,
+    transition_allowed,
+};
+pub use world::{Attempt, BudgetView, LivePod, PodPhase, PodView, World};

@@ -1,0 +1,13 @@
+//! What is wrong with one object, all of it, each with its field's path.
+
+mod evacuation;
+mod responders;
+mod response;
+mod text;
+
+pub use evacuation::{MAX_REQUESTERS, validate_evacuation, validate_evacuation_update};
+pub use responders::{
+    MAX_RESPONDERS, MAX_RESPONDERS_BYTES, ResponderParseError, parse_responders, validate_responders,
+};
+pub use response::validate_response;
+pub use text::{MAX_DELAY_SECONDS, MAX_MESSAGE_LENGTH, MAX_REASON_LENGTH, is_qualified_name};

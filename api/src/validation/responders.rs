@@ -1,0 +1,405 @@
+//! Registration: the entries, and the text of the annotation.
+
+use std::fmt;
+
+use machinery_validation::{FieldError, FieldErrorKind, FieldPath};
+use serde_json::{Map, Value};
+
+use super::text::{Errors, MAX_DELAY_SECONDS};
+use crate::{HttpEndpoint, ResponderEntry, SELF_RESPONDER};
+
+/// How many responders one pod can register.
+pub const MAX_RESPONDERS: usize = 16;
+/// The longest text of the annotation, in bytes: what Kubernetes allows for all annotations of an object together.
+pub const MAX_RESPONDERS_BYTES: usize = 256 * 1024;
+
+/// The highest priority.
+const MAX_PRIORITY: i64 = 1_000_000;
+/// The longest silence, in seconds: a day.
+const MAX_TIMEOUT_SECONDS: i64 = 24 * 3600;
+/// The longest path of an endpoint, in bytes.
+const MAX_PATH_LENGTH: usize = 1024;
+
+/// What is wrong with the text of an annotation: every problem, with its path inside the list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResponderParseError {
+    /// The problems; at least one.
+    pub problems: Vec<FieldError>,
+}
+
+impl fmt::Display for ResponderParseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, problem) in self.problems.iter().enumerate() {
+            let path = problem.field.to_string();
+            let (separator, colon) = (
+                if i == 0 { "" } else { "; " },
+                if path.is_empty() { "" } else { ": " },
+            );
+            write!(f, "{separator}{path}{colon}{}", problem.message)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for ResponderParseError {}
+
+/// Reads the text of the annotation [`RESPONDERS_ANNOTATION`](crate::RESPONDERS_ANNOTATION).
+///
+/// The entries come back as they were written; [`ResponderEntry`] resolves their defaults.
+pub fn parse_responders(text: &str) -> Result<Vec<ResponderEntry>, ResponderParseError> {
+    let problem = |kind, message: String| ResponderParseError {
+        problems: vec![FieldError {
+            kind,
+            field: FieldPath::default(),
+            message,
+        }],
+    };
+    if text.len() > MAX_RESPONDERS_BYTES {
+        return Err(problem(
+            FieldErrorKind::TooLong,
+            format!("must have at most {MAX_RESPONDERS_BYTES} bytes"),
+        ));
+    }
+    let items = match serde_json::from_str(text) {
+        Ok(Value::Array(items)) => items,
+        Ok(_) => {
+            return Err(problem(
+                FieldErrorKind::TypeInvalid,
+                "must be a JSON list".to_owned(),
+            ));
+        }
+        Err(error) => return Err(problem(FieldErrorKind::Invalid, format!("is not JSON: {error}"))),
+    };
+    if items.len() > MAX_RESPONDERS {
+        return Err(problem(
+            FieldErrorKind::TooMany,
+            format!("must have at most {MAX_RESPONDERS} items, has {}", items.len()),
+        ));
+    }
+    let mut errors = Errors::default();
+    let mut entries = Vec::with_capacity(items.len());
+    for (i, item) in items.into_iter().enumerate() {
+        let path = FieldPath::default().index(i);
+        if let Some(entry) = read_entry(&mut errors, &path, item) {
+            check_distinct(&mut errors, &path, &entries, &entry);
+            validate_entry(&mut errors, &path, &entry);
+            entries.push(entry);
+        }
+    }
+    if errors.0.is_empty() {
+        Ok(entries)
+    } else {
+        Err(ResponderParseError { problems: errors.0 })
+    }
+}
+
+/// What is wrong with a list of entries, all of it.
+pub fn validate_responders(path: &FieldPath, entries: &[ResponderEntry]) -> Vec<FieldError> {
+    let mut errors = Errors::default();
+    if entries.len() > MAX_RESPONDERS {
+        let message = format!("must have at most {MAX_RESPONDERS} items, has {}", entries.len());
+        errors.add(FieldErrorKind::TooMany, path.clone(), message);
+    }
+    for (i, entry) in entries.iter().enumerate() {
+        check_distinct(
+            &mut errors,
+            &path.index(i),
+            entries.get(..i).unwrap_or_default(),
+            entry,
+        );
+        validate_entry(&mut errors, &path.index(i), entry);
+    }
+    errors.0
+}
+
+fn check_distinct(errors: &mut Errors, path: &FieldPath, before: &[ResponderEntry], entry: &ResponderEntry) {
+    if !entry.name.is_empty() && before.iter().any(|other| other.name == entry.name) {
+        errors.add(
+            FieldErrorKind::Duplicate,
+            path.child("name"),
+            format!("{:?} occurs twice", entry.name),
+        );
+    }
+}
+
+fn validate_entry(errors: &mut Errors, path: &FieldPath, entry: &ResponderEntry) {
+    if entry.name != SELF_RESPONDER {
+        errors.qualified_name(path.child("name"), &entry.name);
+    }
+    errors.within(
+        path.child("priority"),
+        entry.priority.map(i64::from),
+        0,
+        MAX_PRIORITY,
+    );
+    errors.within(
+        path.child("timeoutSeconds"),
+        entry.timeout_seconds,
+        1,
+        MAX_TIMEOUT_SECONDS,
+    );
+    errors.within(
+        path.child("maxDelaySeconds"),
+        entry.max_delay_seconds,
+        0,
+        MAX_DELAY_SECONDS,
+    );
+    if let Some(http) = &entry.http {
+        validate_endpoint(errors, &path.child("http"), http);
+    }
+}
+
+fn validate_endpoint(errors: &mut Errors, path: &FieldPath, http: &HttpEndpoint) {
+    if http.port == 0 {
+        errors.invalid(path.child("port"), "0 is not between 1 and 65535");
+    }
+    let Some(text) = &http.path else { return };
+    if text.len() > MAX_PATH_LENGTH {
+        errors.add(
+            FieldErrorKind::TooLong,
+            path.child("path"),
+            format!("must have at most {MAX_PATH_LENGTH} bytes"),
+        );
+    } else if !text.starts_with('/') || text.starts_with("//") {
+        errors.invalid(
+            path.child("path"),
+            format!("{text:?} does not start with one slash"),
+        );
+    } else if text
+        .bytes()
+        .any(|b| !b.is_ascii_graphic() || matches!(b, b'#' | b'\\'))
+    {
+        errors.invalid(
+            path.child("path"),
+            "must be made of visible ASCII characters, without # and \\",
+        );
+    }
+}
+
+/// Reads one entry field by field, so that every problem is found and not only the first. `None` when it is no object
+/// or has no name.
+fn read_entry(errors: &mut Errors, path: &FieldPath, item: Value) -> Option<ResponderEntry> {
+    let mut fields = object(errors, path, item)?;
+    let name = required::<String>(errors, path, &mut fields, "name", "a string");
+    let mut entry = ResponderEntry {
+        priority: take(errors, path, &mut fields, "priority", "a whole number of 32 bits"),
+        timeout_seconds: take(errors, path, &mut fields, "timeoutSeconds", "a whole number"),
+        max_delay_seconds: take(errors, path, &mut fields, "maxDelaySeconds", "a whole number"),
+        ..ResponderEntry::named("")
+    };
+    if let Some(value) = take::<Value>(errors, path, &mut fields, "http", "an object") {
+        entry.http = read_endpoint(errors, &path.child("http"), value);
+    }
+    refuse_rest(errors, path, fields);
+    name.map(|name| ResponderEntry { name, ..entry })
+}
+
+fn read_endpoint(errors: &mut Errors, path: &FieldPath, value: Value) -> Option<HttpEndpoint> {
+    let mut fields = object(errors, path, value)?;
+    let port = required(
+        errors,
+        path,
+        &mut fields,
+        "port",
+        "a whole number between 1 and 65535",
+    );
+    let text = take(errors, path, &mut fields, "path", "a string");
+    let allow = take(errors, path, &mut fields, "allowHostNetwork", "true or false");
+    refuse_rest(errors, path, fields);
+    port.map(|port| HttpEndpoint {
+        port,
+        path: text,
+        allow_host_network: allow.unwrap_or_default(),
+    })
+}
+
+fn object(errors: &mut Errors, path: &FieldPath, value: Value) -> Option<Map<String, Value>> {
+    let Value::Object(fields) = value else {
+        errors.add(FieldErrorKind::TypeInvalid, path.clone(), "must be an object");
+        return None;
+    };
+    Some(fields)
+}
+
+fn required<T: serde::de::DeserializeOwned>(
+    errors: &mut Errors,
+    path: &FieldPath,
+    fields: &mut Map<String, Value>,
+    field: &str,
+    expected: &str,
+) -> Option<T> {
+    if fields.get(field).is_none_or(Value::is_null) {
+        errors.add(FieldErrorKind::Required, path.child(field), "is required");
+        fields.remove(field);
+        return None;
+    }
+    take(errors, path, fields, field, expected)
+}
+
+/// Takes one field. A null counts as absent, as in Kubernetes.
+fn take<T: serde::de::DeserializeOwned>(
+    errors: &mut Errors,
+    path: &FieldPath,
+    fields: &mut Map<String, Value>,
+    field: &str,
+    expected: &str,
+) -> Option<T> {
+    let value = fields.remove(field).filter(|value| !value.is_null())?;
+    let taken = serde_json::from_value(value).ok();
+    if taken.is_none() {
+        errors.add(
+            FieldErrorKind::TypeInvalid,
+            path.child(field),
+            format!("must be {expected}"),
+        );
+    }
+    taken
+}
+
+fn refuse_rest(errors: &mut Errors, path: &FieldPath, fields: Map<String, Value>) {
+    for (name, _) in fields {
+        errors.add(FieldErrorKind::Forbidden, path.child(&name), "unknown field");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{DEFAULT_MAX_DELAY_SECONDS, DEFAULT_PRIORITY, DEFAULT_TIMEOUT_SECONDS};
+
+    fn problems(text: &str) -> String {
+        parse_responders(text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn the_examples_of_the_design_are_read() {
+        let entries = parse_responders(
+            r#"[{"name":"self","http":{"port":8080,"path":"/evacuation"},"timeoutSeconds":120},
+                {"name":"db.acme.io/failover","priority":20000}]"#,
+        )
+        .unwrap();
+        assert_eq!(
+            entries[0].http.as_ref().map(|h| (h.port, h.path())),
+            Some((8080, "/evacuation"))
+        );
+        assert_eq!(entries[0].timeout_seconds(), 120);
+        assert_eq!(entries[1].priority(), 20_000);
+        assert_eq!(parse_responders("[]").unwrap(), []);
+    }
+
+    #[test]
+    fn defaults_are_resolved_and_null_counts_as_absent() {
+        let entries = parse_responders(r#"[{"name":"self","priority":null,"http":null}]"#).unwrap();
+        assert_eq!(entries, [ResponderEntry::named("self")]);
+        assert_eq!(entries[0].priority(), DEFAULT_PRIORITY);
+        assert_eq!(entries[0].timeout_seconds(), DEFAULT_TIMEOUT_SECONDS);
+        assert_eq!(entries[0].max_delay_seconds(), DEFAULT_MAX_DELAY_SECONDS);
+        let endpoint = parse_responders(r#"[{"name":"self","http":{"port":1}}]"#)
+            .unwrap()
+            .remove(0)
+            .http
+            .unwrap();
+        assert_eq!(endpoint.path(), "/evacuation");
+    }
+
+    #[test]
+    fn each_problem_is_named_with_its_path() {
+        let table = [
+            ("", "is not JSON: EOF while parsing a value at line 1 column 0"),
+            (r#"{"name":"self"}"#, "must be a JSON list"),
+            ("[1]", "[0]: must be an object"),
+            ("[{}]", "[0].name: is required"),
+            (r#"[{"name":7}]"#, "[0].name: must be a string"),
+            (r#"[{"name":""}]"#, "[0].name: is required"),
+            (
+                r#"[{"name":"self"},{"name":"self"}]"#,
+                r#"[1].name: "self" occurs twice"#,
+            ),
+            (r#"[{"name":"self","foo":1}]"#, "[0].foo: unknown field"),
+            (
+                r#"[{"name":"self","priority":-1}]"#,
+                "[0].priority: -1 is not between 0 and 1000000",
+            ),
+            (
+                r#"[{"name":"self","priority":1.5}]"#,
+                "[0].priority: must be a whole number of 32 bits",
+            ),
+            (
+                r#"[{"name":"self","timeoutSeconds":0}]"#,
+                "[0].timeoutSeconds: 0 is not between 1 and 86400",
+            ),
+            (
+                r#"[{"name":"self","timeoutSeconds":86401}]"#,
+                "[0].timeoutSeconds: 86401 is not between 1 and 86400",
+            ),
+            (
+                r#"[{"name":"self","timeoutSeconds":"1m"}]"#,
+                "[0].timeoutSeconds: must be a whole number",
+            ),
+            (
+                r#"[{"name":"self","maxDelaySeconds":-1}]"#,
+                "[0].maxDelaySeconds: -1 is not between 0 and 2592000",
+            ),
+            (r#"[{"name":"self","http":8080}]"#, "[0].http: must be an object"),
+            (r#"[{"name":"self","http":{}}]"#, "[0].http.port: is required"),
+            (
+                r#"[{"name":"self","http":{"port":0}}]"#,
+                "[0].http.port: 0 is not between 1 and 65535",
+            ),
+            (
+                r#"[{"name":"self","http":{"port":65536}}]"#,
+                "[0].http.port: must be a whole number between 1 and 65535",
+            ),
+            (
+                r#"[{"name":"self","http":{"port":1,"host":"x"}}]"#,
+                "[0].http.host: unknown field",
+            ),
+            (
+                r#"[{"name":"self","http":{"port":1,"path":"e"}}]"#,
+                r#"[0].http.path: "e" does not start with one slash"#,
+            ),
+            (
+                r#"[{"name":"self","http":{"port":1,"path":"//evil.example"}}]"#,
+                r#"[0].http.path: "//evil.example" does not start with one slash"#,
+            ),
+            (
+                r#"[{"name":"self","http":{"port":1,"path":"/a b"}}]"#,
+                "[0].http.path: must be made of visible ASCII characters, without # and \\",
+            ),
+        ];
+        for (text, expected) in table {
+            assert_eq!(problems(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn every_problem_of_every_entry_is_gathered() {
+        let text =
+            r#"[7, {"name":"x","priority":-1,"foo":true}, {"timeoutSeconds":0,"http":{"port":"a","q":1}}]"#;
+        assert_eq!(
+            problems(text),
+            "[0]: must be an object; [1].foo: unknown field; \
+             [1].name: \"x\" is not of the form DOMAIN/NAME, such as drain.example.com/node-a; \
+             [1].priority: -1 is not between 0 and 1000000; [2].name: is required; \
+             [2].http.port: must be a whole number between 1 and 65535; [2].http.q: unknown field"
+        );
+    }
+
+    #[test]
+    fn the_list_is_bounded() {
+        let list = |n: usize| format!("[{}]", vec!["{}"; n].join(","));
+        assert_eq!(
+            parse_responders(&list(17)).unwrap_err().problems[0].kind,
+            FieldErrorKind::TooMany
+        );
+        assert_eq!(
+            parse_responders(&list(16)).unwrap_err().problems[0].kind,
+            FieldErrorKind::Required
+        );
+        let long = format!("[{}]", " ".repeat(MAX_RESPONDERS_BYTES));
+        assert_eq!(
+            parse_responders(&long).unwrap_err().problems[0].kind,
+            FieldErrorKind::TooLong
+        );
+    }
+}

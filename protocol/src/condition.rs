@@ -1,0 +1,60 @@
+//! Reading and setting conditions as Kubernetes does: one per type, the transition time changes with the status.
+
+use chrono::{DateTime, Utc};
+use evacuation_api::{ConditionType, EvacuationStatus, condition_time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+
+/// The condition of that type.
+pub(crate) fn find(conditions: &[Condition], kind: ConditionType) -> Option<&Condition> {
+    conditions.iter().find(|c| c.type_ == kind.as_str())
+}
+
+/// Whether the condition of that type is True.
+pub(crate) fn is_true(status: &EvacuationStatus, kind: ConditionType) -> bool {
+    find(&status.conditions, kind).is_some_and(|c| c.status == "True")
+}
+
+/// Whether the Evacuation has ended: nothing but acknowledgements of a cancellation follow.
+pub fn is_finished(status: &EvacuationStatus) -> bool {
+    is_true(status, ConditionType::Finished)
+}
+
+/// How it ended, such as `Evicted` or `Canceled`: the reason of the condition `Finished`.
+pub fn finished_reason(status: &EvacuationStatus) -> Option<&str> {
+    find(&status.conditions, ConditionType::Finished)
+        .filter(|c| c.status == "True")
+        .map(|c| c.reason.as_str())
+}
+
+/// Sets a condition. Its transition time stays unless its status changes.
+pub(crate) fn set(
+    status: &mut EvacuationStatus,
+    kind: ConditionType,
+    value: bool,
+    reason: &str,
+    message: &str,
+    now: DateTime<Utc>,
+) {
+    let new = Condition {
+        type_: kind.as_str().to_owned(),
+        status: if value { "True" } else { "False" }.to_owned(),
+        reason: reason.to_owned(),
+        message: message.to_owned(),
+        last_transition_time: condition_time(now),
+        observed_generation: None,
+    };
+    put(&mut status.conditions, new);
+}
+
+/// Puts a condition in the place of the one of its type. Keeps the old transition time unless the status changes.
+pub(crate) fn put(conditions: &mut Vec<Condition>, mut new: Condition) {
+    match conditions.iter_mut().find(|c| c.type_ == new.type_) {
+        Some(old) => {
+            if old.status == new.status {
+                new.last_transition_time = old.last_transition_time.clone();
+            }
+            *old = new;
+        }
+        None => conditions.push(new),
+    }
+}

@@ -1,0 +1,176 @@
+//! What the controller sees besides the Evacuation: the input of [`decide`](crate::decide).
+
+use chrono::{DateTime, Utc};
+use evacuation_api::{ResponderEntry, from_condition_time};
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+
+/// What the controller sees besides the Evacuation.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct World {
+    /// The target.
+    pub pod: PodView,
+    /// Whether the target's node answers. An unknown node counts as reachable.
+    pub node_reachable: bool,
+    /// The entries of the target's annotation, or why they cannot be read
+    /// (see [`registered_responders`](crate::registered_responders)). Read only when the Evacuation starts, but for the error.
+    pub registered: Result<Vec<ResponderEntry>, String>,
+    /// Every budget that selects the target.
+    pub budgets: Vec<BudgetView>,
+    /// Whether the queue of the target's budget lets it go now: a disruption is free and it is first in the queue, or it is the
+    /// queue's probe. Not read when no budget holds the pod.
+    pub turn: bool,
+    /// When the API came back after the last outage that the controller noticed.
+    pub recovered_at: Option<DateTime<Utc>>,
+    /// What this process knows of an attempt that is recorded as in flight.
+    pub attempt: Attempt,
+}
+
+/// What this process knows of the attempt that the status records as in flight.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Attempt {
+    /// Nothing: another process recorded it, or the reply was lost.
+    #[default]
+    Unknown,
+    /// This process recorded it and has not posted it.
+    Recorded,
+    /// This process posted it and waits for the reply.
+    Posted,
+}
+
+/// The target.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum PodView {
+    /// There is no pod of that name.
+    Gone,
+    /// The pod of that name has another UID: the target is gone.
+    Replaced,
+    /// The target is there.
+    Live(LivePod),
+}
+
+/// A target that is there.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct LivePod {
+    /// Its phase.
+    pub phase: PodPhase,
+    /// When its grace period ends, if it is terminating: the pod's `deletionTimestamp`.
+    pub terminating_until: Option<DateTime<Utc>>,
+    /// Whether a container runs: without one `self` cannot answer.
+    pub running_container: bool,
+    /// Whether its condition Ready is true, which is what a budget counts as healthy.
+    pub ready: bool,
+}
+
+/// The phase of a pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PodPhase {
+    /// Not all of its containers were started.
+    Pending,
+    /// Running, or unknown.
+    Running,
+    /// Succeeded or Failed.
+    Terminal,
+}
+
+impl PodView {
+    /// What a pod that was read, or was not found, is to an Evacuation of that UID.
+    pub fn of(pod: Option<&Pod>, uid: &str) -> Self {
+        match pod {
+            None => Self::Gone,
+            Some(pod) if pod.metadata.uid.as_deref() != Some(uid) => Self::Replaced,
+            Some(pod) => Self::Live(LivePod::of(pod)),
+        }
+    }
+
+    /// The target, when it is there.
+    pub fn live(&self) -> Option<&LivePod> {
+        match self {
+            Self::Live(pod) => Some(pod),
+            Self::Gone | Self::Replaced => None,
+        }
+    }
+}
+
+impl LivePod {
+    /// What matters of a pod.
+    pub fn of(pod: &Pod) -> Self {
+        let status = pod.status.as_ref();
+        let phase = match status.and_then(|s| s.phase.as_deref()) {
+            Some("Succeeded" | "Failed") => PodPhase::Terminal,
+            Some("Pending") => PodPhase::Pending,
+            _ => PodPhase::Running,
+        };
+        let running_container = status
+            .and_then(|s| s.container_statuses.as_ref())
+            .is_some_and(|all| {
+                all.iter()
+                    .any(|c| c.state.as_ref().is_some_and(|s| s.running.is_some()))
+            });
+        let ready = status
+            .and_then(|s| s.conditions.as_ref())
+            .is_some_and(|all| all.iter().any(|c| c.type_ == "Ready" && c.status == "True"));
+        let terminating_until = pod.metadata.deletion_timestamp.as_ref().map(from_condition_time);
+        Self {
+            phase,
+            terminating_until,
+            running_container,
+            ready,
+        }
+    }
+}
+
+/// A budget that selects the target.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct BudgetView {
+    /// Its name; it lives in the target's namespace.
+    pub name: String,
+    /// How many disruptions it allows now.
+    pub disruptions_allowed: i32,
+    /// How many healthy pods it has.
+    pub current_healthy: i32,
+    /// How many healthy pods it wants.
+    pub desired_healthy: i32,
+    /// Whether its `unhealthyPodEvictionPolicy` is `AlwaysAllow`.
+    pub always_allow_unhealthy: bool,
+}
+
+impl BudgetView {
+    /// What matters of a budget.
+    pub fn of(budget: &PodDisruptionBudget) -> Self {
+        let status = budget.status.clone().unwrap_or_default();
+        let policy = budget
+            .spec
+            .as_ref()
+            .and_then(|s| s.unhealthy_pod_eviction_policy.as_deref());
+        Self {
+            name: budget.metadata.name.clone().unwrap_or_default(),
+            disruptions_allowed: status.disruptions_allowed.unwrap_or_default(),
+            current_healthy: status.current_healthy.unwrap_or_default(),
+            desired_healthy: status.desired_healthy.unwrap_or_default(),
+            always_allow_unhealthy: policy == Some("AlwaysAllow"),
+        }
+    }
+
+    /// Whether the eviction API lets this pod go without spending a disruption of this budget, as its
+    /// handler does for pods that are not ready.
+    pub fn lets_pass(&self, pod: &LivePod) -> bool {
+        let spare = self.desired_healthy > 0 && self.current_healthy >= self.desired_healthy;
+        !pod.ready && (self.always_allow_unhealthy || spare)
+    }
+}
+
+impl World {
+    /// The budgets that an eviction of the target is held to. None for a pod that the eviction API lets go
+    /// whatever its budgets say: pending, terminal, terminating, or unhealthy under the one budget that lets it pass.
+    pub fn holding_budgets(&self) -> &[BudgetView] {
+        let Some(pod) = self.pod.live() else { return &[] };
+        if pod.phase != PodPhase::Running || pod.terminating_until.is_some() {
+            return &[];
+        }
+        match self.budgets.as_slice() {
+            [one] if one.lets_pass(pod) => &[],
+            budgets => budgets,
+        }
+    }
+}
