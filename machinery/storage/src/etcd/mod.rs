@@ -1,0 +1,187 @@
+//! The store on etcd v3.
+
+mod connections;
+mod convert;
+mod error;
+mod options;
+mod watch;
+
+use async_trait::async_trait;
+use etcd_client::{CompactionOptions, GetOptions};
+use tokio::sync::watch as signal;
+
+pub use self::options::{EtcdOptions, EtcdOptionsError, EtcdTls};
+use self::{
+    connections::Connections,
+    convert::{KeyPrefix, revision},
+    error::Call,
+};
+use crate::{Operation, Outcome, Page, Range, Read, Store, StoreError, Transaction, WatchStream};
+
+/// The store on etcd v3.4 or newer.
+///
+/// # Caveats
+///
+/// etcd's history grows until somebody compacts it: kube-apiserver does so every five minutes where it shares the etcd,
+/// else [`Store::compact`] is the owner's to call. Certificates are read once.
+pub struct EtcdStore {
+    connections: Connections,
+    prefix: KeyPrefix,
+    /// Counts the requests for progress; every watch listens.
+    progress: signal::Sender<u64>,
+}
+
+impl EtcdStore {
+    /// A store on that etcd. Connections are opened when they are used, so etcd need not be there yet:
+    /// [`Store::ready`] tells.
+    ///
+    /// # Errors
+    ///
+    /// [`EtcdOptionsError`] when the options make no sense.
+    pub async fn connect(options: EtcdOptions) -> Result<Self, EtcdOptionsError> {
+        Ok(Self {
+            connections: Connections::new(&options).await?,
+            prefix: KeyPrefix::new(&options.key_prefix),
+            progress: signal::Sender::new(0),
+        })
+    }
+
+    /// The store's revision, agreed on by the members.
+    async fn revision(&self, action: &'static str) -> Result<i64, StoreError> {
+        let response = self
+            .connections
+            .read(Call::new(action), |mut client| {
+                let key = self.prefix.on("/");
+                async move { client.get(key, Some(GetOptions::new().with_count_only())).await }
+            })
+            .await?;
+        Ok(revision(response.0.header.as_ref()))
+    }
+}
+
+/// How many values the first request of a whole prefix asks for.
+const FIRST_PAGE: usize = 1_000;
+
+/// About how many bytes the further requests ask for: much enough to be fast, little enough to be answered in time.
+const PAGE_BYTES: usize = 16 * 1024 * 1024;
+
+#[async_trait]
+impl Store for EtcdStore {
+    async fn get(&self, key: &str) -> Result<Read, StoreError> {
+        let response = self
+            .connections
+            .read(Call::new("get"), |mut client| {
+                let key = self.prefix.on(key);
+                async move { client.get(key, None).await }
+            })
+            .await?
+            .0;
+        Ok(Read {
+            revision: revision(response.header.as_ref()),
+            found: self.prefix.range(response).into_iter().next(),
+        })
+    }
+
+    async fn list(&self, range: &Range) -> Result<Page, StoreError> {
+        let end = self.prefix.end(&range.prefix);
+        let mut start = match &range.after {
+            Some(after) if after.as_str() >= range.prefix.as_str() => self.prefix.after(after),
+            _ => self.prefix.on(&range.prefix),
+        };
+        let wanted = if range.limit == 0 { usize::MAX } else { range.limit };
+        let mut page = Page {
+            revision: range.at_revision.unwrap_or(0),
+            ..Page::default()
+        };
+        let mut chunk = FIRST_PAGE;
+        loop {
+            let limit = chunk.min(wanted - page.items.len());
+            let options = GetOptions::new()
+                .with_range(end.clone())
+                .with_limit(i64::try_from(limit).unwrap_or(i64::MAX))
+                .with_revision(page.revision);
+            let response = self
+                .connections
+                .read(Call::at("list", page.revision), |mut client| {
+                    let (start, options) = (start.clone(), options.clone());
+                    async move { client.get(start, Some(options)).await }
+                })
+                .await?
+                .0;
+            if page.revision == 0 {
+                page.revision = revision(response.header.as_ref());
+            }
+            let found = usize::try_from(response.count).unwrap_or(0);
+            let bytes: usize = response.kvs.iter().map(|found| found.value.len()).sum();
+            let items = self.prefix.range(response);
+            page.remaining = found.saturating_sub(items.len());
+            let Some(last) = items.last() else { return Ok(page) };
+            start = self.prefix.after(&last.key);
+            chunk = (PAGE_BYTES / (bytes / items.len()).max(1)).clamp(100, 50_000);
+            page.items.extend(items);
+            if page.remaining == 0 || page.items.len() >= wanted {
+                return Ok(page);
+            }
+        }
+    }
+
+    async fn commit(&self, transaction: Transaction) -> Result<Outcome, StoreError> {
+        let largest = transaction
+            .operations
+            .iter()
+            .filter_map(|operation| match operation {
+                Operation::Put(key, value) => Some((key.clone(), value.len())),
+                Operation::Delete(_) => None,
+            })
+            .max_by_key(|(_, size)| *size);
+        let call = Call {
+            action: "commit",
+            revision: 0,
+            largest: largest.as_ref().map(|(key, size)| (key.as_str(), *size)),
+        };
+        let txn = self.prefix.txn(transaction);
+        let response = self
+            .connections
+            .write(call, |mut client| {
+                let txn = txn.clone();
+                async move { client.txn(txn).await }
+            })
+            .await?;
+        Ok(self.prefix.outcome(response.0))
+    }
+
+    async fn watch(&self, prefix: &str, after_revision: i64) -> Result<WatchStream, StoreError> {
+        let opened = watch::open(&self.connections, &self.prefix, prefix, after_revision).await?;
+        // The member that serves the watch may lag behind the one that told the revision: only the members'
+        // agreement tells a revision of the future, which etcd would wait for.
+        if opened.revision() < after_revision {
+            let current = self.revision("watch").await?;
+            if current < after_revision {
+                return Err(StoreError::Future {
+                    requested: after_revision,
+                    current,
+                });
+            }
+        }
+        Ok(opened.into_stream(self.progress.subscribe()))
+    }
+
+    async fn request_progress(&self) -> Result<(), StoreError> {
+        self.progress
+            .send_modify(|requests| *requests = requests.wrapping_add(1));
+        Ok(())
+    }
+
+    async fn compact(&self, revision: i64) -> Result<(), StoreError> {
+        self.connections
+            .write(Call::at("compact", revision), |mut client| async move {
+                client.compact(revision, Some(CompactionOptions::new())).await
+            })
+            .await?;
+        Ok(())
+    }
+
+    async fn ready(&self) -> Result<(), StoreError> {
+        self.revision("answer").await.map(|_| ())
+    }
+}

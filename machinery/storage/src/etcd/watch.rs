@@ -1,0 +1,224 @@
+//! Watches: etcd's responses, one event after another.
+
+use std::collections::VecDeque;
+
+use etcd_client::{
+    EventType, WatchOptions, WatchRequestSender, WatchResponseStream,
+    proto::{PbEvent, PbWatchResponse},
+};
+use futures::stream;
+use tokio::sync::watch as signal;
+use tracing::debug;
+
+use super::{
+    connections::Connections,
+    convert::{KeyPrefix, revision},
+    error::{Call, store_error, unavailable},
+};
+use crate::{StoreError, WatchEvent, WatchStream};
+
+/// A watch that etcd has accepted.
+pub(super) struct Watch {
+    responses: WatchResponseStream,
+    requests: WatchRequestSender,
+    events: Events,
+    /// The revision of the member that serves the watch, when it accepted it.
+    revision: i64,
+}
+
+/// Opens a watch, and waits until etcd has accepted it.
+pub(super) async fn open(
+    connections: &Connections,
+    key_prefix: &KeyPrefix,
+    prefix: &str,
+    after_revision: i64,
+) -> Result<Watch, StoreError> {
+    // The keys' end is given, not etcd's `prefix`, which would be wrong for an empty one.
+    let options = WatchOptions::new()
+        .with_range(key_prefix.end(prefix))
+        .with_start_revision(after_revision.saturating_add(1))
+        .with_prev_key()
+        .with_progress_notify()
+        .with_fragment();
+    let (responses, requests, created) = connections
+        .watch(Call::at("watch", after_revision), |mut client| {
+            let (key, options) = (key_prefix.on(prefix), options.clone());
+            async move {
+                let stream = client.watch(key, Some(options)).await?;
+                let (requests, mut responses) = stream.split();
+                let created = responses.message().await?;
+                Ok((responses, requests, created))
+            }
+        })
+        .await?;
+    let Some(created) = created else {
+        return Err(unavailable("watch", "etcd ended the watch at once"));
+    };
+    let mut events = Events::new(key_prefix.clone(), after_revision);
+    let revision = revision(created.0.header.as_ref());
+    if created.0.canceled {
+        return Err(events.canceled(&created.0));
+    }
+    Ok(Watch {
+        responses,
+        requests,
+        events,
+        revision,
+    })
+}
+
+impl Watch {
+    pub(super) fn revision(&self) -> i64 {
+        self.revision
+    }
+
+    /// The events, and progress when it is asked for.
+    pub(super) fn into_stream(self, progress: signal::Receiver<u64>) -> WatchStream {
+        let state = Some((self, progress));
+        Box::pin(stream::unfold(state, |state| async move {
+            let (mut watch, mut progress) = state?;
+            match watch.next(&mut progress).await {
+                Ok(event) => Some((Ok(event), Some((watch, progress)))),
+                Err(error) => Some((Err(error), None)),
+            }
+        }))
+    }
+
+    async fn next(&mut self, progress: &mut signal::Receiver<u64>) -> Result<WatchEvent, StoreError> {
+        loop {
+            if let Some(event) = self.events.ready.pop_front() {
+                return Ok(event);
+            }
+            tokio::select! {
+                response = self.responses.message() => match response {
+                    Ok(Some(response)) => self.events.take(response.0)?,
+                    Ok(None) => return Err(unavailable("go on with the watch", "etcd ended the watch")),
+                    Err(error) => {
+                        return Err(store_error(Call::at("go on with the watch", self.events.seen), error));
+                    }
+                },
+                asked = progress.changed() => {
+                    if asked.is_err() {
+                        return Err(unavailable("go on with the watch", "the store is closed"));
+                    }
+                    if let Err(error) = self.requests.request_progress().await {
+                        // The responses say why.
+                        debug!(%error, "a watch cannot be asked for progress");
+                    }
+                    self.events.nothing_yet();
+                }
+            }
+        }
+    }
+}
+
+/// Sorts responses into events that can be reported.
+struct Events {
+    key_prefix: KeyPrefix,
+    ready: VecDeque<WatchEvent>,
+    /// The events of the last revision, while more of it may come in the next fragment: a reader that resumes after
+    /// a revision must have seen all of it.
+    held: Vec<WatchEvent>,
+    held_revision: i64,
+    /// The revision of the last event or progress; at first the one to start after.
+    seen: i64,
+    after_revision: i64,
+}
+
+impl Events {
+    fn new(key_prefix: KeyPrefix, after_revision: i64) -> Self {
+        Self {
+            key_prefix,
+            ready: VecDeque::new(),
+            held: Vec::new(),
+            held_revision: 0,
+            seen: after_revision,
+            after_revision,
+        }
+    }
+
+    fn take(&mut self, response: PbWatchResponse) -> Result<(), StoreError> {
+        if response.canceled || response.compact_revision != 0 {
+            return Err(self.canceled(&response));
+        }
+        if response.events.is_empty() && !response.fragment {
+            self.release();
+            let revision = revision(response.header.as_ref());
+            if !response.created && revision >= self.seen {
+                self.seen = revision;
+                self.ready.push_back(WatchEvent::Progress(revision));
+            }
+            return Ok(());
+        }
+        for event in response.events {
+            let (revision, event) = self.event(event)?;
+            if revision != self.held_revision {
+                self.release();
+            }
+            self.held_revision = revision;
+            self.held.push(event);
+        }
+        if !response.fragment {
+            self.release();
+        }
+        Ok(())
+    }
+
+    fn release(&mut self) {
+        if !self.held.is_empty() {
+            self.seen = self.held_revision;
+            self.ready.extend(self.held.drain(..));
+        }
+    }
+
+    /// etcd answers no request for progress while a watch that starts with the next revision has nothing to report; that
+    /// everything before it was reported is true all the same.
+    fn nothing_yet(&mut self) {
+        if self.seen == self.after_revision && self.held.is_empty() {
+            self.ready.push_back(WatchEvent::Progress(self.seen));
+        }
+    }
+
+    fn event(&self, event: PbEvent) -> Result<(i64, WatchEvent), StoreError> {
+        let Some(current) = event.kv else {
+            return Err(unavailable(
+                "go on with the watch",
+                "etcd reported an event without a key",
+            ));
+        };
+        let previous = event.prev_kv.map(|previous| self.key_prefix.key_value(previous));
+        let revision = current.mod_revision;
+        // A value that was compacted away under the watch is missing from the event.
+        let lost = || StoreError::Compacted {
+            requested: self.seen,
+            oldest: 0,
+        };
+        if event.r#type == EventType::Delete as i32 {
+            let previous = previous.ok_or_else(lost)?;
+            return Ok((revision, WatchEvent::Delete { revision, previous }));
+        }
+        if previous.is_none() && current.create_revision != revision {
+            return Err(lost());
+        }
+        Ok((
+            revision,
+            WatchEvent::Put {
+                current: self.key_prefix.key_value(current),
+                previous,
+            },
+        ))
+    }
+
+    fn canceled(&mut self, response: &PbWatchResponse) -> StoreError {
+        if response.compact_revision != 0 || response.cancel_reason.contains("has been compacted") {
+            return StoreError::Compacted {
+                requested: self.seen,
+                oldest: response.compact_revision,
+            };
+        }
+        unavailable(
+            "go on with the watch",
+            format!("etcd canceled the watch: {}", response.cancel_reason),
+        )
+    }
+}
