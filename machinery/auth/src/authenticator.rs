@@ -50,13 +50,12 @@ impl Authenticator for AuthenticatorUnion {
         for authenticator in &self.0 {
             match authenticator.authenticate(headers, peer).await {
                 Ok(Some(user)) => return Ok(Some(user)),
-                Ok(None) => {}
                 // Of several bad credentials the last is reported: it belongs to the authenticator that comes
                 // closest to what a direct caller meant.
                 Err(error) if failure.as_ref().is_none_or(AuthError::is_callers_fault) => {
                     failure = Some(error)
                 }
-                Err(_) => {}
+                Ok(None) | Err(_) => {}
             }
         }
         failure.map_or(Ok(None), Err)

@@ -81,15 +81,14 @@ impl CaBundle {
             return Err(rustls::Error::NoCertificatesPresented);
         };
         let unknown = rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer);
+        let not_now = rustls::Error::General("the certificate of its CA is not valid now".to_owned());
         let seconds = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
         let mut failure = unknown.clone();
         for anchor in &self.anchors {
             let verified = anchor.verifier.verify_client_cert(end_entity, intermediates, now);
             match verified {
                 Ok(_) if anchor.valid.contains(&seconds) => return Ok(()),
-                Ok(_) => {
-                    failure = rustls::Error::General("the certificate of its CA is not valid now".to_owned())
-                }
+                Ok(_) => failure = not_now.clone(),
                 Err(error) if failure == unknown => failure = error,
                 Err(_) => {}
             }

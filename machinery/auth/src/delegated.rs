@@ -18,6 +18,7 @@ use crate::{
     ClientCertificateAuthenticator, ConfigError, CurrentConfig, RequestHeaderAuthenticator,
     TokenAuthenticator, UserInfo,
     config::{NAME, NAMESPACE},
+    error::with_causes,
 };
 
 /// How long the first load may take.
@@ -111,7 +112,10 @@ async fn first_load(
                 Ok(None) => StartError::Unreadable(None),
                 Err(error) => StartError::Unreadable(Some(Box::new(error))),
             };
-            tracing::warn!(error = %failure, "waiting for the authentication's configuration");
+            tracing::warn!(
+                error = with_causes(&failure),
+                "waiting for the authentication's configuration"
+            );
         }
         None
     };
@@ -127,10 +131,16 @@ async fn follow(mut changes: impl Stream<Item = Change> + Unpin, current: Arc<Cu
                     current.replace(config);
                     tracing::info!("the authentication's configuration was loaded again");
                 }
-                Err(error) => tracing::error!(%error, "the authentication's new configuration is not used"),
+                Err(error) => tracing::error!(
+                    error = with_causes(&error),
+                    "the authentication's new configuration is not used"
+                ),
             },
             Ok(None) => tracing::warn!("configmap {NAMESPACE}/{NAME} is gone; what it said stays in force"),
-            Err(error) => tracing::warn!(%error, "configmap {NAMESPACE}/{NAME} cannot be watched"),
+            Err(error) => tracing::warn!(
+                error = with_causes(&error),
+                "configmap {NAMESPACE}/{NAME} cannot be watched"
+            ),
         }
     }
 }

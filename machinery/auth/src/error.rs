@@ -49,3 +49,17 @@ impl AuthError {
         matches!(self, Self::InvalidCredentials { .. })
     }
 }
+
+/// An error and what caused it, for the log: `a: b: c`. A cause whose text an outer error repeats is left out.
+pub(crate) fn with_causes(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let message = error.to_string();
+        if !text.contains(&message) {
+            text = format!("{text}: {message}");
+        }
+        cause = error.source();
+    }
+    text
+}

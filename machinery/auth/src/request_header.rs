@@ -121,3 +121,32 @@ fn extra_key(encoded: &str) -> String {
 fn text(value: &HeaderValue) -> Result<String, AuthError> {
     String::from_utf8(value.as_bytes().to_vec()).map_err(|_| AuthError::invalid(HEADERS, "it is not UTF-8"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn extra_keys_are_decoded_and_lower_case() {
+        let cases = [
+            (
+                "authentication.kubernetes.io%2fpod-name",
+                "authentication.kubernetes.io/pod-name",
+            ),
+            (
+                "Authentication.kubernetes.io%2FPod-Name",
+                "authentication.kubernetes.io/pod-name",
+            ),
+            ("plain", "plain"),
+            ("%50lain", "plain"),
+            ("%c3%a9", "é"),
+            ("half%2fgood%zz", "half%2fgood%zz"),
+            ("cut%2", "cut%2"),
+            ("no-utf8%ff", "no-utf8%ff"),
+            ("", ""),
+        ];
+        for (encoded, key) in cases {
+            assert_eq!(extra_key(encoded), key, "{encoded}");
+        }
+    }
+}

@@ -6,14 +6,14 @@ use backon::{ExponentialBuilder, Retryable};
 use moka::future::Cache;
 use tokio::time::Instant;
 
-use crate::AuthError;
+use crate::{AuthError, error::with_causes};
 
 /// How long a review may take, retries included.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// How many answers are kept; upstream's number for SubjectAccessReviews.
 const CAPACITY: u64 = 8192;
 /// How long an answer that nobody asks for again may lie in memory. Longer than any answer is good for.
-const MEMORY: Duration = Duration::from_secs(60);
+const MEMORY: Duration = Duration::from_mins(1);
 
 /// Carries out a call of kube-apiserver: up to 5 times, 0.5 s apart and then half as much longer each time (upstream's
 /// `DefaultAuthWebhookRetryBackoff`) or what the server asked for, for 10 s in all.
@@ -32,7 +32,13 @@ where
         .retry(backoff)
         .when(is_transient)
         .adjust(|error, delay| delay.map(|delay| delay.max(retry_after(error))))
-        .notify(|error, delay| tracing::warn!(%error, ?delay, "{call} failed and will be tried again"));
+        .notify(|error, delay| {
+            tracing::warn!(
+                error = with_causes(error),
+                ?delay,
+                "{call} failed and will be tried again"
+            )
+        });
     match tokio::time::timeout(TIMEOUT, asked).await {
         Ok(Ok(answer)) => Ok(answer),
         Ok(Err(error)) => Err(AuthError::unavailable(call, error)),

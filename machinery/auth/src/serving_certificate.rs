@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
-use crate::tls::provider;
+use crate::{error::with_causes, tls::provider};
 
 /// How often the files are read. They are a few kilobytes, and reading them is the one way that also sees
 /// how Kubernetes changes the files of a Secret: by a symbolic link on the folder.
@@ -184,8 +184,8 @@ async fn read(path: &Path) -> Result<Vec<u8>, ServingCertificateError> {
 }
 
 fn report(error: &ServingCertificateError) {
-    let cause = std::error::Error::source(error)
-        .map(ToString::to_string)
-        .unwrap_or_default();
-    tracing::error!(%error, cause, "the new serving certificate is not used, the old one is kept");
+    tracing::error!(
+        error = with_causes(error),
+        "the new serving certificate is not used, the old one is kept"
+    );
 }

@@ -86,3 +86,87 @@ fn text(value: &AttributeTypeAndValue<'_>, attribute: &'static str) -> Result<St
         .map(ToOwned::to_owned)
         .map_err(|_| SubjectError::NotText(attribute))
 }
+
+#[cfg(test)]
+mod tests {
+    use rustls::pki_types::pem::PemObject;
+
+    use super::*;
+
+    /// Made by openssl, for rcgen makes subjects with one organisation only:
+    /// `O = system:nodes, O = shop:admins, CN = first, CN = jane, 1.3.6.1.4.1.57683.2 = u-1`.
+    const JANE: &[u8] = b"\
+-----BEGIN CERTIFICATE-----\n\
+MIIBujCCAWECFArnRILiVaVK7bL+2g3ZDY4W3pkYMAoGCCqGSM49BAMCMGAxFTAT\n\
+BgNVBAoMDHN5c3RlbTpub2RlczEUMBIGA1UECgwLc2hvcDphZG1pbnMxDjAMBgNV\n\
+BAMMBWZpcnN0MQ0wCwYDVQQDDARqYW5lMRIwEAYJKwYBBAGDwlMCDAN1LTEwHhcN\n\
+MjYxMTIxMDIzODE0WhcNMzYxMTE4MDIzODE0WjBgMRUwEwYDVQQKDAxzeXN0ZW06\n\
+bm9kZXMxFDASBgNVBAoMC3Nob3A6YWRtaW5zMQ4wDAYDVQQDDAVmaXJzdDENMAsG\n\
+A1UEAwwEamFuZTESMBAGCSsGAQQBg8JTAgwDdS0xMFkwEwYHKoZIzj0CAQYIKoZI\n\
+zj0DAQcDQgAEtuG9KzWZLNFPx2A8LpiXaN6i3hKO4k7Fx4aY8S77AofBgmWhRra4\n\
+xsgT8oi9biphtoe2xF1zIKaToX6/NaK56jAKBggqhkjOPQQDAgNHADBEAiBsnkLJ\n\
+8LD7xROH5ClnKi6opfnLkyGW+745SsurevgFmgIgXN+phJYwIi+le816Bj2Ekibg\n\
+MJ+NYD4N0oSaBp3UEHE=\n\
+-----END CERTIFICATE-----";
+    /// `CN = jane, 1.3.6.1.4.1.57683.2 = u-1, 1.3.6.1.4.1.57683.2 = u-2`.
+    const TWO_UIDS: &[u8] = b"\
+-----BEGIN CERTIFICATE-----\n\
+MIIBaTCCAQ8CFFYdod/evGBIMR9+/L9AFzhR08hWMAoGCCqGSM49BAMCMDcxDTAL\n\
+BgNVBAMMBGphbmUxEjAQBgkrBgEEAYPCUwIMA3UtMTESMBAGCSsGAQQBg8JTAgwD\n\
+dS0yMB4XDTI2MTEyMTAyMzgxNFoXDTM2MTExODAyMzgxNFowNzENMAsGA1UEAwwE\n\
+amFuZTESMBAGCSsGAQQBg8JTAgwDdS0xMRIwEAYJKwYBBAGDwlMCDAN1LTIwWTAT\n\
+BgcqhkjOPQIBBggqhkjOPQMBBwNCAAS24b0rNZks0U/HYDwumJdo3qLeEo7iTsXH\n\
+hpjxLvsCh8GCZaFGtrjGyBPyiL1uKmG2h7bEXXMgppOhfr81ornqMAoGCCqGSM49\n\
+BAMCA0gAMEUCIQC7As4/JPCeT6DMBWYj+Nio/9CqOHS0mpiSsKzBFx86ygIgcP8/\n\
+pabM1g0u6FCwnNs4SIzx8duy7yh8eyMlGJoQX6s=\n\
+-----END CERTIFICATE-----";
+    /// `O = only`.
+    const NO_NAME: &[u8] = b"\
+-----BEGIN CERTIFICATE-----\n\
+MIIBGTCBvwIUR6FmbVObCZw9PO+bSEzX9Hwm+9AwCgYIKoZIzj0EAwIwDzENMAsG\n\
+A1UECgwEb25seTAeFw0yNjExMjEwMjM4MTRaFw0zNjExMTgwMjM4MTRaMA8xDTAL\n\
+BgNVBAoMBG9ubHkwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAAS24b0rNZks0U/H\n\
+YDwumJdo3qLeEo7iTsXHhpjxLvsCh8GCZaFGtrjGyBPyiL1uKmG2h7bEXXMgppOh\n\
+fr81ornqMAoGCCqGSM49BAMCA0kAMEYCIQD6x/wWo9xc/r6vBuT7BKOOw9X4KZjt\n\
+FEvmfm+c3BSQOwIhAI1gFgEq+zj8dKYdrbqYr66aDDBCV+MlRtsUnG+RqK6D\n\
+-----END CERTIFICATE-----";
+
+    fn certificate(pem: &[u8]) -> CertificateDer<'static> {
+        CertificateDer::from_pem_slice(pem).unwrap()
+    }
+
+    #[test]
+    fn the_last_common_name_is_the_user_and_every_organisation_a_group() {
+        let user = user(&certificate(JANE)).unwrap().unwrap();
+        assert_eq!(user.name, "jane");
+        assert_eq!(user.groups, ["system:nodes", "shop:admins"]);
+        assert_eq!(user.uid.as_deref(), Some("u-1"));
+        let credential = user.extra_value(CREDENTIAL_ID_KEY).unwrap();
+        let fingerprint = credential.strip_prefix("X509SHA256=").unwrap();
+        assert_eq!(fingerprint.len(), 64);
+        assert!(
+            fingerprint
+                .bytes()
+                .all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
+        );
+    }
+
+    #[test]
+    fn two_uids_are_none() {
+        assert!(matches!(user(&certificate(TWO_UIDS)), Err(SubjectError::Uid)));
+    }
+
+    #[test]
+    fn a_certificate_without_a_common_name_is_nobodys() {
+        assert!(user(&certificate(NO_NAME)).unwrap().is_none());
+        assert_eq!(common_name(&certificate(NO_NAME)).unwrap(), None);
+    }
+
+    #[test]
+    fn what_is_no_certificate_is_nobodys() {
+        assert!(matches!(
+            user(&CertificateDer::from(vec![1, 2, 3])),
+            Err(SubjectError::Unreadable)
+        ));
+    }
+}

@@ -112,3 +112,32 @@ fn judge(status: SubjectAccessReviewStatus) -> Verdict {
         reason: reason.unwrap_or_default(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_plain_yes_is_a_yes() {
+        let denied = |reason: &str| Verdict::Denied {
+            reason: reason.to_owned(),
+        };
+        let cases = [
+            (true, None, "ok", None, Verdict::Allowed),
+            (true, Some(false), "", None, Verdict::Allowed),
+            (true, Some(true), "torn", None, denied("torn")),
+            (false, None, "", None, denied("")),
+            (false, None, "", Some("no such role"), denied("no such role")),
+            (false, Some(true), "no", Some("why"), denied("no")),
+        ];
+        for (allowed, refused, reason, error, verdict) in cases {
+            let status = SubjectAccessReviewStatus {
+                allowed,
+                denied: refused,
+                reason: Some(reason.to_owned()),
+                evaluation_error: error.map(ToOwned::to_owned),
+            };
+            assert_eq!(judge(status.clone()), verdict, "{status:?}");
+        }
+    }
+}

@@ -112,3 +112,40 @@ fn judge(status: TokenReviewStatus) -> Result<UserInfo, String> {
         extra: extra.collect(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn the_token_is_what_follows_the_word_bearer() {
+        let cases = [
+            ("Bearer abc", Some("abc")),
+            ("bearer abc", Some("abc")),
+            ("  Bearer abc  ", Some("abc")),
+            ("Bearer abc def", Some("abc")),
+            ("Bearer  abc", None),
+            ("Bearer", None),
+            ("Bearer ", None),
+            ("Basic abc", None),
+            ("", None),
+        ];
+        for (value, token) in cases {
+            let headers = HeaderMap::from_iter([(AUTHORIZATION, HeaderValue::from_static(value))]);
+            assert_eq!(bearer_token(&headers), token, "{value:?}");
+        }
+        assert_eq!(bearer_token(&HeaderMap::new()), None);
+    }
+
+    #[test]
+    fn a_review_that_names_nobody_authenticates_nobody() {
+        let nameless = TokenReviewStatus {
+            authenticated: Some(true),
+            ..TokenReviewStatus::default()
+        };
+        assert!(judge(nameless).is_err());
+        assert!(judge(TokenReviewStatus::default()).is_err());
+    }
+}
