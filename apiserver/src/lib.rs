@@ -1,7 +1,25 @@
 //! The evacuation API server: one strategy per kind.
+//!
+//! # Flow
+//!
+//! `machinery-server` authenticates and authorises a request, decodes it and reads the object. [`EvacuationStrategy`]
+//! then asks what else the caller may do ([`Authorizer`](machinery_auth::Authorizer)), looks at the live pod ([`Pods`]),
+//! and has `evacuation-protocol` decide. [`Respond`] does the same for answers, [`SelfEvacuationView`] shows to a pod what
+//! concerns it. [`run`] puts it all together.
 
+mod caller;
+mod evacuation;
 mod options;
+mod pods;
+mod refusal;
+mod respond;
+mod rights;
 mod run;
+mod self_evacuation;
 
+pub use evacuation::EvacuationStrategy;
 pub use options::{LogFormat, Options, Storage};
+pub use pods::{KubePods, Pods, PodsError};
+pub use respond::Respond;
 pub use run::{RunError, run};
+pub use self_evacuation::SelfEvacuationView;

@@ -1,0 +1,157 @@
+//! The hooks, each of which calls the rule that it is for.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use evacuation_api::{
+    Evacuation, default_evacuation, default_evacuation_update, validate_evacuation,
+    validate_evacuation_update,
+};
+use evacuation_protocol::is_finished;
+use machinery_auth::Authorizer;
+use machinery_server::{
+    ApiError, Cause, ClaimConflict, Column, DeleteContext, KindInfo, RequestContext, Strategy,
+};
+use machinery_validation::FieldError;
+
+use super::table;
+use crate::{pods::Pods, refusal, rights::Rights};
+
+/// The cause of a refused creation, beside the name of the Evacuation that is active.
+const ACTIVE_EXISTS: &str = "ActiveEvacuationExists";
+
+/// The rules of the kind Evacuation, as far as they need to know the caller, the live pod or the time.
+///
+/// What needs none of them is decided in `evacuation-protocol`, which the controller and kubectl use too.
+pub struct EvacuationStrategy {
+    pub(super) pods: Arc<dyn Pods>,
+    pub(super) rights: Rights,
+}
+
+impl EvacuationStrategy {
+    /// Looks at targets through `pods`, and asks `authorizer` what callers may do beyond their request's verb.
+    pub fn new(pods: Arc<dyn Pods>, authorizer: Arc<dyn Authorizer>) -> Self {
+        Self {
+            pods,
+            rights: Rights::new(authorizer),
+        }
+    }
+}
+
+#[async_trait]
+impl Strategy for EvacuationStrategy {
+    type Object = Evacuation;
+
+    fn info(&self) -> KindInfo {
+        KindInfo {
+            namespaced: true,
+            singular: "evacuation",
+            short_names: &["evac"],
+            categories: &[],
+        }
+    }
+
+    fn default(&self, object: &mut Evacuation) {
+        default_evacuation(object);
+    }
+
+    fn prepare_for_create(&self, _: &RequestContext, object: &mut Evacuation) {
+        object.status = None;
+    }
+
+    fn validate(&self, _: &RequestContext, object: &Evacuation) -> Vec<FieldError> {
+        validate_evacuation(object)
+    }
+
+    async fn admit_create(&self, context: &RequestContext, object: &mut Evacuation) -> Result<(), ApiError> {
+        self.admit_new(context, object).await
+    }
+
+    fn prepare_for_update(
+        &self,
+        _: &RequestContext,
+        object: &mut Evacuation,
+        old: &Evacuation,
+    ) -> Result<(), ApiError> {
+        object.status.clone_from(&old.status);
+        default_evacuation_update(object, old);
+        Ok(())
+    }
+
+    fn validate_update(&self, _: &RequestContext, object: &Evacuation, old: &Evacuation) -> Vec<FieldError> {
+        validate_evacuation_update(object, old)
+    }
+
+    async fn admit_update(
+        &self,
+        context: &RequestContext,
+        object: &mut Evacuation,
+        old: &Evacuation,
+    ) -> Result<(), ApiError> {
+        self.admit_edit(context, object, old).await
+    }
+
+    fn prepare_for_status_update(
+        &self,
+        context: &RequestContext,
+        object: &mut Evacuation,
+        old: &Evacuation,
+    ) -> Result<(), ApiError> {
+        Self::accept_status(context, object, old)
+    }
+
+    async fn prepare_for_delete(
+        &self,
+        context: &RequestContext,
+        delete: DeleteContext,
+        object: &mut Evacuation,
+    ) -> Result<(), ApiError> {
+        self.admit_delete(context, delete, object).await
+    }
+
+    fn claims(&self, object: &Evacuation) -> Vec<String> {
+        if object.status.as_ref().is_some_and(is_finished) {
+            return Vec::new();
+        }
+        object
+            .spec
+            .target
+            .pod
+            .uid
+            .iter()
+            .map(|uid| format!("pod-{uid}"))
+            .collect()
+    }
+
+    fn claim_conflict(&self, object: &Evacuation, conflict: &ClaimConflict) -> ApiError {
+        let (name, pod) = (
+            object.metadata.name.as_deref().unwrap_or_default(),
+            &object.spec.target.pod.name,
+        );
+        let active = &conflict.holder_name;
+        let why = format!("pod {pod:?} is being evacuated by evacuation {active:?}, which can be joined");
+        let field = "spec.target.pod.uid".to_owned();
+        let cause = Cause {
+            reason: ACTIVE_EXISTS.to_owned(),
+            message: active.clone(),
+            field,
+        };
+        refusal::conflict(name, &why, cause, None)
+    }
+
+    fn selectable_fields(&self) -> &'static [&'static str] {
+        table::SELECTABLE_FIELDS
+    }
+
+    fn field(&self, object: &Evacuation, field: &str) -> String {
+        table::field(object, field)
+    }
+
+    fn columns(&self) -> &'static [Column] {
+        table::COLUMNS
+    }
+
+    fn cells(&self, object: &Evacuation) -> Vec<serde_json::Value> {
+        table::cells(object)
+    }
+}

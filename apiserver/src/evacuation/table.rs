@@ -1,0 +1,65 @@
+//! What `kubectl get` shows, and by what it can select.
+
+use evacuation_api::Evacuation;
+use evacuation_protocol::{active_answer, current_responder, is_finished, state_word};
+use machinery_server::Column;
+use serde_json::{Value, json};
+
+/// By what `--field-selector` can select, besides name and namespace.
+pub(super) const SELECTABLE_FIELDS: &[&str] = &[POD_NAME, POD_UID, FINISHED];
+
+const POD_NAME: &str = "spec.target.pod.name";
+const POD_UID: &str = "spec.target.pod.uid";
+const FINISHED: &str = "status.finished";
+
+/// The columns between NAME and AGE.
+pub(super) const COLUMNS: &[Column] = &[
+    column("Target", "The pod that is to move.", 0),
+    column("State", "Where the evacuation stands.", 0),
+    column(
+        "Answer",
+        "The last answer of the responder that has the say, or had it last.",
+        0,
+    ),
+    column("Requesters", "Who wants the pod moved.", 1),
+    column("Responder", "The responder that has the say, or had it last.", 1),
+];
+
+const fn column(name: &'static str, description: &'static str, priority: i32) -> Column {
+    Column {
+        name,
+        column_type: "string",
+        format: "",
+        description,
+        priority,
+    }
+}
+
+/// The cells of [`COLUMNS`].
+pub(super) fn cells(object: &Evacuation) -> Vec<Value> {
+    let answer = active_answer(object).map_or_else(String::new, |answer| format!("{answer:?}"));
+    let requesters: Vec<&str> = object
+        .spec
+        .requesters
+        .iter()
+        .map(|requester| requester.name.as_str())
+        .collect();
+    let responder = current_responder(object).map_or("", |responder| &responder.name);
+    vec![
+        json!(object.spec.target.pod.name),
+        json!(state_word(object)),
+        json!(answer),
+        json!(requesters.join(",")),
+        json!(responder),
+    ]
+}
+
+/// The value of one of [`SELECTABLE_FIELDS`].
+pub(super) fn field(object: &Evacuation, field: &str) -> String {
+    match field {
+        POD_NAME => object.spec.target.pod.name.clone(),
+        POD_UID => object.spec.target.pod.uid.clone().unwrap_or_default(),
+        FINISHED => object.status.as_ref().is_some_and(is_finished).to_string(),
+        _ => String::new(),
+    }
+}

@@ -1,0 +1,73 @@
+//! The target pods, read live.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use k8s_openapi::api::core::v1::Pod;
+use kube::{Api, Client};
+
+/// How long the kube-apiserver may take for one pod.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Why a pod could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum PodsError {
+    /// The kube-apiserver did not answer in time.
+    #[error("pod {namespace}/{name} could not be read within {} s", TIMEOUT.as_secs())]
+    Timeout {
+        /// The pod's namespace.
+        namespace: String,
+        /// The pod's name.
+        name: String,
+    },
+    /// The kube-apiserver could not be reached, or refused.
+    #[error("pod {namespace}/{name} could not be read")]
+    Read {
+        /// The pod's namespace.
+        namespace: String,
+        /// The pod's name.
+        name: String,
+        /// What was said.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+}
+
+/// Reads pods as they are now. Never from a cache: a cached pod may have been replaced by another of its name.
+#[async_trait]
+pub trait Pods: Send + Sync + 'static {
+    /// The pod of that name, if there is one.
+    async fn get(&self, namespace: &str, name: &str) -> Result<Option<Pod>, PodsError>;
+}
+
+/// Reads pods from the kube-apiserver.
+pub struct KubePods(Client);
+
+impl KubePods {
+    /// Reads through that client, which needs `get pods`.
+    pub fn new(client: Client) -> Self {
+        Self(client)
+    }
+}
+
+#[async_trait]
+impl Pods for KubePods {
+    async fn get(&self, namespace: &str, name: &str) -> Result<Option<Pod>, PodsError> {
+        let pods: Api<Pod> = Api::namespaced(self.0.clone(), namespace);
+        let identity = || (namespace.to_owned(), name.to_owned());
+        match tokio::time::timeout(TIMEOUT, pods.get_opt(name)).await {
+            Ok(read) => read.map_err(|source| {
+                let (namespace, name) = identity();
+                PodsError::Read {
+                    namespace,
+                    name,
+                    source: Box::new(source),
+                }
+            }),
+            Err(_) => {
+                let (namespace, name) = identity();
+                Err(PodsError::Timeout { namespace, name })
+            }
+        }
+    }
+}

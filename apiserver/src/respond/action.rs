@@ -1,0 +1,149 @@
+//! The subresource `respond` of Evacuations and SelfEvacuations.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use evacuation_api::{
+    CANCELLATION_FINALIZER, Evacuation, EvacuationResponse, EvacuationResponseStatus, SELF_RESPONDER,
+    SelfEvacuation, validate_response,
+};
+use evacuation_protocol::{AnswerError, answer, must_learn};
+use machinery_auth::Authorizer;
+use machinery_server::{Action, ApiError, Reason, Registry, RequestContext};
+
+use super::proof::Proof;
+use crate::{evacuation::EvacuationStrategy, pods::Pods, refusal, rights::Rights, self_evacuation::own_pod};
+
+/// Takes answers to Evacuations.
+pub struct Respond {
+    registry: Arc<Registry<EvacuationStrategy>>,
+    pods: Arc<dyn Pods>,
+    rights: Rights,
+    plural: &'static str,
+}
+
+impl Respond {
+    /// `evacuations/NAME/respond`: from the target pod, from those who may answer by a responder's name, and from the
+    /// controller that relays.
+    pub fn for_anyone(
+        registry: Arc<Registry<EvacuationStrategy>>,
+        pods: Arc<dyn Pods>,
+        authorizer: Arc<dyn Authorizer>,
+    ) -> Self {
+        Self {
+            registry,
+            pods,
+            rights: Rights::new(authorizer),
+            plural: Evacuation::PLURAL,
+        }
+    }
+
+    /// `selfevacuations/NAME/respond`: from the target pod only, as `self` only.
+    pub fn for_target(
+        registry: Arc<Registry<EvacuationStrategy>>,
+        pods: Arc<dyn Pods>,
+        authorizer: Arc<dyn Authorizer>,
+    ) -> Self {
+        Self {
+            registry,
+            pods,
+            rights: Rights::new(authorizer),
+            plural: SelfEvacuation::PLURAL,
+        }
+    }
+
+    fn is_for_target(&self) -> bool {
+        self.plural == SelfEvacuation::PLURAL
+    }
+
+    async fn prove(
+        &self,
+        context: &RequestContext,
+        evacuation: &Evacuation,
+        response: &EvacuationResponse,
+    ) -> Result<(), ApiError> {
+        let proof = Proof {
+            pods: &*self.pods,
+            rights: &self.rights,
+            context,
+            plural: self.plural,
+            evacuation,
+        };
+        if self.is_for_target() {
+            return proof.of_live_target(proof.of_target()?).await;
+        }
+        proof.of_anyone(&response.spec).await
+    }
+}
+
+#[async_trait]
+impl Action for Respond {
+    type Body = EvacuationResponse;
+
+    fn name(&self) -> &'static str {
+        "respond"
+    }
+
+    async fn post(
+        &self,
+        context: &RequestContext,
+        name: &str,
+        mut body: EvacuationResponse,
+    ) -> Result<EvacuationResponse, ApiError> {
+        let errors = validate_response(&body);
+        if !errors.is_empty() {
+            return Err(ApiError::Invalid(errors));
+        }
+        if let Some(given) = body.metadata.name.as_ref().filter(|given| *given != name) {
+            let why = format!("the name of the object ({given}) does not match the name on the URL ({name})");
+            return Err(ApiError::status(Reason::BadRequest, why));
+        }
+        if self.is_for_target() {
+            // Before anything is read: other namespaces' Evacuations are none of the caller's business.
+            own_pod(&context.user, &context.namespace, name)?;
+            let responder = body.spec.responder.as_deref().unwrap_or(SELF_RESPONDER);
+            if responder != SELF_RESPONDER {
+                let why = format!("a pod responds as \"self\" here, not as {responder:?}");
+                return Err(refusal::forbidden_of(self.plural, name, &why));
+            }
+        }
+        let evacuation = self.registry.get(&context.namespace, name).await?;
+        self.prove(context, &evacuation, &body).await?;
+
+        // What was proved, was proved of this very Evacuation, not of another that took its name meanwhile.
+        let proved = evacuation.metadata.uid.unwrap_or_default();
+        let mut reply = EvacuationResponseStatus::default();
+        let record = |evacuation: &mut Evacuation| {
+            let refuse = |error: &AnswerError| refusal::answer(name, error);
+            let actual = evacuation.metadata.uid.clone().unwrap_or_default();
+            if actual != proved {
+                return Err(refuse(&AnswerError::WrongEvacuation {
+                    given: proved.clone(),
+                    actual,
+                }));
+            }
+            let (status, granted) =
+                answer(evacuation, &body.spec, context.now).map_err(|error| refuse(&error))?;
+            if evacuation.metadata.deletion_timestamp.is_some() && !must_learn(&status, context.now) {
+                release(evacuation);
+            }
+            evacuation.status = Some(status);
+            reply = granted;
+            Ok(())
+        };
+        self.registry
+            .mutate(context, &context.namespace, name, record)
+            .await?;
+        body.metadata.name = Some(name.to_owned());
+        body.metadata.namespace = Some(context.namespace.clone());
+        body.status = Some(reply);
+        Ok(body)
+    }
+}
+
+/// Lets a deleted Evacuation go: every responder that was asked knows of its cancellation.
+fn release(evacuation: &mut Evacuation) {
+    if let Some(finalizers) = &mut evacuation.metadata.finalizers {
+        finalizers.retain(|finalizer| finalizer != CANCELLATION_FINALIZER);
+    }
+}

@@ -1,0 +1,132 @@
+//! What callers may do, beyond the verb of their request.
+
+use std::sync::Arc;
+
+use evacuation_api::{Evacuation, GROUP, VERSION};
+use machinery_auth::{Attributes, Authorizer, ResourceAttributes, UserInfo};
+use machinery_server::{ApiError, Reason, RequestContext};
+
+use crate::refusal;
+
+/// The virtual resource by which answering is granted, as `signers` grants signing.
+const RESPONDERS: &str = "responders";
+
+/// Asks the authoriser what callers may do, beyond the verb of their request.
+#[derive(Clone)]
+pub(crate) struct Rights(Arc<dyn Authorizer>);
+
+impl Rights {
+    pub(crate) fn new(authorizer: Arc<dyn Authorizer>) -> Self {
+        Self(authorizer)
+    }
+
+    /// Whoever wants a pod evacuated must be allowed to evict it.
+    pub(crate) async fn require_evict(
+        &self,
+        context: &RequestContext,
+        evacuation: &str,
+        pod: &str,
+    ) -> Result<(), ApiError> {
+        let eviction = pods(context).subresource("eviction").named(pod);
+        self.require(context, evacuation, "create", eviction).await
+    }
+
+    /// Whoever wants a pod deleted at a deadline must be allowed to delete it.
+    pub(crate) async fn require_delete(
+        &self,
+        context: &RequestContext,
+        evacuation: &str,
+        pod: &str,
+    ) -> Result<(), ApiError> {
+        self.require(context, evacuation, "delete", pods(context).named(pod))
+            .await
+    }
+
+    /// Whether the caller may change and withdraw what others asked for.
+    pub(crate) async fn may_override(
+        &self,
+        context: &RequestContext,
+        evacuation: &str,
+    ) -> Result<bool, ApiError> {
+        let resource = ResourceAttributes::new(GROUP, VERSION, Evacuation::PLURAL);
+        self.may(
+            &context.user,
+            "override",
+            resource.in_namespace(&context.namespace).named(evacuation),
+        )
+        .await
+    }
+
+    /// Whether the caller may answer by that responder's name, or by any name of its domain.
+    pub(crate) async fn may_respond(
+        &self,
+        context: &RequestContext,
+        responder: &str,
+    ) -> Result<bool, ApiError> {
+        let any_of_domain = responder.split_once('/').map(|(domain, _)| format!("{domain}/*"));
+        for name in std::iter::once(responder.to_owned()).chain(any_of_domain) {
+            if self
+                .may(&context.user, "respond", responders(context).named(name))
+                .await?
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether the caller may record what that responder's endpoint replied.
+    pub(crate) async fn may_relay(
+        &self,
+        context: &RequestContext,
+        responder: &str,
+    ) -> Result<bool, ApiError> {
+        self.may(&context.user, "relay", responders(context).named(responder))
+            .await
+    }
+
+    async fn require(
+        &self,
+        context: &RequestContext,
+        evacuation: &str,
+        verb: &str,
+        resource: ResourceAttributes,
+    ) -> Result<(), ApiError> {
+        let attributes = Attributes::of_resource(context.user.clone(), verb, resource);
+        if self.decide(&attributes).await? {
+            return Ok(());
+        }
+        Err(refusal::forbidden(evacuation, &attributes.forbidden_message()))
+    }
+
+    async fn may(&self, user: &UserInfo, verb: &str, resource: ResourceAttributes) -> Result<bool, ApiError> {
+        self.decide(&Attributes::of_resource(user.clone(), verb, resource))
+            .await
+    }
+
+    async fn decide(&self, attributes: &Attributes) -> Result<bool, ApiError> {
+        match self.0.authorize(attributes).await {
+            Ok(verdict) => Ok(verdict.is_allowed()),
+            Err(error) => {
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "cannot find out what a caller may do"
+                );
+                Err(ApiError::Status {
+                    reason: Reason::ServiceUnavailable,
+                    message: "cannot find out at the moment what the caller may do".to_owned(),
+                    causes: Vec::new(),
+                    retry_after_seconds: Some(1),
+                })
+            }
+        }
+    }
+}
+
+fn pods(context: &RequestContext) -> ResourceAttributes {
+    ResourceAttributes::new("", "v1", "pods").in_namespace(&context.namespace)
+}
+
+fn responders(context: &RequestContext) -> ResourceAttributes {
+    ResourceAttributes::new(GROUP, VERSION, RESPONDERS).in_namespace(&context.namespace)
+}

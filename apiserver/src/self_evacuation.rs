@@ -1,0 +1,56 @@
+//! The kind SelfEvacuation: what a pod sees of the Evacuations that target it.
+
+use evacuation_api::{Evacuation, SelfEvacuation};
+use machinery_auth::UserInfo;
+use machinery_server::{ApiError, KindInfo, RequestContext, View};
+
+use crate::{caller::BoundPod, evacuation::EvacuationStrategy, refusal};
+
+/// Shows to a pod the Evacuations that target it, and nothing else; to callers without a pod nothing at all.
+///
+/// The pod is the one that the caller's token is bound to. Safe to grant to every service account.
+pub struct SelfEvacuationView;
+
+impl View for SelfEvacuationView {
+    type Source = EvacuationStrategy;
+    type Object = SelfEvacuation;
+
+    fn info(&self) -> KindInfo {
+        KindInfo {
+            namespaced: true,
+            singular: "selfevacuation",
+            short_names: &["selfevac"],
+            categories: &[],
+        }
+    }
+
+    fn admit(&self, context: &RequestContext) -> Result<(), ApiError> {
+        own_pod(&context.user, &context.namespace, "").map(|_| ())
+    }
+
+    fn project(&self, context: &RequestContext, source: &Evacuation) -> Option<SelfEvacuation> {
+        let pod = BoundPod::of(&context.user)?;
+        let targeted = source.metadata.namespace.as_deref() == Some(pod.namespace)
+            && source.spec.target.pod.uid.as_deref() == Some(pod.uid);
+        targeted.then(|| source.clone().into())
+    }
+}
+
+/// The pod that the caller's token is bound to, which must be of the request's namespace where that names one.
+pub(crate) fn own_pod<'a>(user: &'a UserInfo, namespace: &str, name: &str) -> Result<BoundPod<'a>, ApiError> {
+    let refuse = |why: &str| refusal::forbidden_of(SelfEvacuation::PLURAL, name, why);
+    let pod = BoundPod::of(user).ok_or_else(|| {
+        refuse(&format!(
+            "User {:?} is not a pod: use a token bound to a pod",
+            user.name
+        ))
+    })?;
+    if !namespace.is_empty() && namespace != pod.namespace {
+        let own = pod.namespace;
+        return Err(refuse(&format!(
+            "the caller's pod {:?} is in the namespace {own:?}",
+            pod.name
+        )));
+    }
+    Ok(pod)
+}
