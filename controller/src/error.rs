@@ -1,0 +1,77 @@
+//! What can go wrong between this process and the API.
+
+use std::time::Duration;
+
+use tokio::time::timeout;
+
+use crate::NotLeading;
+
+/// How long a request to the API may take. One that is not answered by then counts as failed; whether it was carried out is
+/// not known.
+pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Why a request to the API failed.
+#[derive(Debug, thiserror::Error)]
+pub enum CallError {
+    /// The API refused it or could not be reached.
+    #[error("could not {action}")]
+    Api {
+        /// What was tried, with the object's name.
+        action: String,
+        /// What the API said.
+        #[source]
+        source: kube::Error,
+    },
+    /// The API did not answer in time.
+    #[error("could not {action}: no answer within {} s", REQUEST_TIMEOUT.as_secs())]
+    Timeout {
+        /// What was tried, with the object's name.
+        action: String,
+    },
+    /// Another process leads.
+    #[error(transparent)]
+    NotLeading(#[from] NotLeading),
+}
+
+impl CallError {
+    /// The Status with which the API refused the request.
+    pub fn status(&self) -> Option<&kube::core::Status> {
+        match self {
+            Self::Api { source: kube::Error::Api(status), .. } => Some(status),
+            _ => None,
+        }
+    }
+
+    /// Whether the API answered, so that it is known that the request was not carried out.
+    pub fn was_refused(&self) -> bool {
+        self.status().is_some()
+    }
+
+    /// The code of the Status, or 0.
+    pub fn code(&self) -> u16 {
+        self.status().map_or(0, |status| status.code)
+    }
+
+    /// Whether the Status has a cause of that reason.
+    pub fn has_cause(&self, reason: &str) -> bool {
+        let details = self.status().and_then(|status| status.details.as_ref());
+        details.is_some_and(|details| details.causes.iter().any(|cause| cause.reason == reason))
+    }
+
+    /// When the API asks to be tried again.
+    pub fn retry_after(&self) -> Option<Duration> {
+        let details = self.status().and_then(|status| status.details.as_ref())?;
+        (details.retry_after_seconds > 0).then(|| Duration::from_secs(details.retry_after_seconds.into()))
+    }
+}
+
+/// Carries out a request with a timeout.
+pub(crate) async fn call<T>(
+    action: impl Into<String>,
+    request: impl Future<Output = Result<T, kube::Error>>,
+) -> Result<T, CallError> {
+    match timeout(REQUEST_TIMEOUT, request).await {
+        Ok(result) => result.map_err(|source| CallError::Api { action: action.into(), source }),
+        Err(_) => Err(CallError::Timeout { action: action.into() }),
+    }
+}

@@ -1,0 +1,384 @@
+//! Whose turn it is: the queues of evictions that wait for a budget.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    time::Duration,
+};
+
+use tokio::time::Instant;
+
+use crate::ObjectKey;
+
+/// How often a queue that is blocked tries all the same, for a webhook or a stale budget can hide that it is free.
+pub const PROBE_EVERY: Duration = Duration::from_secs(60);
+/// How long an eviction that the API took is counted against a budget whose status does not show it.
+const UNSEEN_FOR: Duration = Duration::from_secs(10);
+/// How many evictions of one budget are under way at once. Their requests go one after another; more than one, so that the
+/// writes before and after a request overlap with the requests of others.
+const UNDER_WAY: usize = 4;
+
+/// Whether an eviction may go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// It may go now. Whoever gets this calls [`Turns::finished`] or [`Turns::leave`].
+    Go,
+    /// It waits. When a disruption becomes free it is woken; the first of a queue asks again at the time given.
+    Wait(Option<Instant>),
+}
+
+/// How an eviction that had its turn went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TurnEnd {
+    /// The API took it: it spent a disruption.
+    Accepted,
+    /// The budget allows none, whatever its status said.
+    BudgetExhausted,
+    /// It failed for a reason of its own, or was never tried.
+    Other,
+}
+
+/// What a budget's status says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BudgetStatus {
+    /// How many disruptions it allows.
+    pub disruptions_allowed: i32,
+    /// The pods whose evictions it counts already, although they are not gone.
+    pub disrupted_pods: Vec<String>,
+    /// Whether it has as many healthy pods as it wants, so that unhealthy ones may go without spending a disruption.
+    pub healthy: bool,
+}
+
+/// One queue a budget.
+///
+/// # Guarantees
+///
+/// No more evictions are let go than the budget's newest status allows, less those whose effect that status cannot show
+/// yet; so about one eviction call is made a pod. First come, first served. A blocked queue lets its first go once a
+/// [`PROBE_EVERY`].
+#[derive(Debug, Default)]
+pub struct Turns {
+    queues: HashMap<ObjectKey, Queue>,
+    place: HashMap<ObjectKey, ObjectKey>,
+}
+
+#[derive(Debug)]
+struct Queue {
+    status: BudgetStatus,
+    waiting: VecDeque<ObjectKey>,
+    under_way: HashMap<ObjectKey, UnderWay>,
+    /// Pods whose eviction the API took, and the status does not show.
+    unseen: HashMap<String, Instant>,
+    probe_at: Instant,
+    /// The budget said no although its status allowed a disruption; the status counts again when it changes.
+    denied: bool,
+}
+
+#[derive(Debug)]
+struct UnderWay {
+    pod: String,
+    /// The status shows it already.
+    seen: bool,
+    probe: bool,
+}
+
+impl Turns {
+    /// Asks whether the eviction of `pod` on behalf of `evacuation` may go, as far as `budget` is concerned; queues it if not.
+    pub fn ask(
+        &mut self,
+        budget: &ObjectKey,
+        status: impl FnOnce() -> BudgetStatus,
+        evacuation: &ObjectKey,
+        pod: &str,
+        now: Instant,
+    ) -> Turn {
+        if self.place.get(evacuation).is_some_and(|other| other != budget) {
+            self.leave(evacuation, now);
+        }
+        self.place.insert(evacuation.clone(), budget.clone());
+        let queue = self.queues.entry(budget.clone()).or_insert_with(|| Queue::new(status(), now));
+        queue.ask(evacuation, pod, now)
+    }
+
+    /// Takes in a budget's status. Returns whom to wake.
+    pub fn observe(&mut self, budget: &ObjectKey, status: BudgetStatus, now: Instant) -> Vec<ObjectKey> {
+        let Some(queue) = self.queues.get_mut(budget) else { return Vec::new() };
+        let recovered = status.healthy && !queue.status.healthy;
+        queue.observe(status);
+        let woken = if recovered { queue.waiting.iter().cloned().collect() } else { queue.wake(now) };
+        self.tidy();
+        woken
+    }
+
+    /// Takes in that a budget is gone. Returns whom to wake.
+    pub fn forget(&mut self, budget: &ObjectKey) -> Vec<ObjectKey> {
+        let Some(queue) = self.queues.remove(budget) else { return Vec::new() };
+        let keys: Vec<ObjectKey> = queue.waiting.into_iter().chain(queue.under_way.into_keys()).collect();
+        for key in &keys {
+            self.place.remove(key);
+        }
+        keys
+    }
+
+    /// Takes in how an eviction that had its turn went. Returns whom to wake.
+    pub fn finished(&mut self, evacuation: &ObjectKey, end: TurnEnd, now: Instant) -> Vec<ObjectKey> {
+        let Some(queue) = self.place.get(evacuation).and_then(|budget| self.queues.get_mut(budget)) else {
+            return Vec::new();
+        };
+        queue.finished(evacuation, end, now);
+        let woken = queue.wake(now);
+        self.place.remove(evacuation);
+        self.tidy();
+        woken
+    }
+
+    /// Takes an eviction out of its queue. Returns whom to wake.
+    pub fn leave(&mut self, evacuation: &ObjectKey, now: Instant) -> Vec<ObjectKey> {
+        let Some(budget) = self.place.remove(evacuation) else { return Vec::new() };
+        let Some(queue) = self.queues.get_mut(&budget) else { return Vec::new() };
+        let was_first = queue.waiting.front() == Some(evacuation);
+        queue.waiting.retain(|key| key != evacuation);
+        let went = queue.under_way.remove(evacuation).is_some();
+        let woken = if was_first || went { queue.wake(now) } else { Vec::new() };
+        self.tidy();
+        woken
+    }
+
+    /// How many evictions wait for a budget.
+    pub fn waiting(&self) -> usize {
+        self.queues.values().map(|queue| queue.waiting.len()).sum()
+    }
+
+    fn tidy(&mut self) {
+        self.queues.retain(|_, q| !(q.waiting.is_empty() && q.under_way.is_empty() && q.unseen.is_empty() && !q.denied));
+    }
+}
+
+impl Queue {
+    fn new(status: BudgetStatus, now: Instant) -> Self {
+        Self {
+            status,
+            waiting: VecDeque::new(),
+            under_way: HashMap::new(),
+            unseen: HashMap::new(),
+            probe_at: now + PROBE_EVERY,
+            denied: false,
+        }
+    }
+
+    fn ask(&mut self, evacuation: &ObjectKey, pod: &str, now: Instant) -> Turn {
+        if self.under_way.contains_key(evacuation) {
+            return Turn::Go;
+        }
+        if !self.waiting.contains(evacuation) {
+            self.waiting.push_back(evacuation.clone());
+        }
+        let position = self.waiting.iter().position(|key| key == evacuation).unwrap_or(usize::MAX);
+        let free = position < self.free(now);
+        let probe = !free && position == 0 && self.under_way.is_empty() && now >= self.probe_at;
+        if free || probe {
+            self.waiting.remove(position);
+            self.under_way.insert(evacuation.clone(), UnderWay { pod: pod.to_owned(), seen: false, probe });
+            self.probe_at = now + PROBE_EVERY;
+            return Turn::Go;
+        }
+        Turn::Wait((position == 0).then_some(self.probe_at))
+    }
+
+    /// How many more may go now.
+    fn free(&mut self, now: Instant) -> usize {
+        self.unseen.retain(|_, since| now.duration_since(*since) < UNSEEN_FOR);
+        let counted = self.under_way.values().filter(|u| !u.seen && !u.probe).count() + self.unseen.len();
+        let allowed = if self.denied { 0 } else { usize::try_from(self.status.disruptions_allowed).unwrap_or(0) };
+        allowed.saturating_sub(counted).min(UNDER_WAY.saturating_sub(self.under_way.len()))
+    }
+
+    fn observe(&mut self, status: BudgetStatus) {
+        for pod in &status.disrupted_pods {
+            self.unseen.remove(pod);
+            for under_way in self.under_way.values_mut().filter(|u| &u.pod == pod) {
+                under_way.seen = true;
+            }
+        }
+        self.status = status;
+        self.denied = false;
+    }
+
+    fn finished(&mut self, evacuation: &ObjectKey, end: TurnEnd, now: Instant) {
+        let Some(under_way) = self.under_way.remove(evacuation) else { return };
+        match end {
+            TurnEnd::Accepted if !under_way.seen => {
+                self.unseen.insert(under_way.pod, now);
+            }
+            TurnEnd::BudgetExhausted => self.denied = true,
+            TurnEnd::Accepted | TurnEnd::Other => {}
+        }
+    }
+
+    /// Those who may go, or the first, who must learn when the next probe is.
+    fn wake(&mut self, now: Instant) -> Vec<ObjectKey> {
+        let count = self.free(now).max(1);
+        self.waiting.iter().take(count).cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BUDGET: &str = "budget";
+
+    struct World {
+        turns: Turns,
+        now: Instant,
+        status: BudgetStatus,
+    }
+
+    impl World {
+        fn new(allowed: i32) -> Self {
+            Self { turns: Turns::default(), now: Instant::now(), status: status(allowed, &[]) }
+        }
+
+        fn ask(&mut self, name: &str) -> Turn {
+            let status = self.status.clone();
+            self.turns.ask(&key(BUDGET), || status, &key(name), &format!("pod-{name}"), self.now)
+        }
+
+        fn observe(&mut self, allowed: i32, disrupted: &[&str]) -> Vec<String> {
+            self.status = status(allowed, disrupted);
+            names(self.turns.observe(&key(BUDGET), self.status.clone(), self.now))
+        }
+
+        fn finished(&mut self, name: &str, end: TurnEnd) -> Vec<String> {
+            names(self.turns.finished(&key(name), end, self.now))
+        }
+
+        fn pass(&mut self, seconds: u64) {
+            self.now += Duration::from_secs(seconds);
+        }
+    }
+
+    fn key(name: &str) -> ObjectKey {
+        ObjectKey::new("ns", name)
+    }
+
+    fn names(keys: Vec<ObjectKey>) -> Vec<String> {
+        keys.into_iter().map(|key| key.name).collect()
+    }
+
+    fn status(disruptions_allowed: i32, disrupted: &[&str]) -> BudgetStatus {
+        BudgetStatus { disruptions_allowed, disrupted_pods: disrupted.iter().map(|&s| s.to_owned()).collect(), healthy: true }
+    }
+
+    fn waits(turn: Turn) -> bool {
+        matches!(turn, Turn::Wait(_))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn as_many_go_as_the_budget_allows_and_the_rest_wait_in_order() {
+        let mut world = World::new(2);
+        assert_eq!((world.ask("a"), world.ask("b")), (Turn::Go, Turn::Go));
+        assert!(waits(world.ask("c")) && waits(world.ask("d")));
+        assert_eq!(world.ask("a"), Turn::Go, "a turn that was given stays given");
+        world.finished("a", TurnEnd::Accepted);
+        world.finished("b", TurnEnd::Accepted);
+        assert!(waits(world.ask("c")), "the status does not show the two evictions yet, but they count");
+        assert_eq!(world.observe(1, &["pod-a"]), ["c"], "the first is woken");
+        assert!(waits(world.ask("c")), "one allowed, and the eviction of b is not shown yet");
+        assert_eq!(world.observe(0, &["pod-a", "pod-b"]), ["c"]);
+        assert!(waits(world.ask("c")));
+        assert_eq!(world.observe(1, &[]), ["c"], "a pod became healthy elsewhere");
+        assert!(waits(world.ask("d")), "the first in the queue goes first");
+        assert_eq!(world.ask("c"), Turn::Go);
+        assert!(waits(world.ask("d")));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_status_that_arrives_before_the_reply_is_not_counted_twice() {
+        let mut world = World::new(2);
+        assert_eq!(world.ask("a"), Turn::Go);
+        world.observe(1, &["pod-a"]);
+        world.finished("a", TurnEnd::Accepted);
+        assert_eq!(world.ask("b"), Turn::Go);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_eviction_that_the_status_never_shows_is_forgotten_after_a_while() {
+        let mut world = World::new(1);
+        assert_eq!(world.ask("a"), Turn::Go);
+        world.finished("a", TurnEnd::Accepted);
+        assert!(waits(world.ask("b")));
+        world.pass(11);
+        assert_eq!(world.ask("b"), Turn::Go);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_blocked_queue_lets_its_first_go_once_a_minute() {
+        let mut world = World::new(0);
+        let start = world.now;
+        assert_eq!(world.ask("a"), Turn::Wait(Some(start + PROBE_EVERY)));
+        assert_eq!(world.ask("b"), Turn::Wait(None));
+        world.pass(60);
+        assert!(waits(world.ask("b")));
+        assert_eq!(world.ask("a"), Turn::Go);
+        assert_eq!(world.finished("a", TurnEnd::BudgetExhausted), ["b"], "the next must learn when the next probe is");
+        assert_eq!(world.ask("b"), Turn::Wait(Some(start + Duration::from_secs(120))));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_budget_that_says_no_is_believed_over_its_status_until_the_status_changes() {
+        let mut world = World::new(5);
+        assert_eq!(world.ask("a"), Turn::Go);
+        world.finished("a", TurnEnd::BudgetExhausted);
+        assert!(waits(world.ask("b")), "a stale budget does not cost one call a pod");
+        assert_eq!(world.observe(5, &[]), ["b"]);
+        assert_eq!(world.ask("b"), Turn::Go);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_eviction_that_fails_for_a_reason_of_its_own_lets_the_next_go() {
+        let mut world = World::new(1);
+        assert_eq!(world.ask("a"), Turn::Go);
+        assert!(waits(world.ask("b")));
+        assert_eq!(world.finished("a", TurnEnd::Other), ["b"]);
+        assert_eq!(world.ask("b"), Turn::Go);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_leaves_makes_room() {
+        let mut world = World::new(1);
+        assert_eq!(world.ask("a"), Turn::Go);
+        assert!(waits(world.ask("b")) && waits(world.ask("c")));
+        assert_eq!(names(world.turns.leave(&key("b"), world.now)), ["c"]);
+        assert_eq!(names(world.turns.leave(&key("a"), world.now)), ["c"]);
+        assert_eq!(world.ask("c"), Turn::Go);
+        world.turns.leave(&key("c"), world.now);
+        assert!(world.turns.queues.is_empty() && world.turns.place.is_empty(), "nothing is left behind");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_budget_that_goes_wakes_everyone() {
+        let mut world = World::new(1);
+        assert_eq!(world.ask("a"), Turn::Go);
+        assert!(waits(world.ask("b")));
+        let mut woken = names(world.turns.forget(&key(BUDGET)));
+        woken.sort();
+        assert_eq!(woken, ["a", "b"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn everyone_is_woken_when_the_budget_is_healthy_again_for_unhealthy_pods_may_go_then() {
+        let mut world = World::new(0);
+        world.status.healthy = false;
+        assert!(waits(world.ask("a")) && waits(world.ask("b")));
+        assert_eq!(world.observe(0, &[]), ["a", "b"]);
+        assert_eq!(world.observe(0, &[]), ["a"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn at_most_four_are_under_way_at_once() {
+        let mut world = World::new(100);
+        let turns: Vec<Turn> = ["a", "b", "c", "d", "e"].iter().map(|name| world.ask(name)).collect();
+        assert_eq!(turns.iter().filter(|turn| **turn == Turn::Go).count(), 4);
+        assert_eq!(world.finished("a", TurnEnd::Accepted), ["e"]);
+    }
+}

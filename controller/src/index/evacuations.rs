@@ -1,0 +1,56 @@
+//! Evacuations in the index.
+
+use evacuation_api::{ConditionType, Evacuation};
+
+use super::{Change, Index, Indexed, Table};
+use crate::ObjectKey;
+
+impl Indexed for Evacuation {
+    fn table(index: &mut Index) -> &mut Table<Self> {
+        &mut index.evacuations
+    }
+
+    fn changed(index: &mut Index, change: &Change<Self>) -> Vec<ObjectKey> {
+        let old = change.old.as_deref().map(|evacuation| (pod_key(evacuation), uid(evacuation)));
+        let new = change.new.as_deref().map(|evacuation| (pod_key(evacuation), uid(evacuation)));
+        if old != new {
+            if let Some((pod, uid)) = old {
+                index.forget_target(&change.key, &pod, uid.as_deref());
+            }
+            if let Some((pod, _)) = new {
+                index.by_pod.entry(pod).or_default().insert(change.key.clone());
+            }
+        }
+        vec![change.key.clone()]
+    }
+}
+
+impl Index {
+    fn forget_target(&mut self, evacuation: &ObjectKey, pod: &ObjectKey, uid: Option<&str>) {
+        let Some(keys) = self.by_pod.get_mut(pod) else { return };
+        keys.remove(evacuation);
+        let wanted = keys.iter().filter_map(|key| self.evacuations.get(key)).any(|e| self::uid(e).as_deref() == uid);
+        if keys.is_empty() {
+            self.by_pod.remove(pod);
+        }
+        if let Some(uid) = uid.filter(|_| !wanted) {
+            self.gone.remove(uid);
+        }
+    }
+}
+
+/// Whether nothing more will happen.
+pub fn is_finished(evacuation: &Evacuation) -> bool {
+    evacuation.status.as_ref().is_some_and(|status| {
+        status.conditions.iter().any(|c| c.type_ == ConditionType::Finished.as_str() && c.status == "True")
+    })
+}
+
+/// The key of the target.
+pub(super) fn pod_key(evacuation: &Evacuation) -> ObjectKey {
+    ObjectKey::new(evacuation.metadata.namespace.clone().unwrap_or_default(), evacuation.spec.target.pod.name.clone())
+}
+
+fn uid(evacuation: &Evacuation) -> Option<String> {
+    evacuation.spec.target.pod.uid.clone()
+}

@@ -1,0 +1,119 @@
+//! What is known of the cluster: a plain synchronous struct, fed by watches and by the replies to writes.
+
+mod budgets;
+mod evacuations;
+mod nodes;
+mod pods;
+mod table;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use evacuation_api::Evacuation;
+use k8s_openapi::api::{
+    core::v1::{Node, Pod},
+    policy::v1::PodDisruptionBudget,
+};
+use kube::core::Selector;
+
+pub use evacuations::is_finished;
+pub use pods::{TargetPod, prune_pod};
+pub use table::{Change, Table};
+
+use crate::ObjectKey;
+
+/// What is known of Evacuations, pods, PodDisruptionBudgets and nodes.
+///
+/// # Flow
+///
+/// [`apply`](Index::apply), [`delete`](Index::delete) and [`reset`](Index::reset) take in what a watch reports, or
+/// what a write returned; they give back what changed and which Evacuations are to be reconsidered.
+///
+/// # Guarantees
+///
+/// An object never goes back to an older resourceVersion.
+#[derive(Debug, Default)]
+pub struct Index {
+    evacuations: Table<Evacuation>,
+    pods: Table<Pod>,
+    budgets: Table<PodDisruptionBudget>,
+    nodes: Table<Node>,
+    /// The Evacuations that target a pod, by the pod's key.
+    by_pod: BTreeMap<ObjectKey, BTreeSet<ObjectKey>>,
+    /// The parsed selectors of the budgets; `None` for one that selects nothing.
+    selectors: BTreeMap<ObjectKey, Option<Selector>>,
+    /// The UIDs of targets that were seen to go.
+    gone: BTreeSet<String>,
+}
+
+/// What followed from taking something in.
+#[derive(Debug)]
+pub struct Update<K> {
+    /// What changed.
+    pub changes: Vec<Change<K>>,
+    /// The Evacuations to reconsider.
+    pub touched: BTreeSet<ObjectKey>,
+}
+
+/// A kind that the index keeps.
+pub trait Indexed: kube::Resource<DynamicType = ()> + Sized {
+    /// The kind's table.
+    #[doc(hidden)]
+    fn table(index: &mut Index) -> &mut Table<Self>;
+
+    /// Keeps up what is derived from the kind, and says which Evacuations to reconsider.
+    #[doc(hidden)]
+    fn changed(index: &mut Index, change: &Change<Self>) -> Vec<ObjectKey>;
+}
+
+impl Index {
+    /// Takes in the state of an object.
+    pub fn apply<K: Indexed>(&mut self, object: K) -> Update<K> {
+        let changes = K::table(self).apply(object).into_iter().collect();
+        self.follow(changes)
+    }
+
+    /// Takes in the removal of an object.
+    pub fn delete<K: Indexed>(&mut self, object: &K) -> Update<K> {
+        let changes = K::table(self).delete(object).into_iter().collect();
+        self.follow(changes)
+    }
+
+    /// Takes in that the object of that key is gone.
+    pub fn remove<K: Indexed>(&mut self, key: &ObjectKey) -> Update<K> {
+        let changes = K::table(self).remove(key).into_iter().collect();
+        self.follow(changes)
+    }
+
+    /// Takes in a whole list: what it does not name is gone.
+    pub fn reset<K: Indexed>(&mut self, objects: Vec<K>) -> Update<K> {
+        let changes = K::table(self).reset(objects);
+        self.follow(changes)
+    }
+
+    /// The Evacuation of that key.
+    pub fn evacuation(&self, key: &ObjectKey) -> Option<Arc<Evacuation>> {
+        self.evacuations.get(key).cloned()
+    }
+
+    /// Every Evacuation.
+    pub fn evacuations(&self) -> impl Iterator<Item = (&ObjectKey, &Arc<Evacuation>)> {
+        self.evacuations.iter()
+    }
+
+    fn follow<K: Indexed>(&mut self, changes: Vec<Change<K>>) -> Update<K> {
+        let touched = changes.iter().flat_map(|change| K::changed(self, change)).collect();
+        Update { changes, touched }
+    }
+
+    /// The Evacuations of that pod which have not finished.
+    fn active_of(&self, pod: &ObjectKey) -> Vec<ObjectKey> {
+        let Some(keys) = self.by_pod.get(pod) else { return Vec::new() };
+        keys.iter().filter(|key| self.evacuations.get(key).is_some_and(|e| !is_finished(e))).cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;

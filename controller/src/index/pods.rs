@@ -1,0 +1,95 @@
+//! Pods in the index.
+
+use std::sync::Arc;
+
+use evacuation_api::{Evacuation, RESPONDERS_ANNOTATION};
+use k8s_openapi::api::core::v1::{Container, Pod, PodSpec, PodStatus};
+
+use super::{Change, Index, Indexed, Table, evacuations::pod_key, is_finished};
+use crate::ObjectKey;
+
+/// The annotation that marks a pod as the mirror of a static one.
+const MIRROR_ANNOTATION: &str = "kubernetes.io/config.mirror";
+
+/// What is known of an Evacuation's target.
+#[derive(Clone, Debug)]
+pub enum TargetPod {
+    /// It was seen, and not seen to go.
+    Live(Arc<Pod>),
+    /// It was seen to go.
+    Gone,
+    /// It is not known: gone before it was seen, or the watch of pods lags behind. A live read decides.
+    Unknown,
+}
+
+impl Indexed for Pod {
+    fn table(index: &mut Index) -> &mut Table<Self> {
+        &mut index.pods
+    }
+
+    fn changed(index: &mut Index, change: &Change<Self>) -> Vec<ObjectKey> {
+        let old = change.old.as_ref().and_then(|pod| pod.metadata.uid.clone());
+        let new = change.new.as_ref().and_then(|pod| pod.metadata.uid.as_deref());
+        if let Some(old) = old.filter(|uid| Some(uid.as_str()) != new) {
+            index.note_gone(&change.key, &old);
+        }
+        index.active_of(&change.key)
+    }
+}
+
+impl Index {
+    /// What is known of an Evacuation's target.
+    pub fn target(&self, evacuation: &Evacuation) -> TargetPod {
+        let uid = evacuation.spec.target.pod.uid.as_deref();
+        match self.pods.get(&pod_key(evacuation)) {
+            Some(pod) if pod.metadata.uid.as_deref() == uid => TargetPod::Live(Arc::clone(pod)),
+            _ if uid.is_some_and(|uid| self.gone.contains(uid)) => TargetPod::Gone,
+            _ => TargetPod::Unknown,
+        }
+    }
+
+    /// Takes in that a live read found a pod of that UID gone.
+    pub fn note_gone(&mut self, pod: &ObjectKey, uid: &str) {
+        let targeted = self.by_pod.get(pod).into_iter().flatten().filter_map(|key| self.evacuations.get(key));
+        if targeted.filter(|e| !is_finished(e)).any(|e| e.spec.target.pod.uid.as_deref() == Some(uid)) {
+            self.gone.insert(uid.to_owned());
+        }
+    }
+}
+
+/// Drops what the controller has no use for, so that tens of thousands of pods fit into memory.
+pub fn prune_pod(pod: &mut Pod) {
+    pod.metadata.managed_fields = None;
+    if let Some(annotations) = &mut pod.metadata.annotations {
+        annotations.retain(|name, _| name == RESPONDERS_ANNOTATION || name == MIRROR_ANNOTATION);
+    }
+    if let Some(spec) = pod.spec.take() {
+        pod.spec = Some(PodSpec {
+            containers: names_only(spec.containers),
+            eviction_responders: spec.eviction_responders,
+            host_network: spec.host_network,
+            node_name: spec.node_name,
+            priority: spec.priority,
+            restart_policy: spec.restart_policy,
+            service_account_name: spec.service_account_name,
+            termination_grace_period_seconds: spec.termination_grace_period_seconds,
+            ..PodSpec::default()
+        });
+    }
+    if let Some(status) = pod.status.take() {
+        pod.status = Some(PodStatus {
+            conditions: status.conditions,
+            container_statuses: status.container_statuses,
+            init_container_statuses: status.init_container_statuses,
+            phase: status.phase,
+            pod_ip: status.pod_ip,
+            pod_ips: status.pod_ips,
+            reason: status.reason,
+            ..PodStatus::default()
+        });
+    }
+}
+
+fn names_only(containers: Vec<Container>) -> Vec<Container> {
+    containers.into_iter().map(|container| Container { name: container.name, ..Container::default() }).collect()
+}

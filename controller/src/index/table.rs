@@ -1,0 +1,172 @@
+//! The newest known state of the objects of one kind.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use kube::ResourceExt;
+
+use crate::ObjectKey;
+
+/// What became of one object. `old` and `new` differ in at least their resourceVersion.
+#[derive(Debug)]
+pub struct Change<K> {
+    /// The object's key.
+    pub key: ObjectKey,
+    /// What was known before; absent for a new object.
+    pub old: Option<Arc<K>>,
+    /// What is known now; absent for an object that is gone.
+    pub new: Option<Arc<K>>,
+}
+
+impl<K> Clone for Change<K> {
+    fn clone(&self) -> Self {
+        Self { key: self.key.clone(), old: self.old.clone(), new: self.new.clone() }
+    }
+}
+
+/// The objects of one kind by key.
+///
+/// An object never goes back to an older resourceVersion, so that what a write returned stays although the watch
+/// still reports what came before it.
+#[derive(Debug)]
+pub struct Table<K> {
+    objects: BTreeMap<ObjectKey, Arc<K>>,
+}
+
+impl<K> Default for Table<K> {
+    fn default() -> Self {
+        Self { objects: BTreeMap::new() }
+    }
+}
+
+impl<K: ResourceExt> Table<K> {
+    /// The object of that key.
+    pub fn get(&self, key: &ObjectKey) -> Option<&Arc<K>> {
+        self.objects.get(key)
+    }
+
+    /// Every object, ordered by key.
+    pub fn iter(&self) -> impl Iterator<Item = (&ObjectKey, &Arc<K>)> {
+        self.objects.iter()
+    }
+
+    /// The objects of one namespace, ordered by name.
+    pub fn namespace(&self, namespace: &str) -> impl Iterator<Item = (&ObjectKey, &Arc<K>)> {
+        let namespace = namespace.to_owned();
+        self.objects
+            .range(ObjectKey::new(namespace.clone(), "")..)
+            .take_while(move |(key, _)| key.namespace == namespace)
+    }
+
+    /// Takes in a state of an object. `None` when a state at least as new is known.
+    pub fn apply(&mut self, object: K) -> Option<Change<K>> {
+        let key = ObjectKey::of(&object);
+        if self.objects.get(&key).is_some_and(|known| !is_newer(&object, known.as_ref())) {
+            return None;
+        }
+        let new = Arc::new(object);
+        let old = self.objects.insert(key.clone(), Arc::clone(&new));
+        Some(Change { key, old, new: Some(new) })
+    }
+
+    /// Takes in the removal of an object. `None` when it is not known, or a newer object of its name is.
+    pub fn delete(&mut self, object: &K) -> Option<Change<K>> {
+        let key = ObjectKey::of(object);
+        let known = self.objects.get(&key)?;
+        if known.uid() != object.uid() && is_newer(known.as_ref(), object) {
+            return None;
+        }
+        self.remove(&key)
+    }
+
+    /// Takes in that the object of that key is gone.
+    pub fn remove(&mut self, key: &ObjectKey) -> Option<Change<K>> {
+        self.objects.remove(key).map(|old| Change { key: key.clone(), old: Some(old), new: None })
+    }
+
+    /// Takes in a whole list: what it does not name is gone.
+    pub fn reset(&mut self, objects: Vec<K>) -> Vec<Change<K>> {
+        let listed: BTreeSet<ObjectKey> = objects.iter().map(ObjectKey::of).collect();
+        let gone: Vec<ObjectKey> = self.objects.keys().filter(|key| !listed.contains(key)).cloned().collect();
+        let mut changes: Vec<Change<K>> = gone.iter().filter_map(|key| self.remove(key)).collect();
+        changes.extend(objects.into_iter().filter_map(|object| self.apply(object)));
+        changes
+    }
+}
+
+/// Whether `object` is of a later resourceVersion than `known`. Kubernetes' resourceVersions of one resource can be
+/// compared as numbers (KEP-5504); one that is no number counts as later unless it is the same.
+fn is_newer<K: ResourceExt>(object: &K, known: &K) -> bool {
+    let (new, old) = (object.resource_version(), known.resource_version());
+    match (number(new.as_deref()), number(old.as_deref())) {
+        (Some(new), Some(old)) => new > old,
+        _ => new != old || new.is_none(),
+    }
+}
+
+fn number(version: Option<&str>) -> Option<u128> {
+    version.and_then(|text| text.parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::Pod;
+    use serde_json::json;
+
+    use super::*;
+
+    fn pod(name: &str, uid: &str, version: &str) -> Pod {
+        serde_json::from_value(json!({
+            "metadata": {"namespace": "ns", "name": name, "uid": uid, "resourceVersion": version}
+        }))
+        .unwrap()
+    }
+
+    fn version(table: &Table<Pod>, name: &str) -> Option<String> {
+        table.get(&ObjectKey::new("ns", name)).and_then(|pod| pod.resource_version())
+    }
+
+    #[test]
+    fn an_object_never_goes_back_to_an_older_resource_version() {
+        let mut table = Table::default();
+        assert!(table.apply(pod("a", "1", "9")).is_some());
+        assert!(table.apply(pod("a", "1", "10")).is_some(), "versions are compared as numbers");
+        assert!(table.apply(pod("a", "1", "9")).is_none());
+        assert!(table.apply(pod("a", "1", "10")).is_none());
+        assert_eq!(version(&table, "a").as_deref(), Some("10"));
+    }
+
+    #[test]
+    fn a_late_deletion_does_not_remove_the_next_object_of_that_name() {
+        let mut table = Table::default();
+        table.apply(pod("a", "2", "20"));
+        assert!(table.delete(&pod("a", "1", "15")).is_none());
+        assert!(table.delete(&pod("a", "2", "21")).is_some());
+        assert_eq!(version(&table, "a"), None);
+    }
+
+    #[test]
+    fn a_reset_removes_what_the_list_does_not_name_and_keeps_what_is_newer() {
+        let mut table = Table::default();
+        table.apply(pod("a", "1", "5"));
+        table.apply(pod("b", "2", "30"));
+        let changes = table.reset(vec![pod("b", "2", "20"), pod("c", "3", "21")]);
+        let names: Vec<(&str, bool)> = changes.iter().map(|c| (c.key.name.as_str(), c.new.is_some())).collect();
+        assert_eq!(names, [("a", false), ("c", true)]);
+        assert_eq!(version(&table, "b").as_deref(), Some("30"));
+    }
+
+    #[test]
+    fn a_namespace_is_listed_without_its_neighbours() {
+        let mut table = Table::default();
+        for (namespace, name) in [("n", "x"), ("ns", "a"), ("ns", "b"), ("ns-2", "c")] {
+            let mut object = pod(name, name, "1");
+            object.metadata.namespace = Some(namespace.to_owned());
+            table.apply(object);
+        }
+        let names: Vec<&str> = table.namespace("ns").map(|(key, _)| key.name.as_str()).collect();
+        assert_eq!(names, ["a", "b"]);
+    }
+}

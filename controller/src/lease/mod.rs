@@ -1,0 +1,150 @@
+//! The lease: of several replicas one acts.
+//!
+//! # Guarantees
+//!
+//! A lease that was given back is taken within 2 s, one whose holder died within 17 s. A holder that cannot renew
+//! stops acting 10 s after its last renewal, 5 s before anybody else can take the lease.
+
+mod election;
+mod leadership;
+
+use std::time::Duration;
+
+use k8s_openapi::{api::coordination::v1::Lease, jiff::Timestamp};
+use kube::api::{Api, PostParams};
+use tokio::time::{Instant, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use election::{Election, Step};
+pub use leadership::{Leadership, NotLeading};
+
+/// How often the holder renews.
+const RENEW_EVERY: Duration = Duration::from_secs(5);
+/// How long after its last renewal the holder stops acting.
+const RENEW_DEADLINE: Duration = Duration::from_secs(10);
+/// How often a candidate looks at the lease, and a holder repeats a renewal that failed.
+const RETRY_EVERY: Duration = Duration::from_secs(1);
+/// How long a request may take.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Why the lease could not be read or written.
+#[derive(Debug, thiserror::Error)]
+enum LeaseError {
+    #[error("lease {0} could not be read or written")]
+    Api(String, #[source] kube::Error),
+    #[error("lease {0} could not be read or written in time")]
+    Timeout(String),
+}
+
+/// Stands for the lease, and holds it, until `stop`; then gives it back.
+pub async fn hold_lease(
+    api: Api<Lease>,
+    name: String,
+    identity: String,
+    leadership: Leadership,
+    stop: CancellationToken,
+) {
+    let mut holder = Holder { api, name, election: Election::new(identity), held: None, leadership };
+    loop {
+        let next = holder.turn().await;
+        tokio::select! {
+            () = stop.cancelled() => break,
+            () = sleep_until(next) => {}
+        }
+    }
+    holder.release().await;
+}
+
+struct Holder {
+    api: Api<Lease>,
+    name: String,
+    election: Election,
+    /// The lease as this process last wrote it, and when that write began.
+    held: Option<(Lease, Instant)>,
+    leadership: Leadership,
+}
+
+impl Holder {
+    /// One attempt to take or renew the lease. Returns when to make the next.
+    async fn turn(&mut self) -> Instant {
+        let began = Instant::now();
+        let outcome = self.attempt(began).await;
+        match outcome {
+            Ok(true) => began + RENEW_EVERY,
+            Ok(false) => {
+                self.lose("another process holds the lease");
+                // Candidates that look at the same moment would collide each time.
+                began + RETRY_EVERY.mul_f64(rand::random_range(0.8..1.2))
+            }
+            Err(error) => {
+                warn!(error = &error as &dyn std::error::Error, lease = self.name, "the lease could not be renewed or taken");
+                if self.held.as_ref().is_none_or(|(_, since)| since.elapsed() >= RENEW_DEADLINE) {
+                    self.lose("the lease could not be renewed in time");
+                }
+                began + RETRY_EVERY
+            }
+        }
+    }
+
+    /// Whether this process holds the lease afterwards.
+    async fn attempt(&mut self, began: Instant) -> Result<bool, LeaseError> {
+        let mut known = self.held.as_ref().map(|(lease, _)| lease.clone());
+        if known.is_none() {
+            known = self.call(self.api.get_opt(&self.name)).await?;
+        }
+        match self.write(known, began).await {
+            // Somebody else wrote it, or removed it, or the reply to our own last write was lost: what it says now decides.
+            Err(LeaseError::Api(_, kube::Error::Api(status))) if matches!(status.code, 404 | 409) => {
+                let found = self.call(self.api.get_opt(&self.name)).await?;
+                self.write(found, began).await
+            }
+            result => result,
+        }
+    }
+
+    async fn write(&mut self, lease: Option<Lease>, began: Instant) -> Result<bool, LeaseError> {
+        let written = match lease {
+            None => {
+                let lease = self.election.created(&self.name, Timestamp::now());
+                self.call(self.api.create(&PostParams::default(), &lease)).await?
+            }
+            Some(lease) => match self.election.step(lease, began, Timestamp::now()) {
+                Step::Wait => return Ok(false),
+                Step::Write(lease) => self.call(self.api.replace(&self.name, &PostParams::default(), &lease)).await?,
+            },
+        };
+        if self.held.is_none() {
+            info!(lease = self.name, "this process leads");
+        }
+        self.held = Some((written, began));
+        self.leadership.hold_until(began + RENEW_DEADLINE);
+        Ok(true)
+    }
+
+    fn lose(&mut self, why: &'static str) {
+        if self.held.take().is_some() {
+            warn!(lease = self.name, why, "this process no longer leads");
+        }
+        self.leadership.lose();
+    }
+
+    async fn release(&mut self) {
+        self.leadership.lose();
+        let Some((lease, _)) = self.held.take() else { return };
+        let lease = Election::released(lease, Timestamp::now());
+        match self.call(self.api.replace(&self.name, &PostParams::default(), &lease)).await {
+            Ok(_) => info!(lease = self.name, "the lease was given back"),
+            Err(error) => {
+                warn!(error = &error as &dyn std::error::Error, lease = self.name, "the lease was not given back");
+            }
+        }
+    }
+
+    async fn call<T>(&self, request: impl Future<Output = Result<T, kube::Error>>) -> Result<T, LeaseError> {
+        match timeout(REQUEST_TIMEOUT, request).await {
+            Ok(result) => result.map_err(|error| LeaseError::Api(self.name.clone(), error)),
+            Err(_) => Err(LeaseError::Timeout(self.name.clone())),
+        }
+    }
+}

@@ -1,0 +1,2 @@
+mod address;
+mod transport;

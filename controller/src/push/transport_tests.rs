@@ -1,0 +1,208 @@
+use evacuation_api::{Answer, ObjectIdentity, RefusalPolicy};
+use serde_json::json;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+    sync::mpsc,
+};
+
+use super::*;
+
+/// A real endpoint that reads a request whole and then does as it is told.
+async fn endpoint_that<F, R>(reply: F) -> (IpAddr, u16, mpsc::UnboundedReceiver<String>)
+where
+    F: Fn(TcpStream) -> R + Send + Sync + 'static,
+    R: Future<Output = ()> + Send + 'static,
+{
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (requests, received) = mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let _ = requests.send(read_request(&mut stream).await);
+            tokio::spawn(reply(stream));
+        }
+    });
+    (address.ip(), address.port(), received)
+}
+
+async fn read_request(stream: &mut TcpStream) -> String {
+    let mut text = String::new();
+    let mut buffer = [0; 4096];
+    loop {
+        let read = stream.read(&mut buffer).await.unwrap_or(0);
+        text.push_str(&String::from_utf8_lossy(&buffer[..read]));
+        let length = text
+            .to_ascii_lowercase()
+            .split("content-length: ")
+            .nth(1)
+            .and_then(|rest| rest.split("\r\n").next().and_then(|n| n.parse::<usize>().ok()));
+        let body = text.split_once("\r\n\r\n").map_or(0, |(_, body)| body.len());
+        if read == 0 || length.is_some_and(|length| body >= length) {
+            return text;
+        }
+    }
+}
+
+/// An endpoint that sends these bytes and closes.
+async fn endpoint_with(reply: String) -> (IpAddr, u16, mpsc::UnboundedReceiver<String>) {
+    endpoint_that(move |mut stream| {
+        let reply = reply.clone();
+        async move {
+            let _ = stream.write_all(reply.as_bytes()).await;
+            let _ = stream.shutdown().await;
+        }
+    })
+    .await
+}
+
+fn http(code: &str, content_type: &str, body: &str) -> String {
+    let length = body.len();
+    format!(
+        "HTTP/1.1 {code}\r\nContent-Type: {content_type}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+    )
+}
+
+fn answer(evacuation: &str, pod: &str) -> String {
+    json!({"response": {"evacuationUid": evacuation, "podUid": pod, "answer": "Delay", "delaySeconds": 10}}).to_string()
+}
+
+fn identity(uid: &str) -> ObjectIdentity {
+    ObjectIdentity { namespace: "ns".into(), name: "db-0".into(), uid: uid.into() }
+}
+
+fn question(action: ReviewAction) -> ReviewRequest {
+    ReviewRequest {
+        action,
+        evacuation: identity("e1"),
+        pod: identity("p1"),
+        responder: "self".into(),
+        requesters: Vec::new(),
+        on_refusal: RefusalPolicy::Wait,
+        answer_by: None,
+        delay_until: None,
+    }
+}
+
+fn transport() -> Transport {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    Transport { timeout: Duration::from_millis(500), ..Transport::new().unwrap() }
+}
+
+async fn ask(reply: String) -> Result<Option<ReviewResponse>, PostError> {
+    let (address, port, _requests) = endpoint_with(reply).await;
+    transport().post(address, port, "/evacuation", question(ReviewAction::Ask)).await
+}
+
+#[tokio::test]
+async fn an_answer_that_repeats_both_uids_is_taken() {
+    let (address, port, mut requests) =
+        endpoint_with(http("200 OK", "application/json; charset=utf-8", &answer("e1", "p1"))).await;
+    let reply = transport().post(address, port, "/x/y", question(ReviewAction::Ask)).await.unwrap().unwrap();
+    assert_eq!((reply.answer, reply.delay_seconds), (Answer::Delay, Some(10)));
+    let request = requests.recv().await.unwrap();
+    assert!(request.starts_with("POST /x/y HTTP/1.1\r\n"), "{request}");
+    assert!(request.contains(r#""kind":"EvacuationReview""#) && request.contains(r#""action":"Ask""#), "{request}");
+}
+
+#[tokio::test]
+async fn an_answer_to_another_question_or_of_another_pod_is_discarded() {
+    for (body, wrong) in [(answer("e2", "p1"), "evacuation"), (answer("e1", "p2"), "pod")] {
+        match ask(http("200 OK", "application/json", &body)).await {
+            Err(PostError::WrongUid { what, .. }) => assert_eq!(what, wrong),
+            other => panic!("{wrong}: {other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn nonsense_is_no_answer() {
+    let table = [
+        (http("200 OK", "application/json", "<html>"), "something else than an EvacuationReview"),
+        (http("200 OK", "application/json", "{}"), "without an answer"),
+        (http("200 OK", "text/html", &answer("e1", "p1")), "content type"),
+        (http("200 OK", "application/json", r#"{"response": {"answer": "Maybe"}}"#), "something else"),
+        (http("500 Internal Server Error", "application/json", &answer("e1", "p1")), "code 500"),
+        (http("404 Not Found", "application/json", &answer("e1", "p1")), "code 404"),
+        ("SSH-2.0-OpenSSH_9.6\r\n".to_owned(), "did not reply"),
+        (String::new(), "did not reply"),
+    ];
+    for (reply, expected) in table {
+        let error = ask(reply.clone()).await.unwrap_err().to_string();
+        assert!(error.contains(expected), "{reply:?}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn a_redirect_is_not_followed() {
+    let (address, port, mut requests) = endpoint_with(http("200 OK", "application/json", &answer("e1", "p1"))).await;
+    let elsewhere = format!("http://{address}:{port}/evacuation");
+    let redirect =
+        format!("HTTP/1.1 307 Temporary Redirect\r\nLocation: {elsewhere}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+    assert!(matches!(ask(redirect).await, Err(PostError::Code { code: StatusCode::TEMPORARY_REDIRECT, .. })));
+    assert!(requests.try_recv().is_err(), "nobody asked where the redirect points");
+}
+
+#[tokio::test]
+async fn ten_megabytes_are_not_read() {
+    let reply = http("200 OK", "application/json", &" ".repeat(10 << 20));
+    assert!(matches!(ask(reply).await, Err(PostError::TooLong { .. })));
+}
+
+#[tokio::test]
+async fn ten_megabytes_in_chunks_without_a_length_are_not_read() {
+    let chunk = format!("1000\r\n{}\r\n", " ".repeat(0x1000)).repeat(10 << 8);
+    let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n";
+    assert!(matches!(ask(format!("{head}{chunk}0\r\n\r\n")).await, Err(PostError::TooLong { .. })));
+}
+
+#[tokio::test]
+async fn an_endpoint_that_hangs_times_out() {
+    let (address, port, _requests) = endpoint_that(|stream| async move {
+        let _held = stream;
+        std::future::pending::<()>().await;
+    })
+    .await;
+    let result = transport().post(address, port, "/", question(ReviewAction::Ask)).await;
+    assert!(matches!(result, Err(PostError::Unreachable { source, .. }) if source.is_timeout()));
+}
+
+#[tokio::test]
+async fn an_endpoint_that_drips_its_reply_times_out() {
+    let (address, port, _requests) = endpoint_that(|mut stream| async move {
+        let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n";
+        let _ = stream.write_all(head.as_bytes()).await;
+        while stream.write_all(b" ").await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    })
+    .await;
+    let result = transport().post(address, port, "/", question(ReviewAction::Ask)).await;
+    assert!(matches!(result, Err(PostError::Unreachable { source, .. }) if source.is_timeout()));
+}
+
+#[tokio::test]
+async fn an_endpoint_that_is_not_there_did_not_reply() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let result = transport().post(address.ip(), address.port(), "/", question(ReviewAction::Ask)).await;
+    assert!(matches!(result, Err(PostError::Unreachable { source, .. }) if source.is_connect()));
+}
+
+#[tokio::test]
+async fn any_2xx_acknowledges_a_cancellation() {
+    for reply in [http("204 No Content", "text/plain", ""), http("200 OK", "text/html", "<html>")] {
+        let (address, port, _requests) = endpoint_with(reply).await;
+        let result = transport().post(address, port, "/", question(ReviewAction::Cancel)).await;
+        assert!(matches!(result, Ok(None)), "{result:?}");
+    }
+    let (address, port, _requests) = endpoint_with(http("500 Oops", "text/plain", "")).await;
+    assert!(transport().post(address, port, "/", question(ReviewAction::Cancel)).await.is_err());
+}
+
+#[test]
+fn endpoints_of_both_families_are_written_right() {
+    assert_eq!(endpoint("10.0.0.1".parse().unwrap(), 8080, "/evacuation"), "http://10.0.0.1:8080/evacuation");
+    assert_eq!(endpoint("fd00::1".parse().unwrap(), 80, "/"), "http://[fd00::1]:80/");
+}
