@@ -1,5 +1,7 @@
 //! A document as it is served.
 
+use std::fmt::Write;
+
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
@@ -22,8 +24,16 @@ impl Document {
     /// The value cannot be written as JSON.
     pub fn new(content_type: &'static str, value: &impl Serialize) -> Result<Self, serde_json::Error> {
         let body = serde_json::to_vec(value)?;
-        let hash = Sha256::digest(&body).iter().map(|byte| format!("{byte:02X}")).collect();
-        Ok(Self { body, content_type, hash })
+        let mut hash = String::with_capacity(64);
+        for byte in Sha256::digest(&body) {
+            // Writing to a string cannot fail.
+            let _ = write!(hash, "{byte:02X}");
+        }
+        Ok(Self {
+            body,
+            content_type,
+            hash,
+        })
     }
 
     /// The bytes.
@@ -48,6 +58,9 @@ impl Document {
 
     /// Whether a request with that `If-None-Match` is answered with 304.
     pub fn matches(&self, if_none_match: &str) -> bool {
-        if_none_match.split(',').map(str::trim).any(|tag| tag == "*" || tag.trim_start_matches("W/") == self.etag())
+        if_none_match
+            .split(',')
+            .map(str::trim)
+            .any(|tag| tag == "*" || tag.trim_start_matches("W/") == self.etag())
     }
 }
