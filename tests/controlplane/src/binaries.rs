@@ -78,8 +78,8 @@ impl Binaries {
     /// Finds every program, and builds those that are not found.
     ///
     /// Looked at in this order: the folder that the environment variable `CONTROLPLANE_BIN` names, which must have them
-    /// all; the one that `KUBEBUILDER_ASSETS` names, and `PATH`, where only fitting versions count (Kubernetes 1.37,
-    /// kubectl 1.36 or later, etcd 3.6 or later, kwok 0.8); the cache of earlier builds. Building takes several minutes and
+    /// all; the one that `KUBEBUILDER_ASSETS` names; the cache of earlier builds; `PATH`. What is found by chance counts only in a fitting
+    /// version: Kubernetes 1.37, kubectl 1.36 or later, etcd 3.6 or later, kwok 0.8. Building takes several minutes and
     /// needs Go; it happens once for each version of the sources, in `$XDG_CACHE_HOME/controlplane` or
     /// `~/.cache/controlplane`, and says so on standard error. It blocks; two processes that build at once take turns.
     ///
@@ -105,43 +105,62 @@ impl Binaries {
         found.map_or_else(|| Path::new(program.name()), |(_, path)| path)
     }
 
-    /// Makes symbolic links to all programs in a folder, which can then be `CONTROLPLANE_BIN` or part of `PATH`.
+    /// A folder that has them all, which can be `CONTROLPLANE_BIN` or part of `PATH`: their own when they
+    /// share one, else one with links to them in the user's cache folder.
     ///
     /// # Errors
     ///
-    /// When the folder cannot be written.
-    pub fn link_into(&self, folder: &Path) -> Result<()> {
-        std::fs::create_dir_all(folder).map_err(Error::file("create", folder))?;
+    /// When there is no cache folder or it cannot be written.
+    pub fn folder(&self) -> Result<PathBuf> {
+        let mut parents = self
+            .paths
+            .iter()
+            .map(|(_, path)| path.parent().unwrap_or(Path::new("/")));
+        if let Some(first) = parents.next()
+            && parents.all(|parent| parent == first)
+        {
+            return Ok(first.to_owned());
+        }
+        let folder = cache_parent()
+            .ok_or(Error::NoCacheFolder)?
+            .join("controlplane")
+            .join("links");
+        std::fs::create_dir_all(&folder).map_err(Error::file("create", &folder))?;
         for (program, path) in &self.paths {
             go_build::link(path, &folder.join(program.name()))?;
         }
-        Ok(())
+        Ok(folder)
     }
+}
+
+fn set(name: &str) -> Option<OsString> {
+    env::var_os(name).filter(|value| !value.is_empty())
+}
+
+fn cache_parent() -> Option<PathBuf> {
+    let cache = set("XDG_CACHE_HOME").map(PathBuf::from);
+    cache.or_else(|| set("HOME").map(|home| PathBuf::from(home).join(".cache")))
 }
 
 /// The places to look at, read once.
 struct Search {
     exclusive: Option<PathBuf>,
-    folders: Vec<PathBuf>,
+    assets: Option<PathBuf>,
     cache: Option<Cache>,
+    path: Vec<PathBuf>,
 }
 
 impl Search {
     fn from_environment() -> Result<Self> {
-        let set = |name| env::var_os(name).filter(|value: &OsString| !value.is_empty());
-        let mut folders: Vec<PathBuf> = set("KUBEBUILDER_ASSETS").map(PathBuf::from).into_iter().collect();
-        folders.extend(set("PATH").iter().flat_map(env::split_paths));
-        let parent = set("XDG_CACHE_HOME")
-            .map(PathBuf::from)
-            .or_else(|| set("HOME").map(|home| PathBuf::from(home).join(".cache")));
         let exclusive = match set("CONTROLPLANE_BIN").map(PathBuf::from) {
             Some(folder) => Some(folder.canonicalize().map_err(Error::file("find", &folder))?),
             None => None,
         };
         Ok(Self {
             exclusive,
-            folders,
-            cache: parent.map(|parent| Cache::new(&parent)),
+            assets: set("KUBEBUILDER_ASSETS").map(PathBuf::from),
+            cache: cache_parent().map(|parent| Cache::new(&parent)),
+            path: set("PATH").iter().flat_map(env::split_paths).collect(),
         })
     }
 
@@ -173,18 +192,28 @@ impl Search {
     }
 
     fn find(&self, program: Program) -> Option<PathBuf> {
-        // What was built is looked at before PATH is searched: asking for versions takes time.
-        let cached = self
-            .cache
+        let fits = |path: &PathBuf| {
+            path.is_file() && version_of(program, path).is_some_and(|version| program.accepts(version))
+        };
+        let in_assets = self
+            .assets
             .iter()
-            .map(|cache| cache.path(program))
-            .find(|path| path.is_file());
-        cached.or_else(|| {
-            let candidates = self.folders.iter().map(|folder| folder.join(program.name()));
-            candidates
-                .filter(|path| path.is_file())
-                .find(|path| version_of(program, path).is_some_and(|version| program.accepts(version)))
-        })
+            .map(|folder| folder.join(program.name()))
+            .find(fits);
+        // What was built here needs no question for its version.
+        let built = || {
+            self.cache
+                .iter()
+                .map(|cache| cache.path(program))
+                .find(|path| path.is_file())
+        };
+        let in_path = || {
+            self.path
+                .iter()
+                .map(|folder| folder.join(program.name()))
+                .find(fits)
+        };
+        in_assets.or_else(built).or_else(in_path)
     }
 }
 
@@ -246,8 +275,9 @@ mod tests {
         program(&old, Program::Kubectl, "Client Version: v1.32.0");
         let search = Search {
             exclusive: None,
-            folders: vec![old, new.clone()],
+            assets: Some(old.clone()),
             cache: None,
+            path: vec![old, new.clone()],
         };
         assert_eq!(
             search.find(Program::KubeApiserver),
@@ -262,8 +292,9 @@ mod tests {
         program(folder.path(), Program::Etcd, "etcd Version: 3.5.0");
         let search = Search {
             exclusive: Some(folder.path().to_owned()),
-            folders: Vec::new(),
+            assets: None,
             cache: None,
+            path: Vec::new(),
         };
         let found = search.run(&[Program::Etcd]).unwrap();
         assert_eq!(found.path(Program::Etcd), folder.path().join("etcd"));

@@ -116,6 +116,30 @@ pub enum Error {
         /// The cause.
         source: rcgen::Error,
     },
+    /// A client of the API server could not be set up.
+    #[error("cannot make a client for {user}")]
+    ClientConfig {
+        /// The user.
+        user: String,
+        /// The cause.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The API server refused a request or did not answer.
+    #[error("cannot {action} {what}")]
+    Request {
+        /// What was tried: `create`, `list`.
+        action: &'static str,
+        /// The object.
+        what: String,
+        /// The answer.
+        source: Box<kube::Error>,
+    },
+    /// A folder could not be removed.
+    #[error("{} could not be removed", path.display())]
+    FolderLeft {
+        /// The folder.
+        path: PathBuf,
+    },
     /// A background task of this crate did not finish.
     #[error("the search for binaries was cut off")]
     Task(#[from] tokio::task::JoinError),
@@ -125,5 +149,14 @@ impl Error {
     pub(crate) fn file(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();
         move |source| Self::File { action, path, source }
+    }
+
+    pub(crate) fn request(action: &'static str, what: impl Into<String>) -> impl FnOnce(kube::Error) -> Self {
+        let what = what.into();
+        move |source| Self::Request {
+            action,
+            what,
+            source: Box::new(source),
+        }
     }
 }

@@ -48,6 +48,11 @@ impl Folder {
         reaper::forget_folder(&self.path);
     }
 
+    /// Whether it stays.
+    pub fn is_kept(&self) -> bool {
+        self.keep.load(Ordering::Relaxed)
+    }
+
     /// Makes a folder inside, if it is not there.
     ///
     /// # Errors
@@ -62,7 +67,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        if self.keep.load(Ordering::Relaxed) || std::thread::panicking() {
+        if self.is_kept() || std::thread::panicking() {
             self.keep();
             eprintln!("kept: {}", self.path.display());
         } else if std::fs::remove_dir_all(&self.path).is_ok() {

@@ -105,7 +105,7 @@ async fn owner() {
     let Ok(report) = std::env::var("OWNER_REPORT") else {
         return;
     };
-    let folder = Folder::new("owned").unwrap();
+    let folder = Folder::new("files").unwrap();
     let process = Process::spawn("sleeper", shell("trap '' TERM INT; sleep 600"), folder.path()).unwrap();
     let left = Process::spawn("left", shell("exec sleep 600"), folder.path()).unwrap();
     left.leave_running();
@@ -139,13 +139,13 @@ async fn after_death_by(signal: controlplane::Signal) {
     let mut words = text.splitn(3, ' ');
     let process: u32 = words.next().unwrap().parse().unwrap();
     let left: u32 = words.next().unwrap().parse().unwrap();
-    let owned = Path::new(words.next().unwrap());
-    assert!(lives(process) && lives(left) && owned.is_dir());
+    let files = Path::new(words.next().unwrap());
+    assert!(lives(process) && lives(left) && files.is_dir());
 
     owner.signal(signal).unwrap();
     gone(process).await;
     eventually(SOON, "the folder is removed", async || {
-        if owned.exists() {
+        if files.exists() {
             Err("it is there")
         } else {
             Ok(())
