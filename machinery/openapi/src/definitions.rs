@@ -124,7 +124,7 @@ impl Definitions {
     }
 
     fn insert(&mut self, name: String, mut schema: Value) -> Result<(), DocumentError> {
-        standard::add_merge_rules(&name, &mut schema);
+        standard::restore(&name, &mut schema);
         match self.by_name.get_mut(&name) {
             None => {
                 self.by_name.insert(name, schema);

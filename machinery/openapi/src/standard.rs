@@ -11,7 +11,7 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
 
 use crate::{
-    GroupVersion, Object,
+    GroupVersion,
     schema::{Converter, Problem, V3_PREFIX},
 };
 
@@ -24,6 +24,11 @@ const API_VERSION: &str = "The group and version of this representation of an ob
     More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources";
 const KIND: &str = "The kind of the object. Cannot be updated. In CamelCase. \
     More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds";
+
+/// Kubernetes' own words, so that the definition is the same.
+const WATCH_EVENT_OBJECT: &str = "Object is:\n * If Type is Added or Modified: the new state of the object.\n \
+    * If Type is Deleted: the state of the object immediately before deletion.\n \
+    * If Type is Error: *Status is recommended; other types may make sense\n   depending on context.";
 
 /// How lists of `metav1` merge: definition, field, type of list, keys of a list map.
 /// Source: the markers in `k8s.io/apimachinery/pkg/apis/meta/v1/types.go`; k8s-openapi leaves them out.
@@ -38,6 +43,19 @@ const LISTS: &[(&str, &str, &str, &[&str])] = &[
     ("ObjectMeta", "managedFields", "atomic", &[]),
     ("ObjectMeta", "ownerReferences", "map", &["uid"]),
     ("StatusDetails", "causes", "atomic", &[]),
+];
+
+/// The required fields of `metav1` where they or their order differ in k8s-openapi. Source: as above.
+const REQUIRED: &[(&str, &[&str])] = &[
+    (
+        "APIResource",
+        &["name", "singularName", "namespaced", "kind", "verbs"],
+    ),
+    (
+        "Condition",
+        &["type", "status", "lastTransitionTime", "reason", "message"],
+    ),
+    ("Status", &[]),
 ];
 
 /// Definitions of `metav1` that are replaced as a whole. Source: as above.
@@ -76,8 +94,10 @@ pub(crate) fn definitions(own: &GroupVersion) -> Result<Vec<(String, Value)>, (S
     Ok(named)
 }
 
-/// Adds to a definition of `metav1` how it merges. Others stay as they are.
-pub(crate) fn add_merge_rules(name: &str, schema: &mut Value) {
+/// Gives a definition of `metav1` what k8s-openapi loses of it. Others stay as they are.
+///
+/// kube-aggregator merges the definitions of all servers, and renames those that differ from its own.
+pub(crate) fn restore(name: &str, schema: &mut Value) {
     let Some(name) = name.strip_prefix(META_V1).and_then(|rest| rest.strip_prefix('.')) else {
         return;
     };
@@ -85,6 +105,14 @@ pub(crate) fn add_merge_rules(name: &str, schema: &mut Value) {
         && let Some(schema) = schema.as_object_mut()
     {
         schema.insert("x-kubernetes-map-type".to_owned(), "atomic".into());
+    }
+    if let Some((_, required)) = REQUIRED.iter().find(|(definition, _)| *definition == name)
+        && let Some(schema) = schema.as_object_mut()
+    {
+        schema.remove("required");
+        if !required.is_empty() {
+            schema.insert("required".to_owned(), json!(required));
+        }
     }
     for (_, field, list_type, keys) in LISTS.iter().filter(|(definition, ..)| *definition == name) {
         let pointer = format!("/properties/{field}");
@@ -144,26 +172,90 @@ fn add_kinds(name: &str, schema: &mut Value, own: &GroupVersion) {
     }
 }
 
+/// k8s-openapi has the type without a schema.
 fn watch_event() -> Value {
     let object = json!({"$ref": format!("{V3_PREFIX}io.k8s.apimachinery.pkg.runtime.RawExtension")});
-    let schema: Object = [
-        ("description", json!("One event of a watch.")),
-        ("type", json!("object")),
-        ("required", json!(["type", "object"])),
-        (
-            "properties",
-            json!({
-                "type": {"type": "string", "description": "ADDED, MODIFIED, DELETED, BOOKMARK or ERROR."},
-                "object": {
-                    "description": "The object after an addition or a change, and before a deletion; of a \
-                        bookmark only its resourceVersion counts; of an error it is a Status.",
-                    "allOf": [object],
-                },
-            }),
-        ),
-    ]
-    .into_iter()
-    .map(|(key, value)| (key.to_owned(), value))
-    .collect();
-    Value::Object(schema)
+    json!({
+        "description": "Event represents a single event to a watched resource.",
+        "type": "object",
+        "required": ["type", "object"],
+        "properties": {
+            "type": {"type": "string", "default": ""},
+            "object": {"description": WATCH_EVENT_OBJECT, "allOf": [object]},
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn definitions_of_kubernetes_say_what_kubernetes_says() {
+        let own = GroupVersion {
+            group: "example.dev".to_owned(),
+            version: "v1".to_owned(),
+        };
+        let all = definitions(&own).unwrap();
+        let definition = |short: &str| {
+            let name = format!("{META_V1}.{short}");
+            let mut schema = all.iter().find(|(known, _)| *known == name).unwrap().1.clone();
+            restore(&name, &mut schema);
+            schema
+        };
+        let meta = definition("ObjectMeta");
+        assert_eq!(meta["properties"]["finalizers"]["x-kubernetes-list-type"], "set");
+        assert_eq!(
+            meta["properties"]["finalizers"]["x-kubernetes-patch-strategy"],
+            "merge"
+        );
+        assert_eq!(
+            meta["properties"]["ownerReferences"]["x-kubernetes-list-map-keys"],
+            json!(["uid"])
+        );
+        assert_eq!(
+            meta["properties"]["managedFields"]["x-kubernetes-list-type"],
+            "atomic"
+        );
+        assert_eq!(definition("OwnerReference")["x-kubernetes-map-type"], "atomic");
+        assert_eq!(
+            definition("Status")["required"],
+            Value::Null,
+            "a Status may have no metadata"
+        );
+        assert_eq!(
+            definition("DeleteOptions")[GVK],
+            json!([
+                {"group": "", "version": "v1", "kind": "DeleteOptions"},
+                {"group": "example.dev", "version": "v1", "kind": "DeleteOptions"},
+            ])
+        );
+        let text = definition("WatchEvent")["properties"]["object"]["description"].clone();
+        assert!(
+            text.as_str()
+                .unwrap()
+                .contains("object.\n * If Type is Deleted: the"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn every_merge_rule_names_a_field_that_there_is() {
+        let own = GroupVersion {
+            group: "example.dev".to_owned(),
+            version: "v1".to_owned(),
+        };
+        let all = definitions(&own).unwrap();
+        for (definition, field, ..) in LISTS
+            .iter()
+            .filter(|(definition, ..)| !definition.starts_with("LabelSelector"))
+        {
+            let name = format!("{META_V1}.{definition}");
+            let schema = &all.iter().find(|(known, _)| *known == name).unwrap().1;
+            assert_eq!(
+                schema["properties"][field]["type"], "array",
+                "{definition}.{field}"
+            );
+        }
+    }
 }
