@@ -47,6 +47,9 @@ impl Document {
     }
 
     /// The hash of the bytes: upper-case hexadecimal.
+    ///
+    /// Clients ask for a document of OpenAPI v3 with `?hash=HASH`, from the index. With the right hash the reply never
+    /// grows old (`Cache-Control: public, immutable`); with another one it is a redirect (301) to the right one.
     pub fn hash(&self) -> &str {
         &self.hash
     }
