@@ -42,6 +42,52 @@ pub enum Reason {
     Timeout,
 }
 
+impl Reason {
+    /// The HTTP status code that goes with it.
+    pub fn code(self) -> u16 {
+        match self {
+            Self::BadRequest => 400,
+            Self::Unauthorized => 401,
+            Self::Forbidden => 403,
+            Self::NotFound => 404,
+            Self::MethodNotAllowed => 405,
+            Self::NotAcceptable => 406,
+            Self::AlreadyExists | Self::Conflict => 409,
+            Self::Gone | Self::Expired => 410,
+            Self::RequestEntityTooLarge => 413,
+            Self::UnsupportedMediaType => 415,
+            Self::Invalid => 422,
+            Self::TooManyRequests => 429,
+            Self::InternalError => 500,
+            Self::ServiceUnavailable => 503,
+            Self::Timeout => 504,
+        }
+    }
+
+    /// The word on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::BadRequest => "BadRequest",
+            Self::Unauthorized => "Unauthorized",
+            Self::Forbidden => "Forbidden",
+            Self::NotFound => "NotFound",
+            Self::MethodNotAllowed => "MethodNotAllowed",
+            Self::NotAcceptable => "NotAcceptable",
+            Self::AlreadyExists => "AlreadyExists",
+            Self::Conflict => "Conflict",
+            Self::Gone => "Gone",
+            Self::Expired => "Expired",
+            Self::RequestEntityTooLarge => "RequestEntityTooLarge",
+            Self::UnsupportedMediaType => "UnsupportedMediaType",
+            Self::Invalid => "Invalid",
+            Self::TooManyRequests => "TooManyRequests",
+            Self::InternalError => "InternalError",
+            Self::ServiceUnavailable => "ServiceUnavailable",
+            Self::Timeout => "Timeout",
+        }
+    }
+}
+
 /// One cause of a failure: `metav1.StatusCause`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cause {
@@ -89,6 +135,36 @@ impl ApiError {
     /// A failure with that reason and message, and no causes.
     pub fn status(reason: Reason, message: impl Into<String>) -> Self {
         Self::Status { reason, message: message.into(), causes: Vec::new(), retry_after_seconds: None }
+    }
+
+    /// A failure of something that the server depends on; the source goes to the log and not to the caller.
+    pub fn internal(
+        action: impl Into<String>,
+        source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+    ) -> Self {
+        Self::Internal { action: action.into(), source: source.into() }
+    }
+
+    /// The same failure with the time after which to try again.
+    #[must_use]
+    pub fn retry_after(mut self, seconds: u32) -> Self {
+        if let Self::Status { retry_after_seconds, .. } = &mut self {
+            *retry_after_seconds = Some(seconds);
+        }
+        self
+    }
+
+    /// The reason of the failure.
+    pub fn reason(&self) -> Reason {
+        match self {
+            Self::Status { reason, .. } => *reason,
+            Self::Invalid(_) => Reason::Invalid,
+            Self::Internal { .. } => Reason::InternalError,
+            Self::Store(StoreError::Compacted { .. }) => Reason::Expired,
+            Self::Store(StoreError::Future { .. }) => Reason::Timeout,
+            Self::Store(StoreError::TooLarge { .. }) => Reason::RequestEntityTooLarge,
+            Self::Store(StoreError::Unavailable { .. }) => Reason::ServiceUnavailable,
+        }
     }
 
     /// The same failure with one more cause.

@@ -5,10 +5,15 @@
 
 mod action;
 mod admission;
+mod cache;
 mod context;
 mod error;
 mod registry;
+mod resource_name;
+mod selector;
 mod server;
+mod status;
+mod stored;
 mod strategy;
 mod view;
 
@@ -16,7 +21,9 @@ pub use action::Action;
 pub use admission::{NamespaceState, Namespaces};
 pub use context::{RequestContext, Warnings};
 pub use error::{ApiError, Cause, Reason};
-pub use registry::Registry;
+pub use registry::{DeleteOptions, Propagation, Registry};
 pub use server::{BuildError, Server, ServerBuilder, ServerOptions};
+pub use status::{Target, status};
+pub use stored::Stored;
 pub use strategy::{ClaimConflict, Column, DeleteContext, KindInfo, Object, Strategy, Verb};
 pub use view::View;

@@ -1,23 +1,63 @@
 //! Carries out the verbs on one stored kind, by the rules of its strategy.
 
-use std::sync::Arc;
+mod claims;
+mod create;
+mod delete;
+mod keys;
+mod lens;
+mod list;
+mod metadata;
+mod update;
+mod watch;
+mod write;
+
+use std::{sync::Arc, time::Duration};
 
 use machinery_storage::Store;
+use rand::RngExt;
+use tokio_util::sync::CancellationToken;
 
-use crate::{ApiError, Reason, RequestContext, Strategy};
+pub use self::delete::{DeleteOptions, Propagation};
+pub(crate) use self::{
+    keys::Keys,
+    lens::{Lens, Selected, Selection},
+    list::{Continue, Listed, Version},
+    update::Part,
+    watch::{EventType, WatchEvent, WatchFrom, Watching},
+    write::Written,
+};
+use crate::{
+    ApiError, DeleteContext, RequestContext, Strategy,
+    cache::{self, Cache, Scope},
+    resource_name::ResourceName,
+    stored::{Stored, unshare},
+};
+
+/// So often a write is tried anew when others came between. Far more than the writers of one object at a time.
+const ATTEMPTS: u32 = 100;
 
 /// One stored kind.
+///
+/// # Guarantees
+///
+/// Every write is one transaction of the store, guarded by the version that it was made from, and carries the
+/// changes of the object's claims. What a method returned, every later read of the newest state shows.
 pub struct Registry<S: Strategy> {
     strategy: S,
-    _store: Arc<dyn Store>,
-    _prefix: String,
+    store: Arc<dyn Store>,
+    resource: ResourceName,
+    keys: Keys,
+    cache: Arc<Cache<S::Object>>,
 }
 
 impl<S: Strategy> Registry<S> {
-    /// The objects of the strategy's kind in that store. Keys start with `PREFIX/`; registries of different kinds can
-    /// share a prefix.
+    /// The objects of the strategy's kind in that store. Keys are `PREFIX/GROUP/RESOURCE/[NAMESPACE/]NAME`, so
+    /// registries of different kinds can share a prefix; claims lie under `PREFIX/claims/`.
     pub fn new(store: Arc<dyn Store>, prefix: &str, strategy: S) -> Arc<Self> {
-        Arc::new(Self { strategy, _store: store, _prefix: prefix.to_owned() })
+        let resource = ResourceName::of::<S::Object>();
+        let keys = Keys::new(prefix, &resource);
+        let cache = Arc::new(Cache::new(resource.to_string()));
+        Arc::new(Self { strategy, store, resource, keys, cache })
     }
 
     /// The kind's rules.
@@ -25,33 +65,92 @@ impl<S: Strategy> Registry<S> {
         &self.strategy
     }
 
+    /// Fills the watch cache and keeps it at the store's side until `shutdown`. The server does it for the registries
+    /// that it serves.
+    pub async fn run(&self, shutdown: CancellationToken) {
+        let prefix = self.keys.objects().to_owned();
+        cache::feed(self.cache.clone(), self.store.clone(), prefix, shutdown).await;
+    }
+
+    /// Whether the watch cache was filled.
+    pub fn synced(&self) -> bool {
+        self.cache.synced()
+    }
+
+    /// How many objects the watch cache holds.
+    pub fn len(&self) -> usize {
+        self.cache.len()
+    }
+
+    /// Whether the watch cache holds no object.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// Reads one object from the store; `namespace` is empty for cluster-scoped kinds.
     ///
     /// # Errors
     ///
     /// `NotFound` when it does not exist.
-    pub async fn get(&self, _namespace: &str, _name: &str) -> Result<S::Object, ApiError> {
-        Err(ApiError::status(Reason::ServiceUnavailable, "the registry is starting"))
+    pub async fn get(&self, namespace: &str, name: &str) -> Result<S::Object, ApiError> {
+        self.get_stored(namespace, name).await.map(unshare)
+    }
+
+    pub(crate) async fn get_stored(&self, namespace: &str, name: &str) -> Result<Arc<Stored<S::Object>>, ApiError> {
+        let found = self.store.get(&self.keys.object(namespace, name)).await?.found;
+        let found = found.ok_or_else(|| self.resource.not_found(name))?;
+        // The cache's copy of the same revision spares the decoding, and has its bytes made.
+        if let Some(cached) = self.cache.get(&Keys::relative(namespace, name))
+            && cached.revision() == found.mod_revision
+        {
+            return Ok(cached);
+        }
+        Ok(Arc::new(Stored::decode(&found)?))
+    }
+
+    /// Reads one object from the watch cache, which has everything up to `revision` then.
+    pub(crate) async fn get_cached(
+        &self,
+        namespace: &str,
+        name: &str,
+        revision: i64,
+    ) -> Result<Arc<Stored<S::Object>>, ApiError> {
+        self.reach(revision).await?;
+        self.cache.get(&Keys::relative(namespace, name)).ok_or_else(|| self.resource.not_found(name))
     }
 
     /// The objects of a namespace, or all for an empty one, as the watch cache has them: a moment old at most.
-    pub async fn list(&self, _namespace: &str) -> Result<Vec<Arc<S::Object>>, ApiError> {
-        Err(ApiError::status(Reason::ServiceUnavailable, "the registry is starting"))
+    ///
+    /// # Errors
+    ///
+    /// The cache is not filled.
+    pub async fn list(&self, namespace: &str) -> Result<Vec<Arc<Stored<S::Object>>>, ApiError> {
+        self.cache.wait_for(0).await?;
+        Ok(self.cache.list(&self.scope(namespace, None), None).1)
     }
 
     /// Creates an object in `context.namespace` by all the strategy's rules.
-    pub async fn create(&self, _context: &RequestContext, _object: S::Object) -> Result<S::Object, ApiError> {
-        Err(ApiError::status(Reason::ServiceUnavailable, "the registry is starting"))
+    ///
+    /// # Errors
+    ///
+    /// `AlreadyExists`, `Invalid`, what the strategy says, and its claim conflict when a claim is taken.
+    pub async fn create(&self, context: &RequestContext, object: S::Object) -> Result<S::Object, ApiError> {
+        self.create_stored(context, object).await.map(unshare)
     }
 
-    /// Replaces an object by all the strategy's rules; with a resourceVersion, only that version of it.
+    /// Replaces an object of `context.namespace` by all the strategy's rules; with a resourceVersion, only that version.
+    ///
+    /// # Errors
+    ///
+    /// `NotFound`, `Conflict` when another write came between, `Invalid`, and what the strategy says.
     pub async fn update(
         &self,
-        _context: &RequestContext,
-        _name: &str,
-        _object: S::Object,
+        context: &RequestContext,
+        name: &str,
+        object: S::Object,
     ) -> Result<S::Object, ApiError> {
-        Err(ApiError::status(Reason::ServiceUnavailable, "the registry is starting"))
+        let make = Box::new(move |_: &Stored<S::Object>| Ok(object.clone()));
+        self.update_stored(context, name, Part::Main, make).await.map(|written| unshare(written.stored))
     }
 
     /// Changes an object in one transaction, without the strategy's hooks: the caller is the server's own code. Claims are
@@ -63,14 +162,55 @@ impl<S: Strategy> Registry<S> {
     /// `NotFound`, and what `change` fails with.
     pub async fn mutate<F>(
         &self,
-        _context: &RequestContext,
-        _namespace: &str,
-        _name: &str,
-        _change: F,
+        context: &RequestContext,
+        namespace: &str,
+        name: &str,
+        change: F,
     ) -> Result<S::Object, ApiError>
     where
         F: FnMut(&mut S::Object) -> Result<(), ApiError> + Send,
     {
-        Err(ApiError::status(Reason::ServiceUnavailable, "the registry is starting"))
+        self.mutate_stored(context, namespace, name, change).await.map(|written| unshare(written.stored))
     }
+
+    /// Deletes an object of `context.namespace` by all the strategy's rules: removes it, or marks it as being deleted
+    /// when finalizers are left. Returns it as it is then, or went.
+    ///
+    /// # Errors
+    ///
+    /// `NotFound`, `Conflict` when a precondition fails, and what the strategy says.
+    pub async fn delete(
+        &self,
+        context: &RequestContext,
+        name: &str,
+        options: DeleteOptions,
+        delete: DeleteContext,
+    ) -> Result<S::Object, ApiError> {
+        self.delete_stored(context, name, options, delete).await.map(|written| unshare(written.stored))
+    }
+
+    pub(crate) fn resource(&self) -> &ResourceName {
+        &self.resource
+    }
+
+    pub(crate) fn scope(&self, namespace: &str, name: Option<&str>) -> Scope {
+        Scope::new(namespace, name, self.strategy.info().namespaced)
+    }
+
+    fn key_of(&self, object: &S::Object) -> String {
+        let meta = kube::Resource::meta(object);
+        let name = meta.name.as_deref().unwrap_or_default();
+        self.keys.object(meta.namespace.as_deref().unwrap_or_default(), name)
+    }
+}
+
+/// Waits a little before a write is tried anew: not at all at first, then longer and at random, so that writers of one object
+/// do not meet again and again.
+async fn backoff(attempt: u32) {
+    if attempt < 2 {
+        return tokio::task::yield_now().await;
+    }
+    let most = f64::from(1_u32 << attempt.min(5));
+    let wait = rand::rng().random_range(0.0..most);
+    tokio::time::sleep(Duration::from_secs_f64(wait / 1000.0)).await;
 }

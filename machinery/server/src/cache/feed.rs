@@ -1,0 +1,172 @@
+//! Keeps the cache at the store's side.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use futures::StreamExt;
+use machinery_storage::{KeyValue, Range, Store, StoreError, WatchEvent};
+use rand::RngExt;
+use tokio_util::sync::CancellationToken;
+
+use super::{Cache, cursor::Cursor};
+use crate::{Object, stored::Stored};
+
+/// So many objects are read at once when the cache is filled.
+const PAGE: usize = 1000;
+/// So often the store is asked how far it is, so that the cache keeps up with a store that others write to as well.
+const PROGRESS_EVERY: Duration = Duration::from_secs(10);
+/// A watch that says nothing for so long, though asked, is given up and resumed.
+const SILENCE: Duration = Duration::from_secs(45);
+/// The first and the longest wait after an error.
+const BACKOFF: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
+
+/// Why a round of reading ended.
+enum End {
+    /// The watch can be resumed where it broke.
+    Broken(StoreError),
+    /// What was missed is no longer to be had: read everything again.
+    Lost,
+}
+
+/// Fills the cache and keeps it at the store's side until `shutdown`. Errors are logged and waited out.
+pub(crate) async fn feed<O: Object>(
+    cache: Arc<Cache<O>>,
+    store: Arc<dyn Store>,
+    prefix: String,
+    shutdown: CancellationToken,
+) {
+    let mut feed = Feed { cache, store, prefix, cursor: None, backoff: BACKOFF.0 };
+    shutdown.run_until_cancelled(feed.run()).await;
+}
+
+struct Feed<O> {
+    cache: Arc<Cache<O>>,
+    store: Arc<dyn Store>,
+    prefix: String,
+    /// `None` when everything must be read.
+    cursor: Option<Cursor>,
+    backoff: Duration,
+}
+
+impl<O: Object> Feed<O> {
+    async fn run(&mut self) {
+        loop {
+            let Err(end) = self.round().await;
+            match end {
+                End::Lost => {
+                    tracing::warn!(prefix = self.prefix, "the watch cache fell behind a compaction and is filled anew");
+                    self.cursor = None;
+                }
+                End::Broken(error) => {
+                    let source = std::error::Error::source(&error).map(ToString::to_string);
+                    tracing::warn!(prefix = self.prefix, %error, source, "the watch of the store ended");
+                }
+            }
+            let jitter = rand::rng().random_range(0.5..1.0);
+            tokio::time::sleep(self.backoff.mul_f64(jitter)).await;
+            self.backoff = (self.backoff * 2).min(BACKOFF.1);
+        }
+    }
+
+    async fn round(&mut self) -> Result<std::convert::Infallible, End> {
+        let mut cursor = match self.cursor.take() {
+            Some(cursor) => cursor,
+            None => Cursor::complete(self.fill().await.map_err(end)?),
+        };
+        let result = self.follow(&mut cursor).await;
+        self.cursor = Some(cursor);
+        result
+    }
+
+    /// Reads everything, at one revision.
+    async fn fill(&mut self) -> Result<i64, StoreError> {
+        let mut objects = BTreeMap::new();
+        let mut range = Range { prefix: self.prefix.clone(), limit: PAGE, ..Range::default() };
+        loop {
+            let page = self.store.list(&range).await?;
+            range.at_revision = Some(page.revision);
+            range.after = page.items.last().map(|last| last.key.clone());
+            for item in &page.items {
+                if let (Some(key), Some(object)) = (self.relative(&item.key), decode(item)) {
+                    objects.insert(key.to_owned(), object);
+                }
+            }
+            if page.remaining == 0 || page.items.is_empty() {
+                tracing::debug!(prefix = self.prefix, revision = page.revision, objects = objects.len(), "filled");
+                self.cache.replace(page.revision, objects);
+                return Ok(page.revision);
+            }
+        }
+    }
+
+    async fn follow(&mut self, cursor: &mut Cursor) -> Result<std::convert::Infallible, End> {
+        let mut stream = self.store.watch(&self.prefix, cursor.resume_after()).await.map_err(end)?;
+        let mut progress = tokio::time::interval(PROGRESS_EVERY);
+        let mut silent_until = tokio::time::Instant::now() + SILENCE;
+        loop {
+            let event = tokio::select! {
+                event = stream.next() => event,
+                _ = progress.tick() => {
+                    self.store.request_progress().await.map_err(end)?;
+                    continue;
+                }
+                () = tokio::time::sleep_until(silent_until) => return Err(End::Broken(silence())),
+            };
+            match event {
+                Some(Ok(event)) => self.take(cursor, event),
+                Some(Err(error)) => return Err(end(error)),
+                None => return Err(End::Broken(ended())),
+            }
+            silent_until = tokio::time::Instant::now() + SILENCE;
+            self.backoff = BACKOFF.0;
+        }
+    }
+
+    fn take(&self, cursor: &mut Cursor, event: WatchEvent) {
+        let (revision, item, removed) = match event {
+            WatchEvent::Progress(revision) => {
+                cursor.progress(revision);
+                self.cache.progress(revision);
+                return;
+            }
+            WatchEvent::Put { current, .. } => (current.mod_revision, current, false),
+            WatchEvent::Delete { revision, previous } => (revision, previous, true),
+        };
+        let Some(key) = self.relative(&item.key) else { return };
+        if cursor.advance(revision, key) {
+            // What cannot be decoded is as good as gone to readers; it was logged.
+            let current = if removed { None } else { decode(&item) };
+            self.cache.apply(revision, key, current);
+        }
+    }
+
+    fn relative<'a>(&self, key: &'a str) -> Option<&'a str> {
+        key.strip_prefix(&self.prefix)
+    }
+}
+
+/// Decodes an object; one that cannot be decoded is logged and left out, so that it does not hide all others.
+fn decode<O: Object>(item: &KeyValue) -> Option<Arc<Stored<O>>> {
+    match Stored::decode(item) {
+        Ok(stored) => Some(Arc::new(stored)),
+        Err(error) => {
+            let source = std::error::Error::source(&error).map(ToString::to_string);
+            tracing::error!(key = item.key, source, "a stored object cannot be decoded and is left out of lists");
+            None
+        }
+    }
+}
+
+fn end(error: StoreError) -> End {
+    match error {
+        StoreError::Compacted { .. } => End::Lost,
+        error => End::Broken(error),
+    }
+}
+
+fn silence() -> StoreError {
+    StoreError::Unavailable { action: "report progress", source: "nothing was heard of it".into() }
+}
+
+fn ended() -> StoreError {
+    StoreError::Unavailable { action: "go on with a watch", source: "the stream ended".into() }
+}

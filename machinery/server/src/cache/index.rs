@@ -1,0 +1,230 @@
+//! The cache itself: a sorted index of the objects and a ring of the latest changes. Synchronous and without I/O.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use super::{change::Change, scope::Scope};
+use crate::{Object, stored::Stored};
+
+/// So many changes are kept whatever their age, so that a watch on a quiet kind can always be resumed.
+const KEPT: usize = 1024;
+/// So long are more than these kept: as long as a client may take to come back after its watch ended.
+const KEPT_FOR: Duration = Duration::from_secs(75);
+/// More than these are never kept.
+const MOST: usize = 20_000;
+
+/// The objects of one kind at one revision, and how they came to be so.
+#[derive(Debug)]
+pub(crate) struct Index<O> {
+    /// Everything up to this revision is in.
+    revision: i64,
+    /// The oldest revision whose state can still be told, and after which every change is known.
+    floor: i64,
+    objects: BTreeMap<String, Arc<Stored<O>>>,
+    changes: VecDeque<Arc<Change<O>>>,
+}
+
+impl<O: Object> Index<O> {
+    pub(crate) fn new() -> Self {
+        Self { revision: 0, floor: 0, objects: BTreeMap::new(), changes: VecDeque::new() }
+    }
+
+    /// Everything up to this revision is in; 0 before the first filling.
+    pub(crate) fn revision(&self) -> i64 {
+        self.revision
+    }
+
+    /// How many objects there are.
+    pub(crate) fn len(&self) -> usize {
+        self.objects.len()
+    }
+
+    /// The state of everything at that revision; what was before is forgotten.
+    pub(crate) fn replace(&mut self, revision: i64, objects: BTreeMap<String, Arc<Stored<O>>>) {
+        *self = Self { revision, floor: revision, objects, changes: VecDeque::new() };
+    }
+
+    /// One write; `current` is `None` for a removal. Returns what changed; `None` when that was known.
+    pub(crate) fn apply(
+        &mut self,
+        revision: i64,
+        key: &str,
+        current: Option<Arc<Stored<O>>>,
+    ) -> Option<Arc<Change<O>>> {
+        let previous = match &current {
+            Some(current) => self.objects.insert(key.to_owned(), current.clone()),
+            None => self.objects.remove(key),
+        };
+        self.progress(revision);
+        if current.is_none() && previous.is_none() {
+            return None;
+        }
+        let change = Arc::new(Change::new(revision, key.to_owned(), current, previous));
+        self.changes.push_back(change.clone());
+        self.forget(change.seen);
+        Some(change)
+    }
+
+    /// Nothing else happened up to that revision.
+    pub(crate) fn progress(&mut self, revision: i64) {
+        self.revision = self.revision.max(revision);
+    }
+
+    fn forget(&mut self, now: Instant) {
+        while let Some(oldest) = self.changes.front() {
+            let old = now.saturating_duration_since(oldest.seen) > KEPT_FOR;
+            if !(self.changes.len() > MOST || (self.changes.len() > KEPT && old)) {
+                return;
+            }
+            self.floor = oldest.revision;
+            self.changes.pop_front();
+        }
+    }
+
+    /// The objects that are wanted, in the order of their keys, after the key `after`.
+    pub(crate) fn list(&self, scope: &Scope, after: Option<&str>) -> Vec<Arc<Stored<O>>> {
+        self.objects
+            .range::<str, _>(scope.range(after))
+            .take_while(|(key, _)| scope.covers(key))
+            .map(|(_, stored)| stored.clone())
+            .collect()
+    }
+
+    /// The same as of an earlier revision; `None` when that is too old (or yet to come).
+    pub(crate) fn list_at(&self, revision: i64, scope: &Scope, after: Option<&str>) -> Option<Vec<Arc<Stored<O>>>> {
+        if revision < self.floor || revision > self.revision {
+            return None;
+        }
+        // What each key held before its first change after that revision.
+        let mut before: BTreeMap<&str, Option<&Arc<Stored<O>>>> = BTreeMap::new();
+        for change in self.changes.iter().rev().take_while(|change| change.revision > revision) {
+            if scope.covers(&change.key) {
+                before.insert(&change.key, change.previous.as_ref());
+            }
+        }
+        let mut objects: BTreeMap<&str, &Arc<Stored<O>>> = self
+            .objects
+            .range::<str, _>(scope.range(after))
+            .take_while(|(key, _)| scope.covers(key))
+            .map(|(key, stored)| (key.as_str(), stored))
+            .collect();
+        for (key, previous) in before {
+            match previous {
+                Some(previous) if after.is_none_or(|after| key > after) => {
+                    objects.insert(key, previous);
+                }
+                _ => {
+                    objects.remove(key);
+                }
+            }
+        }
+        Some(objects.into_values().cloned().collect())
+    }
+
+    /// One object.
+    pub(crate) fn get(&self, key: &str) -> Option<Arc<Stored<O>>> {
+        self.objects.get(key).cloned()
+    }
+
+    /// The changes after a revision that are wanted; `None` when some were forgotten.
+    pub(crate) fn changes_after(&self, revision: i64, scope: &Scope) -> Option<Vec<Arc<Change<O>>>> {
+        if revision < self.floor {
+            return None;
+        }
+        let first = self.changes.partition_point(|change| change.revision <= revision);
+        Some(self.changes.range(first..).filter(|change| scope.covers(&change.key)).cloned().collect())
+    }
+
+    /// The oldest revision after which every change is known.
+    pub(crate) fn floor(&self) -> i64 {
+        self.floor
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
+
+    use super::*;
+
+    fn object(name: &str, revision: i64) -> Arc<Stored<ConfigMap>> {
+        let mut object = ConfigMap::default();
+        object.metadata.name = Some(name.to_owned());
+        Arc::new(Stored::new(object, revision))
+    }
+
+    /// a created at 1, b at 2, a changed at 3, b removed at 4, c created at 5; starts from an empty state at 0.
+    fn index() -> Index<ConfigMap> {
+        let mut index = Index::new();
+        index.replace(0, BTreeMap::new());
+        index.apply(1, "n/a", Some(object("a", 1)));
+        index.apply(2, "n/b", Some(object("b", 2)));
+        index.apply(3, "n/a", Some(object("a", 3)));
+        index.apply(4, "n/b", None);
+        index.apply(5, "o/c", Some(object("c", 5)));
+        index
+    }
+
+    fn names(objects: &[Arc<Stored<ConfigMap>>]) -> Vec<(String, i64)> {
+        objects.iter().map(|o| (o.metadata.name.clone().unwrap_or_default(), o.revision())).collect()
+    }
+
+    #[test]
+    fn the_state_at_every_remembered_revision_can_be_told() {
+        let index = index();
+        let all = Scope::default();
+        let cases: Vec<(i64, Vec<(&str, i64)>)> = vec![
+            (0, vec![]),
+            (1, vec![("a", 1)]),
+            (2, vec![("a", 1), ("b", 2)]),
+            (3, vec![("a", 3), ("b", 2)]),
+            (4, vec![("a", 3)]),
+            (5, vec![("a", 3), ("c", 5)]),
+        ];
+        for (revision, expected) in cases {
+            let expected: Vec<_> = expected.into_iter().map(|(n, r)| (n.to_owned(), r)).collect();
+            assert_eq!(names(&index.list_at(revision, &all, None).expect("known")), expected, "at {revision}");
+        }
+        assert!(index.list_at(6, &all, None).is_none());
+        assert_eq!(names(&index.list_at(2, &all, Some("n/a")).expect("known")), [("b".to_owned(), 2)]);
+        assert_eq!(names(&index.list(&Scope::new("o", None, true), None)), [("c".to_owned(), 5)]);
+    }
+
+    #[test]
+    fn changes_are_told_in_order_and_only_those_that_are_wanted() {
+        let index = index();
+        let revisions = |after, scope: &Scope| -> Vec<i64> {
+            index.changes_after(after, scope).expect("known").iter().map(|c| c.revision).collect()
+        };
+        assert_eq!(revisions(0, &Scope::default()), [1, 2, 3, 4, 5]);
+        assert_eq!(revisions(3, &Scope::default()), [4, 5]);
+        assert_eq!(revisions(0, &Scope::new("n", Some("b"), true)), [2, 4]);
+        assert_eq!(revisions(5, &Scope::default()), Vec::<i64>::new());
+    }
+
+    #[test]
+    fn what_was_forgotten_is_said_to_be_too_old() {
+        let mut index: Index<ConfigMap> = Index::new();
+        index.replace(10, BTreeMap::new());
+        assert!(index.changes_after(9, &Scope::default()).is_none());
+        for revision in 11..=i64::try_from(MOST).expect("small") + 20 {
+            index.apply(revision, "n/a", Some(object("a", revision)));
+        }
+        assert_eq!(index.floor(), 20);
+        assert!(index.changes_after(19, &Scope::default()).is_none());
+        assert!(index.list_at(19, &Scope::default(), None).is_none());
+        assert_eq!(index.changes_after(20, &Scope::default()).map(|changes| changes.len()), Some(MOST));
+    }
+
+    #[test]
+    fn a_removed_object_is_shown_with_the_revision_of_its_removal() {
+        let mut index = index();
+        let change = index.apply(6, "o/c", None).expect("a change");
+        let gone = change.gone().expect("the object");
+        assert_eq!(gone.metadata.resource_version.as_deref(), Some("6"));
+        assert!(Arc::ptr_eq(&gone, &change.gone().expect("the object")), "made once");
+    }
+}

@@ -1,0 +1,168 @@
+//! The watch cache: one watch of the store feeds every list and watch of a kind.
+
+mod change;
+mod cursor;
+mod feed;
+mod index;
+mod scope;
+mod subscribers;
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use machinery_storage::StoreError;
+use tokio::sync::{mpsc, watch};
+
+pub(crate) use self::{change::Change, feed::feed, scope::Scope};
+use self::{index::Index, subscribers::Subscribers};
+use crate::{ApiError, Object, Reason, stored::Stored};
+
+/// So long a reader waits for the cache to reach a revision.
+const FRESHNESS_WAIT: Duration = Duration::from_secs(3);
+
+/// The objects of one kind, as far as the store's watch has told.
+#[derive(Debug)]
+pub(crate) struct Cache<O> {
+    /// For messages, such as `evacuations.evacuation.dev`.
+    resource: String,
+    inner: Mutex<Inner<O>>,
+    /// The index's revision; 0 before the first filling.
+    reached: watch::Sender<i64>,
+}
+
+#[derive(Debug)]
+struct Inner<O> {
+    index: Index<O>,
+    subscribers: Subscribers<O>,
+}
+
+/// Where a watch starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Start {
+    /// With the present state.
+    Present,
+    /// With the changes after a revision.
+    After(i64),
+}
+
+/// A place in the stream of changes.
+#[derive(Debug)]
+pub(crate) struct Subscription<O> {
+    /// The objects at the start, for [`Start::Present`].
+    pub(crate) present: Vec<Arc<Stored<O>>>,
+    /// The changes between the start and now.
+    pub(crate) backlog: Vec<Arc<Change<O>>>,
+    /// The changes from now on; closed when the reader falls behind or the cache is filled anew.
+    pub(crate) changes: mpsc::Receiver<Arc<Change<O>>>,
+    /// What `present` and `backlog` cover.
+    pub(crate) revision: i64,
+}
+
+impl<O: Object> Cache<O> {
+    pub(crate) fn new(resource: String) -> Self {
+        let inner = Inner { index: Index::new(), subscribers: Subscribers::new() };
+        Self { resource, inner: Mutex::new(inner), reached: watch::Sender::new(0) }
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner<O>> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether it was filled.
+    pub(crate) fn synced(&self) -> bool {
+        self.revision() > 0
+    }
+
+    /// Everything up to this revision is in; 0 before the first filling.
+    pub(crate) fn revision(&self) -> i64 {
+        *self.reached.borrow()
+    }
+
+    /// How many objects there are.
+    pub(crate) fn len(&self) -> usize {
+        self.inner().index.len()
+    }
+
+    /// The state of everything; ends every watch, for what happened between is unknown.
+    fn replace(&self, revision: i64, objects: BTreeMap<String, Arc<Stored<O>>>) {
+        let mut inner = self.inner();
+        inner.index.replace(revision, objects);
+        inner.subscribers.end();
+        self.reached.send_replace(revision);
+    }
+
+    fn apply(&self, revision: i64, key: &str, current: Option<Arc<Stored<O>>>) {
+        let mut inner = self.inner();
+        if let Some(change) = inner.index.apply(revision, key, current) {
+            inner.subscribers.tell(&change);
+        }
+        // Under the lock: a reader that sees the revision finds its changes told.
+        let revision = inner.index.revision();
+        self.reached.send_replace(revision);
+    }
+
+    fn progress(&self, revision: i64) {
+        let mut inner = self.inner();
+        inner.index.progress(revision);
+        let revision = inner.index.revision();
+        self.reached.send_replace(revision);
+    }
+
+    /// Waits until it is filled and everything up to that revision is in.
+    ///
+    /// # Errors
+    ///
+    /// `Timeout` when that takes too long, as when the revision lies in the future; `ServiceUnavailable` when it
+    /// was never filled.
+    pub(crate) async fn wait_for(&self, revision: i64) -> Result<(), ApiError> {
+        let mut reached = self.reached.subscribe();
+        let wait = reached.wait_for(|reached| *reached > 0 && *reached >= revision);
+        if matches!(tokio::time::timeout(FRESHNESS_WAIT, wait).await, Ok(Ok(_))) {
+            return Ok(());
+        }
+        let current = self.revision();
+        if current == 0 {
+            let message = format!("the watch cache of {} is not filled yet", self.resource);
+            return Err(ApiError::status(Reason::ServiceUnavailable, message).retry_after(1));
+        }
+        Err(StoreError::Future { requested: revision, current }.into())
+    }
+
+    /// One object, as far as it is known.
+    pub(crate) fn get(&self, key: &str) -> Option<Arc<Stored<O>>> {
+        self.inner().index.get(key)
+    }
+
+    /// The objects that are wanted, and the revision that they show.
+    pub(crate) fn list(&self, scope: &Scope, after: Option<&str>) -> (i64, Vec<Arc<Stored<O>>>) {
+        let inner = self.inner();
+        (inner.index.revision(), inner.index.list(scope, after))
+    }
+
+    /// The same as of an earlier revision; `None` when that was forgotten.
+    pub(crate) fn list_at(&self, revision: i64, scope: &Scope, after: Option<&str>) -> Option<Vec<Arc<Stored<O>>>> {
+        self.inner().index.list_at(revision, scope, after)
+    }
+
+    /// Starts to follow the changes.
+    ///
+    /// # Errors
+    ///
+    /// `Expired` when the changes after that revision were forgotten.
+    pub(crate) fn subscribe(&self, scope: &Scope, start: Start) -> Result<Subscription<O>, ApiError> {
+        let mut inner = self.inner();
+        let (present, backlog) = match start {
+            Start::Present => (inner.index.list(scope, None), Vec::new()),
+            Start::After(revision) => {
+                let oldest = inner.index.floor();
+                let backlog = inner.index.changes_after(revision, scope);
+                (Vec::new(), backlog.ok_or(StoreError::Compacted { requested: revision, oldest })?)
+            }
+        };
+        let changes = inner.subscribers.add(scope.clone());
+        Ok(Subscription { present, backlog, changes, revision: inner.index.revision() })
+    }
+}

@@ -1,0 +1,104 @@
+//! Creation.
+
+use std::sync::Arc;
+
+use machinery_storage::{Operation, Outcome, Precondition, Transaction};
+use machinery_validation::validate_metadata;
+
+use super::{
+    ATTEMPTS, Registry, backoff,
+    claims::{ClaimPlan, Stale},
+    metadata,
+};
+use crate::{
+    ApiError, Reason, RequestContext, Strategy,
+    stored::{Stored, encode},
+};
+
+/// So many names are tried for one `generateName`.
+const NAMES: usize = 8;
+
+impl<S: Strategy> Registry<S> {
+    /// Creates an object and returns it as stored.
+    pub(crate) async fn create_stored(
+        &self,
+        context: &RequestContext,
+        object: S::Object,
+    ) -> Result<Arc<Stored<S::Object>>, ApiError> {
+        let meta = kube::Resource::meta(&object);
+        let named = meta.name.as_deref().is_some_and(|name| !name.is_empty());
+        let prefix = meta.generate_name.clone().filter(|prefix| !named && !prefix.is_empty());
+        let Some(prefix) = prefix else {
+            return self.create_named(context, object).await;
+        };
+        for _ in 0..NAMES {
+            let mut candidate = object.clone();
+            kube::Resource::meta_mut(&mut candidate).name = Some(metadata::generated_name(&prefix));
+            match self.create_named(context, candidate).await {
+                Err(error) if error.reason() == Reason::AlreadyExists && !has_causes(&error) => {}
+                result => return result,
+            }
+        }
+        let message = format!("{} with names that start with {prefix:?} exist already; try again", self.resource);
+        Err(ApiError::status(Reason::AlreadyExists, message).retry_after(1))
+    }
+
+    async fn create_named(
+        &self,
+        context: &RequestContext,
+        mut object: S::Object,
+    ) -> Result<Arc<Stored<S::Object>>, ApiError> {
+        let namespaced = self.strategy.info().namespaced;
+        metadata::fill_in(kube::Resource::meta_mut(&mut object), context, namespaced)?;
+        self.strategy.default(&mut object);
+        self.strategy.prepare_for_create(context, &mut object);
+        let mut errors = validate_metadata(kube::Resource::meta(&object), namespaced);
+        errors.extend(self.strategy.validate(context, &object));
+        if !errors.is_empty() {
+            return Err(ApiError::Invalid(errors));
+        }
+        self.strategy.admit_create(context, &mut object).await?;
+        self.insert(context, object).await
+    }
+
+    /// Writes a new object and its claims in one transaction.
+    async fn insert(
+        &self,
+        context: &RequestContext,
+        mut object: S::Object,
+    ) -> Result<Arc<Stored<S::Object>>, ApiError> {
+        let key = self.key_of(&object);
+        let name = kube::Resource::meta(&object).name.clone().unwrap_or_default();
+        let mut stale = Stale::new();
+        for attempt in 0..ATTEMPTS {
+            let claims = self.strategy.claims(&object);
+            let plan = ClaimPlan::new(self, kube::Resource::meta(&object), Vec::new(), claims, &stale).await?;
+            if context.dry_run {
+                if self.store.get(&key).await?.found.is_some() {
+                    return Err(self.resource.already_exists(&name));
+                }
+                plan.judge_unwritten(self, &object).await?;
+                return Ok(Arc::new(Stored::unsaved(object)));
+            }
+            let mut preconditions = vec![Precondition::Absent(key.clone())];
+            preconditions.extend(plan.preconditions());
+            let mut operations = vec![Operation::Put(key.clone(), encode(&mut object)?)];
+            operations.extend(plan.operations()?);
+            let states = match self.store.commit(Transaction { preconditions, operations }).await? {
+                Outcome::Committed(revision) => return Ok(Arc::new(Stored::new(object, revision))),
+                Outcome::Failed(states) => states,
+            };
+            let Some((None, claimed)) = states.split_first() else {
+                return Err(self.resource.already_exists(&name));
+            };
+            plan.judge(self, &object, claimed, &mut stale).await?;
+            backoff(attempt).await;
+        }
+        Err(self.resource.modified(&name))
+    }
+}
+
+/// A conflict that has causes is a claim's: another name would not help.
+fn has_causes(error: &ApiError) -> bool {
+    matches!(error, ApiError::Status { causes, .. } if !causes.is_empty())
+}

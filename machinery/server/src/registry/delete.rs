@@ -1,0 +1,146 @@
+//! Deletion. Source of the rules: `k8s.io/apiserver/pkg/registry/generic/registry/store.go`.
+
+use async_trait::async_trait;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+use super::{
+    Registry, metadata,
+    write::{Decision, Next, Written},
+};
+use crate::{ApiError, DeleteContext, RequestContext, Strategy, resource_name::ResourceName, stored::Stored};
+
+/// The garbage collector's finalizers.
+const ORPHAN: &str = "orphan";
+const FOREGROUND: &str = "foregroundDeletion";
+
+/// What becomes of the objects that an object owns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Propagation {
+    /// They lose their owner.
+    Orphan,
+    /// They are deleted afterwards.
+    Background,
+    /// They are deleted before.
+    Foreground,
+}
+
+/// How to delete: the parts of `metav1.DeleteOptions` that apply to kinds without graceful deletion.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeleteOptions {
+    /// Only the object of that UID.
+    pub uid: Option<String>,
+    /// Only that version of it.
+    pub resource_version: Option<String>,
+    /// What becomes of what it owns; by default, what its finalizers say, else [`Propagation::Background`].
+    pub propagation: Option<Propagation>,
+}
+
+impl DeleteOptions {
+    fn check(&self, resource: &ResourceName, found: &ObjectMeta) -> Result<(), ApiError> {
+        let name = found.name.as_deref().unwrap_or_default();
+        if let Some(wanted) = &self.uid
+            && found.uid.as_ref() != Some(wanted)
+        {
+            return Err(metadata::uid_conflict(resource, name, wanted, found));
+        }
+        if let Some(wanted) = &self.resource_version
+            && found.resource_version.as_ref() != Some(wanted)
+        {
+            let found = found.resource_version.as_deref().unwrap_or_default();
+            let why = format!(
+                "Precondition failed: ResourceVersion in precondition: {wanted}, ResourceVersion in object meta: {found}"
+            );
+            return Err(resource.conflict(name, &why));
+        }
+        Ok(())
+    }
+
+    /// The finalizers of an object that is being deleted like this.
+    fn finalizers(&self, present: Option<&Vec<String>>) -> Option<Vec<String>> {
+        let present = present.map(Vec::as_slice).unwrap_or_default();
+        let propagation = self.propagation.or_else(|| {
+            present.iter().find_map(|finalizer| match finalizer.as_str() {
+                ORPHAN => Some(Propagation::Orphan),
+                FOREGROUND => Some(Propagation::Foreground),
+                _ => None,
+            })
+        });
+        let own = present.iter().filter(|finalizer| !matches!(finalizer.as_str(), ORPHAN | FOREGROUND)).cloned();
+        let collectors = match propagation {
+            Some(Propagation::Orphan) => Some(ORPHAN.to_owned()),
+            Some(Propagation::Foreground) => Some(FOREGROUND.to_owned()),
+            Some(Propagation::Background) | None => None,
+        };
+        let finalizers: Vec<String> = own.chain(collectors).collect();
+        (!finalizers.is_empty()).then_some(finalizers)
+    }
+}
+
+struct Deletion {
+    options: DeleteOptions,
+    delete: DeleteContext,
+}
+
+#[async_trait]
+impl<S: Strategy> Decision<S> for Deletion {
+    async fn decide(
+        &mut self,
+        registry: &Registry<S>,
+        context: &RequestContext,
+        old: &Stored<S::Object>,
+    ) -> Result<Next<S::Object>, ApiError> {
+        self.options.check(&registry.resource, kube::Resource::meta(&**old))?;
+        let mut object = S::Object::clone(old);
+        registry.strategy.prepare_for_delete(context, self.delete, &mut object).await?;
+        let meta = kube::Resource::meta_mut(&mut object);
+        meta.finalizers = self.options.finalizers(meta.finalizers.as_ref());
+        if meta.finalizers.is_none() {
+            return Ok(Next::Remove(object));
+        }
+        if meta.deletion_timestamp.is_none() {
+            meta.deletion_timestamp = Some(metadata::time(context.now));
+            meta.deletion_grace_period_seconds = Some(0);
+            // As upstream: what acts on generations learns of the deletion.
+            meta.generation = meta.generation.map(|generation| generation + 1);
+        }
+        Ok(if object == **old { Next::Keep } else { Next::Write(object) })
+    }
+}
+
+impl<S: Strategy> Registry<S> {
+    /// Deletes an object of `context.namespace`: removes it, or marks it as being deleted when finalizers are left.
+    pub(crate) async fn delete_stored(
+        &self,
+        context: &RequestContext,
+        name: &str,
+        options: DeleteOptions,
+        delete: DeleteContext,
+    ) -> Result<Written<S::Object>, ApiError> {
+        self.write(context, &context.namespace, name, Deletion { options, delete }).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_garbage_collectors_finalizers_follow_the_propagation() {
+        use Propagation::{Background, Foreground, Orphan};
+        let cases: [(Option<Propagation>, &[&str], &[&str]); 8] = [
+            (None, &[], &[]),
+            (None, &["a"], &["a"]),
+            (None, &["a", "orphan"], &["a", "orphan"]),
+            (None, &["foregroundDeletion"], &["foregroundDeletion"]),
+            (Some(Background), &["orphan", "a"], &["a"]),
+            (Some(Orphan), &["foregroundDeletion"], &["orphan"]),
+            (Some(Foreground), &["a"], &["a", "foregroundDeletion"]),
+            (Some(Foreground), &["orphan"], &["foregroundDeletion"]),
+        ];
+        for (propagation, before, after) in cases {
+            let options = DeleteOptions { propagation, ..DeleteOptions::default() };
+            let before: Vec<String> = before.iter().map(ToString::to_string).collect();
+            assert_eq!(options.finalizers(Some(&before)).unwrap_or_default(), after, "{propagation:?} {before:?}");
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! What a reader sees of the stored objects.
+
+use std::sync::Arc;
+
+use super::Registry;
+use crate::{
+    Object, Strategy,
+    selector::{FieldSelector, LabelSelector},
+    stored::{Item, Stored},
+};
+
+/// What a reader sees of the stored objects: all, those that a selector picks, or a projection.
+pub(crate) trait Lens<O>: Send + Sync {
+    /// What is seen of an object; `None` when nothing is.
+    fn see(&self, stored: &Arc<Stored<O>>) -> Option<Arc<dyn Item>>;
+
+    /// Whether some objects may not be seen.
+    fn narrows(&self) -> bool;
+}
+
+/// Which objects of a list or watch are wanted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Selection {
+    pub(crate) labels: LabelSelector,
+    pub(crate) fields: FieldSelector,
+}
+
+impl Selection {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.labels.is_empty() && self.fields.is_empty()
+    }
+
+    /// The name of the only object that can match.
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.fields.exact("metadata.name")
+    }
+
+    /// Whether an object matches; `field` tells the values of the kind's own fields.
+    pub(crate) fn matches<O: Object>(&self, object: &O, field: impl Fn(&str) -> String) -> bool {
+        let meta = object.meta();
+        self.labels.matches(meta.labels.as_ref())
+            && self.fields.matches(|name| match name {
+                "metadata.name" => meta.name.clone().unwrap_or_default(),
+                "metadata.namespace" => meta.namespace.clone().unwrap_or_default(),
+                other => field(other),
+            })
+    }
+}
+
+/// Sees the objects that a selection picks, as they are.
+pub(crate) struct Selected<S: Strategy> {
+    pub(crate) registry: Arc<Registry<S>>,
+    pub(crate) selection: Selection,
+}
+
+impl<S: Strategy> Lens<S::Object> for Selected<S> {
+    fn see(&self, stored: &Arc<Stored<S::Object>>) -> Option<Arc<dyn Item>> {
+        let strategy = self.registry.strategy();
+        let object: &S::Object = stored;
+        let seen = self.selection.is_empty() || self.selection.matches(object, |field| strategy.field(object, field));
+        seen.then(|| stored.clone() as Arc<dyn Item>)
+    }
+
+    fn narrows(&self) -> bool {
+        !self.selection.is_empty()
+    }
+}

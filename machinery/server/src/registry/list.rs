@@ -1,0 +1,223 @@
+//! Lists. Source of the rules: "Resource versions" in Kubernetes' API concepts.
+
+use std::sync::Arc;
+
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use machinery_storage::{Range, StoreError};
+use serde::{Deserialize, Serialize};
+
+use super::{Keys, Registry, lens::Lens};
+use crate::{
+    ApiError, Reason, Strategy,
+    cache::Scope,
+    stored::{Item, Stored},
+};
+
+/// So many objects are read at once from the store.
+const PAGE: usize = 1000;
+
+/// Which state a list shows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Version {
+    /// The newest: every write that was answered before is in.
+    Newest,
+    /// Whatever is at hand.
+    Any,
+    /// That of a revision or a later one.
+    AtLeast(i64),
+    /// That of a revision.
+    Exactly(i64),
+    /// That of the page before, after its last object.
+    Continue(Continue),
+}
+
+/// Where the next page of a list starts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Continue {
+    /// The version of the token's format.
+    v: String,
+    /// The revision that all pages show.
+    rv: i64,
+    /// The key of the last object of the page before, followed by a zero byte as upstream writes it.
+    start: String,
+}
+
+impl Continue {
+    const V: &str = "meta.k8s.io/v1";
+
+    fn after(revision: i64, key: &str) -> Self {
+        Self { v: Self::V.to_owned(), rv: revision, start: format!("{key}\0") }
+    }
+
+    pub(crate) fn parse(token: &str) -> Result<Self, ApiError> {
+        let read = || -> Option<Self> {
+            let token: Self = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(token).ok()?).ok()?;
+            (token.v == Self::V && token.rv > 0 && !token.start.is_empty()).then_some(token)
+        };
+        read().ok_or_else(|| ApiError::status(Reason::BadRequest, "continue key is not valid"))
+    }
+
+    fn to_token(&self) -> Result<String, ApiError> {
+        let json = serde_json::to_vec(self).map_err(|source| ApiError::internal("encoding a continue token", source))?;
+        Ok(URL_SAFE_NO_PAD.encode(json))
+    }
+}
+
+/// A list, or a page of one.
+pub(crate) struct Listed {
+    /// The revision that it shows.
+    pub(crate) revision: i64,
+    pub(crate) items: Vec<Arc<dyn Item>>,
+    /// The token of the next page, if there is one.
+    pub(crate) next: Option<String>,
+    /// How many objects come after this page, where that is known.
+    pub(crate) remaining: Option<usize>,
+}
+
+impl<S: Strategy> Registry<S> {
+    /// Lists what a lens shows of a scope; at most `limit` objects, 0 for all.
+    pub(crate) async fn list_items(
+        &self,
+        scope: &Scope,
+        version: Version,
+        limit: usize,
+        lens: &dyn Lens<S::Object>,
+    ) -> Result<Listed, ApiError> {
+        // As upstream: a list of whatever is at hand is whole.
+        let limit = if version == Version::Any { 0 } else { limit };
+        let (revision, objects) = self.objects(scope, version).await?;
+        let total = objects.len();
+        let mut items = Vec::new();
+        let mut last: Option<&Arc<Stored<S::Object>>> = None;
+        for (at, stored) in objects.iter().enumerate() {
+            let Some(item) = lens.see(stored) else { continue };
+            if let Some(last) = last.filter(|_| limit > 0 && items.len() == limit) {
+                let meta = kube::Resource::meta(&***last);
+                let name = meta.name.as_deref().unwrap_or_default();
+                let key = Keys::relative(meta.namespace.as_deref().unwrap_or_default(), name);
+                let next = Some(Continue::after(revision, &key).to_token()?);
+                let remaining = (!lens.narrows()).then_some(total - at);
+                return Ok(Listed { revision, items, next, remaining });
+            }
+            items.push(item);
+            last = Some(stored);
+        }
+        Ok(Listed { revision, items, next: None, remaining: None })
+    }
+
+    /// The objects of a scope in the state that is asked for, and its revision.
+    async fn objects(
+        &self,
+        scope: &Scope,
+        version: Version,
+    ) -> Result<(i64, Vec<Arc<Stored<S::Object>>>), ApiError> {
+        match version {
+            Version::Newest => match self.catch_up().await {
+                Ok(()) => Ok(self.cache.list(scope, None)),
+                Err(error) => {
+                    tracing::warn!(resource = %self.resource, %error, "the watch cache is behind: listing from the store");
+                    self.stored_objects(scope, None, None).await
+                }
+            },
+            Version::Any => {
+                self.cache.wait_for(0).await?;
+                Ok(self.cache.list(scope, None))
+            }
+            Version::AtLeast(revision) => {
+                self.reach(revision).await?;
+                Ok(self.cache.list(scope, None))
+            }
+            Version::Exactly(revision) => self.objects_at(scope, revision, None).await,
+            Version::Continue(from) => {
+                let after = from.start.trim_end_matches('\0');
+                self.objects_at(scope, from.rv, Some(after)).await.map_err(|error| match error {
+                    ApiError::Store(StoreError::Compacted { .. }) => ApiError::status(
+                        Reason::Expired,
+                        "The provided continue parameter is too old to display a consistent list result. You can start \
+                         a new list without the continue parameter.",
+                    ),
+                    error => error,
+                })
+            }
+        }
+    }
+
+    async fn objects_at(
+        &self,
+        scope: &Scope,
+        revision: i64,
+        after: Option<&str>,
+    ) -> Result<(i64, Vec<Arc<Stored<S::Object>>>), ApiError> {
+        self.reach(revision).await?;
+        match self.cache.list_at(revision, scope, after) {
+            Some(objects) => Ok((revision, objects)),
+            None => self.stored_objects(scope, Some(revision), after).await,
+        }
+    }
+
+    /// Waits until the cache has everything that was written before this call.
+    ///
+    /// # Errors
+    ///
+    /// The store does not answer, or the cache does not get there in time.
+    pub(crate) async fn catch_up(&self) -> Result<(), ApiError> {
+        let newest = self.store.get(self.keys.objects()).await?.revision;
+        self.reach(newest).await
+    }
+
+    /// Waits until the cache has everything up to a revision.
+    pub(crate) async fn reach(&self, revision: i64) -> Result<(), ApiError> {
+        if self.cache.synced() && self.cache.revision() >= revision {
+            return Ok(());
+        }
+        // The revision may belong to a key of another kind; then only a progress report tells that nothing is missing.
+        if let Err(error) = self.store.request_progress().await {
+            tracing::debug!(%error, "the store was not asked for its progress");
+        }
+        self.cache.wait_for(revision).await
+    }
+
+    /// The same from the store, for what the cache does not have.
+    async fn stored_objects(
+        &self,
+        scope: &Scope,
+        revision: Option<i64>,
+        after: Option<&str>,
+    ) -> Result<(i64, Vec<Arc<Stored<S::Object>>>), ApiError> {
+        let mut range = Range {
+            prefix: format!("{}{}", self.keys.objects(), scope.prefix()),
+            after: after.map(|after| format!("{}{after}", self.keys.objects())),
+            limit: PAGE,
+            at_revision: revision,
+        };
+        let mut objects = Vec::new();
+        loop {
+            let page = self.store.list(&range).await?;
+            range.at_revision = Some(page.revision);
+            range.after = page.items.last().map(|last| last.key.clone()).or(range.after);
+            for item in &page.items {
+                if item.key.strip_prefix(self.keys.objects()).is_some_and(|key| scope.covers(key)) {
+                    objects.push(Arc::new(Stored::decode(item)?));
+                }
+            }
+            if page.remaining == 0 || page.items.is_empty() {
+                return Ok((page.revision, objects));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_continue_token_survives_its_way_to_the_client_and_back() {
+        let from = Continue::after(7, "shop/a");
+        assert_eq!(Continue::parse(&from.to_token().expect("encodes")).expect("decodes"), from);
+        for bad in ["", "x", "e30", &URL_SAFE_NO_PAD.encode(r#"{"v":"v2","rv":1,"start":"a"}"#)] {
+            let error = Continue::parse(bad).expect_err("no token");
+            assert_eq!(error.reason(), Reason::BadRequest);
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! The parts of an object's metadata that the server owns. Source of the rules:
+//! `k8s.io/apiserver/pkg/registry/rest/{create,update,meta}.go`.
+
+use chrono::{DateTime, Utc};
+use k8s_openapi::{
+    apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time},
+    jiff::Timestamp,
+};
+use machinery_validation::{FieldError, FieldPath};
+use serde_json::Value;
+use uuid::Uuid;
+
+use crate::{ApiError, Object, Reason, RequestContext};
+
+/// Sets what the server owns of a new object, whatever the caller gave.
+pub(super) fn fill_in(metadata: &mut ObjectMeta, context: &RequestContext, namespaced: bool) -> Result<(), ApiError> {
+    match_namespace(metadata, context, namespaced)?;
+    if metadata.resource_version.as_deref().is_some_and(|version| !version.is_empty()) {
+        let message = "resourceVersion should not be set on objects to be created";
+        return Err(ApiError::status(Reason::BadRequest, message));
+    }
+    metadata.resource_version = None;
+    metadata.uid = Some(Uuid::new_v4().to_string());
+    metadata.creation_timestamp = Some(time(context.now));
+    metadata.deletion_timestamp = None;
+    metadata.deletion_grace_period_seconds = None;
+    metadata.generation = Some(1);
+    metadata.self_link = None;
+    // Field ownership is not tracked before server-side apply is served, and half a record would mislead.
+    metadata.managed_fields = None;
+    Ok(())
+}
+
+/// Restores what the server owns of an object that is replaced, and refuses a contradiction.
+///
+/// # Errors
+///
+/// `BadRequest` for another name or namespace, `Conflict` for another UID or resourceVersion than the old one's.
+pub(super) fn restore(
+    metadata: &mut ObjectMeta,
+    old: &ObjectMeta,
+    context: &RequestContext,
+    resource: &crate::resource_name::ResourceName,
+) -> Result<(), ApiError> {
+    let name = old.name.clone().unwrap_or_default();
+    match metadata.name.as_deref() {
+        None | Some("") => metadata.name.clone_from(&old.name),
+        Some(given) if given != name => {
+            let message =
+                format!("the name of the object ({given}) does not match the name on the URL ({name})");
+            return Err(ApiError::status(Reason::BadRequest, message));
+        }
+        Some(_) => {}
+    }
+    match_namespace(metadata, context, old.namespace.is_some())?;
+    match metadata.uid.as_deref() {
+        None | Some("") => metadata.uid.clone_from(&old.uid),
+        Some(given) if Some(given) != old.uid.as_deref() => return Err(uid_conflict(resource, &name, given, old)),
+        Some(_) => {}
+    }
+    if let Some(given) = wanted_version(metadata)?
+        && Some(given.as_str()) != old.resource_version.as_deref()
+    {
+        return Err(resource.modified(&name));
+    }
+    metadata.resource_version.clone_from(&old.resource_version);
+    metadata.creation_timestamp.clone_from(&old.creation_timestamp);
+    metadata.generation = old.generation;
+    metadata.self_link = None;
+    metadata.managed_fields = None;
+    if old.deletion_timestamp.is_some() {
+        metadata.deletion_timestamp.clone_from(&old.deletion_timestamp);
+    }
+    if metadata.deletion_grace_period_seconds.is_none() {
+        metadata.deletion_grace_period_seconds = old.deletion_grace_period_seconds;
+    }
+    Ok(())
+}
+
+/// The version that the caller insists on; `None` when any will do.
+fn wanted_version(metadata: &ObjectMeta) -> Result<Option<String>, ApiError> {
+    match metadata.resource_version.as_deref() {
+        None | Some("" | "0") => Ok(None),
+        Some(version) if version.parse::<u64>().is_ok() => Ok(Some(version.to_owned())),
+        Some(version) => {
+            let field = FieldPath::new("metadata").child("resourceVersion");
+            let problem = "must be an opaque value that the server gave out";
+            Err(ApiError::Invalid(vec![FieldError::invalid(&field, version, problem)]))
+        }
+    }
+}
+
+/// The conflict of a write or deletion that was meant for another object of the same name.
+pub(super) fn uid_conflict(
+    resource: &crate::resource_name::ResourceName,
+    name: &str,
+    wanted: &str,
+    found: &ObjectMeta,
+) -> ApiError {
+    let found = found.uid.as_deref().unwrap_or_default();
+    resource.conflict(
+        name,
+        &format!("Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}"),
+    )
+}
+
+fn match_namespace(metadata: &mut ObjectMeta, context: &RequestContext, namespaced: bool) -> Result<(), ApiError> {
+    let wanted = if namespaced { context.namespace.as_str() } else { "" };
+    match metadata.namespace.as_deref() {
+        None | Some("") => metadata.namespace = (!wanted.is_empty()).then(|| wanted.to_owned()),
+        Some(given) if given != wanted => {
+            let message = "the namespace of the provided object does not match the namespace sent on the request";
+            return Err(ApiError::status(Reason::BadRequest, message));
+        }
+        Some(_) => {}
+    }
+    Ok(())
+}
+
+/// Whether two versions of an object differ outside of metadata and status: then the generation counts up.
+pub(super) fn content_differs<O: Object>(one: &O, other: &O) -> Result<bool, ApiError> {
+    let content = |object: &O| -> Result<Value, ApiError> {
+        let name = object.meta().name.clone().unwrap_or_default();
+        let mut value = serde_json::to_value(object)
+            .map_err(|source| ApiError::internal(format!("encoding {name}"), source))?;
+        if let Some(fields) = value.as_object_mut() {
+            fields.remove("metadata");
+            fields.remove("status");
+        }
+        Ok(value)
+    };
+    Ok(content(one)? != content(other)?)
+}
+
+/// An instant as Kubernetes writes it in metadata: whole seconds.
+pub(super) fn time(now: DateTime<Utc>) -> Time {
+    Time(Timestamp::from_second(now.timestamp()).unwrap_or(Timestamp::UNIX_EPOCH))
+}
+
+/// A name made from a prefix: five characters that are hard to misread and spell nothing.
+pub(super) fn generated_name(prefix: &str) -> String {
+    use rand::seq::IndexedRandom;
+    const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+    const PREFIX_LENGTH: usize = 58;
+    let cut = prefix.char_indices().map(|(at, _)| at).find(|at| *at >= PREFIX_LENGTH).unwrap_or(prefix.len());
+    let mut name = prefix.get(..cut).unwrap_or(prefix).to_owned();
+    let mut random = rand::rng();
+    name.extend((0..5).filter_map(|_| ALPHABET.choose(&mut random)).map(|byte| char::from(*byte)));
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn generated_names_keep_their_prefix_and_are_never_too_long() {
+        let name = generated_name("drain-");
+        assert!(name.starts_with("drain-") && name.len() == 11, "{name}");
+        assert_ne!(generated_name("a-"), generated_name("a-"));
+        assert_eq!(generated_name(&"x".repeat(200)).len(), 63);
+    }
+}

@@ -1,0 +1,132 @@
+//! Replacing and patching an object or its status.
+
+use async_trait::async_trait;
+use machinery_validation::{validate_metadata, validate_metadata_update};
+
+use super::{
+    Registry, metadata,
+    write::{Decision, Next, Written},
+};
+use crate::{ApiError, RequestContext, Strategy, stored::Stored};
+
+/// Which part of an object is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// The object itself.
+    Main,
+    /// Its status, by the subresource `status`.
+    Status,
+}
+
+/// Makes the new object from the old one; called again when the old one changed.
+pub(crate) type Make<O> = Box<dyn FnMut(&Stored<O>) -> Result<O, ApiError> + Send>;
+
+/// An update by a caller: the strategy's hooks are applied.
+struct Update<O> {
+    part: Part,
+    make: Make<O>,
+}
+
+#[async_trait]
+impl<S: Strategy> Decision<S> for Update<S::Object> {
+    async fn decide(
+        &mut self,
+        registry: &Registry<S>,
+        context: &RequestContext,
+        old: &Stored<S::Object>,
+    ) -> Result<Next<S::Object>, ApiError> {
+        let strategy = &registry.strategy;
+        let mut object = (self.make)(old)?;
+        let old_meta = kube::Resource::meta(&**old);
+        metadata::restore(kube::Resource::meta_mut(&mut object), old_meta, context, &registry.resource)?;
+        strategy.default(&mut object);
+        match self.part {
+            Part::Main => strategy.prepare_for_update(context, &mut object, old)?,
+            Part::Status => {
+                // As upstream, the status subresource changes nothing of the metadata. A precondition was checked above.
+                kube::Resource::meta_mut(&mut object).clone_from(old_meta);
+                strategy.prepare_for_status_update(context, &mut object, old)?;
+            }
+        }
+        let mut errors = validate_metadata(kube::Resource::meta(&object), strategy.info().namespaced);
+        errors.extend(validate_metadata_update(kube::Resource::meta(&object), old_meta));
+        errors.extend(match self.part {
+            Part::Main => strategy.validate_update(context, &object, old),
+            Part::Status => strategy.validate_status_update(context, &object, old),
+        });
+        if !errors.is_empty() {
+            return Err(ApiError::Invalid(errors));
+        }
+        if self.part == Part::Main {
+            strategy.admit_update(context, &mut object, old).await?;
+        }
+        finish(object, old)
+    }
+}
+
+/// A change by the server's own code: no hooks.
+struct Mutation<F> {
+    change: F,
+}
+
+#[async_trait]
+impl<S, F> Decision<S> for Mutation<F>
+where
+    S: Strategy,
+    F: FnMut(&mut S::Object) -> Result<(), ApiError> + Send,
+{
+    async fn decide(
+        &mut self,
+        _: &Registry<S>,
+        _: &RequestContext,
+        old: &Stored<S::Object>,
+    ) -> Result<Next<S::Object>, ApiError> {
+        let mut object = S::Object::clone(old);
+        (self.change)(&mut object)?;
+        finish(object, old)
+    }
+}
+
+/// Decides what to do with a new version of an object: nothing when nothing changed, remove it when the last finalizer of
+/// one that is being deleted went, else write it, with the generation counted up when more than metadata and status
+/// changed.
+fn finish<O: crate::Object>(mut object: O, old: &Stored<O>) -> Result<Next<O>, ApiError> {
+    let meta = object.meta();
+    if meta.deletion_timestamp.is_some() && meta.finalizers.as_ref().is_none_or(Vec::is_empty) {
+        return Ok(Next::Remove(object));
+    }
+    if object == **old {
+        return Ok(Next::Keep);
+    }
+    if metadata::content_differs(&object, old)? {
+        let meta = object.meta_mut();
+        meta.generation = Some(meta.generation.unwrap_or_default() + 1);
+    }
+    Ok(Next::Write(object))
+}
+
+impl<S: Strategy> Registry<S> {
+    /// Updates an object or its status with what `make` makes of the present one.
+    pub(crate) async fn update_stored(
+        &self,
+        context: &RequestContext,
+        name: &str,
+        part: Part,
+        make: Make<S::Object>,
+    ) -> Result<Written<S::Object>, ApiError> {
+        self.write(context, &context.namespace, name, Update { part, make }).await
+    }
+
+    pub(super) async fn mutate_stored<F>(
+        &self,
+        context: &RequestContext,
+        namespace: &str,
+        name: &str,
+        change: F,
+    ) -> Result<Written<S::Object>, ApiError>
+    where
+        F: FnMut(&mut S::Object) -> Result<(), ApiError> + Send,
+    {
+        self.write(context, namespace, name, Mutation { change }).await
+    }
+}

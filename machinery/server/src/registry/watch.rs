@@ -1,0 +1,218 @@
+//! Watches.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use async_trait::async_trait;
+
+use super::{Registry, lens::Lens};
+use crate::{
+    ApiError, Object, Strategy,
+    cache::{Change, Scope, Start, Subscription},
+    stored::Item,
+};
+
+/// So many changes are handed over at once.
+const BATCH: usize = 256;
+
+/// Where a watch starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WatchFrom {
+    /// With the newest state, then its changes.
+    Newest,
+    /// With whatever state is at hand.
+    Any,
+    /// With the state of a revision or a later one.
+    AtLeast(i64),
+    /// With the changes after a revision.
+    After(i64),
+}
+
+/// What happened to an object, as the watcher sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EventType {
+    Added,
+    Modified,
+    Deleted,
+}
+
+/// One event of a watch.
+#[derive(Clone)]
+pub(crate) struct WatchEvent {
+    pub(crate) event_type: EventType,
+    pub(crate) item: Arc<dyn Item>,
+}
+
+/// A watch under way, of any kind.
+#[async_trait]
+pub(crate) trait Watching: Send {
+    /// The objects at the start, and the revision that they show; once, before anything else. `None` when the
+    /// watch starts with changes.
+    fn present(&mut self) -> Option<(Vec<WatchEvent>, i64)>;
+
+    /// The next events, at least one; `None` when the watch was ended because its reader was too slow or the cache had to
+    /// be filled anew. Nothing is lost when the call is dropped.
+    async fn next(&mut self) -> Option<Vec<WatchEvent>>;
+
+    /// The events that are waiting, and the revision up to which nothing else happened.
+    fn drain(&mut self) -> (Vec<WatchEvent>, i64);
+}
+
+struct Watch<S: Strategy> {
+    registry: Arc<Registry<S>>,
+    lens: Box<dyn Lens<S::Object>>,
+    subscription: Subscription<S::Object>,
+    with_present: bool,
+    /// Changes that were received and not yet handed over.
+    received: VecDeque<Arc<Change<S::Object>>>,
+    buffer: Vec<Arc<Change<S::Object>>>,
+}
+
+#[async_trait]
+impl<S: Strategy> Watching for Watch<S> {
+    fn present(&mut self) -> Option<(Vec<WatchEvent>, i64)> {
+        if !std::mem::take(&mut self.with_present) {
+            return None;
+        }
+        let present = std::mem::take(&mut self.subscription.present);
+        let events = present.iter().filter_map(|stored| self.lens.see(stored));
+        let events = events.map(|item| WatchEvent { event_type: EventType::Added, item }).collect();
+        Some((events, self.subscription.revision))
+    }
+
+    async fn next(&mut self) -> Option<Vec<WatchEvent>> {
+        loop {
+            let events = self.take();
+            if !events.is_empty() {
+                return Some(events);
+            }
+            let received = self.subscription.changes.recv_many(&mut self.buffer, BATCH).await;
+            if received == 0 {
+                return None;
+            }
+            self.received.extend(self.buffer.drain(..));
+        }
+    }
+
+    fn drain(&mut self) -> (Vec<WatchEvent>, i64) {
+        // The revision first: what is told up to it is in the channel by now.
+        let revision = self.registry.cache.revision().max(self.subscription.revision);
+        while let Ok(change) = self.subscription.changes.try_recv() {
+            self.received.push_back(change);
+        }
+        let newest = self.received.back().map_or(0, |change| change.revision);
+        (self.take(), revision.max(newest))
+    }
+}
+
+impl<S: Strategy> Watch<S> {
+    fn take(&mut self) -> Vec<WatchEvent> {
+        let lens = &self.lens;
+        self.received.drain(..).filter_map(|change| transition(lens.as_ref(), &change)).collect()
+    }
+}
+
+/// What a change means to someone who sees the objects through a lens: an object that comes into view was added, one
+/// that goes out of view was deleted.
+fn transition<O: Object>(lens: &dyn Lens<O>, change: &Change<O>) -> Option<WatchEvent> {
+    let was_seen = || change.previous.as_ref().is_some_and(|previous| lens.see(previous).is_some());
+    if let Some(item) = change.current.as_ref().and_then(|current| lens.see(current)) {
+        let event_type = if was_seen() { EventType::Modified } else { EventType::Added };
+        return Some(WatchEvent { event_type, item });
+    }
+    let item = was_seen().then(|| change.gone())?.and_then(|gone| lens.see(&gone))?;
+    Some(WatchEvent { event_type: EventType::Deleted, item })
+}
+
+impl<S: Strategy> Registry<S> {
+    /// Starts a watch of what a lens shows of a scope.
+    ///
+    /// # Errors
+    ///
+    /// `Expired` when the changes after the revision are no longer known, `Timeout` when it lies in the future.
+    pub(crate) async fn watch_items(
+        self: &Arc<Self>,
+        scope: &Scope,
+        from: WatchFrom,
+        lens: Box<dyn Lens<S::Object>>,
+    ) -> Result<Box<dyn Watching>, ApiError> {
+        let start = match from {
+            WatchFrom::Newest => {
+                self.catch_up().await?;
+                Start::Present
+            }
+            WatchFrom::Any => {
+                self.cache.wait_for(0).await?;
+                Start::Present
+            }
+            WatchFrom::AtLeast(revision) => {
+                self.reach(revision).await?;
+                Start::Present
+            }
+            WatchFrom::After(revision) => {
+                self.reach(revision).await?;
+                Start::After(revision)
+            }
+        };
+        let mut subscription = self.cache.subscribe(scope, start)?;
+        let received = std::mem::take(&mut subscription.backlog).into();
+        Ok(Box::new(Watch {
+            registry: self.clone(),
+            lens,
+            subscription,
+            with_present: start == Start::Present,
+            received,
+            buffer: Vec::with_capacity(BATCH),
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
+
+    use super::*;
+    use crate::stored::Stored;
+
+    /// Sees the objects whose key `seen` is `yes`.
+    struct Yes;
+
+    impl Lens<ConfigMap> for Yes {
+        fn see(&self, stored: &Arc<Stored<ConfigMap>>) -> Option<Arc<dyn Item>> {
+            let seen = stored.data.as_ref().is_some_and(|data| data.get("seen").is_some_and(|seen| seen == "yes"));
+            seen.then(|| stored.clone() as Arc<dyn Item>)
+        }
+
+        fn narrows(&self) -> bool {
+            true
+        }
+    }
+
+    fn object(seen: &str, revision: i64) -> Arc<Stored<ConfigMap>> {
+        let data = Some([("seen".to_owned(), seen.to_owned())].into());
+        Arc::new(Stored::new(ConfigMap { data, ..ConfigMap::default() }, revision))
+    }
+
+    #[test]
+    fn entering_and_leaving_the_view_are_additions_and_deletions() {
+        let cases = [
+            (None, Some("yes"), Some(EventType::Added)),
+            (None, Some("no"), None),
+            (Some("yes"), Some("yes"), Some(EventType::Modified)),
+            (Some("no"), Some("yes"), Some(EventType::Added)),
+            (Some("yes"), Some("no"), Some(EventType::Deleted)),
+            (Some("no"), Some("no"), None),
+            (Some("yes"), None, Some(EventType::Deleted)),
+            (Some("no"), None, None),
+        ];
+        for (previous, current, expected) in cases {
+            let previous = previous.map(|seen| object(seen, 1));
+            let current = current.map(|seen| object(seen, 2));
+            let change = Change::new(2, "n/a".to_owned(), current, previous);
+            let event = transition(&Yes, &change);
+            assert_eq!(event.as_ref().map(|event| event.event_type), expected);
+            if let Some(event) = event {
+                assert_eq!(event.item.metadata().resource_version.as_deref(), Some("2"), "the change's revision");
+            }
+        }
+    }
+}

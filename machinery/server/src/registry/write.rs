@@ -1,0 +1,139 @@
+//! The guarded write: read, decide, write if nothing came between, else again.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use machinery_storage::{KeyValue, Operation, Outcome, Precondition, Transaction};
+
+use super::{
+    ATTEMPTS, Keys, Registry, backoff,
+    claims::{ClaimPlan, Stale},
+};
+use crate::{
+    ApiError, RequestContext, Strategy,
+    stored::{Stored, encode},
+};
+
+/// What becomes of an object.
+pub(super) enum Next<O> {
+    /// It stays as it is.
+    Keep,
+    /// It is replaced.
+    Write(O),
+    /// It is removed; the state in which it goes.
+    Remove(O),
+}
+
+/// A decision on an object, made again when the object changed in between.
+#[async_trait]
+pub(super) trait Decision<S: Strategy>: Send {
+    /// What becomes of the object.
+    async fn decide(
+        &mut self,
+        registry: &Registry<S>,
+        context: &RequestContext,
+        old: &Stored<S::Object>,
+    ) -> Result<Next<S::Object>, ApiError>;
+}
+
+/// What became of an object.
+#[derive(Debug)]
+pub(crate) struct Written<O> {
+    /// The object after the write, or in the state in which it went.
+    pub(crate) stored: Arc<Stored<O>>,
+    /// Whether it is gone.
+    pub(crate) removed: bool,
+}
+
+impl<S: Strategy> Registry<S> {
+    /// Carries out a decision on an object in one transaction, together with the changes of its claims.
+    ///
+    /// The cache's copy is tried first: nearly always it is the newest, which the transaction then proves, and a read is
+    /// spared. A decision to fail or to leave things as they are is only made on what the store has.
+    ///
+    /// # Errors
+    ///
+    /// `NotFound`, what the decision fails with, and `Conflict` when other writes come between too often.
+    pub(super) async fn write(
+        &self,
+        context: &RequestContext,
+        namespace: &str,
+        name: &str,
+        mut decision: impl Decision<S>,
+    ) -> Result<Written<S::Object>, ApiError> {
+        let key = self.keys.object(namespace, name);
+        let cached = self.cache.get(&Keys::relative(namespace, name)).filter(|_| !context.dry_run);
+        let mut fresh = cached.is_none();
+        let mut old = match cached {
+            Some(cached) => cached,
+            None => self.read(&key, name).await?,
+        };
+        let mut stale = Stale::new();
+        for attempt in 0..ATTEMPTS {
+            let decided = decision.decide(self, context, &old).await;
+            if !fresh && !matches!(decided, Ok(Next::Write(_) | Next::Remove(_))) {
+                old = self.read(&key, name).await?;
+                fresh = true;
+                continue;
+            }
+            let (object, removed) = match decided? {
+                Next::Keep => return Ok(Written { stored: old, removed: false }),
+                Next::Write(object) => (object, false),
+                Next::Remove(object) => (object, true),
+            };
+            match self.try_write(context, &key, &old, object, removed, &mut stale).await? {
+                Ok(stored) => return Ok(Written { stored: Arc::new(stored), removed }),
+                Err(None) => return Err(self.resource.not_found(name)),
+                Err(Some(present)) => {
+                    old = Arc::new(Stored::decode(&present)?);
+                    fresh = true;
+                }
+            }
+            backoff(attempt).await;
+        }
+        Err(self.resource.modified(name))
+    }
+
+    /// One attempt. The inner error is what the store has instead of what was expected.
+    async fn try_write(
+        &self,
+        context: &RequestContext,
+        key: &str,
+        old: &Stored<S::Object>,
+        mut object: S::Object,
+        removed: bool,
+        stale: &mut Stale,
+    ) -> Result<Result<Stored<S::Object>, Option<KeyValue>>, ApiError> {
+        let after = if removed { Vec::new() } else { self.strategy.claims(&object) };
+        let before = self.strategy.claims(old);
+        let plan = ClaimPlan::new(self, kube::Resource::meta(&object), before, after, stale).await?;
+        if context.dry_run {
+            plan.judge_unwritten(self, &object).await?;
+            return Ok(Ok(Stored::unsaved(object)));
+        }
+        let mut preconditions = vec![Precondition::Unchanged(key.to_owned(), old.revision())];
+        preconditions.extend(plan.preconditions());
+        let put = if removed {
+            Operation::Delete(key.to_owned())
+        } else {
+            Operation::Put(key.to_owned(), encode(&mut object)?)
+        };
+        let mut operations = vec![put];
+        operations.extend(plan.operations()?);
+        let states = match self.store.commit(Transaction { preconditions, operations }).await? {
+            Outcome::Committed(revision) => return Ok(Ok(Stored::new(object, revision))),
+            Outcome::Failed(states) => states,
+        };
+        let mut states = states.into_iter();
+        let present = states.next().flatten();
+        if present.as_ref().is_some_and(|present| present.mod_revision == old.revision()) {
+            plan.judge(self, &object, states.as_slice(), stale).await?;
+        }
+        Ok(Err(present))
+    }
+
+    async fn read(&self, key: &str, name: &str) -> Result<Arc<Stored<S::Object>>, ApiError> {
+        let found = self.store.get(key).await?.found.ok_or_else(|| self.resource.not_found(name))?;
+        Ok(Arc::new(Stored::decode(&found)?))
+    }
+}

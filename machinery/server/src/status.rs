@@ -1,0 +1,246 @@
+//! The one mapping of failures to `metav1.Status`.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ListMeta, Status, StatusCause, StatusDetails};
+use machinery_storage::StoreError;
+use machinery_validation::FieldError;
+
+use crate::{ApiError, Cause, Reason};
+
+/// What a request was about, as far as that is known: the details of a `metav1.Status`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Target {
+    /// The API group.
+    pub group: String,
+    /// The kind, such as `Evacuation`.
+    pub kind: String,
+    /// The resource, such as `evacuations`.
+    pub resource: String,
+    /// The object's name; empty for collections.
+    pub name: String,
+}
+
+impl Target {
+    /// The resource with its group, such as `evacuations.evacuation.dev`.
+    pub fn qualified_resource(&self) -> String {
+        qualified(&self.resource, &self.group)
+    }
+}
+
+/// The `metav1.Status` of a failure.
+pub fn status(error: &ApiError, target: &Target) -> Status {
+    let reason = error.reason();
+    let mut details = StatusDetails {
+        group: given(&target.group),
+        // As upstream, a failed validation names the kind and every other failure the resource.
+        kind: given(if reason == Reason::Invalid { &target.kind } else { &target.resource }),
+        name: given(&target.name),
+        ..StatusDetails::default()
+    };
+    let message = match error {
+        ApiError::Status { message, causes, retry_after_seconds, .. } => {
+            details.causes = Some(causes.iter().map(cause).collect());
+            details.retry_after_seconds = retry_after_seconds.and_then(|seconds| i32::try_from(seconds).ok());
+            message.clone()
+        }
+        ApiError::Invalid(errors) => {
+            details.causes = Some(errors.iter().map(field_cause).collect());
+            invalid_message(errors, target)
+        }
+        ApiError::Store(StoreError::Compacted { requested, oldest }) => {
+            format!("too old resource version: {requested} ({oldest})")
+        }
+        ApiError::Store(StoreError::Future { requested, current }) => {
+            let message = "Too large resource version".to_owned();
+            let reason = Some("ResourceVersionTooLarge".to_owned());
+            details.causes = Some(vec![StatusCause { message: Some(message), reason, field: None }]);
+            details.retry_after_seconds = Some(1);
+            format!("Timeout: Too large resource version: {requested}, current: {current}")
+        }
+        ApiError::Store(StoreError::TooLarge { size, .. }) => {
+            format!("Request entity too large: the object has {size} bytes, more than the storage takes")
+        }
+        ApiError::Store(StoreError::Unavailable { .. }) => {
+            details.retry_after_seconds = Some(1);
+            "the server is currently unable to handle the request: the storage does not answer".to_owned()
+        }
+        ApiError::Internal { action, .. } => format!("Internal error occurred: {action} failed"),
+    };
+    Status {
+        code: Some(i32::from(reason.code())),
+        details: Some(StatusDetails { causes: details.causes.filter(|causes| !causes.is_empty()), ..details }),
+        message: Some(message),
+        metadata: ListMeta::default(),
+        reason: Some(reason.as_str().to_owned()),
+        status: Some("Failure".to_owned()),
+    }
+}
+
+/// The `metav1.Status` of a deletion.
+pub(crate) fn deleted(target: &Target, uid: Option<String>) -> Status {
+    Status {
+        details: Some(StatusDetails {
+            group: given(&target.group),
+            kind: given(&target.resource),
+            name: given(&target.name),
+            uid,
+            ..StatusDetails::default()
+        }),
+        status: Some("Success".to_owned()),
+        ..Status::default()
+    }
+}
+
+/// A name with its group, such as `evacuations.evacuation.dev`.
+pub(crate) fn qualified(name: &str, group: &str) -> String {
+    if group.is_empty() { name.to_owned() } else { format!("{name}.{group}") }
+}
+
+fn invalid_message(errors: &[FieldError], target: &Target) -> String {
+    let what = format!("{} {:?} is invalid", qualified(&target.kind, &target.group), target.name);
+    match errors {
+        [] => what,
+        [error] => format!("{what}: {error}"),
+        errors => {
+            let all: Vec<String> = errors.iter().map(ToString::to_string).collect();
+            format!("{what}: [{}]", all.join(", "))
+        }
+    }
+}
+
+fn field_cause(error: &FieldError) -> StatusCause {
+    StatusCause {
+        reason: Some(error.kind.as_str().to_owned()),
+        message: Some(error.body()),
+        field: given(&error.field.to_string()),
+    }
+}
+
+fn cause(cause: &Cause) -> StatusCause {
+    StatusCause { reason: given(&cause.reason), message: given(&cause.message), field: given(&cause.field) }
+}
+
+fn given(text: &str) -> Option<String> {
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use machinery_validation::FieldPath;
+
+    use super::*;
+
+    fn target() -> Target {
+        Target {
+            group: "evacuation.dev".into(),
+            kind: "Evacuation".into(),
+            resource: "evacuations".into(),
+            name: "a".into(),
+        }
+    }
+
+    fn unavailable() -> StoreError {
+        StoreError::Unavailable { action: "commit", source: "secret of the transport".into() }
+    }
+
+    #[test]
+    fn every_failure_has_its_status() {
+        let field = FieldPath::new("spec").child("x");
+        let one = FieldError::required(&field, "");
+        let cases: Vec<(ApiError, i32, &str, &str)> = vec![
+            (ApiError::status(Reason::BadRequest, "m"), 400, "BadRequest", "m"),
+            (ApiError::status(Reason::Unauthorized, "m"), 401, "Unauthorized", "m"),
+            (ApiError::status(Reason::Forbidden, "m"), 403, "Forbidden", "m"),
+            (ApiError::status(Reason::NotFound, "m"), 404, "NotFound", "m"),
+            (ApiError::status(Reason::MethodNotAllowed, "m"), 405, "MethodNotAllowed", "m"),
+            (ApiError::status(Reason::NotAcceptable, "m"), 406, "NotAcceptable", "m"),
+            (ApiError::status(Reason::AlreadyExists, "m"), 409, "AlreadyExists", "m"),
+            (ApiError::status(Reason::Conflict, "m"), 409, "Conflict", "m"),
+            (ApiError::status(Reason::Gone, "m"), 410, "Gone", "m"),
+            (ApiError::status(Reason::Expired, "m"), 410, "Expired", "m"),
+            (ApiError::status(Reason::RequestEntityTooLarge, "m"), 413, "RequestEntityTooLarge", "m"),
+            (ApiError::status(Reason::UnsupportedMediaType, "m"), 415, "UnsupportedMediaType", "m"),
+            (ApiError::status(Reason::Invalid, "m"), 422, "Invalid", "m"),
+            (ApiError::status(Reason::TooManyRequests, "m"), 429, "TooManyRequests", "m"),
+            (ApiError::status(Reason::InternalError, "m"), 500, "InternalError", "m"),
+            (ApiError::status(Reason::ServiceUnavailable, "m"), 503, "ServiceUnavailable", "m"),
+            (ApiError::status(Reason::Timeout, "m"), 504, "Timeout", "m"),
+            (
+                ApiError::Invalid(vec![one.clone()]),
+                422,
+                "Invalid",
+                "Evacuation.evacuation.dev \"a\" is invalid: spec.x: Required value",
+            ),
+            (
+                ApiError::Invalid(vec![one.clone(), one]),
+                422,
+                "Invalid",
+                "Evacuation.evacuation.dev \"a\" is invalid: [spec.x: Required value, spec.x: Required value]",
+            ),
+            (
+                StoreError::Compacted { requested: 3, oldest: 7 }.into(),
+                410,
+                "Expired",
+                "too old resource version: 3 (7)",
+            ),
+            (
+                StoreError::Future { requested: 9, current: 7 }.into(),
+                504,
+                "Timeout",
+                "Timeout: Too large resource version: 9, current: 7",
+            ),
+            (
+                StoreError::TooLarge { key: "/secret/key".into(), size: 9 }.into(),
+                413,
+                "RequestEntityTooLarge",
+                "Request entity too large: the object has 9 bytes, more than the storage takes",
+            ),
+            (
+                unavailable().into(),
+                503,
+                "ServiceUnavailable",
+                "the server is currently unable to handle the request: the storage does not answer",
+            ),
+            (
+                ApiError::internal("reading pod a", "secret"),
+                500,
+                "InternalError",
+                "Internal error occurred: reading pod a failed",
+            ),
+        ];
+        for (error, code, reason, message) in cases {
+            let status = status(&error, &target());
+            assert_eq!(status.code, Some(code), "{error:?}");
+            assert_eq!(status.reason.as_deref(), Some(reason), "{error:?}");
+            assert_eq!(status.message.as_deref(), Some(message), "{error:?}");
+            assert_eq!(status.status.as_deref(), Some("Failure"));
+        }
+    }
+
+    #[test]
+    fn details_name_the_object_the_causes_and_when_to_retry() {
+        let error = ApiError::status(Reason::Conflict, "m").with_cause("Busy", "why").retry_after(5);
+        let details = status(&error, &target()).details.expect("details");
+        assert_eq!(details.kind.as_deref(), Some("evacuations"));
+        assert_eq!(details.group.as_deref(), Some("evacuation.dev"));
+        assert_eq!(details.name.as_deref(), Some("a"));
+        assert_eq!(details.retry_after_seconds, Some(5));
+        let causes = details.causes.expect("causes");
+        assert_eq!(causes[0].reason.as_deref(), Some("Busy"));
+        assert_eq!(causes[0].message.as_deref(), Some("why"));
+
+        let field = FieldPath::new("spec").child("x");
+        let error = ApiError::Invalid(vec![FieldError::invalid(&field, "v", "is bad")]);
+        let details = status(&error, &target()).details.expect("details");
+        assert_eq!(details.kind.as_deref(), Some("Evacuation"));
+        let causes = details.causes.expect("causes");
+        assert_eq!(causes[0].reason.as_deref(), Some("FieldValueInvalid"));
+        assert_eq!(causes[0].field.as_deref(), Some("spec.x"));
+        assert_eq!(causes[0].message.as_deref(), Some("Invalid value: \"v\": is bad"));
+    }
+
+    #[test]
+    fn an_outage_asks_to_come_back() {
+        let details = status(&unavailable().into(), &target()).details.expect("details");
+        assert_eq!(details.retry_after_seconds, Some(1));
+    }
+}

@@ -1,0 +1,109 @@
+//! An object as it is stored, whose bytes are made at most once.
+
+use std::{
+    any::Any,
+    ops::Deref,
+    sync::{Arc, OnceLock},
+};
+
+use bytes::Bytes;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use machinery_storage::KeyValue;
+
+use crate::{ApiError, Object};
+
+/// An object as it is stored at one revision. Its resourceVersion is that revision. It derefs to the object.
+///
+/// Its JSON is made when first needed and then shared by every reply and every watch.
+#[derive(Debug)]
+pub struct Stored<O> {
+    object: O,
+    revision: i64,
+    json: OnceLock<Bytes>,
+}
+
+impl<O: Object> Stored<O> {
+    /// The object as of that revision.
+    pub(crate) fn new(mut object: O, revision: i64) -> Self {
+        object.meta_mut().resource_version = Some(revision.to_string());
+        Self { object, revision, json: OnceLock::new() }
+    }
+
+    /// The object as it would be stored, for a dry run; its resourceVersion is left as it is.
+    pub(crate) fn unsaved(object: O) -> Self {
+        Self { object, revision: 0, json: OnceLock::new() }
+    }
+
+    /// Reads what [`encode`] wrote.
+    pub(crate) fn decode(stored: &KeyValue) -> Result<Self, ApiError> {
+        let object = serde_json::from_slice(&stored.value)
+            .map_err(|source| ApiError::internal(format!("decoding the stored object {}", stored.key), source))?;
+        Ok(Self::new(object, stored.mod_revision))
+    }
+
+    /// The revision that last changed it.
+    pub fn revision(&self) -> i64 {
+        self.revision
+    }
+
+    /// The object itself.
+    pub fn into_object(self) -> O {
+        self.object
+    }
+}
+
+impl<O> Deref for Stored<O> {
+    type Target = O;
+
+    fn deref(&self) -> &O {
+        &self.object
+    }
+}
+
+/// The object of a shared [`Stored`], copied only when others hold it, too.
+pub(crate) fn unshare<O: Object>(stored: Arc<Stored<O>>) -> O {
+    Arc::try_unwrap(stored).map_or_else(|shared| shared.object.clone(), Stored::into_object)
+}
+
+/// The bytes that are stored: the JSON without what the store itself knows (the resourceVersion).
+pub(crate) fn encode<O: Object>(object: &mut O) -> Result<Bytes, ApiError> {
+    let version = object.meta_mut().resource_version.take();
+    let json = to_json(object);
+    object.meta_mut().resource_version = version;
+    json
+}
+
+fn to_json<O: Object>(object: &O) -> Result<Bytes, ApiError> {
+    serde_json::to_vec(object).map(Bytes::from).map_err(|source| {
+        ApiError::internal(format!("encoding {}", object.meta().name.as_deref().unwrap_or_default()), source)
+    })
+}
+
+/// What can be rendered: an object of any kind.
+pub(crate) trait Item: Any + Send + Sync {
+    /// Its metadata.
+    fn metadata(&self) -> &ObjectMeta;
+
+    /// Its JSON.
+    fn json(&self) -> Result<Bytes, ApiError>;
+}
+
+impl<O: Object> Item for Stored<O> {
+    fn metadata(&self) -> &ObjectMeta {
+        self.object.meta()
+    }
+
+    fn json(&self) -> Result<Bytes, ApiError> {
+        if let Some(json) = self.json.get() {
+            return Ok(json.clone());
+        }
+        let json = to_json(&self.object)?;
+        Ok(self.json.get_or_init(|| json).clone())
+    }
+}
+
+/// The object behind an item, if it is of that kind.
+pub(crate) fn object_of<O: Object>(item: &dyn Item) -> Option<&O> {
+    let item: &dyn Any = item;
+    item.downcast_ref::<Stored<O>>().map(|stored| &stored.object)
+}
