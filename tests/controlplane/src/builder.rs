@@ -106,18 +106,26 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// When a program is not to be had, or a component ends or does not become ready. Whatever was started is stopped.
+    /// When a program is not to be had, or a component ends or does not become ready. Whatever was started is stopped; the files stay.
     pub async fn start(self) -> Result<ControlPlane> {
         // Somebody else's choice of a provider serves as well.
         rustls::crypto::ring::default_provider().install_default().ok();
 
         let binaries = Binaries::find_or_build_in_background(&Program::ALL).await?;
         let folder = Arc::new(Folder::new("controlplane")?);
+        let started = self.start_in(binaries, Arc::clone(&folder)).await;
+        if started.is_err() {
+            folder.keep();
+        }
+        started
+    }
+
+    async fn start_in(&self, binaries: Binaries, folder: Arc<Folder>) -> Result<ControlPlane> {
         let network = Reservation::take("network", NETWORKS)?;
         let certificates = Certificates::make(folder.subfolder("pki")?)?;
         let etcd = Etcd::spawn(&binaries, Arc::clone(&folder), false)?;
         etcd.component().ready().await?;
-        let apiserver = ApiServer::spawn(&binaries, &folder, &certificates, &etcd, &self).await?;
+        let apiserver = ApiServer::spawn(&binaries, &folder, &certificates, &etcd, self).await?;
         apiserver.component.ready().await?;
 
         let actors = Actors {
@@ -125,7 +133,7 @@ impl Builder {
             folder: &folder,
             certificates: &certificates,
             access: &apiserver.access,
-            options: &self,
+            options: self,
         };
         let controller_manager = actors.controller_manager()?;
         let scheduler = actors.scheduler()?;
