@@ -6,6 +6,7 @@ use serde_json::Value;
 use crate::{
     DecodeError, Parsed,
     parse::{MAX_FINDINGS, parse_json, parse_yaml},
+    value::Source,
 };
 
 /// What happens to unknown and duplicate fields: the parameter `fieldValidation`.
@@ -48,7 +49,7 @@ impl<T> Decoded<T> {
 
 /// Reads an object from JSON.
 ///
-/// A field that is `null` counts as absent, as it does for Go's decoder. Of a field that is given twice, the last counts.
+/// A field that is `null` counts as absent, as it does for Go's decoder, unless it is free-form. Of a field that is given twice, the last counts.
 /// What a type flattens (`#[serde(flatten)]`) or tags internally hides unknown fields; free-form fields, such
 /// as `fieldsV1` of managed fields, have none.
 ///
@@ -87,17 +88,16 @@ fn decode_parsed<T: DeserializeOwned>(
     strictness: Strictness,
 ) -> Result<Decoded<T>, DecodeError> {
     let Parsed {
-        mut value,
+        value,
         duplicate_fields,
     } = parsed;
-    drop_nulls(&mut value);
     let mut unknown_fields = Vec::new();
     let mut note = |path: serde_ignored::Path<'_>| {
         if unknown_fields.len() < MAX_FINDINGS {
             unknown_fields.push(field_path(&path));
         }
     };
-    let object = serde_path_to_error::deserialize(serde_ignored::Deserializer::new(value, &mut note))
+    let object = serde_path_to_error::deserialize(serde_ignored::Deserializer::new(Source(value), &mut note))
         .map_err(|error| wrong_type(&error))?;
     let decoded = match strictness {
         Strictness::Ignore => Decoded {
@@ -116,19 +116,6 @@ fn decode_parsed<T: DeserializeOwned>(
         return Err(DecodeError::Strict { findings });
     }
     Ok(decoded)
-}
-
-/// Removes the fields of objects that are `null`, so that a type's defaults apply to them. Go's clients send `null` for
-/// times and lists that are not set.
-fn drop_nulls(value: &mut Value) {
-    match value {
-        Value::Object(fields) => {
-            fields.retain(|_, field| !field.is_null());
-            fields.values_mut().for_each(drop_nulls);
-        }
-        Value::Array(items) => items.iter_mut().for_each(drop_nulls),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-    }
 }
 
 fn wrong_type(error: &serde_path_to_error::Error<serde_json::Error>) -> DecodeError {

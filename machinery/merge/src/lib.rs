@@ -18,6 +18,7 @@ mod decode;
 mod error;
 mod parse;
 mod patch;
+mod value;
 
 pub use decode::{Decoded, Strictness, decode, decode_value, decode_yaml};
 pub use error::{DecodeError, PatchError};

@@ -1,0 +1,305 @@
+//! Decoding: unknown, duplicate and wrong fields, by path.
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use machinery_merge::{DecodeError, Decoded, Strictness, decode, decode_value, decode_yaml, parse_json};
+use proptest::prelude::*;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+#[derive(Debug, Deserialize, PartialEq)]
+#[serde(rename_all = "camelCase")]
+struct Thing {
+    #[serde(default)]
+    metadata: ObjectMeta,
+    spec: Spec,
+}
+
+#[derive(Debug, Deserialize, PartialEq)]
+#[serde(rename_all = "camelCase")]
+struct Spec {
+    #[serde(default)]
+    requesters: Vec<Requester>,
+    ttl: Option<i64>,
+    target: Option<Box<Requester>>,
+}
+
+#[derive(Debug, Deserialize, PartialEq)]
+struct Requester {
+    name: String,
+    #[serde(default)]
+    policy: Policy,
+}
+
+#[derive(Debug, Default, Deserialize, PartialEq)]
+enum Policy {
+    #[default]
+    Wait,
+    GiveUp,
+}
+
+fn thing(text: &str, strictness: Strictness) -> Result<Decoded<Thing>, DecodeError> {
+    decode(text.as_bytes(), strictness)
+}
+
+#[test]
+fn unknown_and_duplicate_fields_are_told_by_path_in_kubernetes_words() {
+    let cases: [(&str, &[&str]); 12] = [
+        (r#"{"spec": {}}"#, &[]),
+        (r#"{"spec": {"foo": 1}}"#, &[r#"unknown field "spec.foo""#]),
+        (
+            r#"{"spec": {"foo": {"deep": 1}}, "bar": 2}"#,
+            &[r#"unknown field "bar""#, r#"unknown field "spec.foo""#],
+        ),
+        (
+            r#"{"spec": {"ttl": 1, "ttl": 2}}"#,
+            &[r#"duplicate field "spec.ttl""#],
+        ),
+        (
+            r#"{"spec": {"ttl": 1, "ttl": 2, "ttl": 3}}"#,
+            &[r#"duplicate field "spec.ttl""#],
+        ),
+        (
+            r#"{"spec": {"foo": 1, "ttl": 1, "ttl": 2}}"#,
+            &[r#"unknown field "spec.foo""#, r#"duplicate field "spec.ttl""#],
+        ),
+        (
+            r#"{"spec": {"requesters": [{"name": "a"}, {"name": "b", "name": "c", "nmae": "d"}]}}"#,
+            &[
+                r#"unknown field "spec.requesters[1].nmae""#,
+                r#"duplicate field "spec.requesters[1].name""#,
+            ],
+        ),
+        (
+            r#"{"spec": {"target": {"name": "a", "uid": "b"}}}"#,
+            &[r#"unknown field "spec.target.uid""#],
+        ),
+        (
+            r#"{"metadata": {"name": "a", "nmae": "b"}, "spec": {}}"#,
+            &[r#"unknown field "metadata.nmae""#],
+        ),
+        (
+            r#"{"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "a", "uid": "u", "owner": 1}]}, "spec": {}}"#,
+            &[r#"unknown field "metadata.ownerReferences[0].owner""#],
+        ),
+        (
+            r#"{"metadata": {"labels": {"a": "1", "a": "2"}}, "spec": {}}"#,
+            &[r#"duplicate field "metadata.labels.a""#],
+        ),
+        (r#"{"Spec": {}, "spec": {}}"#, &[r#"unknown field "Spec""#]),
+    ];
+    for (text, findings) in cases {
+        assert_eq!(
+            thing(text, Strictness::Warn).unwrap().findings(),
+            findings,
+            "{text}"
+        );
+        assert!(
+            thing(text, Strictness::Ignore).unwrap().findings().is_empty(),
+            "{text}"
+        );
+        match thing(text, Strictness::Strict) {
+            Ok(_) => assert!(findings.is_empty(), "{text}"),
+            Err(error) => {
+                assert_eq!(
+                    error.to_string(),
+                    format!("strict decoding error: {}", findings.join(", ")),
+                    "{text}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn managed_fields_are_free_form() {
+    let object = json!({
+        "metadata": {"managedFields": [{
+            "manager": "kubectl", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1",
+            "time": "2026-11-20T22:00:00Z",
+            "fieldsV1": {"f:metadata": {"f:labels": {".": {}, "f:app": {}}}},
+        }]},
+        "spec": {},
+    });
+    let decoded: Decoded<Thing> = decode_value(object.clone(), Strictness::Strict).unwrap();
+    let fields = decoded.value.metadata.managed_fields.unwrap()[0]
+        .fields_v1
+        .clone()
+        .unwrap()
+        .0;
+    assert_eq!(fields, object["metadata"]["managedFields"][0]["fieldsV1"]);
+}
+
+#[test]
+fn types_of_kubernetes_tell_unknown_fields_too() {
+    let text = r#"{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "dta": {}, "data": {"anything": "goes"}}"#;
+    let decoded: Decoded<ConfigMap> = decode(text.as_bytes(), Strictness::Warn).unwrap();
+    assert_eq!(decoded.unknown_fields, ["dta"]);
+    assert_eq!(decoded.value.data.unwrap()["anything"], "goes");
+}
+
+#[test]
+fn of_a_field_that_is_given_twice_the_last_counts() {
+    let decoded = thing(r#"{"spec": {"ttl": 1, "ttl": 2}}"#, Strictness::Warn).unwrap();
+    assert_eq!(decoded.value.spec.ttl, Some(2));
+}
+
+#[test]
+fn a_wrong_type_is_told_with_its_path() {
+    let cases = [
+        (
+            r#"{"spec": {"ttl": "soon"}}"#,
+            "spec.ttl",
+            "invalid type: string \"soon\", expected i64",
+        ),
+        (
+            r#"{"spec": {"requesters": [{"name": "a"}, {"name": 1}]}}"#,
+            "spec.requesters[1].name",
+            "invalid type: integer `1`, expected a string",
+        ),
+        (
+            r#"{"spec": {"requesters": [{"name": "a", "policy": "Never"}]}}"#,
+            "spec.requesters[0].policy",
+            "unknown variant `Never`, expected `Wait` or `GiveUp`",
+        ),
+        (
+            r#"{"spec": {"requesters": [{}]}}"#,
+            "spec.requesters[0]",
+            "missing field `name`",
+        ),
+        (
+            r#"{"spec": {"requesters": {}}}"#,
+            "spec.requesters",
+            "invalid type: map, expected a sequence",
+        ),
+        (
+            r#"{"metadata": {"creationTimestamp": "yesterday"}, "spec": {}}"#,
+            "metadata.creationTimestamp",
+            "",
+        ),
+        ("[]", "", "invalid type: sequence, expected struct Thing"),
+        (
+            r#"{"spec": [[], 1]}"#,
+            "spec",
+            "invalid type: sequence, expected struct Spec",
+        ),
+        (
+            r#"{"spec": {"requesters": [["a"]]}}"#,
+            "spec.requesters[0]",
+            "invalid type: sequence",
+        ),
+        (
+            r#"{"metadata": [], "spec": {}}"#,
+            "metadata",
+            "invalid type: sequence",
+        ),
+        ("{}", "", "missing field `spec`"),
+    ];
+    for (text, at, expected) in cases {
+        let error = thing(text, Strictness::Strict).unwrap_err();
+        let DecodeError::WrongType { path, message } = &error else {
+            panic!("{text}: {error:?}")
+        };
+        assert_eq!(path, at, "{text}: {message}");
+        assert!(message.contains(expected), "{text}: {message}");
+        assert!(error.to_string().starts_with(at), "{error}");
+    }
+}
+
+#[test]
+fn null_counts_as_absent() {
+    let text = r#"{"metadata": {"creationTimestamp": null, "labels": null}, "spec": {"requesters": null, "ttl": null}}"#;
+    let decoded = thing(text, Strictness::Strict).unwrap();
+    assert_eq!(
+        decoded.value,
+        thing(r#"{"spec": {}}"#, Strictness::Strict).unwrap().value
+    );
+}
+
+#[test]
+fn null_stays_where_anything_goes_and_is_told_where_nothing_is_known() {
+    let decoded: Decoded<Value> = decode(br#"{"a": null, "b": [null]}"#, Strictness::Strict).unwrap();
+    assert_eq!(decoded.value, json!({"a": null, "b": [null]}));
+    let decoded = thing(r#"{"spec": {"foo": null}}"#, Strictness::Warn).unwrap();
+    assert_eq!(decoded.unknown_fields, ["spec.foo"]);
+}
+
+#[test]
+fn what_is_not_json_is_malformed() {
+    let deep = "[".repeat(100_000);
+    let unclosed = format!(r#"{{"spec": {}"#, "{\"a\":".repeat(100_000));
+    for text in [
+        "",
+        "{",
+        "{} x",
+        "{\"a\": 1,}",
+        "nope",
+        "{'a': 1}",
+        deep.as_str(),
+        unclosed.as_str(),
+    ] {
+        let result = thing(text, Strictness::Ignore);
+        assert!(matches!(result, Err(DecodeError::Malformed { .. })), "{result:?}");
+    }
+    let invalid = decode::<Thing>(b"{\"spec\": {\"a\": \"\xff\"}}", Strictness::Ignore);
+    assert!(
+        matches!(invalid, Err(DecodeError::Malformed { .. })),
+        "{invalid:?}"
+    );
+}
+
+#[test]
+fn findings_are_bounded() {
+    let unknown: Vec<String> = (0..500)
+        .map(|number| format!(r#""f{number}": 1, "d": 1"#))
+        .collect();
+    let decoded = thing(
+        &format!(r#"{{"spec": {{}}, {}}}"#, unknown.join(", ")),
+        Strictness::Warn,
+    )
+    .unwrap();
+    assert_eq!(
+        (decoded.unknown_fields.len(), decoded.duplicate_fields.len()),
+        (100, 1)
+    );
+}
+
+#[test]
+fn yaml_is_read_as_json_is() {
+    let text = "spec:\n  ttl: 5\n  foo: x\n  requesters:\n  - name: a\n    policy: GiveUp\n    name: b\n";
+    let decoded: Decoded<Thing> = decode_yaml(text.as_bytes(), Strictness::Warn).unwrap();
+    assert_eq!(decoded.value.spec.ttl, Some(5));
+    assert_eq!(
+        decoded.value.spec.requesters,
+        [Requester {
+            name: "b".to_owned(),
+            policy: Policy::GiveUp
+        }]
+    );
+    let findings = [
+        r#"unknown field "spec.foo""#,
+        r#"duplicate field "spec.requesters[0].name""#,
+    ];
+    assert_eq!(decoded.findings(), findings);
+    for text in [
+        "spec: [",
+        "a: 1\n--- \nb: 2",
+        "? [1]\n: x",
+        "spec: !tag x",
+        "spec: .inf",
+    ] {
+        let result = decode_yaml::<Thing>(text.as_bytes(), Strictness::Warn);
+        assert!(
+            matches!(result, Err(DecodeError::Malformed { .. })),
+            "{text}: {result:?}"
+        );
+    }
+}
+
+proptest! {
+    #[test]
+    fn parsing_agrees_with_serde_json(text in "[\\[\\]{}:,\"a0-9.eE+ -]{0,24}") {
+        let expected = serde_json::from_str::<Value>(&text).ok();
+        prop_assert_eq!(parse_json(text.as_bytes()).ok().map(|parsed| parsed.value), expected);
+    }
+}
