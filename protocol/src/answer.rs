@@ -2,139 +2,16 @@
 
 use chrono::{DateTime, Utc};
 use evacuation_api::{
-    Evacuation, EvacuationResponseSpec, EvacuationResponseStatus, EvacuationStatus, ResponderState,
+    Answer, Evacuation, EvacuationResponseSpec, EvacuationResponseStatus, EvacuationStatus, Policy,
+    ResponderState, ResponderStatus, SELF_RESPONDER,
 };
 
-/// What ran out when no delay can be granted.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum DelayBound {
-    /// The deadline of that requester.
-    Deadline {
-        /// The requester's name.
-        requester: String,
-    },
-    /// The longest total delay that the responder registered.
-    MaxDelay {
-        /// In seconds.
-        seconds: i64,
-    },
-}
-
-impl std::fmt::Display for DelayBound {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Deadline { requester } => write!(f, "the deadline of requester {requester}"),
-            Self::MaxDelay { seconds } => write!(f, "the longest total delay of {seconds} s"),
-        }
-    }
-}
-
-/// Why an answer is not taken.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum AnswerError {
-    /// The answer is for another Evacuation of the same name.
-    #[error("the answer is for the evacuation with UID {given}, and this one has UID {actual}")]
-    WrongEvacuation {
-        /// The UID in the answer.
-        given: String,
-        /// The Evacuation's.
-        actual: String,
-    },
-    /// The answer is for another pod.
-    #[error("the answer is for the pod with UID {given}, and the target has UID {actual}")]
-    WrongPod {
-        /// The UID in the answer.
-        given: String,
-        /// The target's.
-        actual: String,
-    },
-    /// No such responder was registered when the Evacuation started, or it has not started.
-    #[error("the evacuation has no responder {responder}")]
-    NoSuchResponder {
-        /// Who answered.
-        responder: String,
-    },
-    /// The Evacuation has ended.
-    #[error("the evacuation has ended: {reason}")]
-    Finished {
-        /// How it ended.
-        reason: String,
-    },
-    /// It is not this responder's turn, or no longer.
-    #[error("responder {responder} is {state:?} and not Active")]
-    NotActive {
-        /// Who answered.
-        responder: String,
-        /// Where it stands.
-        state: ResponderState,
-    },
-    /// The responder has accepted, and that binds.
-    #[error("responder {responder} has accepted, which binds until the eviction or the cancellation")]
-    AlreadyAccepted {
-        /// Who answered.
-        responder: String,
-    },
-    /// No delay is left.
-    #[error("responder {responder} cannot delay any longer: {bound} is reached")]
-    DelayExhausted {
-        /// Who answered.
-        responder: String,
-        /// What ran out.
-        bound: DelayBound,
-    },
-    /// There is no cancellation to acknowledge.
-    #[error("responder {responder} is {state:?} and not Canceled")]
-    NotCanceled {
-        /// Who answered.
-        responder: String,
-        /// Where it stands.
-        state: ResponderState,
-    },
-    /// The response holds neither an answer nor an acknowledgement, or a Delay without its length: validation failed to see it.
-    #[error("the response of {responder} is incomplete")]
-    Incomplete {
-        /// Who answered.
-        responder: String,
-    },
-}
-
-impl AnswerError {
-    /// The cause's `reason` on the wire.
-    pub fn cause(&self) -> &'static str {
-        match self {
-            Self::WrongEvacuation { .. } => "WrongEvacuation",
-            Self::WrongPod { .. } => "WrongPod",
-            Self::NoSuchResponder { .. } => "NoSuchResponder",
-            Self::Finished { .. } => "EvacuationFinished",
-            Self::NotActive { .. } => "ResponderNotActive",
-            Self::AlreadyAccepted { .. } => "AlreadyAccepted",
-            Self::DelayExhausted { .. } => "DelayExhausted",
-            Self::NotCanceled { .. } => "NotCanceled",
-            Self::Incomplete { .. } => "FieldValueRequired",
-        }
-    }
-
-    /// Whether the state of the Evacuation is in the way (409), rather than what the answer says (422).
-    pub fn is_conflict(&self) -> bool {
-        !matches!(
-            self,
-            Self::DelayExhausted { .. } | Self::Incomplete { .. } | Self::NoSuchResponder { .. }
-        )
-    }
-
-    /// The field of the response that is to blame; empty when none is.
-    pub fn field(&self) -> &'static str {
-        match self {
-            Self::WrongEvacuation { .. } => "spec.evacuationUid",
-            Self::WrongPod { .. } => "spec.podUid",
-            Self::NoSuchResponder { .. } => "spec.responder",
-            Self::DelayExhausted { .. } => "spec.delaySeconds",
-            Self::AlreadyAccepted { .. } | Self::Incomplete { .. } => "spec.answer",
-            Self::NotCanceled { .. } => "spec.acknowledgeCancellation",
-            Self::Finished { .. } | Self::NotActive { .. } => "",
-        }
-    }
-}
+use crate::{
+    AnswerError, DelayBound,
+    condition::finished_reason,
+    policy::{forced, next_forcing, policy_at},
+    time::{after, stamp},
+};
 
 /// Takes an answer: the status that follows, and the reply to the responder.
 ///
@@ -149,6 +26,150 @@ pub fn answer(
     response: &EvacuationResponseSpec,
     now: DateTime<Utc>,
 ) -> Result<(EvacuationStatus, EvacuationResponseStatus), AnswerError> {
-    let _ = (evacuation, response, now);
-    unimplemented!()
+    let name = response.responder.as_deref().unwrap_or(SELF_RESPONDER);
+    check_identity(evacuation, response)?;
+    let mut status = evacuation.status.clone().unwrap_or_default();
+    let policy = policy_at(&evacuation.spec.requesters, &status, now);
+    let finished = finished_reason(&status).map(str::to_owned);
+    let responder = status
+        .responders
+        .iter_mut()
+        .flatten()
+        .find(|r| r.name == name)
+        .ok_or_else(|| AnswerError::NoSuchResponder {
+            responder: name.to_owned(),
+        })?;
+
+    let reply = if response.acknowledge_cancellation {
+        acknowledge(responder)?;
+        EvacuationResponseStatus::default()
+    } else if let Some(reason) = finished {
+        return Err(AnswerError::Finished { reason });
+    } else {
+        take(responder, &policy, response, now)?
+    };
+    Ok((status, reply))
 }
+
+fn check_identity(evacuation: &Evacuation, response: &EvacuationResponseSpec) -> Result<(), AnswerError> {
+    let differs = |given: &Option<String>, actual: &Option<String>| {
+        let given = given.clone().filter(|given| Some(given) != actual.as_ref())?;
+        Some((given, actual.clone().unwrap_or_default()))
+    };
+    if let Some((given, actual)) = differs(&response.evacuation_uid, &evacuation.metadata.uid) {
+        return Err(AnswerError::WrongEvacuation { given, actual });
+    }
+    if let Some((given, actual)) = differs(&response.pod_uid, &evacuation.spec.target.pod.uid) {
+        return Err(AnswerError::WrongPod { given, actual });
+    }
+    Ok(())
+}
+
+fn acknowledge(responder: &mut ResponderStatus) -> Result<(), AnswerError> {
+    if responder.state != ResponderState::Canceled {
+        return Err(AnswerError::NotCanceled {
+            responder: responder.name.clone(),
+            state: responder.state,
+        });
+    }
+    responder.cancellation_acknowledged = true;
+    Ok(())
+}
+
+fn take(
+    responder: &mut ResponderStatus,
+    policy: &Policy,
+    response: &EvacuationResponseSpec,
+    now: DateTime<Utc>,
+) -> Result<EvacuationResponseStatus, AnswerError> {
+    let name = || responder.name.clone();
+    let given = response
+        .answer
+        .ok_or_else(|| AnswerError::Incomplete { responder: name() })?;
+    let accepted = responder.answer == Some(Answer::Accept);
+    match responder.state {
+        // A reply may have been lost: the app says again what was taken already.
+        ResponderState::Active | ResponderState::Completed if accepted && given == Answer::Accept => {
+            return Ok(EvacuationResponseStatus::default());
+        }
+        ResponderState::Active if accepted => return Err(AnswerError::AlreadyAccepted { responder: name() }),
+        ResponderState::Active => {}
+        state => {
+            return Err(AnswerError::NotActive {
+                responder: name(),
+                state,
+            });
+        }
+    }
+
+    let reply = match given {
+        Answer::Delay => grant(responder, policy, response, now)?,
+        Answer::Accept | Answer::Refuse => EvacuationResponseStatus::default(),
+    };
+    responder.answer = Some(given);
+    responder.answer_time = Some(stamp(now));
+    responder.delay_until = reply.delay_until;
+    responder.retry_time = response
+        .retry_after_seconds
+        .filter(|_| given == Answer::Refuse)
+        .map(|seconds| stamp(after(now, seconds)));
+    responder.reason.clone_from(&response.reason);
+    responder.message.clone_from(&response.message);
+    Ok(reply)
+}
+
+/// What is granted of a delay: whole seconds, so that the reply says exactly what the status does.
+fn grant(
+    responder: &ResponderStatus,
+    policy: &Policy,
+    response: &EvacuationResponseSpec,
+    now: DateTime<Utc>,
+) -> Result<EvacuationResponseStatus, AnswerError> {
+    let asked = response
+        .delay_seconds
+        .filter(|seconds| *seconds > 0)
+        .ok_or_else(|| AnswerError::Incomplete {
+            responder: responder.name.clone(),
+        })?;
+    let (end, bound) = delay_bound(responder, policy, now);
+    let left = end.signed_duration_since(now).num_seconds();
+    if left < 1 {
+        return Err(AnswerError::DelayExhausted {
+            responder: responder.name.clone(),
+            bound,
+        });
+    }
+    let granted = asked.min(left);
+    Ok(EvacuationResponseStatus {
+        granted_seconds: Some(granted),
+        delay_until: Some(stamp(after(now, granted))),
+        message: (granted < asked).then(|| format!("{asked} s were asked for; {bound} allows {granted} s")),
+    })
+}
+
+/// When every delay ends, and what ends it.
+fn delay_bound(
+    responder: &ResponderStatus,
+    policy: &Policy,
+    now: DateTime<Utc>,
+) -> (DateTime<Utc>, DelayBound) {
+    let since = responder.active_time.map_or(now, |time| time.0);
+    let seconds = responder.max_delay_seconds;
+    let total = (after(since, seconds), DelayBound::MaxDelay { seconds });
+    match forced(policy).or_else(|| next_forcing(policy)) {
+        Some(deadline) if deadline.time.0 < total.0 || deadline.reached => {
+            // One that was reached leaves nothing, even when the clock has gone back since.
+            let end = if deadline.reached { now } else { deadline.time.0 };
+            (
+                end,
+                DelayBound::Deadline {
+                    requester: deadline.requester.clone(),
+                },
+            )
+        }
+        _ => total,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,17 +1,25 @@
 //! Ending an Evacuation early: cancellation and deletion.
 
 use chrono::{DateTime, Utc};
-use evacuation_api::{Evacuation, EvacuationStatus};
+use evacuation_api::{Evacuation, EvacuationStatus, FailedReason};
 
-use crate::EditError;
+use crate::{
+    EditError,
+    ending::fail,
+    is_finished, must_learn,
+    requesters::{check_fence, check_owner},
+};
 
 /// The status of an Evacuation that is canceled for that reason, in words. One that has ended stays as it is.
 ///
 /// The caller must have passed the fence: [`check_requester_edit`](crate::check_requester_edit) or [`delete`].
 #[must_use]
 pub fn cancel(status: &EvacuationStatus, why: &str, now: DateTime<Utc>) -> EvacuationStatus {
-    let _ = (status, why, now);
-    unimplemented!()
+    let mut status = status.clone();
+    if !is_finished(&status) {
+        fail(&mut status, FailedReason::Canceled, why, now);
+    }
+    status
 }
 
 /// What a deletion leads to.
@@ -37,6 +45,149 @@ pub fn delete(
     namespace_terminating: bool,
     now: DateTime<Utc>,
 ) -> Result<Deletion, EditError> {
-    let _ = (evacuation, user, may_override, namespace_terminating, now);
-    unimplemented!()
+    let default = EvacuationStatus::default();
+    let status = evacuation.status.as_ref().unwrap_or(&default);
+    let entries: Vec<_> = evacuation
+        .spec
+        .requesters
+        .iter()
+        .map(|r| r.name.clone())
+        .collect();
+    if !is_finished(status) && !namespace_terminating {
+        if !may_override {
+            check_owner(status, &entries, user)?;
+        }
+        check_fence(status, entries.first().map(String::as_str).unwrap_or_default())?;
+    }
+    let status = cancel(status, "the evacuation was deleted", now);
+    let await_learning = !namespace_terminating && must_learn(&status, now);
+    Ok(Deletion {
+        status,
+        await_learning,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        asked_responders,
+        testing::{asking, asking_for, at, requester, responder},
+    };
+    use evacuation_api::{Answer, EvictionStatus, RecordedRequester, ResponderState::*};
+
+    #[test]
+    fn everyone_who_has_not_been_passed_over_is_canceled() {
+        let mut status = asking().status.unwrap();
+        let states = [Interrupted, Completed, Active, Inactive];
+        status.responders = Some(states.map(|s| responder(&format!("a.b/{s:?}"), s)).to_vec());
+        let status = cancel(&status, "the last requester left", at(5));
+        let after: Vec<_> = status.responders.iter().flatten().map(|r| r.state).collect();
+        assert_eq!(after, [Interrupted, Canceled, Canceled, Canceled]);
+        assert_eq!(status.finish_time, Some(at(5).into()));
+        let conditions: Vec<_> = status
+            .conditions
+            .iter()
+            .map(|c| (c.type_.as_str(), c.status.as_str(), c.reason.as_str()))
+            .collect();
+        assert_eq!(
+            conditions,
+            [("Failed", "True", "Canceled"), ("Finished", "True", "Canceled")]
+        );
+        assert_eq!(status.conditions[0].message, "the last requester left");
+    }
+
+    #[test]
+    fn what_has_ended_cannot_be_canceled_again() {
+        let once = cancel(&asking().status.unwrap(), "one", at(5));
+        assert_eq!(cancel(&once, "two", at(6)), once);
+    }
+
+    #[test]
+    fn those_who_were_asked_must_learn_and_those_who_were_not_need_not() {
+        let mut status = asking().status.unwrap();
+        let mut accepted = responder("a.b/accepted", Completed);
+        accepted.active_time = Some(at(0).into());
+        accepted.answer = Some(Answer::Accept);
+        status.responders.as_mut().unwrap().insert(0, accepted);
+        status
+            .responders
+            .as_mut()
+            .unwrap()
+            .push(responder("a.b/next", Inactive));
+        let mut status = cancel(&status, "x", at(5));
+        let names: Vec<_> = asked_responders(&status).iter().map(|r| r.name.clone()).collect();
+        assert_eq!(names, ["a.b/accepted", "self"]);
+        assert!(must_learn(&status, at(34)));
+        assert!(
+            !must_learn(&status, at(35)),
+            "nobody is waited for longer than 30 s"
+        );
+        for r in status.responders.iter_mut().flatten() {
+            r.cancellation_acknowledged = r.active_time.is_some();
+        }
+        assert!(!must_learn(&status, at(6)));
+    }
+
+    fn foreign(mut evacuation: Evacuation) -> Evacuation {
+        evacuation.spec.requesters.push(requester("a.b/other"));
+        evacuation
+            .status
+            .get_or_insert_default()
+            .requesters
+            .push(RecordedRequester {
+                name: "a.b/other".to_owned(),
+                user: "bob".to_owned(),
+                groups: Vec::new(),
+                time: at(0).into(),
+            });
+        evacuation
+    }
+
+    #[test]
+    fn deleting_one_with_entries_of_others_needs_override_except_in_a_terminating_namespace() {
+        let e = foreign(asking());
+        assert_eq!(
+            delete(&e, "alice", false, false, at(1)),
+            Err(EditError::NotYours {
+                requester: "a.b/other".to_owned(),
+                owner: "bob".to_owned()
+            })
+        );
+        assert!(delete(&e, "alice", true, false, at(1)).unwrap().await_learning);
+        assert!(!delete(&e, "alice", false, true, at(1)).unwrap().await_learning);
+        assert!(
+            delete(&asking(), "alice", false, false, at(1))
+                .unwrap()
+                .await_learning
+        );
+    }
+
+    #[test]
+    fn one_that_has_ended_is_deleted_by_anyone_and_only_the_asked_are_waited_for() {
+        let mut e = foreign(asking());
+        e.status = Some(cancel(e.status.as_ref().unwrap(), "x", at(1)));
+        let deletion = delete(&e, "carol", false, false, at(2)).unwrap();
+        assert_eq!(Some(&deletion.status), e.status.as_ref());
+        assert!(deletion.await_learning);
+        assert!(!delete(&e, "carol", false, false, at(31)).unwrap().await_learning);
+    }
+
+    #[test]
+    fn nothing_is_deleted_while_an_eviction_is_in_flight_or_accepted_except_with_its_namespace() {
+        for (in_flight, cause) in [(true, "EvictionInFlight"), (false, "EvictionAccepted")] {
+            let mut e = asking_for(vec![requester("a.b/r")]);
+            e.status.get_or_insert_default().eviction = Some(EvictionStatus {
+                attempts: 1,
+                in_flight,
+                accepted: !in_flight,
+                ..EvictionStatus::default()
+            });
+            assert_eq!(
+                delete(&e, "alice", true, false, at(1)).unwrap_err().cause(),
+                cause
+            );
+            assert!(delete(&e, "alice", false, true, at(1)).is_ok());
+        }
+    }
 }

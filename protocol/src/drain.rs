@@ -1,9 +1,15 @@
 //! Which pods of a node a drain evacuates, with kubectl drain's meanings.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
 use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::LabelSelector};
+
+use crate::{
+    LivePod, PodPhase, selects,
+    target::{controller, daemon_set, is_mirror},
+    time::after,
+};
 
 /// What a drain is told about pods.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -24,7 +30,7 @@ pub struct DrainFilters {
 }
 
 /// Why a drain leaves a pod alone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DrainSkip {
     /// It belongs to a DaemonSet.
     DaemonSet,
@@ -39,7 +45,7 @@ pub enum DrainSkip {
 }
 
 /// Why a drain cannot go on because of a pod.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DrainRefusal {
     /// It belongs to a DaemonSet, and DaemonSets are not ignored.
     DaemonSet,
@@ -52,7 +58,7 @@ pub enum DrainRefusal {
 }
 
 /// What is lost when a pod is evacuated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DrainWarning {
     /// It belongs to a DaemonSet that does not exist.
     MissingDaemonSet,
@@ -75,8 +81,147 @@ pub struct Picked<'a> {
     pub refused: Vec<(&'a Pod, DrainRefusal)>,
 }
 
-/// Which of a node's pods a drain evacuates. Every reason against a pod is given.
-pub fn pick<'a>(pods: &'a [Pod], filters: &DrainFilters, now: DateTime<Utc>) -> Picked<'a> {
-    let _ = (pods, filters, now);
-    unimplemented!()
+impl DrainSkip {
+    /// The reason in words.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::DaemonSet => "it belongs to a DaemonSet",
+            Self::Mirror => "it is a mirror pod",
+            Self::Finished => "it has ended",
+            Self::Terminating => "it has been terminating for long",
+            Self::NotSelected => "the pod selector does not select it",
+        }
+    }
 }
+
+impl DrainRefusal {
+    /// The reason in words.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::DaemonSet => "it belongs to a DaemonSet",
+            Self::MissingDaemonSet => "it belongs to a DaemonSet that does not exist",
+            Self::LocalStorage => "it has local storage in an emptyDir volume",
+            Self::Unmanaged => "no controller makes it anew",
+        }
+    }
+}
+
+impl DrainWarning {
+    /// The loss in words.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::MissingDaemonSet => "it belongs to a DaemonSet that does not exist",
+            Self::LocalStorage => "the data of its emptyDir volumes is lost",
+            Self::Unmanaged => "no controller makes it anew",
+        }
+    }
+}
+
+/// Which of a node's pods a drain evacuates. Every reason against a pod is given.
+///
+/// The meanings are those of `kubectl drain`, with one difference: a pod that has ended is left alone, for there is
+/// nothing to evacuate, where kubectl deletes it.
+pub fn pick<'a>(pods: &'a [Pod], filters: &DrainFilters, now: DateTime<Utc>) -> Picked<'a> {
+    let mut picked = Picked::default();
+    for pod in pods {
+        match judge(pod, filters, now) {
+            Verdict::Skip(why) => picked.skipped.push((pod, why)),
+            Verdict::Refuse(reasons) => picked.refused.extend(reasons.into_iter().map(|why| (pod, why))),
+            Verdict::Evacuate(losses) => {
+                picked.evacuate.push(pod);
+                picked.warnings.extend(losses.into_iter().map(|why| (pod, why)));
+            }
+        }
+    }
+    picked.evacuate.sort_by_key(|pod| order(pod));
+    picked
+}
+
+enum Verdict {
+    Skip(DrainSkip),
+    Refuse(Vec<DrainRefusal>),
+    Evacuate(Vec<DrainWarning>),
+}
+
+/// Lower priorities first, as the kubelet does at a node's shutdown: what others rely on goes last.
+fn order(pod: &Pod) -> (i32, Option<&str>, Option<&str>) {
+    let priority = pod.spec.as_ref().and_then(|s| s.priority).unwrap_or_default();
+    (
+        priority,
+        pod.metadata.namespace.as_deref(),
+        pod.metadata.name.as_deref(),
+    )
+}
+
+fn judge(pod: &Pod, filters: &DrainFilters, now: DateTime<Utc>) -> Verdict {
+    let none = BTreeMap::new();
+    let labels = pod.metadata.labels.as_ref().unwrap_or(&none);
+    if filters
+        .pod_selector
+        .as_ref()
+        .is_some_and(|selector| !selects(selector, labels))
+    {
+        return Verdict::Skip(DrainSkip::NotSelected);
+    }
+    if is_mirror(pod) {
+        return Verdict::Skip(DrainSkip::Mirror);
+    }
+    let live = LivePod::of(pod);
+    if live.phase == PodPhase::Terminal {
+        return Verdict::Skip(DrainSkip::Finished);
+    }
+    let patience = filters.skip_wait_for_delete_seconds;
+    if live
+        .terminating_until
+        .is_some_and(|until| patience > 0 && now > after(until, patience))
+    {
+        return Verdict::Skip(DrainSkip::Terminating);
+    }
+
+    let (mut refusals, mut losses) = (Vec::new(), Vec::new());
+    let mut weigh = |allowed: bool, refusal: DrainRefusal, loss: DrainWarning| {
+        if allowed {
+            losses.push(loss)
+        } else {
+            refusals.push(refusal)
+        }
+    };
+    if let Some(name) = daemon_set(pod) {
+        let key = format!("{}/{name}", pod.metadata.namespace.as_deref().unwrap_or_default());
+        if filters.missing_daemon_sets.contains(&key) {
+            weigh(
+                filters.force,
+                DrainRefusal::MissingDaemonSet,
+                DrainWarning::MissingDaemonSet,
+            );
+        } else if filters.ignore_daemon_sets {
+            return Verdict::Skip(DrainSkip::DaemonSet);
+        } else {
+            refusals.push(DrainRefusal::DaemonSet);
+            return Verdict::Refuse(refusals);
+        }
+    }
+    if has_empty_dir(pod) {
+        weigh(
+            filters.delete_empty_dir_data,
+            DrainRefusal::LocalStorage,
+            DrainWarning::LocalStorage,
+        );
+    }
+    if controller(pod).is_none() {
+        weigh(filters.force, DrainRefusal::Unmanaged, DrainWarning::Unmanaged);
+    }
+    if refusals.is_empty() {
+        Verdict::Evacuate(losses)
+    } else {
+        Verdict::Refuse(refusals)
+    }
+}
+
+fn has_empty_dir(pod: &Pod) -> bool {
+    let volumes = pod.spec.as_ref().and_then(|s| s.volumes.as_ref());
+    volumes.is_some_and(|all| all.iter().any(|volume| volume.empty_dir.is_some()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -13,10 +13,14 @@
 //! 4. [`record_eviction`] turns the outcome of an attempt into the next status.
 
 mod answer;
+mod answer_error;
+mod block;
 mod cancel;
 mod condition;
 mod decide;
 mod drain;
+mod edit_error;
+mod ending;
 mod eviction;
 mod invariant;
 mod learning;
@@ -28,24 +32,26 @@ mod selector;
 mod status_error;
 mod status_update;
 mod target;
+#[cfg(test)]
+mod testing;
 mod time;
 mod transition;
 mod world;
 
-pub use answer::{AnswerError, DelayBound, answer};
+pub use answer::answer;
+pub use answer_error::{AnswerError, DelayBound};
 pub use cancel::{Deletion, cancel, delete};
 pub use condition::{finished_reason, is_finished};
 pub use decide::{Act, Decision, OUTAGE_GRACE_SECONDS, Push, TERMINATING_MARGIN_SECONDS, decide};
 pub use drain::{DrainFilters, DrainRefusal, DrainSkip, DrainWarning, Picked, pick};
+pub use edit_error::EditError;
 pub use eviction::{ATTEMPT_TIMEOUT_SECONDS, EvictionOutcome, PROBE_SECONDS, record_eviction, retry_delay};
 pub use invariant::violations;
 pub use learning::{LEARNING_SECONDS, asked_responders, must_learn};
 pub use phase::{active_answer, current_responder, phase, state_word};
 pub use policy::{all_lapsed, derive_policy, has_lapsed};
 pub use question::question;
-pub use requesters::{
-    EditError, RequesterEdit, apply_requester_edit, begin, check_requester_edit, record_requesters,
-};
+pub use requesters::{RequesterEdit, apply_requester_edit, begin, check_requester_edit, record_requesters};
 pub use selector::selects;
 pub use status_error::StatusError;
 pub use status_update::check_status_update;

@@ -1,29 +1,172 @@
 //! Where an Evacuation stands, for tables and people.
 
-use evacuation_api::{Answer, Evacuation, ResponderStatus};
+use evacuation_api::{
+    Answer, BlockedReason, ConditionType, Evacuation, EvacuationStatus, ResponderState, ResponderStatus,
+};
 
-use crate::Phase;
+use crate::{
+    Phase,
+    condition::{find, is_true},
+};
 
 /// Where an Evacuation stands.
 pub fn phase(evacuation: &Evacuation) -> Phase {
-    let _ = evacuation;
-    unimplemented!()
+    evacuation.status.as_ref().map_or(Phase::Pending, phase_of)
 }
 
-/// The word for the STATE column: Pending, Asking, Delayed, Refused, Accepted, Evicting, Blocked, Terminating, Evacuated or Failed.
+pub(crate) fn phase_of(status: &EvacuationStatus) -> Phase {
+    if is_true(status, ConditionType::Evacuated) {
+        Phase::Evacuated
+    } else if is_true(status, ConditionType::Failed) {
+        Phase::Failed
+    } else {
+        match &status.responders {
+            None => Phase::Pending,
+            Some(responders) if responders.iter().all(|r| is_done(r.state)) => Phase::Evicting,
+            Some(_) => Phase::Asking,
+        }
+    }
+}
+
+/// Whether a responder's part is over.
+pub(crate) fn is_done(state: ResponderState) -> bool {
+    !matches!(state, ResponderState::Inactive | ResponderState::Active)
+}
+
+/// The word for the STATE column: Pending, Asking, Delayed, Refused, Accepted, Evicting, Blocked, Terminating, Evacuated
+/// or Failed.
 pub fn state_word(evacuation: &Evacuation) -> &'static str {
-    let _ = evacuation;
-    unimplemented!()
+    let phase = phase(evacuation);
+    let Some(status) = evacuation.status.as_ref().filter(|_| !phase.is_final()) else {
+        return phase.as_str();
+    };
+    let blocked = find(&status.conditions, ConditionType::Blocked).filter(|c| c.status == "True");
+    let terminating = blocked.is_some_and(|c| c.reason == BlockedReason::Terminating.as_str());
+    if terminating || status.eviction.as_ref().is_some_and(|e| e.accepted) {
+        return "Terminating";
+    }
+    match phase {
+        Phase::Asking => match active_answer(evacuation) {
+            Some(Answer::Accept) => "Accepted",
+            Some(Answer::Delay) => "Delayed",
+            Some(Answer::Refuse) => "Refused",
+            None => phase.as_str(),
+        },
+        Phase::Evicting if blocked.is_some() => "Blocked",
+        _ => phase.as_str(),
+    }
 }
 
 /// The responder that has the say; when none has it, the last that was asked.
 pub fn current_responder(evacuation: &Evacuation) -> Option<&ResponderStatus> {
-    let _ = evacuation;
-    unimplemented!()
+    let responders = evacuation.status.as_ref()?.responders.as_deref()?;
+    let active = responders.iter().find(|r| r.state == ResponderState::Active);
+    active.or_else(|| {
+        responders
+            .iter()
+            .filter(|r| r.active_time.is_some())
+            .max_by_key(|r| r.active_time)
+    })
 }
 
 /// The last answer of [`current_responder`], for the ANSWER column.
 pub fn active_answer(evacuation: &Evacuation) -> Option<Answer> {
-    let _ = evacuation;
-    unimplemented!()
+    current_responder(evacuation)?.answer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{at, condition, evacuation, responder};
+    use evacuation_api::{EvictionStatus, ResponderState::*};
+
+    #[test]
+    fn the_word_says_what_is_waited_for() {
+        let asked = |state, answer| {
+            let mut e = evacuation();
+            let mut r = responder("self", state);
+            r.active_time = Some(at(0).into());
+            r.answer = answer;
+            e.status.get_or_insert_default().responders = Some(vec![r]);
+            e
+        };
+        let eviction = |accepted| {
+            Some(EvictionStatus {
+                attempts: 1,
+                accepted,
+                ..EvictionStatus::default()
+            })
+        };
+        let with = |mut e: Evacuation, accepted, conditions: &[(&str, &str)]| {
+            let status = e.status.get_or_insert_default();
+            status.eviction = eviction(accepted);
+            status.conditions = conditions.iter().map(|(t, r)| condition(t, "True", r)).collect();
+            e
+        };
+        let table = [
+            (evacuation(), Phase::Pending, "Pending"),
+            (asked(Active, None), Phase::Asking, "Asking"),
+            (asked(Active, Some(Answer::Delay)), Phase::Asking, "Delayed"),
+            (asked(Active, Some(Answer::Refuse)), Phase::Asking, "Refused"),
+            (asked(Active, Some(Answer::Accept)), Phase::Asking, "Accepted"),
+            (
+                asked(Completed, Some(Answer::Accept)),
+                Phase::Evicting,
+                "Evicting",
+            ),
+            (asked(Interrupted, None), Phase::Evicting, "Evicting"),
+            (
+                with(asked(Completed, None), false, &[("Blocked", "BudgetExhausted")]),
+                Phase::Evicting,
+                "Blocked",
+            ),
+            (
+                with(asked(Completed, None), true, &[]),
+                Phase::Evicting,
+                "Terminating",
+            ),
+            (
+                with(asked(Active, None), false, &[("Blocked", "Terminating")]),
+                Phase::Asking,
+                "Terminating",
+            ),
+            (
+                with(asked(Completed, None), true, &[("Evacuated", "Evicted")]),
+                Phase::Evacuated,
+                "Evacuated",
+            ),
+            (
+                with(asked(Canceled, None), false, &[("Failed", "Canceled")]),
+                Phase::Failed,
+                "Failed",
+            ),
+        ];
+        for (e, expected_phase, word) in table {
+            assert_eq!(
+                (phase(&e), state_word(&e)),
+                (expected_phase, word),
+                "{:?}",
+                e.status
+            );
+        }
+    }
+
+    #[test]
+    fn the_answer_shown_is_that_of_the_active_responder_or_of_the_last_that_was_asked() {
+        let mut e = evacuation();
+        assert_eq!(active_answer(&e), None);
+        let mut first = responder("a.b/first", Completed);
+        first.active_time = Some(at(0).into());
+        first.answer = Some(Answer::Accept);
+        let mut second = responder("self", Active);
+        second.active_time = Some(at(1).into());
+        let status = e.status.get_or_insert_default();
+        status.responders = Some(vec![first, second, responder("a.b/third", Inactive)]);
+        assert_eq!(current_responder(&e).map(|r| r.name.as_str()), Some("self"));
+        assert_eq!(active_answer(&e), None);
+        let responders = e.status.as_mut().unwrap().responders.as_mut().unwrap();
+        responders[1].state = Completed;
+        responders[1].answer = Some(Answer::Refuse);
+        assert_eq!(active_answer(&e), Some(Answer::Refuse));
+    }
 }

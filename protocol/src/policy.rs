@@ -1,28 +1,234 @@
 //! What several requesters amount to.
 
 use chrono::{DateTime, Utc};
-use evacuation_api::{Policy, Requester};
+use evacuation_api::{DeadlineAction, EvacuationStatus, Policy, RefusalPolicy, Requester, ScheduledDeadline};
 
 /// What the entries amount to at `now`, given what they amounted to before.
 ///
 /// # Guarantees
 ///
-/// `onRefusal` is the hardest of the live entries; an entry lapses when its GiveUp deadline is reached. The grace
-/// period is the smallest that a live entry names. The deadlines are sorted, and one that was reached stays reached
-/// while its entry is there, whatever the entry says now and whatever the clock does.
+/// `onRefusal` is the hardest of the live entries; an entry lapses when its `GiveUp` deadline is reached, and when none
+/// is live it is `GiveUp`. The grace period is the smallest that a live entry names. The deadlines are sorted, and one
+/// that was reached stays reached while its entry is there, whatever the entry says now and whatever the clock does.
 pub fn derive_policy(requesters: &[Requester], previous: Option<&Policy>, now: DateTime<Utc>) -> Policy {
-    let _ = (requesters, previous, now);
-    unimplemented!()
+    let before = previous.map(|p| p.deadlines.as_slice()).unwrap_or_default();
+    let mut deadlines: Vec<_> = requesters.iter().flat_map(|r| schedule(r, before, now)).collect();
+    deadlines.sort_by(|a, b| (a.time, &a.requester, a.action).cmp(&(b.time, &b.requester, b.action)));
+
+    let lapsed = |name: &str| deadlines.iter().any(|d| d.requester == name && gave_up(d));
+    let live = || requesters.iter().filter(|r| !lapsed(&r.name));
+    let on_refusal = live()
+        .map(|r| r.on_refusal.unwrap_or_default())
+        .max()
+        .unwrap_or(RefusalPolicy::GiveUp);
+    let grace_period_seconds = live().filter_map(|r| r.grace_period_seconds).min();
+    Policy {
+        on_refusal,
+        grace_period_seconds,
+        deadlines,
+    }
 }
 
-/// Whether that requester's entry has lapsed: its GiveUp deadline was reached.
+/// The deadlines of one entry: those that were reached before, one of each action, and the one that it names now.
+fn schedule(
+    requester: &Requester,
+    before: &[ScheduledDeadline],
+    now: DateTime<Utc>,
+) -> Vec<ScheduledDeadline> {
+    let mut rows: Vec<_> = before
+        .iter()
+        .filter(|d| d.reached && d.requester == requester.name)
+        .cloned()
+        .collect();
+    if let Some(time) = requester.deadline {
+        let action = requester.at_deadline.unwrap_or_default();
+        // What was reached once acts no second time.
+        if !rows.iter().any(|row| row.action == action) {
+            rows.push(ScheduledDeadline {
+                requester: requester.name.clone(),
+                time,
+                action,
+                reached: time.0 <= now,
+            });
+        }
+    }
+    rows
+}
+
+fn gave_up(deadline: &ScheduledDeadline) -> bool {
+    deadline.reached && deadline.action == DeadlineAction::GiveUp
+}
+
+/// Whether that requester's entry has lapsed: its `GiveUp` deadline was reached.
 pub fn has_lapsed(policy: &Policy, requester: &str) -> bool {
-    let _ = (policy, requester);
-    unimplemented!()
+    policy
+        .deadlines
+        .iter()
+        .any(|d| d.requester == requester && gave_up(d))
 }
 
 /// Whether there are entries and all of them have lapsed.
 pub fn all_lapsed(requesters: &[Requester], policy: &Policy) -> bool {
-    let _ = (policy, requesters);
-    unimplemented!()
+    !requesters.is_empty() && requesters.iter().all(|r| has_lapsed(policy, &r.name))
+}
+
+/// The first deadline with that action that was reached.
+pub(crate) fn reached(policy: &Policy, action: DeadlineAction) -> Option<&ScheduledDeadline> {
+    policy.deadlines.iter().find(|d| d.reached && d.action == action)
+}
+
+/// The first deadline that was reached and ends the negotiation: Evict or Delete.
+pub(crate) fn forced(policy: &Policy) -> Option<&ScheduledDeadline> {
+    policy
+        .deadlines
+        .iter()
+        .find(|d| d.reached && d.action != DeadlineAction::GiveUp)
+}
+
+/// The next deadline that would end the negotiation and was not reached yet.
+pub(crate) fn next_forcing(policy: &Policy) -> Option<&ScheduledDeadline> {
+    policy
+        .deadlines
+        .iter()
+        .find(|d| !d.reached && d.action != DeadlineAction::GiveUp)
+}
+
+/// The next deadline that was not reached yet.
+pub(crate) fn next_deadline(policy: &Policy) -> Option<DateTime<Utc>> {
+    policy.deadlines.iter().find(|d| !d.reached).map(|d| d.time.0)
+}
+
+/// The policy of a status by `now`.
+pub(crate) fn policy_at(requesters: &[Requester], status: &EvacuationStatus, now: DateTime<Utc>) -> Policy {
+    derive_policy(requesters, status.policy.as_ref(), now)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{at, requester};
+    use evacuation_api::{
+        DeadlineAction::{Delete, Evict},
+        RefusalPolicy::{GiveUp, Override, Wait},
+    };
+
+    #[test]
+    fn the_hardest_of_the_live_entries_counts() {
+        let table: &[(&[(RefusalPolicy, Option<i64>)], RefusalPolicy)] = &[
+            (&[(GiveUp, None)], GiveUp),
+            (&[(GiveUp, None), (Wait, None)], Wait),
+            (&[(Override, None), (Wait, None), (GiveUp, None)], Override),
+            (&[(Override, Some(10)), (Wait, None)], Override),
+            (&[(Override, Some(5)), (Wait, None)], Wait),
+            (&[(Override, Some(5)), (Wait, Some(1))], GiveUp),
+        ];
+        for (entries, expected) in table {
+            let requesters: Vec<_> = entries
+                .iter()
+                .enumerate()
+                .map(|(i, (on_refusal, give_up))| {
+                    let mut r = requester(&format!("r{i}"));
+                    r.on_refusal = Some(*on_refusal);
+                    r.deadline = give_up.map(|s| at(s).into());
+                    r.at_deadline = give_up.map(|_| DeadlineAction::GiveUp);
+                    r
+                })
+                .collect();
+            assert_eq!(
+                derive_policy(&requesters, None, at(5)).on_refusal,
+                *expected,
+                "{entries:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_smallest_grace_period_of_the_live_entries_counts() {
+        let mut requesters = [requester("a"), requester("b"), requester("c")];
+        requesters[0].grace_period_seconds = Some(30);
+        requesters[1].grace_period_seconds = Some(5);
+        requesters[1].deadline = Some(at(10).into());
+        requesters[1].at_deadline = Some(DeadlineAction::GiveUp);
+        assert_eq!(
+            derive_policy(&requesters, None, at(0)).grace_period_seconds,
+            Some(5)
+        );
+        assert_eq!(
+            derive_policy(&requesters, None, at(10)).grace_period_seconds,
+            Some(30)
+        );
+        assert_eq!(
+            derive_policy(&requesters[2..], None, at(0)).grace_period_seconds,
+            None
+        );
+    }
+
+    fn with_deadline(name: &str, seconds: i64, action: DeadlineAction) -> Requester {
+        Requester {
+            deadline: Some(at(seconds).into()),
+            at_deadline: Some(action),
+            ..requester(name)
+        }
+    }
+
+    #[test]
+    fn deadlines_are_a_schedule_in_order_of_time() {
+        let requesters = [
+            with_deadline("a", 30, Delete),
+            with_deadline("b", 10, Evict),
+            with_deadline("c", 20, DeadlineAction::GiveUp),
+        ];
+        let policy = derive_policy(&requesters, None, at(20));
+        let rows: Vec<_> = policy
+            .deadlines
+            .iter()
+            .map(|d| (d.requester.as_str(), d.action, d.reached))
+            .collect();
+        assert_eq!(
+            rows,
+            [
+                ("b", Evict, true),
+                ("c", DeadlineAction::GiveUp, true),
+                ("a", Delete, false)
+            ]
+        );
+        assert!(has_lapsed(&policy, "c") && !has_lapsed(&policy, "a") && !all_lapsed(&requesters, &policy));
+        assert_eq!(next_forcing(&policy).map(|d| d.requester.as_str()), Some("a"));
+    }
+
+    #[test]
+    fn a_deadline_that_was_reached_stays_reached_while_its_entry_is_there() {
+        let mut requesters = [with_deadline("a", 10, Evict)];
+        let reached = derive_policy(&requesters, None, at(10));
+        assert!(
+            derive_policy(&requesters, Some(&reached), at(9)).deadlines[0].reached,
+            "the clock went back"
+        );
+
+        requesters[0].deadline = Some(at(100).into());
+        let moved = derive_policy(&requesters, Some(&reached), at(11));
+        assert_eq!(
+            moved.deadlines, reached.deadlines,
+            "moving it later undoes nothing"
+        );
+
+        requesters[0].deadline = None;
+        assert_eq!(
+            derive_policy(&requesters, Some(&moved), at(11)).deadlines,
+            reached.deadlines
+        );
+        assert_eq!(
+            derive_policy(&[requester("b")], Some(&moved), at(11)).deadlines,
+            [],
+            "the entry left"
+        );
+    }
+
+    #[test]
+    fn an_entry_whose_deadline_was_reached_can_still_name_a_harder_one() {
+        let reached = derive_policy(&[with_deadline("a", 10, Evict)], None, at(10));
+        let policy = derive_policy(&[with_deadline("a", 60, Delete)], Some(&reached), at(11));
+        let rows: Vec<_> = policy.deadlines.iter().map(|d| (d.action, d.reached)).collect();
+        assert_eq!(rows, [(Evict, true), (Delete, false)]);
+    }
 }

@@ -1,68 +1,11 @@
 //! Who wants the pod moved: rule 3 and the fence.
 
 use chrono::{DateTime, Utc};
-use evacuation_api::{Evacuation, EvacuationSpec, EvacuationStatus, RecordedRequester, Requester};
+use evacuation_api::{
+    DeadlineAction, Evacuation, EvacuationSpec, EvacuationStatus, RecordedRequester, Requester,
+};
 
-/// Why an edit of the requesters, or a deletion, is refused.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum EditError {
-    /// The entry is somebody else's. The verb `override` lifts this.
-    #[error(
-        "requester {requester} belongs to {owner}: only that user, or one with the verb override, changes or removes it"
-    )]
-    NotYours {
-        /// The entry's name.
-        requester: String,
-        /// Who made it.
-        owner: String,
-    },
-    /// The Evacuation has ended.
-    #[error("the evacuation has ended ({reason}) and cannot be joined or changed")]
-    Finished {
-        /// How it ended.
-        reason: String,
-    },
-    /// An attempt to evict was made whose outcome is not recorded yet.
-    #[error("an eviction is in flight: requester {requester} cannot withdraw until its outcome is recorded")]
-    EvictionInFlight {
-        /// The entry that was to be withdrawn.
-        requester: String,
-    },
-    /// The pod is on its way out, which cannot be undone.
-    #[error(
-        "the eviction was accepted and the pod is on its way out: requester {requester} can no longer withdraw"
-    )]
-    EvictionAccepted {
-        /// The entry that was to be withdrawn.
-        requester: String,
-    },
-    /// The entry's GiveUp deadline was reached. It can be removed, and made anew.
-    #[error(
-        "requester {requester} has lapsed: its deadline was reached, and a changed entry would not count"
-    )]
-    Lapsed {
-        /// The entry's name.
-        requester: String,
-    },
-}
-
-impl EditError {
-    /// The cause's `reason` on the wire.
-    pub fn cause(&self) -> &'static str {
-        match self {
-            Self::NotYours { .. } => "RequesterOfAnother",
-            Self::Finished { .. } => "EvacuationFinished",
-            Self::EvictionInFlight { .. } => "EvictionInFlight",
-            Self::EvictionAccepted { .. } => "EvictionAccepted",
-            Self::Lapsed { .. } => "RequesterLapsed",
-        }
-    }
-
-    /// Whether the caller is in the way (403), rather than the state of the Evacuation (409).
-    pub fn is_forbidden(&self) -> bool {
-        matches!(self, Self::NotYours { .. })
-    }
-}
+use crate::{EditError, cancel, condition::finished_reason, derive_policy, has_lapsed, time::stamp};
 
 /// What an edit of the requesters does. Holds the names of entries.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -80,6 +23,11 @@ pub struct RequesterEdit {
 }
 
 impl RequesterEdit {
+    /// The edit that a creation is: every entry is new.
+    pub fn creation(requesters: &[Requester]) -> Self {
+        compare(&[], requesters)
+    }
+
     /// Whether nothing changes.
     pub fn is_empty(&self) -> bool {
         self.added.is_empty() && self.changed.is_empty() && self.removed.is_empty()
@@ -105,12 +53,121 @@ pub fn check_requester_edit(
     user: &str,
     may_override: bool,
 ) -> Result<RequesterEdit, EditError> {
-    let _ = (old, new, user, may_override);
-    unimplemented!()
+    let default = EvacuationStatus::default();
+    let status = old.status.as_ref().unwrap_or(&default);
+    let edit = compare(&old.spec.requesters, &new.requesters);
+    if edit.is_empty() {
+        return Ok(edit);
+    }
+    if let Some(reason) = finished_reason(status) {
+        return Err(EditError::Finished {
+            reason: reason.to_owned(),
+        });
+    }
+    let touched = || edit.changed.iter().chain(&edit.removed);
+    if !may_override {
+        check_owner(status, touched(), user)?;
+    }
+    if let Some(requester) = edit.removed.first() {
+        check_fence(status, requester)?;
+    }
+    if let Some(policy) = &status.policy
+        && let Some(requester) = edit.changed.iter().find(|name| has_lapsed(policy, name))
+    {
+        return Err(EditError::Lapsed {
+            requester: requester.clone(),
+        });
+    }
+    Ok(edit)
 }
 
-/// Who made each entry after the edit. A changed entry keeps its maker, also when another changed it by `override`, so that the
-/// maker can still withdraw it.
+/// Whether every one of the entries was made by `user`.
+pub(crate) fn check_owner<'a>(
+    status: &EvacuationStatus,
+    names: impl IntoIterator<Item = &'a String>,
+    user: &str,
+) -> Result<(), EditError> {
+    for name in names {
+        let owner = status
+            .requesters
+            .iter()
+            .find(|r| r.name == *name)
+            .map_or("nobody known", |r| r.user.as_str());
+        if owner != user {
+            return Err(EditError::NotYours {
+                requester: name.clone(),
+                owner: owner.to_owned(),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// The fence: no withdrawal that succeeded is followed by an eviction.
+pub(crate) fn check_fence(status: &EvacuationStatus, requester: &str) -> Result<(), EditError> {
+    match &status.eviction {
+        Some(eviction) if eviction.in_flight => Err(EditError::EvictionInFlight {
+            requester: requester.to_owned(),
+        }),
+        Some(eviction) if eviction.accepted => Err(EditError::EvictionAccepted {
+            requester: requester.to_owned(),
+        }),
+        _ => Ok(()),
+    }
+}
+
+fn compare(old: &[Requester], new: &[Requester]) -> RequesterEdit {
+    let mut edit = RequesterEdit::default();
+    for entry in new {
+        let name = entry.name.clone();
+        let before = old.iter().find(|o| o.name == name);
+        let asks_more = before.is_none_or(|before| hardens(before, entry));
+        match before {
+            None => edit.added.push(name.clone()),
+            Some(before) if before != entry => {
+                edit.changed.push(name.clone());
+                if asks_more {
+                    edit.hardened.push(name.clone());
+                }
+            }
+            Some(_) => continue,
+        }
+        if asks_more && deletes(entry) {
+            edit.deleting.push(name);
+        }
+    }
+    edit.removed = old
+        .iter()
+        .filter(|o| !new.iter().any(|n| n.name == o.name))
+        .map(|o| o.name.clone())
+        .collect();
+    edit
+}
+
+fn deletes(entry: &Requester) -> bool {
+    entry.deadline.is_some() && entry.at_deadline == Some(DeadlineAction::Delete)
+}
+
+/// Whether an entry asks for more than before. Where that depends on the pod, it counts as more.
+fn hardens(old: &Requester, new: &Requester) -> bool {
+    let harder_policy = new.on_refusal.unwrap_or_default() > old.on_refusal.unwrap_or_default();
+    let harder_deadline = match (old.deadline, new.deadline) {
+        (_, None) => false,
+        (None, Some(_)) => true,
+        (Some(before), Some(after)) => {
+            after < before || new.at_deadline.unwrap_or_default() > old.at_deadline.unwrap_or_default()
+        }
+    };
+    let harder_grace = match (old.grace_period_seconds, new.grace_period_seconds) {
+        (Some(before), Some(after)) => after < before,
+        // Without one the pod's own counts, which may be shorter or longer.
+        (before, after) => before != after,
+    };
+    harder_policy || harder_deadline || harder_grace
+}
+
+/// Who made each entry after the edit. A changed entry keeps its maker, also when another changed it by `override`,
+/// so that the maker can still withdraw it.
 pub fn record_requesters(
     recorded: &[RecordedRequester],
     edit: &RequesterEdit,
@@ -119,8 +176,23 @@ pub fn record_requesters(
     groups: &[String],
     now: DateTime<Utc>,
 ) -> Vec<RecordedRequester> {
-    let _ = (recorded, edit, requesters, user, groups, now);
-    unimplemented!()
+    let record = |requester: &Requester| {
+        let name = &requester.name;
+        match recorded.iter().find(|r| r.name == *name) {
+            Some(before) if edit.changed.contains(name) => RecordedRequester {
+                time: stamp(now),
+                ..before.clone()
+            },
+            Some(before) => before.clone(),
+            None => RecordedRequester {
+                name: name.clone(),
+                user: user.to_owned(),
+                groups: groups.to_vec(),
+                time: stamp(now),
+            },
+        }
+    };
+    requesters.iter().map(record).collect()
 }
 
 /// The status after an edit that [`check_requester_edit`] allowed: recorded requesters and policy are made anew,
@@ -133,12 +205,28 @@ pub fn apply_requester_edit(
     groups: &[String],
     now: DateTime<Utc>,
 ) -> EvacuationStatus {
-    let _ = (old, new, edit, user, groups, now);
-    unimplemented!()
+    let mut status = old.status.clone().unwrap_or_default();
+    if edit.is_empty() {
+        return status;
+    }
+    status.requesters = record_requesters(&status.requesters, edit, &new.requesters, user, groups, now);
+    if new.requesters.is_empty() {
+        // The policy stays as the last word of those who left.
+        return cancel(&status, "the last requester left", now);
+    }
+    status.policy = Some(derive_policy(&new.requesters, status.policy.as_ref(), now));
+    status
 }
 
 /// The status of a new Evacuation that `user` creates.
 pub fn begin(spec: &EvacuationSpec, user: &str, groups: &[String], now: DateTime<Utc>) -> EvacuationStatus {
-    let _ = (spec, user, groups, now);
-    unimplemented!()
+    let added = RequesterEdit::creation(&spec.requesters);
+    EvacuationStatus {
+        requesters: record_requesters(&[], &added, &spec.requesters, user, groups, now),
+        policy: Some(derive_policy(&spec.requesters, None, now)),
+        ..EvacuationStatus::default()
+    }
 }
+
+#[cfg(test)]
+mod tests;

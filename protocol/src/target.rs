@@ -1,7 +1,9 @@
 //! Which pods can be evacuated, and whom they want asked.
 
-use evacuation_api::ResponderEntry;
-use k8s_openapi::api::core::v1::Pod;
+use evacuation_api::{RESPONDERS_ANNOTATION, ResponderEntry, parse_responders};
+use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::OwnerReference};
+
+use crate::{LivePod, PodPhase};
 
 /// Why a pod cannot be evacuated.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -60,20 +62,144 @@ impl std::fmt::Display for TargetWarning {
     }
 }
 
+/// The annotation that the kubelet puts on the mirror of a static pod.
+const MIRROR_ANNOTATION: &str = "kubernetes.io/config.mirror";
+
 /// Why the pod cannot be evacuated, if it cannot.
 pub fn target_problem(pod: &Pod) -> Option<TargetProblem> {
-    let _ = pod;
-    unimplemented!()
+    is_mirror(pod).then(|| TargetProblem::Mirror { pod: name(pod) })
 }
 
 /// What a requester should know of the pod.
 pub fn target_warning(pod: &Pod) -> Vec<TargetWarning> {
-    let _ = pod;
-    unimplemented!()
+    let live = LivePod::of(pod);
+    let mut warnings = Vec::new();
+    if daemon_set(pod).is_some() {
+        warnings.push(TargetWarning::DaemonSet { pod: name(pod) });
+    }
+    if live.phase == PodPhase::Terminal {
+        warnings.push(TargetWarning::Finished { pod: name(pod) });
+    } else if live.terminating_until.is_some() {
+        warnings.push(TargetWarning::Terminating { pod: name(pod) });
+    } else if let Err(problem) = registered_responders(pod) {
+        warnings.push(TargetWarning::UnreadableResponders {
+            pod: name(pod),
+            problem,
+        });
+    }
+    warnings
 }
 
 /// The entries of the pod's annotation, or why they cannot be read. A pod without the annotation has none.
 pub fn registered_responders(pod: &Pod) -> Result<Vec<ResponderEntry>, String> {
-    let _ = pod;
-    unimplemented!()
+    let text = pod
+        .metadata
+        .annotations
+        .as_ref()
+        .and_then(|all| all.get(RESPONDERS_ANNOTATION));
+    text.map_or_else(
+        || Ok(Vec::new()),
+        |text| parse_responders(text).map_err(|error| error.to_string()),
+    )
+}
+
+fn name(pod: &Pod) -> String {
+    pod.metadata.name.clone().unwrap_or_default()
+}
+
+/// Whether the pod is the mirror of a static pod.
+pub(crate) fn is_mirror(pod: &Pod) -> bool {
+    pod.metadata
+        .annotations
+        .as_ref()
+        .is_some_and(|all| all.contains_key(MIRROR_ANNOTATION))
+}
+
+/// The owner that manages the pod.
+pub(crate) fn controller(pod: &Pod) -> Option<&OwnerReference> {
+    pod.metadata
+        .owner_references
+        .iter()
+        .flatten()
+        .find(|owner| owner.controller == Some(true))
+}
+
+/// The name of the DaemonSet that manages the pod.
+pub(crate) fn daemon_set(pod: &Pod) -> Option<&str> {
+    controller(pod)
+        .filter(|o| o.kind == "DaemonSet" && o.api_version == "apps/v1")
+        .map(|o| o.name.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn pod(metadata: &Value, phase: &str) -> Pod {
+        let mut metadata = metadata.clone();
+        metadata["name"] = json!("p");
+        serde_json::from_value(json!({"metadata": metadata, "status": {"phase": phase}})).unwrap()
+    }
+
+    #[test]
+    fn a_mirror_pod_cannot_be_evacuated() {
+        let mirror = pod(
+            &json!({"annotations": {"kubernetes.io/config.mirror": "x"}}),
+            "Running",
+        );
+        assert_eq!(
+            target_problem(&mirror),
+            Some(TargetProblem::Mirror { pod: "p".to_owned() })
+        );
+        assert_eq!(target_problem(&pod(&json!({}), "Running")), None);
+    }
+
+    #[test]
+    fn a_requester_is_warned_of_what_it_may_not_expect() {
+        let owner = |kind: &str, controller: bool| {
+            json!({"ownerReferences": [
+                {"apiVersion": "apps/v1", "kind": kind, "name": "o", "uid": "1", "controller": controller}
+            ]})
+        };
+        let annotation = |text: &str| json!({"annotations": {"evacuation.dev/responders": text}});
+        let p = || "p".to_owned();
+        let table = [
+            (json!({}), "Running", vec![]),
+            (
+                owner("DaemonSet", true),
+                "Running",
+                vec![TargetWarning::DaemonSet { pod: p() }],
+            ),
+            (owner("DaemonSet", false), "Running", vec![]),
+            (owner("ReplicaSet", true), "Running", vec![]),
+            (json!({}), "Succeeded", vec![TargetWarning::Finished { pod: p() }]),
+            (
+                json!({"deletionTimestamp": "2026-01-01T00:00:00Z"}),
+                "Running",
+                vec![TargetWarning::Terminating { pod: p() }],
+            ),
+            (annotation(r#"[{"name":"self"}]"#), "Running", vec![]),
+            (
+                annotation("[1]"),
+                "Running",
+                vec![TargetWarning::UnreadableResponders {
+                    pod: p(),
+                    problem: "[0]: must be an object".to_owned(),
+                }],
+            ),
+        ];
+        for (metadata, phase, expected) in table {
+            assert_eq!(
+                target_warning(&pod(&metadata, phase)),
+                expected,
+                "{metadata} {phase}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_pod_without_the_annotation_has_no_responders() {
+        assert_eq!(registered_responders(&Pod::default()), Ok(vec![]));
+    }
 }

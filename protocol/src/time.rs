@@ -14,6 +14,13 @@ pub(crate) fn after(time: DateTime<Utc>, seconds: i64) -> DateTime<Utc> {
         })
 }
 
+/// `time` plus so many milliseconds; the end of time when that overflows.
+pub(crate) fn after_millis(time: DateTime<Utc>, milliseconds: i64) -> DateTime<Utc> {
+    TimeDelta::try_milliseconds(milliseconds)
+        .and_then(|delta| time.checked_add_signed(delta))
+        .unwrap_or(DateTime::<Utc>::MAX_UTC)
+}
+
 /// The time as it goes over the wire: with microseconds, so that an object in memory equals the stored one.
 pub(crate) fn stamp(time: DateTime<Utc>) -> Timestamp {
     Timestamp(time.trunc_subsecs(6))

@@ -1,0 +1,134 @@
+//! Why an answer is not taken.
+
+use evacuation_api::ResponderState;
+
+/// What ran out when no delay can be granted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DelayBound {
+    /// The deadline of that requester.
+    Deadline {
+        /// The requester's name.
+        requester: String,
+    },
+    /// The longest total delay that the responder registered.
+    MaxDelay {
+        /// In seconds.
+        seconds: i64,
+    },
+}
+
+impl std::fmt::Display for DelayBound {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Deadline { requester } => write!(f, "the deadline of requester {requester}"),
+            Self::MaxDelay { seconds } => write!(f, "the longest total delay of {seconds} s"),
+        }
+    }
+}
+
+/// Why an answer is not taken.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AnswerError {
+    /// The answer is for another Evacuation of the same name.
+    #[error("the answer is for the evacuation with UID {given}, and this one has UID {actual}")]
+    WrongEvacuation {
+        /// The UID in the answer.
+        given: String,
+        /// The Evacuation's.
+        actual: String,
+    },
+    /// The answer is for another pod.
+    #[error("the answer is for the pod with UID {given}, and the target has UID {actual}")]
+    WrongPod {
+        /// The UID in the answer.
+        given: String,
+        /// The target's.
+        actual: String,
+    },
+    /// No such responder was registered when the Evacuation started, or it has not started.
+    #[error("the evacuation has no responder {responder}")]
+    NoSuchResponder {
+        /// Who answered.
+        responder: String,
+    },
+    /// The Evacuation has ended.
+    #[error("the evacuation has ended: {reason}")]
+    Finished {
+        /// How it ended.
+        reason: String,
+    },
+    /// It is not this responder's turn, or no longer.
+    #[error("responder {responder} is {state:?} and not Active")]
+    NotActive {
+        /// Who answered.
+        responder: String,
+        /// Where it stands.
+        state: ResponderState,
+    },
+    /// The responder has accepted, and that binds.
+    #[error("responder {responder} has accepted, which binds until the eviction or the cancellation")]
+    AlreadyAccepted {
+        /// Who answered.
+        responder: String,
+    },
+    /// No delay is left.
+    #[error("responder {responder} cannot delay any longer: {bound} is reached")]
+    DelayExhausted {
+        /// Who answered.
+        responder: String,
+        /// What ran out.
+        bound: DelayBound,
+    },
+    /// There is no cancellation to acknowledge.
+    #[error("responder {responder} is {state:?} and not Canceled")]
+    NotCanceled {
+        /// Who answered.
+        responder: String,
+        /// Where it stands.
+        state: ResponderState,
+    },
+    /// The response holds neither an answer nor an acknowledgement, or a Delay without its length: validation failed to see it.
+    #[error("the response of {responder} is incomplete")]
+    Incomplete {
+        /// Who answered.
+        responder: String,
+    },
+}
+
+impl AnswerError {
+    /// The cause's `reason` on the wire.
+    pub fn cause(&self) -> &'static str {
+        match self {
+            Self::WrongEvacuation { .. } => "WrongEvacuation",
+            Self::WrongPod { .. } => "WrongPod",
+            Self::NoSuchResponder { .. } => "NoSuchResponder",
+            Self::Finished { .. } => "EvacuationFinished",
+            Self::NotActive { .. } => "ResponderNotActive",
+            Self::AlreadyAccepted { .. } => "AlreadyAccepted",
+            Self::DelayExhausted { .. } => "DelayExhausted",
+            Self::NotCanceled { .. } => "NotCanceled",
+            Self::Incomplete { .. } => "FieldValueRequired",
+        }
+    }
+
+    /// Whether the state of the Evacuation is in the way (409), rather than what the answer says (422).
+    pub fn is_conflict(&self) -> bool {
+        !matches!(
+            self,
+            Self::DelayExhausted { .. } | Self::Incomplete { .. } | Self::NoSuchResponder { .. }
+        )
+    }
+
+    /// The field of the response that is to blame; empty when none is.
+    pub fn field(&self) -> &'static str {
+        match self {
+            Self::WrongEvacuation { .. } => "spec.evacuationUid",
+            Self::WrongPod { .. } => "spec.podUid",
+            Self::NoSuchResponder { .. } => "spec.responder",
+            Self::DelayExhausted { .. } => "spec.delaySeconds",
+            Self::AlreadyAccepted { .. } | Self::Incomplete { .. } => "spec.answer",
+            Self::NotCanceled { .. } => "spec.acknowledgeCancellation",
+            Self::Finished { .. } | Self::NotActive { .. } => "",
+        }
+    }
+}

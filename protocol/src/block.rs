@@ -1,0 +1,64 @@
+//! What holds an eviction back.
+
+use chrono::{DateTime, Utc};
+use evacuation_api::{BlockedReason, Blocker, ConditionType, EvacuationStatus};
+
+use crate::condition::set;
+
+/// What holds an eviction back: the condition Blocked and who is to blame.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Block {
+    pub(crate) reason: BlockedReason,
+    pub(crate) message: String,
+    pub(crate) blockers: Vec<Blocker>,
+}
+
+impl Block {
+    /// A block that nobody in particular is to blame for.
+    pub(crate) fn new(reason: BlockedReason, message: &str) -> Self {
+        Self {
+            reason,
+            message: message.to_owned(),
+            blockers: Vec::new(),
+        }
+    }
+
+    /// A block by these budgets.
+    pub(crate) fn budgets<T: AsRef<str>>(reason: BlockedReason, names: &[T], message: &str) -> Self {
+        let blocker = |name: &T| Blocker {
+            kind: "PodDisruptionBudget".to_owned(),
+            name: name.as_ref().to_owned(),
+            message: None,
+        };
+        Self {
+            blockers: names.iter().map(blocker).collect(),
+            ..Self::new(reason, message)
+        }
+    }
+
+    /// A block by that responder.
+    pub(crate) fn responder(reason: BlockedReason, name: &str, message: &str) -> Self {
+        let blocker = Blocker {
+            kind: "Responder".to_owned(),
+            name: name.to_owned(),
+            message: None,
+        };
+        Self {
+            blockers: vec![blocker],
+            ..Self::new(reason, message)
+        }
+    }
+
+    /// Writes the condition and the blame.
+    pub(crate) fn put(self, status: &mut EvacuationStatus, now: DateTime<Utc>) {
+        set(
+            status,
+            ConditionType::Blocked,
+            true,
+            self.reason.as_str(),
+            &self.message,
+            now,
+        );
+        status.eviction.get_or_insert_default().blocked_by = self.blockers;
+    }
+}

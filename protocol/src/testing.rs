@@ -1,0 +1,98 @@
+//! Objects for the tests of this crate, at times counted in seconds.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use evacuation_api::{
+    Evacuation, EvacuationSpec, PodTarget, Requester, ResponderState, ResponderStatus, Target,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+
+/// So many seconds after a certain midnight.
+pub(crate) fn at(seconds: i64) -> DateTime<Utc> {
+    DateTime::UNIX_EPOCH + TimeDelta::days(20_000) + TimeDelta::seconds(seconds)
+}
+
+/// An entry of that name that leaves the rest to the defaults.
+pub(crate) fn requester(name: &str) -> Requester {
+    Requester {
+        name: name.to_owned(),
+        reason: None,
+        message: None,
+        on_refusal: None,
+        deadline: None,
+        at_deadline: None,
+        grace_period_seconds: None,
+    }
+}
+
+/// An Evacuation of pod `db-0`, UID `pod-1`, with the requester `a.b/r`, by user `alice`, created at 0 and not started.
+pub(crate) fn evacuation() -> Evacuation {
+    evacuation_for(vec![requester("a.b/r")])
+}
+
+/// The same with other entries.
+pub(crate) fn evacuation_for(requesters: Vec<Requester>) -> Evacuation {
+    let pod = PodTarget {
+        name: "db-0".to_owned(),
+        uid: Some("pod-1".to_owned()),
+    };
+    let spec = EvacuationSpec {
+        target: Target { pod },
+        requesters,
+        ttl_seconds_after_finished: Some(3600),
+    };
+    let status = crate::begin(&spec, "alice", &["people".to_owned()], at(0));
+    let mut evacuation = Evacuation::new("e", spec);
+    evacuation.metadata.namespace = Some("ns".to_owned());
+    evacuation.metadata.uid = Some("evac-1".to_owned());
+    evacuation.metadata.generation = Some(1);
+    evacuation.status = Some(status);
+    evacuation
+}
+
+/// A responder with the default times that was not asked.
+pub(crate) fn responder(name: &str, state: ResponderState) -> ResponderStatus {
+    ResponderStatus {
+        name: name.to_owned(),
+        priority: 10_000,
+        timeout_seconds: 60,
+        max_delay_seconds: 3600,
+        http: None,
+        state,
+        active_time: None,
+        answer: None,
+        answer_time: None,
+        delay_until: None,
+        retry_time: None,
+        reason: None,
+        message: None,
+        cancellation_acknowledged: false,
+    }
+}
+
+/// The Evacuation of [`evacuation`] with `self` active since 0.
+pub(crate) fn asking() -> Evacuation {
+    asking_for(vec![requester("a.b/r")])
+}
+
+/// The same with other entries.
+pub(crate) fn asking_for(requesters: Vec<Requester>) -> Evacuation {
+    let mut evacuation = evacuation_for(requesters);
+    let active = ResponderStatus {
+        active_time: Some(at(0).into()),
+        ..responder("self", ResponderState::Active)
+    };
+    evacuation.status.get_or_insert_default().responders = Some(vec![active]);
+    evacuation
+}
+
+/// A condition that changed at 0.
+pub(crate) fn condition(kind: &str, status: &str, reason: &str) -> Condition {
+    Condition {
+        type_: kind.to_owned(),
+        status: status.to_owned(),
+        reason: reason.to_owned(),
+        message: String::new(),
+        last_transition_time: evacuation_api::condition_time(at(0)),
+        observed_generation: None,
+    }
+}
