@@ -9,6 +9,7 @@ mod cache;
 mod context;
 mod error;
 mod registry;
+mod resource;
 mod resource_name;
 mod selector;
 mod server;
@@ -18,7 +19,7 @@ mod strategy;
 mod view;
 
 pub use action::Action;
-pub use admission::{NamespaceState, Namespaces};
+pub use admission::{KubeNamespaces, NamespaceState, Namespaces};
 pub use context::{RequestContext, Warnings};
 pub use error::{ApiError, Cause, Reason};
 pub use registry::{DeleteOptions, Propagation, Registry};

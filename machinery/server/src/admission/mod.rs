@@ -1,6 +1,12 @@
 //! What is checked between the decoding of a new object and its strategy.
 
+mod kube_namespaces;
+mod lifecycle;
+
 use async_trait::async_trait;
+
+pub use kube_namespaces::KubeNamespaces;
+pub(crate) use lifecycle::admit_create;
 
 use crate::ApiError;
 

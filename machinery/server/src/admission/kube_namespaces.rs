@@ -1,0 +1,79 @@
+//! The namespaces of the cluster, as its API server tells them.
+
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use futures::StreamExt;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::{
+    Api, Client,
+    core::PartialObjectMeta,
+    runtime::{
+        WatchStreamExt, metadata_watcher,
+        reflector::{ObjectRef, Store, reflector, store::Writer},
+        watcher,
+    },
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{NamespaceState, Namespaces};
+use crate::{ApiError, Reason};
+
+/// So long a single read may take.
+const READ_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The namespaces of the cluster: watched, and read one by one when one is not known yet.
+///
+/// Needs the right to get, list and watch namespaces.
+pub struct KubeNamespaces {
+    api: Api<Namespace>,
+    known: Store<PartialObjectMeta<Namespace>>,
+}
+
+impl KubeNamespaces {
+    /// Starts to watch until `shutdown`. Returns at once; until the watch has told, namespaces are read one by one.
+    pub fn start(client: Client, shutdown: CancellationToken) -> Arc<Self> {
+        let api: Api<Namespace> = Api::all(client);
+        let writer = Writer::<PartialObjectMeta<Namespace>>::default();
+        let known = writer.as_reader();
+        let stream = reflector(writer, metadata_watcher(api.clone(), watcher::Config::default()).default_backoff());
+        tokio::spawn(async move {
+            let mut stream = std::pin::pin!(stream);
+            while let Some(Some(event)) = shutdown.run_until_cancelled(stream.next()).await {
+                if let Err(error) = event {
+                    tracing::warn!(%error, "the watch of namespaces failed and is tried again");
+                }
+            }
+        });
+        Arc::new(Self { api, known })
+    }
+}
+
+#[async_trait]
+impl Namespaces for KubeNamespaces {
+    async fn state(&self, name: &str) -> Result<NamespaceState, ApiError> {
+        if let Some(known) = self.known.get(&ObjectRef::new(name)) {
+            return Ok(state_of(&known));
+        }
+        // Created a moment ago, perhaps.
+        let read = tokio::time::timeout(READ_TIMEOUT, self.api.get_metadata_opt(name)).await;
+        let found = match read {
+            Ok(Ok(found)) => found,
+            Ok(Err(error)) => {
+                tracing::warn!(namespace = name, %error, "a namespace cannot be read");
+                return Err(unknown(name));
+            }
+            Err(_) => return Err(unknown(name)),
+        };
+        Ok(found.as_ref().map_or(NamespaceState::Absent, state_of))
+    }
+}
+
+fn state_of(namespace: &PartialObjectMeta<Namespace>) -> NamespaceState {
+    if namespace.metadata.deletion_timestamp.is_some() { NamespaceState::Terminating } else { NamespaceState::Active }
+}
+
+fn unknown(name: &str) -> ApiError {
+    let message = format!("the state of namespace {name} cannot be found out now");
+    ApiError::status(Reason::ServiceUnavailable, message).retry_after(1)
+}

@@ -1,0 +1,135 @@
+//! Views, as they are served.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use schemars::Schema;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use super::{GetVersion, Query, Resource, posted::schema_of};
+use crate::{
+    ApiError, Column, KindInfo, Registry, RequestContext, Strategy, Verb, View,
+    registry::{Lens, Listed, Selection, Version, WatchFrom, Watching},
+    resource_name::ResourceName,
+    stored::{Item, Stored, object_of},
+};
+
+/// A view of a registry, as it is served.
+pub(crate) struct ViewResource<V: View> {
+    view: Arc<V>,
+    source: Arc<Registry<V::Source>>,
+    name: ResourceName,
+}
+
+impl<V: View> ViewResource<V> {
+    pub(crate) fn new(view: V, source: Arc<Registry<V::Source>>) -> Self {
+        Self { view: Arc::new(view), source, name: ResourceName::of::<V::Object>() }
+    }
+
+    fn lens(&self, context: &Arc<RequestContext>, selection: Selection) -> Projected<V> {
+        Projected { view: self.view.clone(), context: context.clone(), selection }
+    }
+}
+
+/// Sees the projections that a selection picks.
+struct Projected<V> {
+    view: Arc<V>,
+    context: Arc<RequestContext>,
+    selection: Selection,
+}
+
+impl<V: View> Lens<<V::Source as Strategy>::Object> for Projected<V> {
+    fn see(&self, stored: &Arc<Stored<<V::Source as Strategy>::Object>>) -> Option<Arc<dyn Item>> {
+        let seen = self.view.project(&self.context, stored)?;
+        let matches = self.selection.matches(&seen, |_| String::new());
+        matches.then(|| Arc::new(Stored::new(seen, stored.revision())) as Arc<dyn Item>)
+    }
+
+    fn narrows(&self) -> bool {
+        true
+    }
+}
+
+#[async_trait]
+impl<V: View> Resource for ViewResource<V> {
+    fn name(&self) -> &ResourceName {
+        &self.name
+    }
+
+    fn info(&self) -> KindInfo {
+        self.view.info()
+    }
+
+    fn verbs(&self) -> &'static [Verb] {
+        &[Verb::Get, Verb::List, Verb::Watch]
+    }
+
+    fn has_status(&self) -> bool {
+        false
+    }
+
+    fn schema(&self) -> Schema {
+        schema_of::<V::Object>()
+    }
+
+    fn is_selectable(&self, _field: &str) -> bool {
+        false
+    }
+
+    fn columns(&self) -> &'static [Column] {
+        self.view.columns()
+    }
+
+    fn cells(&self, item: &dyn Item) -> Vec<Value> {
+        object_of::<V::Object>(item).map(|object| self.view.cells(object)).unwrap_or_default()
+    }
+
+    fn start(&self, _shutdown: &CancellationToken) {}
+
+    fn synced(&self) -> bool {
+        self.source.synced()
+    }
+
+    fn count(&self) -> Option<usize> {
+        None
+    }
+
+    async fn get(
+        &self,
+        context: &Arc<RequestContext>,
+        name: &str,
+        version: GetVersion,
+    ) -> Result<Arc<dyn Item>, ApiError> {
+        self.view.admit(context)?;
+        // What the caller may not see does not exist for it, under the view's own name.
+        let unseen = || self.name.not_found(name);
+        let stored = match version {
+            GetVersion::Newest => self.source.get_stored(&context.namespace, name).await,
+            GetVersion::AtLeast(revision) => self.source.get_cached(&context.namespace, name, revision).await,
+        };
+        let stored = stored.map_err(|error| match error.reason() {
+            crate::Reason::NotFound => unseen(),
+            _ => error,
+        })?;
+        self.lens(context, Selection::default()).see(&stored).ok_or_else(unseen)
+    }
+
+    async fn list(&self, context: &Arc<RequestContext>, query: Query<Version>) -> Result<Listed, ApiError> {
+        self.view.admit(context)?;
+        let scope = self.source.scope(&context.namespace, query.selection.name());
+        let lens = self.lens(context, query.selection);
+        self.source.list_items(&scope, query.version, query.limit, &lens).await
+    }
+
+    async fn watch(
+        &self,
+        context: &Arc<RequestContext>,
+        query: Query<WatchFrom>,
+    ) -> Result<Box<dyn Watching>, ApiError> {
+        self.view.admit(context)?;
+        let scope = self.source.scope(&context.namespace, query.selection.name());
+        let lens = self.lens(context, query.selection);
+        self.source.watch_items(&scope, query.version, Box::new(lens)).await
+    }
+}
