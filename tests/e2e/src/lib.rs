@@ -1,1 +1,18 @@
-//! End-to-end scenarios on a real control plane.
+//! The whole system on a real control plane: what the end-to-end scenarios, the demo and the benchmarks share.
+//!
+//! [`Platform`] installs what `deploy/overlays/host` holds and runs the API server and the controller as processes; [`App`] is
+//! a pod that answers, played by a process with the pod's own token or the pod's own IP.
+
+mod app;
+mod kubeconfig;
+mod platform;
+mod pods;
+mod programs;
+mod shared;
+
+pub use app::{App, pod_client};
+pub use kubeconfig::write_kubeconfig;
+pub use platform::{Platform, PlatformOptions, Storage};
+pub use pods::{PodSpec, Pods};
+pub use programs::Programs;
+pub use shared::shared;

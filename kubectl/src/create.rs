@@ -1,0 +1,147 @@
+//! `kubectl create evacuation POD...`
+
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use clap::{Parser, ValueEnum};
+use evacuation_api::Evacuation;
+use evacuation_client::Requester;
+use k8s_openapi::api::core::v1::Pod;
+use kube::{Api, Client, ResourceExt, api::ListParams};
+
+use crate::{
+    Exit,
+    connection::Connection,
+    output::{Output, render},
+    progress,
+    requester_flags::{OnRefusal, RequesterFlags, duration, name_part},
+    tracker::Tracker,
+};
+
+/// Ask pods to move. A pod that is already asked to move gets your request added to the others.
+#[derive(Parser, Debug)]
+#[command(
+    name = "kubectl create evacuation",
+    bin_name = "kubectl create evacuation",
+    version
+)]
+pub struct Create {
+    /// The pods' names.
+    #[arg(
+        value_name = "POD",
+        required_unless_present = "selector",
+        conflicts_with = "selector"
+    )]
+    pods: Vec<String>,
+    /// Ask all pods with these labels.
+    #[arg(short = 'l', long)]
+    selector: Option<String>,
+    /// What happens when a responder refuses; wait by default.
+    #[arg(long, value_enum, ignore_case = true)]
+    on_refusal: Option<OnRefusal>,
+    #[command(flatten)]
+    requester: RequesterFlags,
+    /// Wait until every evacuation has ended: exit code 0 when all pods are gone, 2 when one was refused.
+    #[arg(long)]
+    wait: bool,
+    /// With --wait: stop waiting after this time, with exit code 3. The evacuations go on.
+    #[arg(long, value_name = "DURATION", value_parser = duration, requires = "wait")]
+    timeout: Option<Duration>,
+    /// client: only print what would be sent; server: have the server check it and store nothing.
+    #[arg(long, value_enum, default_value = "none", default_missing_value = "client", num_args = 0..=1, require_equals = true)]
+    dry_run: DryRun,
+    /// How created evacuations are printed.
+    #[arg(short, long, value_enum)]
+    output: Option<Output>,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+/// Whether anything is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum DryRun {
+    None,
+    Client,
+    Server,
+}
+
+impl Create {
+    /// Carries the command out.
+    ///
+    /// # Errors
+    ///
+    /// When the cluster cannot be reached or no pod matches. What goes wrong with a single pod is printed, and the
+    /// others are asked all the same.
+    pub async fn run(self) -> anyhow::Result<Exit> {
+        let client = self.connection.client().await?;
+        let namespace = client.default_namespace().to_owned();
+        let name = |user: &str| format!("kubectl.evacuation.dev/{}", name_part(user));
+        let requester = self.requester.requester(&client, self.on_refusal, name).await?;
+        let requester = if self.dry_run == DryRun::Server {
+            requester.dry_run()
+        } else {
+            requester
+        };
+        let mut tracker = Tracker::default();
+        let mut failed = false;
+        for pod in self.pods(&client).await? {
+            match self.ask(&requester, &namespace, &pod).await {
+                Ok(Some(evacuation)) => tracker.follow(&evacuation),
+                Ok(None) => {}
+                Err(error) => {
+                    failed = true;
+                    eprintln!("error: {error:#}");
+                }
+            }
+        }
+        let exit = if self.wait && self.dry_run == DryRun::None {
+            progress::wait(Api::namespaced(client, &namespace), tracker, self.timeout).await?
+        } else {
+            Exit::Done
+        };
+        Ok(if failed { Exit::Errors } else { exit })
+    }
+
+    async fn pods(&self, client: &Client) -> anyhow::Result<Vec<String>> {
+        let Some(selector) = &self.selector else {
+            return Ok(self.pods.clone());
+        };
+        let api: Api<Pod> = Api::default_namespaced(client.clone());
+        let pods = api.list(&ListParams::default().labels(selector)).await;
+        let pods = pods.with_context(|| format!("pods with labels {selector:?} cannot be listed"))?;
+        if pods.items.is_empty() {
+            bail!(
+                "no pod in namespace {} has the labels {selector:?}",
+                client.default_namespace()
+            );
+        }
+        Ok(pods.items.iter().map(ResourceExt::name_any).collect())
+    }
+
+    /// Asks one pod, and prints what came of it. Nothing to follow comes of a dry run.
+    async fn ask(
+        &self,
+        requester: &Requester,
+        namespace: &str,
+        pod: &str,
+    ) -> anyhow::Result<Option<Evacuation>> {
+        if self.dry_run == DryRun::Client {
+            println!(
+                "{}",
+                render(
+                    &requester.manifest(namespace, pod),
+                    self.output,
+                    "created (dry run)"
+                )?
+            );
+            return Ok(None);
+        }
+        let evacuation = requester.evacuate(namespace, pod).await?;
+        let mut what = if evacuation.joined() { "joined" } else { "created" }.to_owned();
+        if self.dry_run == DryRun::Server {
+            what += " (server dry run)";
+        }
+        println!("{}", render(evacuation.object(), self.output, &what)?);
+        Ok((self.dry_run == DryRun::None).then(|| evacuation.object().clone()))
+    }
+}

@@ -1,0 +1,15 @@
+//! kubectl plugins: `kubectl create evacuation` and `kubectl evacuate`.
+//!
+//! kubectl finds a plugin by its name on PATH: `kubectl-create-evacuation` and `kubectl-evacuate` are the binaries, each
+//! a few lines over this library.
+
+mod connection;
+pub mod create;
+mod exit;
+pub mod node;
+mod output;
+mod progress;
+mod requester_flags;
+mod tracker;
+
+pub use exit::{Exit, run};

@@ -1,2 +1,0 @@
-//! kubectl plugins: kubectl create evacuation, kubectl evacuate.
-fn main() {}

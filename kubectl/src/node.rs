@@ -1,0 +1,187 @@
+//! `kubectl evacuate node NODE`
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use anyhow::Context;
+use clap::Args;
+use evacuation_client::Requester;
+use evacuation_protocol::{DrainFilters, pick};
+use k8s_openapi::api::{
+    apps::v1::DaemonSet,
+    core::v1::{Node as CoreNode, Pod},
+};
+use kube::{
+    Api, Client, ResourceExt,
+    api::{ListParams, Patch, PatchParams},
+};
+
+use crate::{
+    Exit,
+    connection::Connection,
+    progress,
+    requester_flags::{OnRefusal, RequesterFlags, duration},
+    tracker::Tracker,
+};
+
+/// Drain a node by asking: cordon it, ask each of its pods to move, and show what each answers.
+///
+/// Exit codes: 0 all pods are gone, 1 errors, 2 a pod was left alone because it refused, 3 the time ran out.
+#[derive(Args, Debug)]
+pub struct Node {
+    /// The node's name.
+    #[arg(value_name = "NODE")]
+    name: String,
+    /// What happens when a responder refuses. With wait, the command waits until the app changes its mind.
+    #[arg(long, value_enum, ignore_case = true, default_value = "give-up")]
+    on_refusal: OnRefusal,
+    #[command(flatten)]
+    requester: RequesterFlags,
+    /// Leave pods of DaemonSets where they are, instead of refusing to start.
+    #[arg(long)]
+    ignore_daemonsets: bool,
+    /// Go on even if there are pods with emptyDir volumes, whose data is lost.
+    #[arg(long)]
+    delete_emptydir_data: bool,
+    /// Go on even if there are pods without a controller, which nothing brings back.
+    #[arg(long)]
+    force: bool,
+    /// Only the pods with these labels.
+    #[arg(long, value_name = "LABELS")]
+    pod_selector: Option<String>,
+    /// Stop waiting after this time, with exit code 3. The evacuations go on.
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    timeout: Option<Duration>,
+    /// Only print what would be done.
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+impl Node {
+    /// Carries the command out.
+    ///
+    /// # Errors
+    ///
+    /// When the node does not exist, cannot be cordoned, or its pods cannot be listed.
+    pub async fn run(self) -> anyhow::Result<Exit> {
+        let client = self.connection.client().await?;
+        let nodes: Api<CoreNode> = Api::all(client.clone());
+        let node = nodes
+            .get(&self.name)
+            .await
+            .with_context(|| format!("node {} cannot be read", self.name))?;
+        let pods = self.pods(&client).await?;
+        let filters = DrainFilters {
+            ignore_daemon_sets: self.ignore_daemonsets,
+            delete_empty_dir_data: self.delete_emptydir_data,
+            force: self.force,
+            missing_daemon_sets: missing_daemon_sets(&client, &pods).await?,
+            ..DrainFilters::default()
+        };
+        let picked = pick(&pods, &filters, chrono::Utc::now());
+        for (pod, warning) in &picked.warnings {
+            eprintln!("warning: {}: {}", full_name(pod), warning.as_str());
+        }
+        if !picked.refused.is_empty() {
+            for (pod, why) in &picked.refused {
+                eprintln!("error: {}: {}", full_name(pod), why.as_str());
+            }
+            return Ok(Exit::Errors);
+        }
+        if self.dry_run {
+            println!("node/{} cordoned (dry run)", self.name);
+            for pod in &picked.evacuate {
+                println!("pod/{} would be asked (dry run)", full_name(pod));
+            }
+            return Ok(Exit::Done);
+        }
+        self.cordon(&nodes, &node).await?;
+        let name = |_: &str| format!("drain.evacuation.dev/{}", self.name);
+        let requester = self
+            .requester
+            .requester(&client, Some(self.on_refusal), name)
+            .await?;
+        let (tracker, failed) = ask(&requester, &picked.evacuate).await;
+        let exit = progress::wait(Api::all(client), tracker, self.timeout).await?;
+        Ok(if failed { Exit::Errors } else { exit })
+    }
+
+    async fn pods(&self, client: &Client) -> anyhow::Result<Vec<Pod>> {
+        let mut params = ListParams::default().fields(&format!("spec.nodeName={}", self.name));
+        if let Some(labels) = &self.pod_selector {
+            params = params.labels(labels);
+        }
+        let pods = Api::<Pod>::all(client.clone()).list(&params).await;
+        Ok(pods
+            .with_context(|| format!("the pods of node {} cannot be listed", self.name))?
+            .items)
+    }
+
+    async fn cordon(&self, nodes: &Api<CoreNode>, node: &CoreNode) -> anyhow::Result<()> {
+        if node.spec.as_ref().and_then(|spec| spec.unschedulable) == Some(true) {
+            println!("node/{} already cordoned", self.name);
+            return Ok(());
+        }
+        let patch = serde_json::json!({"spec": {"unschedulable": true}});
+        let cordoned = nodes
+            .patch(&self.name, &PatchParams::default(), &Patch::Merge(&patch))
+            .await;
+        cordoned.with_context(|| format!("node {} cannot be cordoned", self.name))?;
+        println!("node/{} cordoned", self.name);
+        Ok(())
+    }
+}
+
+/// The DaemonSets that pods name as their controller and that do not exist, as `NAMESPACE/NAME`.
+async fn missing_daemon_sets(client: &Client, pods: &[Pod]) -> anyhow::Result<BTreeSet<String>> {
+    let mut looked_at = BTreeMap::new();
+    for pod in pods {
+        let owners = pod.owner_references().iter();
+        let Some(owner) = owners
+            .into_iter()
+            .find(|o| o.controller == Some(true) && o.kind == "DaemonSet")
+        else {
+            continue;
+        };
+        let namespace = pod.namespace().unwrap_or_default();
+        let key = format!("{namespace}/{}", owner.name);
+        if looked_at.contains_key(&key) {
+            continue;
+        }
+        let found = Api::<DaemonSet>::namespaced(client.clone(), &namespace)
+            .get_metadata_opt(&owner.name)
+            .await;
+        let found = found.with_context(|| format!("daemonset {key} cannot be read"))?;
+        looked_at.insert(key, found.is_some());
+    }
+    Ok(looked_at
+        .into_iter()
+        .filter(|(_, exists)| !exists)
+        .map(|(key, _)| key)
+        .collect())
+}
+
+/// Asks each pod. What goes wrong with one is printed, and the others are asked all the same.
+async fn ask(requester: &Requester, pods: &[&Pod]) -> (Tracker, bool) {
+    let mut tracker = Tracker::default();
+    let mut failed = false;
+    for pod in pods {
+        let namespace = pod.namespace().unwrap_or_default();
+        match requester.evacuate(&namespace, &pod.name_any()).await {
+            Ok(evacuation) => tracker.follow(evacuation.object()),
+            Err(error) => {
+                failed = true;
+                eprintln!("error: {:#}", anyhow::Error::from(error));
+            }
+        }
+    }
+    (tracker, failed)
+}
+
+fn full_name(pod: &Pod) -> String {
+    format!("{}/{}", pod.namespace().unwrap_or_default(), pod.name_any())
+}

@@ -1,0 +1,31 @@
+//! `-o`: how created objects are printed.
+
+use clap::ValueEnum;
+use evacuation_api::{Evacuation, GROUP};
+
+/// How created objects are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    /// The object as YAML.
+    Yaml,
+    /// The object as JSON.
+    Json,
+    /// Only `evacuation.evacuation.dev/NAME`.
+    Name,
+}
+
+/// One object as text: in the chosen form, else as kubectl reports a change.
+pub fn render(evacuation: &Evacuation, output: Option<Output>, what: &str) -> anyhow::Result<String> {
+    let name = evacuation
+        .metadata
+        .name
+        .as_deref()
+        .or(evacuation.metadata.generate_name.as_deref());
+    let resource = format!("evacuation.{GROUP}/{}", name.unwrap_or_default());
+    Ok(match output {
+        Some(Output::Yaml) => format!("---\n{}", serde_yaml_ng::to_string(evacuation)?.trim_end()),
+        Some(Output::Json) => serde_json::to_string_pretty(evacuation)?,
+        Some(Output::Name) => resource,
+        None => format!("{resource} {what}"),
+    })
+}

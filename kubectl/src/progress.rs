@@ -1,0 +1,144 @@
+//! Waiting for evacuations, with a live bar on a terminal and lines elsewhere.
+
+use std::time::Duration;
+
+use evacuation_api::Evacuation;
+use futures::{StreamExt, pin_mut};
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use kube::{
+    Api,
+    runtime::{WatchStreamExt, watcher},
+};
+
+use crate::{
+    Exit,
+    tracker::{Tracked, Tracker},
+};
+
+/// How often the spinners and the clock of the bar move.
+const TICK: Duration = Duration::from_millis(200);
+
+/// Shows what happens: a bar with a line for each pod under way.
+struct View {
+    screen: MultiProgress,
+    bar: ProgressBar,
+    lines: std::collections::HashMap<String, ProgressBar>,
+}
+
+impl View {
+    fn new(total: usize) -> Self {
+        let screen = MultiProgress::new();
+        let bar = screen.add(ProgressBar::new(u64::try_from(total).unwrap_or(u64::MAX)));
+        if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} pods ended, {elapsed}") {
+            bar.set_style(style);
+        }
+        bar.enable_steady_tick(TICK);
+        Self {
+            screen,
+            bar,
+            lines: std::collections::HashMap::new(),
+        }
+    }
+
+    fn show(&mut self, tracked: &Tracked) {
+        if self.bar.is_hidden() {
+            println!("{}", tracked.line());
+            return;
+        }
+        if tracked.end.is_some() {
+            if let Some(line) = self.lines.remove(&tracked.evacuation) {
+                line.finish_and_clear();
+            }
+            // The screen is only decoration: that it cannot be written to must not end the drain.
+            let _ = self.screen.println(tracked.line());
+            return;
+        }
+        let line = self.lines.entry(tracked.evacuation.clone()).or_insert_with(|| {
+            let line = self.screen.add(ProgressBar::new_spinner());
+            line.enable_steady_tick(TICK);
+            line
+        });
+        line.set_message(tracked.line());
+    }
+
+    fn close(self) {
+        for line in self.lines.values() {
+            line.finish_and_clear();
+        }
+        self.bar.finish_and_clear();
+    }
+}
+
+/// Waits until all evacuations have ended or the time is over, and says what the ends amount to.
+///
+/// # Errors
+///
+/// When watching is not allowed.
+pub async fn wait(
+    api: Api<Evacuation>,
+    mut tracker: Tracker,
+    timeout: Option<Duration>,
+) -> anyhow::Result<Exit> {
+    let mut view = View::new(tracker.len());
+    let watching = watch(api, &mut tracker, &mut view);
+    let outcome = match timeout {
+        Some(timeout) => tokio::time::timeout(timeout, watching).await.unwrap_or(Ok(())),
+        None => watching.await,
+    };
+    view.close();
+    outcome?;
+    for tracked in tracker.all().filter(|tracked| tracked.end.is_none()) {
+        eprintln!(
+            "not ended: {} (evacuation {})",
+            tracked.line(),
+            tracked.evacuation
+        );
+    }
+    Ok(tracker.exit())
+}
+
+async fn watch(api: Api<Evacuation>, tracker: &mut Tracker, view: &mut View) -> anyhow::Result<()> {
+    let events = watcher(api, watcher::Config::default()).default_backoff();
+    pin_mut!(events);
+    let mut listed = Vec::new();
+    while !tracker.finished() {
+        let Some(event) = events.next().await else { break };
+        let changed = match event {
+            Ok(watcher::Event::Init) => {
+                listed.clear();
+                None
+            }
+            Ok(watcher::Event::InitApply(evacuation)) => {
+                listed.push(evacuation.metadata.uid.clone().unwrap_or_default());
+                tracker.apply(&evacuation)
+            }
+            Ok(watcher::Event::Apply(evacuation)) => tracker.apply(&evacuation),
+            Ok(watcher::Event::Delete(evacuation)) => tracker.remove(&evacuation),
+            Ok(watcher::Event::InitDone) => {
+                for tracked in tracker.lose_all_but(&listed) {
+                    view.show(&tracked);
+                }
+                None
+            }
+            Err(error) if refused(&error) => return Err(error.into()),
+            Err(_) => None,
+        };
+        if let Some(tracked) = changed {
+            view.show(tracked);
+        }
+        view.bar
+            .set_position(u64::try_from(tracker.ended()).unwrap_or(u64::MAX));
+    }
+    Ok(())
+}
+
+/// Whether waiting does not mend it.
+fn refused(error: &watcher::Error) -> bool {
+    use watcher::Error::{InitialListFailed, WatchFailed, WatchStartFailed};
+    match error {
+        InitialListFailed(source) | WatchFailed(source) | WatchStartFailed(source) => {
+            matches!(source, kube::Error::Api(status) if matches!(status.code, 401 | 403))
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,252 @@
+//! What became of the evacuations that a command asked for. Pure: events in, counts and words out.
+
+use std::collections::BTreeMap;
+
+use evacuation_api::Evacuation;
+use evacuation_client::End;
+use evacuation_protocol::{active_answer, state_word};
+
+use crate::Exit;
+
+/// One evacuation that is waited for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tracked {
+    /// The pod, as `NAMESPACE/NAME`.
+    pub pod: String,
+    /// The Evacuation, as `NAMESPACE/NAME`.
+    pub evacuation: String,
+    /// Its state in a word, such as `Asking`.
+    pub state: String,
+    /// What was answered last, if anything.
+    pub answer: Option<String>,
+    /// What holds it back, in words, if anything does.
+    pub held_by: Option<String>,
+    /// How it ended, if it did.
+    pub end: Option<End>,
+}
+
+impl Tracked {
+    /// One line for people.
+    pub fn line(&self) -> String {
+        let mut line = format!("{}: {}", self.pod, self.state);
+        match &self.end {
+            Some(End::Failed { reason, message }) => line += &format!(" ({reason}: {message})"),
+            Some(End::Evacuated { .. }) => {}
+            None => {
+                for detail in [&self.answer, &self.held_by].into_iter().flatten() {
+                    line += &format!(" ({detail})");
+                }
+            }
+        }
+        line
+    }
+}
+
+/// The evacuations that a command waits for, by UID.
+#[derive(Debug, Default)]
+pub struct Tracker {
+    tracked: BTreeMap<String, Tracked>,
+}
+
+impl Tracker {
+    /// Starts to follow an Evacuation.
+    pub fn follow(&mut self, evacuation: &Evacuation) {
+        let tracked = describe(evacuation);
+        self.tracked.insert(uid(evacuation).to_owned(), tracked);
+    }
+
+    /// Takes a change in. Returns what to show when it is one of ours and something of note changed.
+    pub fn apply(&mut self, evacuation: &Evacuation) -> Option<&Tracked> {
+        let tracked = self.tracked.get_mut(uid(evacuation))?;
+        let now = describe(evacuation);
+        if *tracked == now {
+            return None;
+        }
+        *tracked = now;
+        Some(tracked)
+    }
+
+    /// The Evacuation was removed. One whose end was not seen counts as failed.
+    pub fn remove(&mut self, evacuation: &Evacuation) -> Option<&Tracked> {
+        let tracked = self.tracked.get_mut(uid(evacuation))?;
+        if tracked.end.is_none() {
+            tracked.end = Some(End::of(evacuation).unwrap_or_else(removed));
+        }
+        Some(tracked)
+    }
+
+    /// A new list was read, which holds the Evacuations of these UIDs: the others were removed unseen.
+    pub fn lose_all_but(&mut self, listed: &[String]) -> Vec<Tracked> {
+        let mut lost = Vec::new();
+        for (uid, tracked) in &mut self.tracked {
+            if tracked.end.is_none() && !listed.contains(uid) {
+                tracked.end = Some(removed());
+                lost.push(tracked.clone());
+            }
+        }
+        lost
+    }
+
+    /// Every Evacuation that is followed.
+    pub fn all(&self) -> impl Iterator<Item = &Tracked> {
+        self.tracked.values()
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.tracked.len()
+    }
+
+    /// How many have ended.
+    pub fn ended(&self) -> usize {
+        self.all().filter(|tracked| tracked.end.is_some()).count()
+    }
+
+    /// Whether all have ended.
+    pub fn finished(&self) -> bool {
+        self.ended() == self.len()
+    }
+
+    /// What the ends amount to: errors outweigh refusals, refusals outweigh the rest.
+    pub fn exit(&self) -> Exit {
+        let failed = |wanted: bool| {
+            self.all().any(|tracked| {
+                matches!(&tracked.end, Some(End::Failed { reason, .. }) if (reason == "Refused") == wanted)
+            })
+        };
+        if failed(false) {
+            Exit::Errors
+        } else if failed(true) {
+            Exit::Refused
+        } else if self.finished() {
+            Exit::Done
+        } else {
+            Exit::TimedOut
+        }
+    }
+}
+
+/// The end of an Evacuation whose end nobody saw.
+fn removed() -> End {
+    End::Failed {
+        reason: "Removed".to_owned(),
+        message: "the evacuation was removed before its end was seen".to_owned(),
+    }
+}
+
+fn uid(evacuation: &Evacuation) -> &str {
+    evacuation.metadata.uid.as_deref().unwrap_or_default()
+}
+
+fn describe(evacuation: &Evacuation) -> Tracked {
+    let namespace = evacuation.metadata.namespace.as_deref().unwrap_or_default();
+    let blocked = evacuation.status.as_ref().and_then(|status| {
+        status
+            .conditions
+            .iter()
+            .find(|c| c.type_ == "Blocked" && c.status == "True")
+            .map(|c| c.message.clone())
+    });
+    Tracked {
+        pod: format!("{namespace}/{}", evacuation.spec.target.pod.name),
+        evacuation: format!(
+            "{namespace}/{}",
+            evacuation.metadata.name.as_deref().unwrap_or_default()
+        ),
+        state: state_word(evacuation).to_string(),
+        answer: active_answer(evacuation).map(|answer| format!("{answer:?}")),
+        held_by: blocked,
+        end: End::of(evacuation),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use evacuation_api::{EvacuationSpec, EvacuationStatus, PodTarget, Target, condition_time};
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+
+    use super::*;
+
+    fn evacuation(uid: &str, ended: Option<(&str, &str)>) -> Evacuation {
+        let pod = PodTarget {
+            name: format!("pod-{uid}"),
+            uid: Some(format!("pod-uid-{uid}")),
+        };
+        let spec = EvacuationSpec {
+            target: Target { pod },
+            requesters: Vec::new(),
+            ttl_seconds_after_finished: None,
+        };
+        let mut evacuation = Evacuation::new(uid, spec);
+        evacuation.metadata.uid = Some(uid.to_owned());
+        evacuation.metadata.namespace = Some("shop".to_owned());
+        let condition = |type_: &str, reason: &str| Condition {
+            type_: type_.to_owned(),
+            status: "True".to_owned(),
+            reason: reason.to_owned(),
+            message: "so it is".to_owned(),
+            last_transition_time: condition_time(chrono::DateTime::UNIX_EPOCH),
+            observed_generation: None,
+        };
+        let conditions = ended
+            .map(|(type_, reason)| vec![condition(type_, reason), condition("Finished", reason)])
+            .unwrap_or_default();
+        evacuation.status = Some(EvacuationStatus {
+            conditions,
+            ..EvacuationStatus::default()
+        });
+        evacuation
+    }
+
+    fn exit_after(ends: &[Option<(&str, &str)>]) -> Exit {
+        let mut tracker = Tracker::default();
+        for (index, end) in ends.iter().enumerate() {
+            tracker.follow(&evacuation(&index.to_string(), None));
+            tracker.apply(&evacuation(&index.to_string(), *end));
+        }
+        tracker.exit()
+    }
+
+    #[test]
+    fn the_exit_code_says_the_worst_that_happened() {
+        let gone = Some(("Evacuated", "Evicted"));
+        let refused = Some(("Failed", "Refused"));
+        let canceled = Some(("Failed", "Canceled"));
+        for (ends, exit) in [
+            (vec![gone, gone], Exit::Done),
+            (vec![gone, refused], Exit::Refused),
+            (vec![refused, canceled], Exit::Errors),
+            (vec![gone, None], Exit::TimedOut),
+            (vec![], Exit::Done),
+        ] {
+            assert_eq!(exit_after(&ends), exit, "{ends:?}");
+        }
+    }
+
+    #[test]
+    fn only_changes_of_our_own_evacuations_are_shown() {
+        let mut tracker = Tracker::default();
+        tracker.follow(&evacuation("a", None));
+        assert!(tracker.apply(&evacuation("a", None)).is_none(), "nothing changed");
+        assert!(
+            tracker
+                .apply(&evacuation("b", Some(("Evacuated", "Evicted"))))
+                .is_none(),
+            "not ours"
+        );
+        assert!(
+            tracker
+                .apply(&evacuation("a", Some(("Evacuated", "Evicted"))))
+                .is_some()
+        );
+        assert!(tracker.finished());
+    }
+
+    #[test]
+    fn an_evacuation_that_is_removed_before_its_end_is_an_error() {
+        let mut tracker = Tracker::default();
+        tracker.follow(&evacuation("a", None));
+        tracker.remove(&evacuation("a", None));
+        assert_eq!(tracker.exit(), Exit::Errors);
+    }
+}

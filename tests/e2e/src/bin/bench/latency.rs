@@ -1,0 +1,241 @@
+//! 200 Evacuations at 20 a second for each transport, no budget: from create to the app being asked, and from
+//! Accept to the eviction call. Times are kube-apiserver's audit log's and the apps', on one machine's clock.
+
+use std::{collections::HashMap, time::Duration};
+
+use anyhow::ensure;
+use controlplane::{AuditEvent, ControlPlane};
+use evacuation_api::{EvacuationSpec, PodTarget, Requester, Target};
+use evacuation_e2e::{Platform, PlatformOptions, PodSpec, Pods};
+use futures::{StreamExt, TryStreamExt, stream};
+use k8s_openapi::{api::core::v1::Pod, jiff::Timestamp};
+use kube::{ResourceExt, api::PostParams};
+use tokio::time::{MissedTickBehavior, interval};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    apps::{self, Asked},
+    peer,
+    report::{Better, Row},
+    samples::Samples,
+};
+
+/// How many Evacuations for each transport.
+pub(crate) const COUNT: usize = 200;
+/// 20 a second.
+pub(crate) const PERIOD: Duration = Duration::from_millis(50);
+/// p99 of each figure, in milliseconds.
+const AIM: f64 = 50.0;
+/// The port of the apps that are pushed to.
+const PORT: u16 = 8080;
+/// How many pods are made at a time.
+const AT_ONCE: usize = 20;
+
+/// How an app is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Transport {
+    Watch,
+    Push,
+}
+
+impl Transport {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Watch => "watch",
+            Self::Push => "push",
+        }
+    }
+
+    fn pod(self) -> PodSpec {
+        match self {
+            Self::Watch => PodSpec::watching(),
+            Self::Push => PodSpec::pushed(PORT),
+        }
+    }
+}
+
+/// Runs the benchmark.
+pub(crate) async fn run() -> anyhow::Result<Vec<Row>> {
+    let options = PlatformOptions {
+        control_plane: ControlPlane::builder().nodes(10),
+        ..PlatformOptions::default()
+    };
+    let platform = Platform::start(options).await?;
+    let seen = peer::watch_latency(&platform).await?;
+    let evicted = peer::evict_latency(&platform).await?;
+    let mut rows = Vec::new();
+    for transport in [Transport::Watch, Transport::Push] {
+        let (asked, acted) = measure(&platform, transport).await?;
+        let case = |what: &str| format!("{what} ({}), {} evacuations", transport.word(), asked.len());
+        rows.extend(figures(
+            &case("create to asked"),
+            &asked,
+            "configmap: create to watch event",
+            &seen,
+        ));
+        rows.extend(figures(
+            &case("accept to eviction"),
+            &acted,
+            "bare loop: annotation to eviction",
+            &evicted,
+        ));
+    }
+    Ok(rows)
+}
+
+fn figures(case: &str, ours: &Samples, peer: &'static str, theirs: &Samples) -> Vec<Row> {
+    [50, 99]
+        .map(|percent| {
+            let (value, peer_value) = (ours.quantile(percent), theirs.quantile(percent));
+            Row {
+                bench: "latency",
+                case: format!("{case}: p{percent}"),
+                value,
+                unit: "ms",
+                peer,
+                peer_value,
+                ratio: value / peer_value,
+                aim: (percent == 99).then_some(AIM),
+                better: Better::Lower,
+            }
+        })
+        .into()
+}
+
+/// Makes pods, several at a time.
+pub(crate) async fn make_pods(pods: &Pods, spec: &PodSpec) -> anyhow::Result<Vec<Pod>> {
+    let names = (0..COUNT).map(|number| format!("app-{number}"));
+    stream::iter(names)
+        .map(|name| async move { pods.create(&name, spec).await })
+        .buffered(AT_ONCE)
+        .try_collect()
+        .await
+}
+
+async fn measure(platform: &Platform, transport: Transport) -> anyhow::Result<(Samples, Samples)> {
+    let pods = platform.namespace(transport.word()).await?;
+    let targets = make_pods(&pods, &transport.pod()).await?;
+    let (asked, stop) = (Asked::default(), CancellationToken::new());
+    let _stop = stop.clone().drop_guard();
+    match transport {
+        Transport::Watch => {
+            for pod in &targets {
+                apps::watch(platform, pod, &asked, &stop).await?;
+            }
+        }
+        Transport::Push => apps::push(&targets, PORT, &asked, &stop)?,
+    }
+    create_all(&pods, &targets).await?;
+    for pod in &targets {
+        pods.gone(pod).await?;
+    }
+    let log = platform.control_plane().audit_events()?;
+    let log: Vec<&AuditEvent> = log
+        .iter()
+        .filter(|event| event.namespace() == pods.namespace())
+        .collect();
+    let samples = (
+        asked_samples(&log, &asked, &targets),
+        acted_samples(&log, &targets),
+    );
+    ensure!(
+        samples.0.len() == COUNT,
+        "{} of {COUNT} apps were asked",
+        samples.0.len()
+    );
+    ensure!(
+        samples.1.len() == COUNT,
+        "{} of {COUNT} pods were evicted",
+        samples.1.len()
+    );
+    Ok(samples)
+}
+
+/// Creates an Evacuation of each pod, one every [`PERIOD`], each named after its pod.
+async fn create_all(pods: &Pods, targets: &[Pod]) -> anyhow::Result<()> {
+    let api = pods.evacuations();
+    let mut tick = interval(PERIOD);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut creations = Vec::new();
+    for pod in targets {
+        tick.tick().await;
+        let name = pod.name_any();
+        let spec = EvacuationSpec {
+            target: Target {
+                pod: PodTarget {
+                    name: name.clone(),
+                    uid: pod.uid(),
+                },
+            },
+            requesters: vec![Requester {
+                name: "bench.evacuation.dev/latency".to_owned(),
+                reason: Some("Benchmark".to_owned()),
+                message: None,
+                on_refusal: None,
+                deadline: None,
+                at_deadline: None,
+                grace_period_seconds: None,
+            }],
+            ttl_seconds_after_finished: None,
+        };
+        let api = api.clone();
+        creations.push(tokio::spawn(async move {
+            api.create(
+                &PostParams::default(),
+                &evacuation_api::Evacuation::new(&name, spec),
+            )
+            .await
+        }));
+    }
+    for creation in creations {
+        creation.await??;
+    }
+    Ok(())
+}
+
+/// From the arrival of the creation to the app's note.
+fn asked_samples(log: &[&AuditEvent], asked: &Asked, targets: &[Pod]) -> Samples {
+    let created = by_name(log, |event| {
+        event.resource() == "evacuations" && event.subresource().is_empty() && event.verb() == "create"
+    });
+    let asked = asked.all();
+    let mut samples = Samples::default();
+    for name in targets.iter().map(ResourceExt::name_any) {
+        if let (Some(created), Some(asked)) =
+            (created.get(&name).and_then(|e| e.received()), asked.get(&name))
+        {
+            samples.add(created, *asked);
+        }
+    }
+    samples
+}
+
+/// From the recording of the answer to the arrival of the eviction.
+fn acted_samples(log: &[&AuditEvent], targets: &[Pod]) -> Samples {
+    let answers = by_name(log, |event| {
+        event.subresource() == "respond" && (200..300).contains(&event.code())
+    });
+    let evictions = by_name(log, |event| {
+        event.resource() == "pods" && event.subresource() == "eviction"
+    });
+    let mut samples = Samples::default();
+    for name in targets.iter().map(ResourceExt::name_any) {
+        let answered: Option<Timestamp> = answers.get(&name).and_then(|event| event.answered());
+        if let (Some(answered), Some(evicted)) = (answered, evictions.get(&name).and_then(|e| e.received())) {
+            samples.add(answered, evicted);
+        }
+    }
+    samples
+}
+
+/// The first event of each object that is wanted.
+fn by_name<'a>(
+    log: &[&'a AuditEvent],
+    wanted: impl Fn(&AuditEvent) -> bool,
+) -> HashMap<String, &'a AuditEvent> {
+    let mut found = HashMap::new();
+    for event in log.iter().filter(|event| wanted(event)) {
+        found.entry(event.name().to_owned()).or_insert(*event);
+    }
+    found
+}

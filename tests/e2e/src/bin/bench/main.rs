@@ -1,0 +1,35 @@
+//! Benchmarks on the installed system, each beside its peer in the same run.
+
+mod apps;
+mod latency;
+mod peer;
+mod report;
+mod samples;
+
+use clap::{Parser, ValueEnum};
+
+/// Measure, beside the peers.
+#[derive(Parser)]
+struct Options {
+    /// Which benchmark.
+    #[arg(value_enum)]
+    name: Name,
+    /// Print one JSON object a line instead of a table.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Name {
+    /// From create to the app being asked, and from Accept to the eviction call.
+    Latency,
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let options = Options::parse();
+    let rows = match options.name {
+        Name::Latency => latency::run().await?,
+    };
+    report::print(&rows, options.json)
+}

@@ -1,0 +1,254 @@
+//! Pods, budgets and what becomes of them.
+
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use controlplane::{TemporaryNamespace, eventually};
+use evacuation_api::{Evacuation, RESPONDERS_ANNOTATION};
+use evacuation_client::End;
+use k8s_openapi::api::{core::v1::Pod, policy::v1::PodDisruptionBudget};
+use kube::{Api, Client, ResourceExt, api::PostParams};
+use serde_json::{Value, json};
+
+use crate::Platform;
+
+/// How long a pod may take to be ready or gone on a busy machine.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// What a pod is made of.
+#[derive(Clone, Debug, Default)]
+pub struct PodSpec {
+    /// The annotation `evacuation.dev/responders`, as text.
+    pub responders: Option<String>,
+    /// Labels.
+    pub labels: Vec<(String, String)>,
+    /// Further annotations.
+    pub annotations: Vec<(String, String)>,
+    /// The node it runs on; the scheduler's choice without one.
+    pub node: Option<String>,
+}
+
+impl PodSpec {
+    /// A pod whose app answers by watching.
+    pub fn watching() -> Self {
+        Self::registered(&json!([{"name": "self"}]))
+    }
+
+    /// A pod whose app answers over HTTP on that port of its IP.
+    pub fn pushed(port: u16) -> Self {
+        Self::registered(&json!([{"name": "self", "http": {"port": port, "path": "/evacuation"}}]))
+    }
+
+    /// A pod with that annotation.
+    pub fn registered(responders: &Value) -> Self {
+        Self {
+            responders: Some(responders.to_string()),
+            ..Self::default()
+        }
+    }
+
+    /// The same with one more label.
+    #[must_use]
+    pub fn label(mut self, key: &str, value: &str) -> Self {
+        self.labels.push((key.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// The same with one more annotation.
+    #[must_use]
+    pub fn annotation(mut self, key: &str, value: &str) -> Self {
+        self.annotations.push((key.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// The same on that node.
+    #[must_use]
+    pub fn on(mut self, node: &str) -> Self {
+        self.node = Some(node.to_owned());
+        self
+    }
+
+    fn manifest(&self, name: &str) -> anyhow::Result<Pod> {
+        let responders = self
+            .responders
+            .iter()
+            .map(|text| (RESPONDERS_ANNOTATION, text.as_str()));
+        let others = self
+            .annotations
+            .iter()
+            .map(|(key, value)| (key.as_str(), value.as_str()));
+        let annotations: serde_json::Map<_, _> = responders
+            .chain(others)
+            .map(|(key, value)| (key.to_owned(), json!(value)))
+            .collect();
+        let labels: serde_json::Map<_, _> = self
+            .labels
+            .iter()
+            .map(|(key, value)| (key.clone(), json!(value)))
+            .collect();
+        let pod = json!({
+            "metadata": {"name": name, "labels": labels, "annotations": annotations},
+            "spec": {"nodeName": self.node, "containers": [{"name": "app", "image": "app"}]},
+        });
+        Ok(serde_json::from_value(pod)?)
+    }
+}
+
+/// The pods and Evacuations of one test's namespace.
+pub struct Pods {
+    client: Client,
+    namespace: TemporaryNamespace,
+}
+
+impl std::fmt::Debug for Pods {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Pods")
+            .field("namespace", &self.namespace)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Platform {
+    /// A namespace for one test. It dumps its state when the test fails.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be created.
+    pub async fn namespace(&self, prefix: &str) -> anyhow::Result<Pods> {
+        let mut namespace = self.control_plane().namespace(prefix).await?;
+        namespace.also_dump("apis/evacuation.dev/v1alpha1", "evacuations");
+        Ok(Pods {
+            client: self.client()?,
+            namespace,
+        })
+    }
+}
+
+impl Pods {
+    /// The namespace's name.
+    pub fn namespace(&self) -> &str {
+        self.namespace.name()
+    }
+
+    /// The pods.
+    pub fn api(&self) -> Api<Pod> {
+        Api::namespaced(self.client.clone(), self.namespace())
+    }
+
+    /// The Evacuations.
+    pub fn evacuations(&self) -> Api<Evacuation> {
+        Api::namespaced(self.client.clone(), self.namespace())
+    }
+
+    /// Creates a pod and waits until it is ready; it then has an IP.
+    ///
+    /// # Errors
+    ///
+    /// When it does not become ready.
+    pub async fn create(&self, name: &str, spec: &PodSpec) -> anyhow::Result<Pod> {
+        self.api()
+            .create(&PostParams::default(), &spec.manifest(name)?)
+            .await
+            .context("the pod was not created")?;
+        self.ready(name).await
+    }
+
+    /// Waits until a pod is ready.
+    ///
+    /// # Errors
+    ///
+    /// When it does not become ready.
+    pub async fn ready(&self, name: &str) -> anyhow::Result<Pod> {
+        let api = self.api();
+        let pod = eventually(PATIENCE, "the pod is ready", || async {
+            let pod = api.get(name).await?;
+            let status = pod.status.clone().unwrap_or_default();
+            let ready = status
+                .conditions
+                .into_iter()
+                .flatten()
+                .any(|c| c.type_ == "Ready" && c.status == "True");
+            if ready && status.pod_ip.is_some() {
+                Ok(pod)
+            } else {
+                bail!("phase {:?}", status.phase)
+            }
+        });
+        Ok(pod.await?)
+    }
+
+    /// Waits until the pod with that UID is gone.
+    ///
+    /// # Errors
+    ///
+    /// When it stays.
+    pub async fn gone(&self, pod: &Pod) -> anyhow::Result<()> {
+        let api = self.api();
+        let gone = eventually(PATIENCE, "the pod is gone", || async {
+            match api.get_opt(&pod.name_any()).await? {
+                Some(found) if found.uid() == pod.uid() => bail!("it is there"),
+                _ => Ok(()),
+            }
+        });
+        Ok(gone.await?)
+    }
+
+    /// Creates a budget for the pods with that label.
+    ///
+    /// # Errors
+    ///
+    /// When it does not count its pods.
+    pub async fn budget(&self, name: &str, label: (&str, &str), max_unavailable: i32) -> anyhow::Result<()> {
+        let budget = json!({
+            "metadata": {"name": name},
+            "spec": {"maxUnavailable": max_unavailable, "selector": {"matchLabels": {label.0: label.1}}},
+        });
+        let api: Api<PodDisruptionBudget> = Api::namespaced(self.client.clone(), self.namespace());
+        api.create(&PostParams::default(), &serde_json::from_value(budget)?)
+            .await?;
+        let counted = eventually(PATIENCE, "the budget counts", || async {
+            let status = api.get(name).await?.status.unwrap_or_default();
+            if status.observed_generation.is_some() {
+                Ok(())
+            } else {
+                bail!("{status:?}")
+            }
+        });
+        Ok(counted.await?)
+    }
+
+    /// Waits until an Evacuation is as wanted.
+    ///
+    /// # Errors
+    ///
+    /// When it does not become so; the error holds what it was last.
+    pub async fn until(
+        &self,
+        evacuation: &str,
+        what: &str,
+        wanted: impl Fn(&Evacuation) -> bool,
+    ) -> anyhow::Result<Evacuation> {
+        let api = self.evacuations();
+        let found = eventually(PATIENCE, what, || async {
+            let found = api.get(evacuation).await?;
+            if wanted(&found) {
+                Ok(found)
+            } else {
+                bail!("{}", serde_json::to_string(&found.status)?)
+            }
+        });
+        Ok(found.await?)
+    }
+
+    /// Waits until an Evacuation has ended.
+    ///
+    /// # Errors
+    ///
+    /// When it does not end.
+    pub async fn ended(&self, evacuation: &str) -> anyhow::Result<End> {
+        let found = self
+            .until(evacuation, "the evacuation has ended", |e| End::of(e).is_some())
+            .await?;
+        End::of(&found).context("it has ended")
+    }
+}
