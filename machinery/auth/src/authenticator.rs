@@ -53,7 +53,7 @@ impl Authenticator for AuthenticatorUnion {
                 // Of several bad credentials the last is reported: it belongs to the authenticator that comes
                 // closest to what a direct caller meant.
                 Err(error) if failure.as_ref().is_none_or(AuthError::is_callers_fault) => {
-                    failure = Some(error)
+                    failure = Some(error);
                 }
                 Ok(None) | Err(_) => {}
             }

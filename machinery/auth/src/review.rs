@@ -37,7 +37,7 @@ where
                 error = with_causes(error),
                 ?delay,
                 "{call} failed and will be tried again"
-            )
+            );
         });
     match tokio::time::timeout(TIMEOUT, asked).await {
         Ok(Ok(answer)) => Ok(answer),

@@ -2,9 +2,12 @@ use std::collections::BTreeMap;
 
 use http::{HeaderMap, HeaderValue, header::AUTHORIZATION};
 use machinery_auth::{
-    AuthError, AuthenticationConfig, Authenticator, CurrentConfig, DelegatedAuthentication, UserInfo,
+    AuthError, AuthenticationConfig, Authenticator, CurrentConfig, DelegatedAuthentication, StartError,
+    UserInfo,
 };
-use serde_json::json;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     apiserver::{answering, failure, reviewed},
@@ -28,17 +31,14 @@ fn cluster() -> Cluster {
     ]
     .map(|(key, value)| (key.to_owned(), value.to_owned()));
     let config = AuthenticationConfig::from_config_map(&BTreeMap::from(data)).unwrap();
-    let (client, _) =
-        answering(
-            async |_, review: serde_json::Value| match review["spec"]["token"].as_str() {
-                Some("down") => failure(503, 0),
-                Some("bad") => reviewed(review, json!({"error": "unknown"})),
-                _ => reviewed(
-                    review,
-                    json!({"authenticated": true, "user": {"username": "token"}}),
-                ),
-            },
-        );
+    let (client, _) = answering(async |_, review: Value| match review["spec"]["token"].as_str() {
+        Some("down") => failure(503, 0),
+        Some("bad") => reviewed(review, json!({"error": "unknown"})),
+        _ => reviewed(
+            review,
+            json!({"authenticated": true, "user": {"username": "token"}}),
+        ),
+    });
     let authentication = DelegatedAuthentication::new(client, &CurrentConfig::new(config));
     Cluster {
         front_proxy,
@@ -188,4 +188,105 @@ async fn an_outage_outweighs_bad_credentials() {
         matches!(refused, Err(AuthError::Unavailable { .. })),
         "{refused:?}"
     );
+}
+
+/// The list of ConfigMaps with that data in the one that is asked for.
+fn config_maps(items: &Value) -> (u16, Value) {
+    let list = json!({"kind": "ConfigMapList", "apiVersion": "v1", "metadata": {"resourceVersion": "1"}, "items": items});
+    (200, list)
+}
+
+fn config_map(data: &Value) -> Value {
+    let metadata = json!({"name": "extension-apiserver-authentication", "namespace": "kube-system"});
+    json!([{"metadata": metadata, "data": data}])
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_configuration_that_cannot_be_read_is_tried_for_half_a_minute() {
+    for code in [403, 503] {
+        let (client, calls) = answering(move |_, _| async move { failure(code, 0) });
+        let begun = Instant::now();
+        let error = DelegatedAuthentication::start(client, CancellationToken::new())
+            .await
+            .err()
+            .unwrap();
+        assert!(matches!(error, StartError::Unreadable(Some(_))), "{error:?}");
+        assert!(
+            error
+                .to_string()
+                .contains("extension-apiserver-authentication-reader"),
+            "{error}"
+        );
+        assert_eq!(begun.elapsed().as_secs(), 30);
+        assert!((3..30).contains(&calls.count()), "{} calls", calls.count());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_configuration_that_is_missing_or_broken_is_waited_for_half_a_minute() {
+    let broken = config_map(&json!({"client-ca-file": "broken"}));
+    for (items, unusable) in [(json!([]), false), (broken, true)] {
+        let (client, _) = answering(move |call, _| {
+            let list = config_maps(&items);
+            // After the list comes the watch, on which nothing happens.
+            async move {
+                if call == 1 {
+                    list
+                } else {
+                    std::future::pending().await
+                }
+            }
+        });
+        let begun = Instant::now();
+        let error = DelegatedAuthentication::start(client, CancellationToken::new())
+            .await
+            .err()
+            .unwrap();
+        assert_eq!(matches!(error, StartError::Unusable(_)), unusable, "{error:?}");
+        assert_eq!(
+            matches!(error, StartError::Unreadable(None)),
+            !unusable,
+            "{error:?}"
+        );
+        assert_eq!(begun.elapsed().as_secs(), 30);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_configuration_that_comes_late_is_waited_for() {
+    let users = Ca::new("kubernetes");
+    let data = json!({"client-ca-file": users.pem});
+    let (client, _) = answering(move |call, _| {
+        let late = if call <= 3 {
+            failure(403, 0)
+        } else {
+            config_maps(&config_map(&data))
+        };
+        async move { late }
+    });
+    let shutdown = CancellationToken::new();
+    let _stop = shutdown.clone().drop_guard();
+    let authentication = DelegatedAuthentication::start(client, shutdown).await.unwrap();
+    let jane = users.client("jane", "").chain();
+    assert_eq!(
+        authentication
+            .authenticate(&HeaderMap::new(), &jane)
+            .await
+            .unwrap()
+            .unwrap()
+            .name,
+        "jane"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_shuts_down_does_not_wait_for_its_configuration() {
+    let (client, _) = answering(async |_, _| std::future::pending().await);
+    let shutdown = CancellationToken::new();
+    shutdown.cancel();
+    let error = DelegatedAuthentication::start(client, shutdown)
+        .await
+        .err()
+        .unwrap();
+    assert!(matches!(error, StartError::ShutDown), "{error:?}");
 }

@@ -1,8 +1,14 @@
 //! Authentication, authorisation and TLS, through the crate's public API.
+#![allow(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a test fails by panic"
+)]
 
 mod apiserver;
 mod certificate;
 mod client_certificate;
+mod cluster;
 mod delegated;
 mod handshake;
 mod request_header;

@@ -116,7 +116,7 @@ async fn a_pair_that_cannot_be_used_leaves_the_old_one_until_a_good_one_comes() 
             fs::write(folder.join("tls.key"), &ca.server("other").key_pem).unwrap();
         }),
         ("half a certificate", |_, folder| {
-            fs::write(folder.join("tls.crt"), "-----BEGIN CERT").unwrap()
+            fs::write(folder.join("tls.crt"), "-----BEGIN CERT").unwrap();
         }),
         ("no key", |_, folder| {
             fs::write(folder.join("tls.key"), "").unwrap()
