@@ -11,7 +11,7 @@ use kube::{
 
 /// Which cluster and namespace.
 #[derive(Args, Debug, Default)]
-pub struct Connection {
+pub(crate) struct Connection {
     /// The kubeconfig file; KUBECONFIG or ~/.kube/config by default.
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<std::path::PathBuf>,
@@ -28,7 +28,7 @@ pub struct Connection {
 
 impl Connection {
     /// A client, whose default namespace is the chosen one.
-    pub async fn client(&self) -> anyhow::Result<Client> {
+    pub(crate) async fn client(&self) -> anyhow::Result<Client> {
         let options = KubeConfigOptions {
             context: self.context.clone(),
             ..KubeConfigOptions::default()
@@ -53,7 +53,7 @@ impl Connection {
 }
 
 /// The caller's user name, as the server knows it.
-pub async fn user_name(client: &Client) -> anyhow::Result<String> {
+pub(crate) async fn user_name(client: &Client) -> anyhow::Result<String> {
     let api: Api<SelfSubjectReview> = Api::all(client.clone());
     let review = api
         .create(&PostParams::default(), &SelfSubjectReview::default())

@@ -30,6 +30,7 @@ use crate::{
 ///
 /// Exit codes: 0 all pods are gone, 1 errors, 2 a pod was left alone because it refused, 3 the time ran out.
 #[derive(Args, Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "the flags are kubectl drain's")]
 pub struct Node {
     /// The node's name.
     #[arg(value_name = "NODE")]

@@ -5,7 +5,7 @@ use evacuation_api::{Evacuation, GROUP};
 
 /// How created objects are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Output {
+pub(crate) enum Output {
     /// The object as YAML.
     Yaml,
     /// The object as JSON.
@@ -15,7 +15,7 @@ pub enum Output {
 }
 
 /// One object as text: in the chosen form, else as kubectl reports a change.
-pub fn render(evacuation: &Evacuation, output: Option<Output>, what: &str) -> anyhow::Result<String> {
+pub(crate) fn render(evacuation: &Evacuation, output: Option<Output>, what: &str) -> anyhow::Result<String> {
     let name = evacuation
         .metadata
         .name

@@ -74,7 +74,7 @@ impl View {
 /// # Errors
 ///
 /// When watching is not allowed.
-pub async fn wait(
+pub(crate) async fn wait(
     api: Api<Evacuation>,
     mut tracker: Tracker,
     timeout: Option<Duration>,

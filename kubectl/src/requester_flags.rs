@@ -14,7 +14,7 @@ const NAME_PART: usize = 63;
 
 /// Who wants the pods moved, and how hard.
 #[derive(Args, Debug)]
-pub struct RequesterFlags {
+pub(crate) struct RequesterFlags {
     /// The requester's name, such as repair.acme.io/rack-7; made from your user name by default.
     #[arg(long, value_name = "DOMAIN/NAME")]
     requester: Option<String>,
@@ -49,7 +49,7 @@ enum AtDeadline {
 
 /// What happens when a responder refuses.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum OnRefusal {
+pub(crate) enum OnRefusal {
     /// Leave the pod alone.
     #[value(name = "give-up", alias = "giveup")]
     GiveUp,
@@ -81,7 +81,7 @@ impl From<AtDeadline> for DeadlineAction {
 
 impl RequesterFlags {
     /// The requester that the flags describe. `default_name` makes its name from the caller's user name.
-    pub async fn requester(
+    pub(crate) async fn requester(
         &self,
         client: &Client,
         on_refusal: Option<OnRefusal>,
@@ -112,7 +112,7 @@ impl RequesterFlags {
 }
 
 /// A duration as kubectl's flags take it: `10m`, `1h30m`, `90s`.
-pub fn duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     match humantime::parse_duration(text) {
         Ok(time) if time.is_zero() => Err("must be longer than zero".to_owned()),
         Ok(time) => Ok(time),
@@ -121,7 +121,7 @@ pub fn duration(text: &str) -> Result<Duration, String> {
 }
 
 /// A user's name as the part of a qualified name after the slash.
-pub fn name_part(user: &str) -> String {
+pub(crate) fn name_part(user: &str) -> String {
     let allowed = |c: char| {
         if c.is_ascii_alphanumeric() || "-_.".contains(c) {
             c

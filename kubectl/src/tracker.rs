@@ -10,53 +10,53 @@ use crate::Exit;
 
 /// One evacuation that is waited for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tracked {
+pub(crate) struct Tracked {
     /// The pod, as `NAMESPACE/NAME`.
-    pub pod: String,
+    pub(crate) pod: String,
     /// The Evacuation, as `NAMESPACE/NAME`.
-    pub evacuation: String,
+    pub(crate) evacuation: String,
     /// Its state in a word, such as `Asking`.
-    pub state: String,
+    pub(crate) state: String,
     /// What was answered last, if anything.
-    pub answer: Option<String>,
+    pub(crate) answer: Option<String>,
     /// What holds it back, in words, if anything does.
-    pub held_by: Option<String>,
+    pub(crate) held_by: Option<String>,
     /// How it ended, if it did.
-    pub end: Option<End>,
+    pub(crate) end: Option<End>,
 }
 
 impl Tracked {
     /// One line for people.
-    pub fn line(&self) -> String {
-        let mut line = format!("{}: {}", self.pod, self.state);
-        match &self.end {
-            Some(End::Failed { reason, message }) => line += &format!(" ({reason}: {message})"),
-            Some(End::Evacuated { .. }) => {}
-            None => {
-                for detail in [&self.answer, &self.held_by].into_iter().flatten() {
-                    line += &format!(" ({detail})");
-                }
-            }
-        }
-        line
+    pub(crate) fn line(&self) -> String {
+        let details = match &self.end {
+            Some(End::Failed { reason, message }) => vec![format!("{reason}: {message}")],
+            Some(End::Evacuated { .. }) => Vec::new(),
+            None => [&self.answer, &self.held_by]
+                .into_iter()
+                .flatten()
+                .cloned()
+                .collect(),
+        };
+        let details: String = details.iter().map(|detail| format!(" ({detail})")).collect();
+        format!("{}: {}{details}", self.pod, self.state)
     }
 }
 
 /// The evacuations that a command waits for, by UID.
 #[derive(Debug, Default)]
-pub struct Tracker {
+pub(crate) struct Tracker {
     tracked: BTreeMap<String, Tracked>,
 }
 
 impl Tracker {
     /// Starts to follow an Evacuation.
-    pub fn follow(&mut self, evacuation: &Evacuation) {
+    pub(crate) fn follow(&mut self, evacuation: &Evacuation) {
         let tracked = describe(evacuation);
         self.tracked.insert(uid(evacuation).to_owned(), tracked);
     }
 
     /// Takes a change in. Returns what to show when it is one of ours and something of note changed.
-    pub fn apply(&mut self, evacuation: &Evacuation) -> Option<&Tracked> {
+    pub(crate) fn apply(&mut self, evacuation: &Evacuation) -> Option<&Tracked> {
         let tracked = self.tracked.get_mut(uid(evacuation))?;
         let now = describe(evacuation);
         if *tracked == now {
@@ -67,7 +67,7 @@ impl Tracker {
     }
 
     /// The Evacuation was removed. One whose end was not seen counts as failed.
-    pub fn remove(&mut self, evacuation: &Evacuation) -> Option<&Tracked> {
+    pub(crate) fn remove(&mut self, evacuation: &Evacuation) -> Option<&Tracked> {
         let tracked = self.tracked.get_mut(uid(evacuation))?;
         if tracked.end.is_none() {
             tracked.end = Some(End::of(evacuation).unwrap_or_else(removed));
@@ -76,7 +76,7 @@ impl Tracker {
     }
 
     /// A new list was read, which holds the Evacuations of these UIDs: the others were removed unseen.
-    pub fn lose_all_but(&mut self, listed: &[String]) -> Vec<Tracked> {
+    pub(crate) fn lose_all_but(&mut self, listed: &[String]) -> Vec<Tracked> {
         let mut lost = Vec::new();
         for (uid, tracked) in &mut self.tracked {
             if tracked.end.is_none() && !listed.contains(uid) {
@@ -88,27 +88,27 @@ impl Tracker {
     }
 
     /// Every Evacuation that is followed.
-    pub fn all(&self) -> impl Iterator<Item = &Tracked> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Tracked> {
         self.tracked.values()
     }
 
     /// How many there are.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.tracked.len()
     }
 
     /// How many have ended.
-    pub fn ended(&self) -> usize {
+    pub(crate) fn ended(&self) -> usize {
         self.all().filter(|tracked| tracked.end.is_some()).count()
     }
 
     /// Whether all have ended.
-    pub fn finished(&self) -> bool {
+    pub(crate) fn finished(&self) -> bool {
         self.ended() == self.len()
     }
 
     /// What the ends amount to: errors outweigh refusals, refusals outweigh the rest.
-    pub fn exit(&self) -> Exit {
+    pub(crate) fn exit(&self) -> Exit {
         let failed = |wanted: bool| {
             self.all().any(|tracked| {
                 matches!(&tracked.end, Some(End::Failed { reason, .. }) if (reason == "Refused") == wanted)

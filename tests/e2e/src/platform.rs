@@ -252,15 +252,13 @@ impl Platform {
     ///
     /// When a process could not be let go.
     pub fn leave_running(&self) -> anyhow::Result<PathBuf> {
-        self.apiserver.leave_running();
-        for controller in &self.controllers {
-            controller.leave_running();
-        }
+        let mut processes = vec![&self.apiserver];
+        processes.extend(&self.controllers);
         if let Some(etcd) = &self.etcd {
-            etcd.component().process().leave_running();
+            processes.push(etcd.component().process());
             etcd.folder().keep();
         }
-        Ok(self.control_plane.leave_running()?)
+        Ok(self.control_plane.leave_running(&processes)?)
     }
 }
 
