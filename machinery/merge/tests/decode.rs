@@ -1,5 +1,13 @@
 //! Decoding: unknown, duplicate and wrong fields, by path.
 
+// Clippy takes the functions that tests are made of for production code.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
+
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use machinery_merge::{DecodeError, Decoded, Strictness, decode, decode_value, decode_yaml, parse_json};

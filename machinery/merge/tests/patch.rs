@@ -1,5 +1,13 @@
 //! Patches: what RFC 6902 and RFC 7386 say, and what kube-apiserver adds.
 
+// Clippy takes the functions that tests are made of for production code.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
+
 use machinery_merge::{
     MAX_JSON_PATCH_COPY_BYTES, MAX_JSON_PATCH_OPERATIONS, PatchError, json_patch, merge_patch,
 };

@@ -3,6 +3,7 @@
 mod options;
 mod read;
 mod schema;
+mod tables;
 mod watch;
 mod writer;
 

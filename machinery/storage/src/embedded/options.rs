@@ -25,7 +25,7 @@ impl EmbeddedOptions {
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self {
             path: path.into(),
-            history_age: Duration::from_secs(5 * 60),
+            history_age: Duration::from_mins(5),
             history_events: 100_000,
             max_value_bytes: 1536 * 1024,
             cache_bytes: 64 * 1024 * 1024,

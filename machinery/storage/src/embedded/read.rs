@@ -14,7 +14,7 @@ use crate::{KeyValue, Page, Range, Read, StoreError, WatchEvent};
 const CHUNK: usize = 1_000;
 
 /// What can be read: the revision, and the oldest one that is left.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Span {
     pub(super) revision: i64,
     pub(super) compacted: i64,
@@ -75,7 +75,7 @@ impl Shared {
         if let Err(error) = span.check(revision) {
             return Ok(Err(error));
         }
-        let past = self.changed_since(&transaction, revision, span, &range.prefix)?;
+        let past = changed_since(&transaction, revision, span, &range.prefix)?;
         let mut past = past
             .iter()
             .skip_while(|(key, _)| Some(*key) <= range.after.as_ref())
@@ -110,28 +110,6 @@ impl Shared {
             page.add_if_some(before.as_ref());
         }
         Ok(Ok(page.page))
-    }
-
-    /// The keys that were changed after that revision, and what they held at it.
-    fn changed_since(
-        &self,
-        transaction: &ReadTransaction,
-        revision: i64,
-        span: Span,
-        prefix: &str,
-    ) -> Result<BTreeMap<String, Option<KeyValue>>, redb::Error> {
-        let mut changed = BTreeMap::new();
-        if revision == span.revision {
-            return Ok(changed);
-        }
-        for entry in transaction.open_table(HISTORY)?.range((revision + 1, 0)..)? {
-            let (_, change) = entry?;
-            let (_, key, _, before) = change.value();
-            if key.starts_with(prefix) && !changed.contains_key(key) {
-                changed.insert(key.to_owned(), before.map(|before| key_value(key, before)));
-            }
-        }
-        Ok(changed)
     }
 
     /// The next events under a prefix after a revision, in whole commits: some of them, and the revision up to which
@@ -171,6 +149,27 @@ impl Shared {
         }
         Ok(Ok(history))
     }
+}
+
+/// The keys that were changed after that revision, and what they held at it.
+fn changed_since(
+    transaction: &ReadTransaction,
+    revision: i64,
+    span: Span,
+    prefix: &str,
+) -> Result<BTreeMap<String, Option<KeyValue>>, redb::Error> {
+    let mut changed = BTreeMap::new();
+    if revision == span.revision {
+        return Ok(changed);
+    }
+    for entry in transaction.open_table(HISTORY)?.range((revision + 1, 0)..)? {
+        let (_, change) = entry?;
+        let (_, key, _, before) = change.value();
+        if key.starts_with(prefix) && !changed.contains_key(key) {
+            changed.insert(key.to_owned(), before.map(|before| key_value(key, before)));
+        }
+    }
+    Ok(changed)
 }
 
 /// Some of the history.

@@ -51,15 +51,14 @@ pub(super) fn store_error(call: Call<'_>, error: etcd_client::Error) -> StoreErr
         };
     }
     // etcd's own limit, and that of its gRPC server.
-    if message.contains("request is too large") || message.contains("received message larger than max") {
-        if let Some((key, size)) = call.largest {
-            return StoreError::TooLarge {
-                key: key.to_owned(),
-                size,
-            };
-        }
+    let too_large = ["request is too large", "received message larger than max"];
+    match call.largest {
+        Some((key, size)) if too_large.iter().any(|limit| message.contains(limit)) => StoreError::TooLarge {
+            key: key.to_owned(),
+            size,
+        },
+        _ => unavailable(call.action, error),
     }
-    unavailable(call.action, error)
 }
 
 pub(super) fn unavailable(

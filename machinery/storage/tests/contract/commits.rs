@@ -5,7 +5,7 @@ use machinery_storage::{Operation, Outcome, StoreError, Transaction};
 
 use crate::fixture::{Tested, absent, all, commit, commit_if, delete, put, revision, show, shown, unchanged};
 
-pub async fn a_value_is_read_back_with_its_revisions(store: Tested) {
+pub(crate) async fn a_value_is_read_back_with_its_revisions(store: Tested) {
     let created = commit(&store, [put("/a/x", "1")]).await;
     let changed = commit(&store, [put("/a/x", "2")]).await;
     assert!(changed > created);
@@ -18,7 +18,7 @@ pub async fn a_value_is_read_back_with_its_revisions(store: Tested) {
     );
 }
 
-pub async fn a_failed_precondition_changes_nothing_and_shows_what_is_there(store: Tested) {
+pub(crate) async fn a_failed_precondition_changes_nothing_and_shows_what_is_there(store: Tested) {
     let first = commit(&store, [put("/a/x", "1")]).await;
     let before = revision(&store).await;
     let cases = [
@@ -55,7 +55,7 @@ pub async fn a_failed_precondition_changes_nothing_and_shows_what_is_there(store
     );
 }
 
-pub async fn a_key_that_was_deleted_is_absent_and_starts_anew(store: Tested) {
+pub(crate) async fn a_key_that_was_deleted_is_absent_and_starts_anew(store: Tested) {
     let first = commit(&store, [put("/a/x", "1")]).await;
     let deleted = commit(&store, [delete("/a/x")]).await;
     assert_eq!(deleted, first + 1);
@@ -69,21 +69,21 @@ pub async fn a_key_that_was_deleted_is_absent_and_starts_anew(store: Tested) {
     );
 }
 
-pub async fn an_absent_key_is_never_unchanged(store: Tested) {
+pub(crate) async fn an_absent_key_is_never_unchanged(store: Tested) {
     for claimed in [0, -1, 1] {
         let outcome = commit_if(&store, [unchanged("/a/x", claimed)], [put("/a/x", "1")]).await;
         assert_eq!(outcome, Outcome::Failed(vec![None]), "at {claimed}");
     }
 }
 
-pub async fn deleting_nothing_is_no_commit(store: Tested) {
+pub(crate) async fn deleting_nothing_is_no_commit(store: Tested) {
     let before = commit(&store, [put("/a/x", "1")]).await;
     assert_eq!(commit(&store, [delete("/a/y")]).await, before);
     assert_eq!(commit(&store, []).await, before);
     assert_eq!(commit(&store, [put("/a/x", "2")]).await, before + 1);
 }
 
-pub async fn of_several_operations_on_a_key_the_last_counts(store: Tested) {
+pub(crate) async fn of_several_operations_on_a_key_the_last_counts(store: Tested) {
     let operations = [
         put("/a/x", "1"),
         put("/a/y", "1"),
@@ -99,7 +99,7 @@ pub async fn of_several_operations_on_a_key_the_last_counts(store: Tested) {
     assert_eq!(store.get("/a/x").await.unwrap().found, None);
 }
 
-pub async fn one_of_fifty_concurrent_claims_wins(store: Tested) {
+pub(crate) async fn one_of_fifty_concurrent_claims_wins(store: Tested) {
     let claims = (0..50).map(|number| {
         let store = store.clone();
         tokio::spawn(async move {
@@ -136,7 +136,7 @@ pub async fn one_of_fifty_concurrent_claims_wins(store: Tested) {
     );
 }
 
-pub async fn concurrent_increments_lose_nothing(store: Tested) {
+pub(crate) async fn concurrent_increments_lose_nothing(store: Tested) {
     commit(&store, [put("/a/count", "0")]).await;
     let workers = (0..8).map(|_| {
         let store = store.clone();
@@ -164,7 +164,7 @@ pub async fn concurrent_increments_lose_nothing(store: Tested) {
     );
 }
 
-pub async fn a_value_of_a_megabyte_is_kept(store: Tested) {
+pub(crate) async fn a_value_of_a_megabyte_is_kept(store: Tested) {
     let value: Bytes = (0..1024 * 1024)
         .map(|index: u32| index.to_le_bytes()[index as usize % 3])
         .collect();
@@ -178,7 +178,7 @@ pub async fn a_value_of_a_megabyte_is_kept(store: Tested) {
     assert!(page.items.iter().all(|item| item.value == value));
 }
 
-pub async fn a_value_beyond_the_limit_is_too_large(store: Tested) {
+pub(crate) async fn a_value_beyond_the_limit_is_too_large(store: Tested) {
     let before = revision(&store).await;
     for size in [1600 * 1024, 5 * 1024 * 1024] {
         let operations = vec![

@@ -9,9 +9,9 @@ use machinery_storage::{
     Range, Store, StoreError, Transaction, WatchEvent, WatchStream,
 };
 
-pub type Tested = Arc<dyn Store>;
+pub(crate) type Tested = Arc<dyn Store>;
 
-pub async fn on_etcd(etcd: &controlplane::Etcd) -> Tested {
+pub(crate) async fn on_etcd(etcd: &controlplane::Etcd) -> Tested {
     let options = EtcdOptions {
         key_prefix: "/registry/test".to_owned(),
         ..EtcdOptions::new([etcd.endpoint()])
@@ -19,7 +19,7 @@ pub async fn on_etcd(etcd: &controlplane::Etcd) -> Tested {
     Arc::new(EtcdStore::connect(options).await.unwrap())
 }
 
-pub async fn in_folder(folder: &Path) -> Tested {
+pub(crate) async fn in_folder(folder: &Path) -> Tested {
     Arc::new(
         EmbeddedStore::open(EmbeddedOptions::new(folder.join("store")))
             .await
@@ -27,23 +27,23 @@ pub async fn in_folder(folder: &Path) -> Tested {
     )
 }
 
-pub fn put(key: &str, value: &str) -> Operation {
+pub(crate) fn put(key: &str, value: &str) -> Operation {
     Operation::Put(key.to_owned(), Bytes::copy_from_slice(value.as_bytes()))
 }
 
-pub fn delete(key: &str) -> Operation {
+pub(crate) fn delete(key: &str) -> Operation {
     Operation::Delete(key.to_owned())
 }
 
-pub fn absent(key: &str) -> Precondition {
+pub(crate) fn absent(key: &str) -> Precondition {
     Precondition::Absent(key.to_owned())
 }
 
-pub fn unchanged(key: &str, revision: i64) -> Precondition {
+pub(crate) fn unchanged(key: &str, revision: i64) -> Precondition {
     Precondition::Unchanged(key.to_owned(), revision)
 }
 
-pub async fn commit_if(
+pub(crate) async fn commit_if(
     store: &Tested,
     preconditions: impl Into<Vec<Precondition>>,
     operations: impl Into<Vec<Operation>>,
@@ -56,18 +56,18 @@ pub async fn commit_if(
 }
 
 /// Commits, and returns the revision.
-pub async fn commit(store: &Tested, operations: impl Into<Vec<Operation>>) -> i64 {
+pub(crate) async fn commit(store: &Tested, operations: impl Into<Vec<Operation>>) -> i64 {
     match commit_if(store, [], operations).await {
         Outcome::Committed(revision) => revision,
         Outcome::Failed(states) => panic!("a commit without preconditions failed: {states:?}"),
     }
 }
 
-pub async fn revision(store: &Tested) -> i64 {
+pub(crate) async fn revision(store: &Tested) -> i64 {
     store.get("/nothing").await.unwrap().revision
 }
 
-pub fn all(prefix: &str) -> Range {
+pub(crate) fn all(prefix: &str) -> Range {
     Range {
         prefix: prefix.to_owned(),
         ..Range::default()
@@ -75,16 +75,16 @@ pub fn all(prefix: &str) -> Range {
 }
 
 /// `key=value` of each, for comparison.
-pub fn shown(items: &[KeyValue]) -> Vec<String> {
+pub(crate) fn shown(items: &[KeyValue]) -> Vec<String> {
     items.iter().map(show).collect()
 }
 
-pub fn show(item: &KeyValue) -> String {
+pub(crate) fn show(item: &KeyValue) -> String {
     format!("{}={}", item.key, String::from_utf8_lossy(&item.value))
 }
 
 /// `key: before -> after` of an event.
-pub fn story(event: &WatchEvent) -> String {
+pub(crate) fn story(event: &WatchEvent) -> String {
     let text = |item: &KeyValue| String::from_utf8_lossy(&item.value).into_owned();
     let before = |item: &Option<KeyValue>| item.as_ref().map_or("nothing".to_owned(), text);
     match event {
@@ -96,12 +96,12 @@ pub fn story(event: &WatchEvent) -> String {
     }
 }
 
-pub fn stories(events: &[WatchEvent]) -> Vec<String> {
+pub(crate) fn stories(events: &[WatchEvent]) -> Vec<String> {
     events.iter().map(story).collect()
 }
 
 /// The next item of a watch, within ten seconds.
-pub async fn next_of(watch: &mut WatchStream) -> Result<WatchEvent, StoreError> {
+pub(crate) async fn next_of(watch: &mut WatchStream) -> Result<WatchEvent, StoreError> {
     tokio::time::timeout(Duration::from_secs(10), watch.next())
         .await
         .expect("the watch reports nothing")
@@ -109,7 +109,7 @@ pub async fn next_of(watch: &mut WatchStream) -> Result<WatchEvent, StoreError> 
 }
 
 /// The next changes of a watch.
-pub async fn take(watch: &mut WatchStream, count: usize) -> Vec<WatchEvent> {
+pub(crate) async fn take(watch: &mut WatchStream, count: usize) -> Vec<WatchEvent> {
     let mut events = Vec::new();
     while events.len() < count {
         let event = next_of(watch).await.unwrap();
@@ -121,7 +121,7 @@ pub async fn take(watch: &mut WatchStream, count: usize) -> Vec<WatchEvent> {
 }
 
 /// What a watch after that revision fails with, at once or as its first item.
-pub async fn watch_error(store: &Tested, prefix: &str, after_revision: i64) -> StoreError {
+pub(crate) async fn watch_error(store: &Tested, prefix: &str, after_revision: i64) -> StoreError {
     match store.watch(prefix, after_revision).await {
         Err(error) => error,
         Ok(mut watch) => next_of(&mut watch).await.expect_err("the watch should fail"),

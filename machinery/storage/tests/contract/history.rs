@@ -4,7 +4,7 @@ use machinery_storage::{Range, StoreError};
 
 use crate::fixture::{Tested, all, commit, delete, put, shown, stories, take, watch_error};
 
-pub async fn a_compacted_revision_cannot_be_read_nor_watched(store: Tested) {
+pub(crate) async fn a_compacted_revision_cannot_be_read_nor_watched(store: Tested) {
     let old = commit(&store, [put("/a/x", "1")]).await;
     commit(&store, [put("/a/x", "2")]).await;
     commit(&store, [put("/a/x", "3")]).await;
@@ -29,7 +29,7 @@ pub async fn a_compacted_revision_cannot_be_read_nor_watched(store: Tested) {
     assert_eq!(shown(&store.list(&all("/a/")).await.unwrap().items), ["/a/x=4"]);
 }
 
-pub async fn what_is_not_compacted_can_be_read_and_watched(store: Tested) {
+pub(crate) async fn what_is_not_compacted_can_be_read_and_watched(store: Tested) {
     commit(&store, [put("/a/x", "1"), put("/a/y", "1")]).await;
     let kept = commit(&store, [put("/a/x", "2")]).await;
     commit(&store, [delete("/a/x")]).await;
@@ -50,7 +50,7 @@ pub async fn what_is_not_compacted_can_be_read_and_watched(store: Tested) {
     );
 }
 
-pub async fn a_revision_of_the_future_is_an_error(store: Tested) {
+pub(crate) async fn a_revision_of_the_future_is_an_error(store: Tested) {
     let now = commit(&store, [put("/a/x", "1")]).await;
     let error = store
         .list(&Range {
@@ -70,7 +70,7 @@ pub async fn a_revision_of_the_future_is_an_error(store: Tested) {
     );
 }
 
-pub async fn compacting_twice_or_the_future_is_an_error(store: Tested) {
+pub(crate) async fn compacting_twice_or_the_future_is_an_error(store: Tested) {
     commit(&store, [put("/a/x", "1")]).await;
     let now = commit(&store, [put("/a/x", "2")]).await;
     store.compact(now).await.unwrap();

@@ -4,7 +4,7 @@ use machinery_storage::{Operation, Range};
 
 use crate::fixture::{Tested, all, commit, delete, put, revision, shown};
 
-pub async fn a_missing_key_is_read_with_the_stores_revision(store: Tested) {
+pub(crate) async fn a_missing_key_is_read_with_the_stores_revision(store: Tested) {
     let fresh = store.get("/a/x").await.unwrap();
     assert_eq!(fresh.found, None);
     assert!(
@@ -17,7 +17,7 @@ pub async fn a_missing_key_is_read_with_the_stores_revision(store: Tested) {
     store.ready().await.unwrap();
 }
 
-pub async fn a_list_holds_the_prefix_in_order_and_nothing_else(store: Tested) {
+pub(crate) async fn a_list_holds_the_prefix_in_order_and_nothing_else(store: Tested) {
     for key in [
         "/a/b/2", "/a/c", "/a/b/1", "/a0", "/a.b/1", "/a/b/10", "/b/1", "/a/é",
     ] {
@@ -34,7 +34,7 @@ pub async fn a_list_holds_the_prefix_in_order_and_nothing_else(store: Tested) {
     assert!(store.list(&all("/c/")).await.unwrap().items.is_empty());
 }
 
-pub async fn pages_show_one_revision_while_writes_go_on(store: Tested) {
+pub(crate) async fn pages_show_one_revision_while_writes_go_on(store: Tested) {
     for number in 0..10 {
         commit(&store, [put(&format!("/a/{number}"), "old")]).await;
     }
@@ -68,7 +68,7 @@ pub async fn pages_show_one_revision_while_writes_go_on(store: Tested) {
         assert_eq!(page.revision, first.revision);
         assert_eq!(page.remaining, 10 - seen.len() - page.items.len());
         seen.extend(shown(&page.items));
-        last = page.items.last().unwrap().key.clone();
+        last.clone_from(&page.items.last().unwrap().key);
         if page.remaining == 0 {
             break;
         }
@@ -77,7 +77,7 @@ pub async fn pages_show_one_revision_while_writes_go_on(store: Tested) {
     assert_eq!(seen, expected);
 }
 
-pub async fn a_list_of_the_past_shows_what_was_changed_and_deleted_since(store: Tested) {
+pub(crate) async fn a_list_of_the_past_shows_what_was_changed_and_deleted_since(store: Tested) {
     commit(
         &store,
         [put("/a/kept", "1"), put("/a/gone", "1"), put("/a/changed", "1")],
@@ -123,7 +123,7 @@ pub async fn a_list_of_the_past_shows_what_was_changed_and_deleted_since(store: 
     );
 }
 
-pub async fn ten_thousand_keys_are_listed_whole(store: Tested) {
+pub(crate) async fn ten_thousand_keys_are_listed_whole(store: Tested) {
     let value = "x".repeat(1000);
     for block in 0..100 {
         let operations: Vec<Operation> = (0..100)
@@ -147,7 +147,7 @@ pub async fn ten_thousand_keys_are_listed_whole(store: Tested) {
     assert_eq!(page.items[0].key, "/many/05000");
 }
 
-pub async fn a_page_may_start_after_a_key_that_is_gone(store: Tested) {
+pub(crate) async fn a_page_may_start_after_a_key_that_is_gone(store: Tested) {
     commit(&store, [put("/a/1", "v"), put("/a/3", "v")]).await;
     let after = |key: &str| Range {
         after: Some(key.to_owned()),

@@ -5,7 +5,7 @@ use machinery_storage::{Operation, WatchEvent};
 
 use crate::fixture::{Tested, commit, commit_if, delete, next_of, put, revision, stories, take, unchanged};
 
-pub async fn a_watch_reports_each_commit_once_in_order_with_the_previous_value(store: Tested) {
+pub(crate) async fn a_watch_reports_each_commit_once_in_order_with_the_previous_value(store: Tested) {
     let mut watch = store.watch("/a/", revision(&store).await).await.unwrap();
     let created = commit(&store, [put("/a/x", "1")]).await;
     let changed = commit(&store, [put("/a/x", "2")]).await;
@@ -47,7 +47,7 @@ pub async fn a_watch_reports_each_commit_once_in_order_with_the_previous_value(s
     );
 }
 
-pub async fn a_watch_from_the_past_reports_what_it_missed_and_goes_on(store: Tested) {
+pub(crate) async fn a_watch_from_the_past_reports_what_it_missed_and_goes_on(store: Tested) {
     let start = commit(&store, [put("/a/x", "0")]).await;
     for number in 1..=5 {
         commit(&store, [put("/a/x", &number.to_string())]).await;
@@ -62,7 +62,7 @@ pub async fn a_watch_from_the_past_reports_what_it_missed_and_goes_on(store: Tes
     assert_eq!(stories(&take(&mut watch, 1).await), ["/a/x: 6 -> nothing"]);
 }
 
-pub async fn the_operations_of_a_commit_come_together(store: Tested) {
+pub(crate) async fn the_operations_of_a_commit_come_together(store: Tested) {
     let start = revision(&store).await;
     let mut live = store.watch("/a/", start).await.unwrap();
     let writers = (0..4).map(|writer| {
@@ -95,7 +95,7 @@ pub async fn the_operations_of_a_commit_come_together(store: Tested) {
     }
 }
 
-pub async fn a_watch_sees_its_prefix_only(store: Tested) {
+pub(crate) async fn a_watch_sees_its_prefix_only(store: Tested) {
     let start = revision(&store).await;
     let mut watch = store.watch("/a/", start).await.unwrap();
     commit(
@@ -121,7 +121,7 @@ pub async fn a_watch_sees_its_prefix_only(store: Tested) {
     );
 }
 
-pub async fn many_watches_see_the_same(store: Tested) {
+pub(crate) async fn many_watches_see_the_same(store: Tested) {
     let start = revision(&store).await;
     let readers: Vec<_> = (0..40)
         .map(|_| {
@@ -143,7 +143,7 @@ pub async fn many_watches_see_the_same(store: Tested) {
     }
 }
 
-pub async fn a_reader_that_lags_loses_nothing(store: Tested) {
+pub(crate) async fn a_reader_that_lags_loses_nothing(store: Tested) {
     let start = revision(&store).await;
     let mut watch = store.watch("/a/", start).await.unwrap();
     let writers = (0..20).map(|writer| {
@@ -171,7 +171,7 @@ pub async fn a_reader_that_lags_loses_nothing(store: Tested) {
     }
 }
 
-pub async fn a_broken_off_watch_is_resumed_without_loss(store: Tested) {
+pub(crate) async fn a_broken_off_watch_is_resumed_without_loss(store: Tested) {
     let mut at = revision(&store).await;
     let writer = tokio::spawn({
         let store = store.clone();
@@ -197,7 +197,7 @@ pub async fn a_broken_off_watch_is_resumed_without_loss(store: Tested) {
     assert_eq!(seen[1..], expected[..]);
 }
 
-pub async fn progress_tells_that_everything_was_seen(store: Tested) {
+pub(crate) async fn progress_tells_that_everything_was_seen(store: Tested) {
     let start = revision(&store).await;
     let mut watch = store.watch("/a/", start).await.unwrap();
     // Nothing has happened: progress says so.
@@ -221,7 +221,7 @@ pub async fn progress_tells_that_everything_was_seen(store: Tested) {
     assert_eq!(stories(&seen), ["/a/x: nothing -> 1"]);
 }
 
-pub async fn large_commits_reach_a_watch(store: Tested) {
+pub(crate) async fn large_commits_reach_a_watch(store: Tested) {
     let start = revision(&store).await;
     let mut live = store.watch("/big/", start).await.unwrap();
     let value = |number: u8| Bytes::from(vec![number; 700 * 1024]);
