@@ -184,11 +184,11 @@ async fn a_ca_that_was_rotated_is_honoured_from_then_on() {
 
 #[tokio::test]
 async fn the_first_name_that_is_not_empty_counts() {
-    type Sent = &'static [(&'static str, &'static [u8])];
+    type Sent<'a> = &'a [(&'a str, &'a [u8])];
     let ca = Ca::new("front-proxy-ca");
     let authenticator = authenticator(&ca, "[]");
     let chain = ca.client("proxy", "").chain();
-    let cases: [(Sent, Option<&str>); 5] = [
+    let cases: [(Sent<'_>, Option<&str>); 5] = [
         (
             &[("X-Remote-User", b"jane"), ("X-Remote-User", b"mallory")],
             Some("jane"),

@@ -119,10 +119,10 @@ async fn a_pair_that_cannot_be_used_leaves_the_old_one_until_a_good_one_comes() 
             fs::write(folder.join("tls.crt"), "-----BEGIN CERT").unwrap();
         }),
         ("no key", |_, folder| {
-            fs::write(folder.join("tls.key"), "").unwrap()
+            fs::write(folder.join("tls.key"), "").unwrap();
         }),
         ("a missing file", |_, folder| {
-            fs::remove_file(folder.join("tls.crt")).unwrap()
+            fs::remove_file(folder.join("tls.crt")).unwrap();
         }),
     ];
     for (what, breakage) in breakages {
