@@ -7,8 +7,10 @@
 //! and has `evacuation-protocol` decide. [`Respond`] does the same for answers, [`SelfEvacuationView`] shows to a pod what
 //! concerns it. [`run`] puts it all together.
 
+mod assemble;
 mod caller;
 mod evacuation;
+mod logging;
 mod options;
 mod pods;
 mod refusal;
@@ -16,10 +18,15 @@ mod respond;
 mod rights;
 mod run;
 mod self_evacuation;
+mod signal;
+mod store;
 
+pub use assemble::{Parts, assemble};
 pub use evacuation::EvacuationStrategy;
+pub use logging::log;
 pub use options::{LogFormat, Options, Storage};
 pub use pods::{KubePods, Pods, PodsError};
 pub use respond::Respond;
 pub use run::{RunError, run};
 pub use self_evacuation::SelfEvacuationView;
+pub use signal::shutdown_signal;

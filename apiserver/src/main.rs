@@ -1,2 +1,11 @@
 //! The evacuation API server: one strategy per kind.
-fn main() {}
+
+use clap::Parser;
+use evacuation_apiserver::{Options, log, run, shutdown_signal};
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let options = Options::parse();
+    log(&options);
+    Ok(run(options, shutdown_signal()?).await?)
+}

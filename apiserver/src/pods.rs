@@ -54,20 +54,16 @@ impl KubePods {
 impl Pods for KubePods {
     async fn get(&self, namespace: &str, name: &str) -> Result<Option<Pod>, PodsError> {
         let pods: Api<Pod> = Api::namespaced(self.0.clone(), namespace);
-        let identity = || (namespace.to_owned(), name.to_owned());
-        match tokio::time::timeout(TIMEOUT, pods.get_opt(name)).await {
-            Ok(read) => read.map_err(|source| {
-                let (namespace, name) = identity();
-                PodsError::Read {
-                    namespace,
-                    name,
-                    source: Box::new(source),
-                }
-            }),
-            Err(_) => {
-                let (namespace, name) = identity();
-                Err(PodsError::Timeout { namespace, name })
-            }
-        }
+        let Ok(read) = tokio::time::timeout(TIMEOUT, pods.get_opt(name)).await else {
+            return Err(PodsError::Timeout {
+                namespace: namespace.to_owned(),
+                name: name.to_owned(),
+            });
+        };
+        read.map_err(|source| PodsError::Read {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            source: Box::new(source),
+        })
     }
 }

@@ -1,28 +1,141 @@
 //! Starts the server and keeps it running.
 
+use std::{
+    error::Error,
+    net::{SocketAddr, TcpListener},
+    path::PathBuf,
+    sync::Arc,
+    time::Duration,
+};
+
+use kube::{
+    Client, Config,
+    config::{KubeConfigOptions, Kubeconfig},
+};
+use machinery_auth::{
+    DelegatedAuthentication, ServingCertificate, ServingCertificateError, StartError,
+    SubjectAccessReviewAuthorizer, server_config,
+};
+use machinery_server::{BuildError, KubeNamespaces};
+use machinery_storage::EtcdOptionsError;
 use tokio_util::sync::CancellationToken;
 
-use crate::Options;
+use crate::{KubePods, Options, Parts, assemble, store};
+
+/// How long opening a connection to the kube-apiserver may take.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long to wait before the kube-apiserver is tried again. Each try waits by itself, too.
+const RETRY: Duration = Duration::from_secs(1);
 
 /// Why the server could not start or had to end.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The address is taken or not ours.
+    /// There is no kubeconfig, or no service account to use instead.
+    #[error("cannot tell how to reach the kube-apiserver")]
+    Kubeconfig(#[source] Box<dyn Error + Send + Sync>),
+    /// A file that an option names cannot be read.
+    #[error("cannot read {}", file.display())]
+    Read {
+        /// The file.
+        file: PathBuf,
+        /// What the system said.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The etcd options make no sense.
+    #[error("cannot use etcd")]
+    Etcd(#[source] EtcdOptionsError),
+    /// The embedded store cannot be opened.
+    #[error("cannot open the store in {}", folder.display())]
+    DataDir {
+        /// The folder.
+        folder: PathBuf,
+        /// Why not.
+        #[source]
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// The serving certificate or its key cannot be used.
+    #[error("cannot serve TLS")]
+    Certificate(#[source] ServingCertificateError),
+    /// TLS cannot be set up.
+    #[error("cannot set up TLS")]
+    Tls(#[source] rustls::Error),
+    /// The server cannot be put together.
+    #[error("cannot put the server together")]
+    Build(#[source] BuildError),
+    /// The address is taken or not ours, or serving failed.
     #[error("cannot listen on {address}")]
     Listen {
         /// The address.
-        address: std::net::SocketAddr,
+        address: SocketAddr,
         /// What the system said.
         #[source]
         source: std::io::Error,
     },
 }
 
-/// Serves until `shutdown` is canceled, then lets the requests under way finish.
+/// Serves until `shutdown` is canceled, then ends the watches and lets the requests under way finish.
 ///
-/// Waits for the kube-apiserver for as long as it takes: only what waiting cannot mend is an error.
+/// Waits for the kube-apiserver and for etcd for as long as it takes, also at the start: they may be started later than
+/// this server. Only what waiting cannot mend is an error.
 pub async fn run(options: Options, shutdown: CancellationToken) -> Result<(), RunError> {
-    let _ = options;
-    shutdown.cancelled().await;
-    Ok(())
+    // Fails when another part of the process was first; then that one's provider is used.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+
+    let certificate = ServingCertificate::start(
+        &options.tls_cert_file,
+        &options.tls_private_key_file,
+        shutdown.child_token(),
+    );
+    let tls = server_config(certificate.await.map_err(RunError::Certificate)?).map_err(RunError::Tls)?;
+    let client = connect(&options).await?;
+    let store = store::open(&options).await?;
+    let address = SocketAddr::new(options.bind_address, options.secure_port);
+    let listen = |source| RunError::Listen { address, source };
+    let listener = TcpListener::bind(address).map_err(listen)?;
+
+    let Some(authenticator) = authenticate(&client, &shutdown).await else {
+        return Ok(());
+    };
+    let server = assemble(Parts {
+        store,
+        pods: Arc::new(KubePods::new(client.clone())),
+        authenticator,
+        authorizer: Arc::new(SubjectAccessReviewAuthorizer::new(client.clone())),
+        namespaces: KubeNamespaces::start(client, shutdown.child_token()),
+    })
+    .map_err(RunError::Build)?;
+    tracing::info!(%address, version = env!("CARGO_PKG_VERSION"), "serving");
+    server.serve(listener, Some(tls), shutdown).await.map_err(listen)
+}
+
+async fn connect(options: &Options) -> Result<Client, RunError> {
+    fn failed(error: impl Error + Send + Sync + 'static) -> RunError {
+        RunError::Kubeconfig(Box::new(error))
+    }
+    let mut config = match &options.kubeconfig {
+        Some(file) => {
+            let kubeconfig = Kubeconfig::read_from(file).map_err(failed)?;
+            Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
+                .await
+                .map_err(failed)?
+        }
+        None => Config::incluster().map_err(failed)?,
+    };
+    config.connect_timeout = Some(CONNECT_TIMEOUT);
+    Client::try_from(config).map_err(failed)
+}
+
+/// Waits until the kube-apiserver says whom to trust; `None` when the server is to shut down before.
+async fn authenticate(client: &Client, shutdown: &CancellationToken) -> Option<Arc<DelegatedAuthentication>> {
+    loop {
+        match DelegatedAuthentication::start(client.clone(), shutdown.child_token()).await {
+            Ok(authentication) => return Some(authentication),
+            Err(StartError::ShutDown) => return None,
+            Err(error) => {
+                tracing::warn!(error = &error as &dyn Error, "waiting for the kube-apiserver");
+                shutdown.run_until_cancelled(tokio::time::sleep(RETRY)).await?;
+            }
+        }
+    }
 }

@@ -2,9 +2,13 @@
 
 use evacuation_api::{Evacuation, SelfEvacuation};
 use machinery_auth::UserInfo;
-use machinery_server::{ApiError, KindInfo, RequestContext, View};
+use machinery_server::{ApiError, Column, KindInfo, RequestContext, View};
 
-use crate::{caller::BoundPod, evacuation::EvacuationStrategy, refusal};
+use crate::{
+    caller::BoundPod,
+    evacuation::{EvacuationStrategy, table},
+    refusal,
+};
 
 /// Shows to a pod the Evacuations that target it, and nothing else; to callers without a pod nothing at all.
 ///
@@ -33,6 +37,18 @@ impl View for SelfEvacuationView {
         let targeted = source.metadata.namespace.as_deref() == Some(pod.namespace)
             && source.spec.target.pod.uid.as_deref() == Some(pod.uid);
         targeted.then(|| source.clone().into())
+    }
+
+    fn columns(&self) -> &'static [Column] {
+        table::COLUMNS
+    }
+
+    fn cells(&self, object: &SelfEvacuation) -> Vec<serde_json::Value> {
+        let shown = Evacuation {
+            status: object.status.clone(),
+            ..Evacuation::new("", object.spec.clone())
+        };
+        table::cells(&shown)
     }
 }
 

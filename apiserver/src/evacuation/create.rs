@@ -56,7 +56,7 @@ fn deletes(requester: &Requester) -> bool {
 }
 
 fn no_such_pod(name: &str) -> ApiError {
-    invalid_target(FieldErrorKind::NotFound, format!("pod {name:?} not found"))
+    invalid_target(FieldErrorKind::NotFound, format!("pod {name:?}"))
 }
 
 fn invalid_target(kind: FieldErrorKind, message: String) -> ApiError {

@@ -3,7 +3,7 @@
 mod create;
 mod delete;
 mod strategy;
-mod table;
+pub(crate) mod table;
 mod update;
 
 pub use strategy::EvacuationStrategy;

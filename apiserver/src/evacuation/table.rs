@@ -6,14 +6,14 @@ use machinery_server::Column;
 use serde_json::{Value, json};
 
 /// By what `--field-selector` can select, besides name and namespace.
-pub(super) const SELECTABLE_FIELDS: &[&str] = &[POD_NAME, POD_UID, FINISHED];
+pub(crate) const SELECTABLE_FIELDS: &[&str] = &[POD_NAME, POD_UID, FINISHED];
 
 const POD_NAME: &str = "spec.target.pod.name";
 const POD_UID: &str = "spec.target.pod.uid";
 const FINISHED: &str = "status.finished";
 
 /// The columns between NAME and AGE.
-pub(super) const COLUMNS: &[Column] = &[
+pub(crate) const COLUMNS: &[Column] = &[
     column("Target", "The pod that is to move.", 0),
     column("State", "Where the evacuation stands.", 0),
     column(
@@ -36,7 +36,7 @@ const fn column(name: &'static str, description: &'static str, priority: i32) ->
 }
 
 /// The cells of [`COLUMNS`].
-pub(super) fn cells(object: &Evacuation) -> Vec<Value> {
+pub(crate) fn cells(object: &Evacuation) -> Vec<Value> {
     let answer = active_answer(object).map_or_else(String::new, |answer| format!("{answer:?}"));
     let requesters: Vec<&str> = object
         .spec
@@ -55,7 +55,7 @@ pub(super) fn cells(object: &Evacuation) -> Vec<Value> {
 }
 
 /// The value of one of [`SELECTABLE_FIELDS`].
-pub(super) fn field(object: &Evacuation, field: &str) -> String {
+pub(crate) fn field(object: &Evacuation, field: &str) -> String {
     match field {
         POD_NAME => object.spec.target.pod.name.clone(),
         POD_UID => object.spec.target.pod.uid.clone().unwrap_or_default(),

@@ -1,0 +1,177 @@
+//! What the cluster says: its pods, its namespaces, and what users may do.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex},
+};
+
+use async_trait::async_trait;
+use evacuation_apiserver::{Pods, PodsError};
+use http::HeaderMap;
+use k8s_openapi::api::core::v1::Pod;
+use machinery_auth::{Attributes, AuthError, Authenticator, Authorizer, UserInfo, Verdict};
+use machinery_server::{ApiError, NamespaceState, Namespaces};
+use rustls::pki_types::CertificateDer;
+use serde_json::{Value, json};
+
+/// The namespace of most tests.
+pub(crate) const SHOP: &str = "shop";
+/// The header by which the tests say who they are.
+pub(crate) const USER_HEADER: &str = "x-test-user";
+
+/// One pretended cluster. What it was asked is noted, in order.
+#[derive(Default)]
+pub(crate) struct Cluster {
+    pods: Mutex<BTreeMap<(String, String), Pod>>,
+    grants: Mutex<BTreeSet<String>>,
+    terminating: Mutex<BTreeSet<String>>,
+    asked: Mutex<Vec<String>>,
+}
+
+impl Cluster {
+    /// Adds or replaces a pod of [`SHOP`] that runs as the service account `db`.
+    pub(crate) fn add_pod(&self, name: &str, uid: &str) {
+        self.add_pod_as(name, uid, json!({}), json!({"serviceAccountName": "db"}));
+    }
+
+    /// The same with other metadata and spec.
+    pub(crate) fn add_pod_as(&self, name: &str, uid: &str, metadata: Value, spec: Value) {
+        let mut pod = json!({
+            "metadata": {"name": name, "namespace": SHOP, "uid": uid},
+            "spec": {"containers": [{"name": "app", "image": "app"}], "nodeName": "node-a"},
+            "status": {"phase": "Running"},
+        });
+        merge(&mut pod["metadata"], metadata);
+        merge(&mut pod["spec"], spec);
+        let pod = serde_json::from_value(pod).unwrap();
+        self.pods
+            .lock()
+            .unwrap()
+            .insert((SHOP.to_owned(), name.to_owned()), pod);
+    }
+
+    pub(crate) fn remove_pod(&self, name: &str) {
+        self.pods
+            .lock()
+            .unwrap()
+            .remove(&(SHOP.to_owned(), name.to_owned()));
+    }
+
+    /// Grants a verb on a resource, or on one of its objects: `grant("jane", "create pods/eviction")`,
+    /// `grant("op", "respond responders db.acme.io/failover")`.
+    pub(crate) fn grant(&self, user: &str, act: &str) {
+        self.grants.lock().unwrap().insert(format!("{user} {act}"));
+    }
+
+    pub(crate) fn terminate_namespace(&self, name: &str) {
+        self.terminating.lock().unwrap().insert(name.to_owned());
+    }
+
+    /// What the cluster was asked so far; forgets it. What is asked again and again counts once: the server decides
+    /// anew when it finds that it decided by an older version of the object.
+    pub(crate) fn asked(&self) -> Vec<String> {
+        let mut asked = std::mem::take(&mut *self.asked.lock().unwrap());
+        asked.dedup();
+        asked
+    }
+
+    fn note(&self, what: String) {
+        self.asked.lock().unwrap().push(what);
+    }
+}
+
+fn merge(into: &mut Value, from: Value) {
+    let Value::Object(from) = from else {
+        panic!("not an object: {from}")
+    };
+    for (key, value) in from {
+        into[key] = value;
+    }
+}
+
+/// The roles that a cluster fills.
+#[derive(Clone)]
+pub(crate) struct Shared(pub(crate) Arc<Cluster>);
+
+#[async_trait]
+impl Pods for Shared {
+    async fn get(&self, namespace: &str, name: &str) -> Result<Option<Pod>, PodsError> {
+        self.0.note(format!("get pod {name}"));
+        Ok(self
+            .0
+            .pods
+            .lock()
+            .unwrap()
+            .get(&(namespace.to_owned(), name.to_owned()))
+            .cloned())
+    }
+}
+
+#[async_trait]
+impl Authorizer for Shared {
+    /// Everybody may do everything to Evacuations, but for what the tests are about: that needs a grant.
+    async fn authorize(&self, attributes: &Attributes) -> Result<Verdict, AuthError> {
+        let Some(resource) = &attributes.resource else {
+            return Ok(Verdict::Allowed);
+        };
+        let is_evacuation = matches!(resource.resource.as_str(), "evacuations" | "selfevacuations");
+        if is_evacuation && attributes.verb != "override" {
+            return Ok(Verdict::Allowed);
+        }
+        let subresource = if resource.subresource.is_empty() { "" } else { "/" };
+        let act = format!(
+            "{} {}{subresource}{}",
+            attributes.verb, resource.resource, resource.subresource
+        );
+        let of_object = format!("{act} {}", resource.name);
+        self.0.note(of_object.clone());
+        let user = &attributes.user.name;
+        let grants = self.0.grants.lock().unwrap();
+        let granted = [act, of_object]
+            .iter()
+            .any(|act| grants.contains(&format!("{user} {act}")));
+        Ok(if granted {
+            Verdict::Allowed
+        } else {
+            Verdict::Denied {
+                reason: String::new(),
+            }
+        })
+    }
+}
+
+#[async_trait]
+impl Namespaces for Shared {
+    async fn state(&self, name: &str) -> Result<NamespaceState, ApiError> {
+        let terminating = self.0.terminating.lock().unwrap().contains(name);
+        Ok(if terminating {
+            NamespaceState::Terminating
+        } else {
+            NamespaceState::Active
+        })
+    }
+}
+
+#[async_trait]
+impl Authenticator for Shared {
+    async fn authenticate(
+        &self,
+        headers: &HeaderMap,
+        _: &[CertificateDer<'static>],
+    ) -> Result<Option<UserInfo>, AuthError> {
+        let Some(header) = headers.get(USER_HEADER) else {
+            return Ok(None);
+        };
+        let user: Value = serde_json::from_slice(header.as_bytes()).unwrap();
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        let extra = user["extra"].as_object().unwrap().iter();
+        Ok(Some(UserInfo {
+            name: text(&user["name"]),
+            groups: user["groups"].as_array().unwrap().iter().map(text).collect(),
+            extra: extra
+                .map(|(key, value)| (key.clone(), vec![text(value)]))
+                .collect(),
+            ..UserInfo::default()
+        }))
+    }
+}

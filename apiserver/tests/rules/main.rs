@@ -1,0 +1,23 @@
+//! The rules that the server guarantees, whoever writes: over HTTP, through the production routes, on the embedded store.
+//! What the cluster says (pods, rights, namespaces) is given by the tests.
+
+// Clippy knows the tests of an integration test, but not what they share.
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used
+)]
+
+mod cluster;
+mod fence;
+mod harness;
+mod reply;
+mod rule_1;
+mod rule_2;
+mod rule_3;
+mod rule_4;
+mod rule_5;
+mod rule_6;
+mod rule_7;
+mod tables;

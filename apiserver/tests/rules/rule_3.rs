@@ -1,0 +1,225 @@
+//! Rule 3: each entry is recorded with who made it, and only that user, or one with the verb override, changes it.
+
+use serde_json::{Value, json};
+
+use crate::harness::{Change, Server, evacuation, join, leave, requester, responder};
+
+const JANES: &str = "jane.example.com/a";
+const JOES: &str = "joe.example.com/b";
+
+/// An Evacuation `e` with an entry of jane's and one of joe's.
+async fn of_two(server: &Server) -> Value {
+    server.evacuation("e", json!({})).await;
+    server
+        .user("joe")
+        .edit("e", |object| join(object, requester(JOES, json!({}))))
+        .await
+        .ok()
+}
+
+#[tokio::test]
+async fn rule_3_the_server_records_who_made_each_entry() {
+    let server = Server::start().await;
+    let mut object = evacuation("e", "db-0", &[requester(JANES, json!({}))]);
+    object["status"] =
+        json!({"requesters": [{"name": JANES, "user": "root", "time": "2020-01-01T00:00:00Z"}]});
+    let created = server.user("jane").create(&object).await.ok();
+    let recorded = &created["status"]["requesters"];
+    assert_eq!(recorded[0]["name"], JANES);
+    assert_eq!(recorded[0]["user"], "jane");
+    assert!(
+        recorded[0]["groups"]
+            .as_array()
+            .unwrap()
+            .contains(&json!("people")),
+        "{recorded}"
+    );
+    assert!(recorded[0]["time"].as_str().unwrap() > "2021", "{recorded}");
+
+    let lying = |object: &mut Value| {
+        join(object, requester(JOES, json!({})));
+        object["status"]["requesters"] =
+            json!([{"name": JOES, "user": "jane", "time": "2020-01-01T00:00:00Z"}]);
+    };
+    let joined = server.user("joe").edit("e", lying).await.ok();
+    let users: Vec<_> = joined["status"]["requesters"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|r| &r["user"])
+        .collect();
+    assert_eq!(users, ["jane", "joe"]);
+}
+
+#[tokio::test]
+async fn rule_3_nobody_changes_or_drops_the_entry_of_another() {
+    let server = Server::start().await;
+    of_two(&server).await;
+    let joe = server.user("joe");
+    let changes: [(&str, Change); 4] = [
+        ("dropped", |object| leave(object, JANES)),
+        ("written over by a stale copy", |object| {
+            object["spec"]["requesters"] = json!([requester(JOES, json!({"onRefusal": "GiveUp"}))]);
+        }),
+        ("changed", |object| {
+            object["spec"]["requesters"][0]["onRefusal"] = json!("GiveUp");
+        }),
+        ("emptied", |object| object["spec"]["requesters"] = json!([])),
+    ];
+    for (what, change) in changes {
+        let refusal = joe.edit("e", change).await.refused(403, "Forbidden");
+        assert!(
+            refusal.0["message"].as_str().unwrap().contains(JANES),
+            "{what}: {:#}",
+            refusal.0
+        );
+        refusal.saying("jane").cause("RequesterOfAnother");
+    }
+    joe.merge_patch("e", json!({"spec": {"requesters": []}}))
+        .await
+        .refused(403, "Forbidden")
+        .saying(JANES);
+    let requesters = joe.get("evacuations/e").await.ok()["spec"]["requesters"].clone();
+    assert_eq!(requesters.as_array().unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn rule_3_the_verb_override_lifts_that() {
+    let server = Server::start().await;
+    of_two(&server).await;
+    server.cluster.grant("root", "override evacuations e");
+    let left = server
+        .user("root")
+        .edit("e", |object| leave(object, JANES))
+        .await
+        .ok();
+    assert_eq!(left["status"]["requesters"].as_array().unwrap().len(), 1);
+    assert_eq!(left["status"]["requesters"][0]["user"], "joe");
+}
+
+#[tokio::test]
+async fn rule_3_override_is_asked_for_only_where_it_is_needed() {
+    let server = Server::start().await;
+    of_two(&server).await;
+    server.cluster.asked();
+    server
+        .user("joe")
+        .edit("e", |object| leave(object, JOES))
+        .await
+        .ok();
+    assert_eq!(server.cluster.asked(), [""; 0]);
+    server
+        .user("joe")
+        .edit("e", |object| leave(object, JANES))
+        .await
+        .refused(403, "Forbidden");
+    assert_eq!(server.cluster.asked(), ["override evacuations e"]);
+}
+
+#[tokio::test]
+async fn rule_3_when_the_last_entry_leaves_the_evacuation_is_canceled() {
+    let server = Server::start().await;
+    of_two(&server).await;
+    server.begin("e", &[responder("self", 10_000, "Active")]).await;
+    let one_left = server
+        .user("jane")
+        .edit("e", |object| leave(object, JANES))
+        .await
+        .ok();
+    assert_eq!(one_left["status"]["responders"][0]["state"], "Active");
+    let canceled = server
+        .user("joe")
+        .edit("e", |object| leave(object, JOES))
+        .await
+        .ok();
+    assert_eq!(canceled["status"]["responders"][0]["state"], "Canceled");
+    let failed = condition(&canceled, "Failed");
+    assert_eq!(
+        (&failed["status"], &failed["reason"]),
+        (&json!("True"), &json!("Canceled"))
+    );
+    assert_eq!(condition(&canceled, "Finished")["status"], "True");
+}
+
+#[tokio::test]
+async fn rule_3_one_that_has_ended_cannot_be_joined() {
+    let server = Server::start().await;
+    server.evacuation("e", json!({})).await;
+    server
+        .user("jane")
+        .edit("e", |object| leave(object, JANES))
+        .await
+        .ok();
+    let joining = server
+        .user("joe")
+        .edit("e", |object| join(object, requester(JOES, json!({}))))
+        .await;
+    joining
+        .refused(409, "Conflict")
+        .saying("Canceled")
+        .cause("EvacuationFinished");
+}
+
+#[tokio::test]
+async fn rule_3_a_join_against_an_older_version_is_a_conflict() {
+    let server = Server::start().await;
+    let mut old = server.evacuation("e", json!({})).await;
+    server
+        .user("joe")
+        .edit("e", |object| join(object, requester(JOES, json!({}))))
+        .await
+        .ok();
+    join(&mut old, requester("joe.example.com/c", json!({})));
+    let refusal = server.user("joe").update(&old).await.refused(409, "Conflict");
+    refusal.saying("the object has been modified");
+}
+
+#[tokio::test]
+async fn rule_3_deleting_an_active_one_with_entries_of_others_needs_override() {
+    let server = Server::start().await;
+    of_two(&server).await;
+    server
+        .user("joe")
+        .delete("e")
+        .await
+        .refused(403, "Forbidden")
+        .saying(JANES)
+        .cause("RequesterOfAnother");
+    server.cluster.grant("root", "override evacuations");
+    server.user("root").delete("e").await.ok();
+    server
+        .user("root")
+        .get("evacuations/e")
+        .await
+        .refused(404, "NotFound");
+}
+
+#[tokio::test]
+async fn rule_3_ones_own_can_be_deleted() {
+    let server = Server::start().await;
+    server.evacuation("e", json!({})).await;
+    server.user("jane").delete("e").await.ok();
+}
+
+#[tokio::test]
+async fn rule_3_a_terminating_namespace_is_emptied_whoever_asked() {
+    let server = Server::start().await;
+    of_two(&server).await;
+    server.begin("e", &[responder("self", 10_000, "Active")]).await;
+    server.cluster.terminate_namespace("shop");
+    let namespace_controller = server.service_account("kube-system", "namespace-controller");
+    namespace_controller.delete("e").await.ok();
+    // No finalizer holds it: the responder's pod goes with the namespace.
+    namespace_controller
+        .get("evacuations/e")
+        .await
+        .refused(404, "NotFound");
+}
+
+fn condition<'a>(object: &'a Value, kind: &str) -> &'a Value {
+    let conditions = object["status"]["conditions"].as_array().unwrap();
+    conditions
+        .iter()
+        .find(|condition| condition["type"] == kind)
+        .unwrap()
+}
