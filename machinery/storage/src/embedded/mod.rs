@@ -222,6 +222,9 @@ impl Store for EmbeddedStore {
     }
 
     async fn ready(&self) -> Result<(), StoreError> {
+        if self.commands.as_ref().is_none_or(mpsc::Sender::is_closed) {
+            return Err(unavailable("answer", "nothing is written any more"));
+        }
         self.shared.blocking("answer", Shared::span).await.map(|_| ())
     }
 }

@@ -222,3 +222,112 @@ impl Events {
         )
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use etcd_client::proto::{PbKeyValue, PbResponseHeader};
+
+    use super::*;
+
+    fn put(key: &str, created: i64, revision: i64) -> PbEvent {
+        let held = |mod_revision| PbKeyValue {
+            key: format!("/prefix{key}").into_bytes(),
+            create_revision: created,
+            mod_revision,
+            ..PbKeyValue::default()
+        };
+        PbEvent {
+            r#type: EventType::Put as i32,
+            kv: Some(held(revision)),
+            prev_kv: (created < revision).then(|| held(created)),
+        }
+    }
+
+    fn response(fragment: bool, events: Vec<PbEvent>) -> PbWatchResponse {
+        PbWatchResponse {
+            fragment,
+            events,
+            ..PbWatchResponse::default()
+        }
+    }
+
+    fn progress(revision: i64) -> PbWatchResponse {
+        let header = PbResponseHeader {
+            revision,
+            ..PbResponseHeader::default()
+        };
+        PbWatchResponse {
+            header: Some(header),
+            watch_id: -1,
+            ..PbWatchResponse::default()
+        }
+    }
+
+    fn ready(events: &mut Events) -> Vec<String> {
+        events
+            .ready
+            .drain(..)
+            .map(|event| format!("{}@{}", event.key(), event.revision()))
+            .collect()
+    }
+
+    #[test]
+    fn a_commit_is_reported_when_its_last_fragment_has_come() {
+        let mut events = Events::new(KeyPrefix::new("/prefix"), 5);
+        events
+            .take(response(true, vec![put("/a", 6, 6), put("/a", 7, 7)]))
+            .unwrap();
+        assert_eq!(ready(&mut events), ["/a@6"]);
+        events.take(response(true, vec![put("/b", 7, 7)])).unwrap();
+        assert!(ready(&mut events).is_empty(), "more of revision 7 may come");
+        assert_eq!(events.seen, 6);
+        events
+            .take(response(false, vec![put("/c", 7, 7), put("/a", 6, 8)]))
+            .unwrap();
+        assert_eq!(ready(&mut events), ["/a@7", "/b@7", "/c@7", "/a@8"]);
+        events.take(progress(12)).unwrap();
+        assert_eq!((ready(&mut events), events.seen), (vec!["@12".to_owned()], 12));
+    }
+
+    #[test]
+    fn an_event_without_the_value_before_it_was_compacted() {
+        let mut events = Events::new(KeyPrefix::new("/prefix"), 5);
+        let mut event = put("/a", 3, 6);
+        event.prev_kv = None;
+        let error = events.take(response(false, vec![event])).unwrap_err();
+        assert!(
+            matches!(error, StoreError::Compacted { requested: 5, .. }),
+            "{error:?}"
+        );
+    }
+
+    #[test]
+    fn a_canceled_watch_says_why() {
+        let mut events = Events::new(KeyPrefix::new(""), 5);
+        let canceled = |compact_revision, reason: &str| PbWatchResponse {
+            canceled: true,
+            compact_revision,
+            cancel_reason: reason.to_owned(),
+            ..PbWatchResponse::default()
+        };
+        let error = events.take(canceled(9, "")).unwrap_err();
+        assert!(
+            matches!(
+                error,
+                StoreError::Compacted {
+                    requested: 5,
+                    oldest: 9
+                }
+            ),
+            "{error:?}"
+        );
+        let error = events.take(canceled(0, "etcdserver: no leader")).unwrap_err();
+        let StoreError::Unavailable { source, .. } = error else {
+            panic!("{error:?}")
+        };
+        assert_eq!(
+            source.to_string(),
+            "etcd canceled the watch: etcdserver: no leader"
+        );
+    }
+}
