@@ -50,7 +50,8 @@ impl Actors<'_> {
         self.spawn(Program::KubeScheduler, command, Readiness::Listens { port })
     }
 
-    /// Plays the nodes that carry its annotation and the pods on them. `network` is the second number of the pods' addresses.
+    /// Plays the nodes that carry its annotation and the pods on them. `network` is the second number of
+    /// the pods' addresses.
     pub(crate) fn kwok(&self, network: u16) -> Result<Component> {
         let kubeconfig = self.kubeconfig("kwok", Some("system:masters"))?;
         let stages = self.folder.path().join("kwok.yaml");
@@ -115,4 +116,33 @@ fn stages_for(options: &Builder) -> String {
         .replace("$READY_TO", &milliseconds(options.pod_ready_after.end))
         .replace("$GONE_FROM", &milliseconds(options.pod_gone_after.start))
         .replace("$GONE_TO", &milliseconds(options.pod_gone_after.end))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_stages_are_complete_and_take_their_durations_from_the_options() {
+        let options = Builder::default().pod_gone_after(Duration::from_millis(70)..Duration::from_millis(90));
+        let text = stages_for(&options);
+        assert!(!text.contains("$READY") && !text.contains("$GONE"), "{text}");
+        let documents: Vec<serde_yaml_ng::Value> = text
+            .split("\n---\n")
+            .map(|document| serde_yaml_ng::from_str(document).unwrap())
+            .collect();
+        let delay = |name: &str| {
+            let stage = documents
+                .iter()
+                .find(|stage| stage["metadata"]["name"] == name)
+                .unwrap();
+            let delay = &stage["spec"]["delay"];
+            (
+                delay["durationMilliseconds"].as_u64().unwrap(),
+                delay["jitterDurationMilliseconds"].as_u64().unwrap(),
+            )
+        };
+        assert_eq!(delay("pod-running"), (1000, 2000));
+        assert_eq!(delay("pod-gone"), (70, 90));
+    }
 }

@@ -66,7 +66,8 @@ impl AuditEvent {
         self.text("/userAgent")
     }
 
-    /// When in the request's life this was written: `ResponseStarted` (of a watch), `ResponseComplete`, `Panic`.
+    /// When in the request's life this was written: `ResponseStarted` (of a watch), `ResponseComplete`,
+    /// `Panic`.
     pub fn stage(&self) -> &str {
         self.text("/stage")
     }

@@ -77,15 +77,17 @@ pub struct Binaries {
 impl Binaries {
     /// Finds every program, and builds those that are not found.
     ///
-    /// Looked at in this order: the folder that the environment variable `CONTROLPLANE_BIN` names, which must have them
-    /// all; the one that `KUBEBUILDER_ASSETS` names; the cache of earlier builds; `PATH`. What is found by chance counts only in a fitting
-    /// version: Kubernetes 1.37, kubectl 1.36 or later, etcd 3.6 or later, kwok 0.8. Building takes several minutes and
-    /// needs Go; it happens once for each version of the sources, in `$XDG_CACHE_HOME/controlplane` or
-    /// `~/.cache/controlplane`, and says so on standard error. It blocks; two processes that build at once take turns.
+    /// Looked at in this order: the folder that the environment variable `CONTROLPLANE_BIN` names, which
+    /// must have them all; the one that `KUBEBUILDER_ASSETS` names; the cache of earlier builds; `PATH`.
+    /// What is found by chance counts only in a fitting version: Kubernetes 1.37, kubectl 1.36 or later,
+    /// etcd 3.6 or later, kwok 0.8. Building takes several minutes and needs Go; it happens once for each
+    /// version of the sources, in `$XDG_CACHE_HOME/controlplane` or `~/.cache/controlplane`, and says so on
+    /// standard error. It blocks; two processes that build at once take turns.
     ///
     /// # Errors
     ///
-    /// [`Error::MissingBinary`], [`Error::GoMissing`], [`Error::GoBuild`], or a folder that cannot be written.
+    /// [`Error::MissingBinary`], [`Error::GoMissing`], [`Error::GoBuild`], or a folder that cannot be
+    /// written.
     pub fn find_or_build() -> Result<Self> {
         Self::find_or_build_some(&Program::ALL)
     }

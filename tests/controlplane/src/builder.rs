@@ -8,7 +8,8 @@ use crate::control_plane::Parts;
 use crate::port::Reservation;
 use crate::{Binaries, ControlPlane, Etcd, Folder, Program, Result};
 
-/// The second numbers of the networks of pod addresses, 127.X.0.0/16: one for each control plane on the machine.
+/// The second numbers of the networks of pod addresses, 127.X.0.0/16: one for each control plane on the
+/// machine.
 const NETWORKS: Range<u16> = 100..228;
 
 /// What a control plane is to be like; made by [`ControlPlane::builder`].
@@ -77,7 +78,8 @@ impl Builder {
         self
     }
 
-    /// How long after it was scheduled a pod runs and is ready, at random within the range. By default 1 to 2 s.
+    /// How long after it was scheduled a pod runs and is ready, at random within the range. By default 1 to
+    /// 2 s.
     ///
     /// A pod's annotation `controlplane.test/running-after: 10s` overrides it.
     #[must_use]
@@ -101,12 +103,13 @@ impl Builder {
 
     /// Starts it, and waits until pods can be created and will run.
     ///
-    /// A few seconds on a machine with nothing else to do; minutes are allowed on a busy one. The programs are built first when they are not
-    /// found: see [`Binaries::find_or_build`].
+    /// A few seconds on a machine with nothing else to do; minutes are allowed on a busy one. The programs
+    /// are built first when they are not found: see [`Binaries::find_or_build`].
     ///
     /// # Errors
     ///
-    /// When a program is not to be had, or a component ends or does not become ready. Whatever was started is stopped; the files stay.
+    /// When a program is not to be had, or a component ends or does not become ready. Whatever was started
+    /// is stopped; the files stay.
     pub async fn start(self) -> Result<ControlPlane> {
         // Somebody else's choice of a provider serves as well.
         rustls::crypto::ring::default_provider().install_default().ok();

@@ -11,7 +11,7 @@ use crate::{Process, Result};
 /// How long a component may take to become ready: much, for the machine may be busy with other tests.
 pub(crate) const READY: Duration = Duration::from_mins(2);
 /// How long one look at a component may take.
-const LOOK: Duration = Duration::from_secs(5);
+const LOOK: Duration = Duration::from_secs(15);
 
 /// One program of the control plane, which a test may take away and bring back.
 #[derive(Debug)]
@@ -121,7 +121,7 @@ impl Readiness {
 }
 
 /// A `GET` that needs no HTTP client: the status line says all.
-async fn http_ok(port: u16, path: &str) -> io::Result<()> {
+pub(crate) async fn http_ok(port: u16, path: &str) -> io::Result<()> {
     let mut stream = TcpStream::connect(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).await?;
     stream
         .write_all(format!("GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n").as_bytes())

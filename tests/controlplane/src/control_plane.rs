@@ -8,11 +8,12 @@ use crate::apiserver::{ApiServer, Certificates};
 use crate::builder::Builder;
 use crate::pki::write;
 use crate::port::Reservation;
-use crate::{Binaries, Component, Error, Etcd, Folder, IdentityFiles, Pki, Result};
+use crate::{Binaries, Component, Error, Etcd, Folder, IdentityFiles, Pki, Process, Result};
 
 /// A running control plane.
 ///
-/// It needs no runtime of its own: tests that each have one may share it. Clients do need one, so each test makes its own.
+/// It needs no runtime of its own: tests that each have one may share it. Clients do need one, so each test
+/// makes its own.
 pub struct ControlPlane {
     // In this order they are dropped: the processes before their files.
     kwok: Component,
@@ -126,7 +127,8 @@ impl ControlPlane {
         self.folder.path().join("kubeconfig")
     }
 
-    /// Writes a kubeconfig file with this bearer token and returns its path. `user_name` names the entry and the file.
+    /// Writes a kubeconfig file with this bearer token and returns its path. `user_name` names the entry
+    /// and the file.
     ///
     /// # Errors
     ///
@@ -174,12 +176,14 @@ impl ControlPlane {
         &self.certificates.front_proxy_ca
     }
 
-    /// The certificate, of the allowed name `front-proxy-client`, with which kube-apiserver calls aggregated servers.
+    /// The certificate, of the allowed name `front-proxy-client`, with which kube-apiserver calls
+    /// aggregated servers.
     pub fn front_proxy_client(&self) -> &IdentityFiles {
         &self.certificates.front_proxy_client
     }
 
-    /// The addresses that pods get, `127.X.0.0/16`: no other control plane of this user on this machine has them.
+    /// The addresses that pods get, `127.X.0.0/16`: no other control plane of this user on this machine has
+    /// them.
     pub fn pod_network(&self) -> String {
         format!("127.{}.0.0/16", self.network.number)
     }
@@ -224,7 +228,8 @@ impl ControlPlane {
         self.folder.path().join("logs")
     }
 
-    /// The audit log: one JSON object a line, written before the answer is sent. See [`ControlPlane::audit_events`].
+    /// The audit log: one JSON object a line, written before the answer is sent. See
+    /// [`ControlPlane::audit_events`].
     pub fn audit_log(&self) -> &Path {
         &self.audit_log
     }
@@ -234,30 +239,28 @@ impl ControlPlane {
         self.folder.keep();
     }
 
-    /// Lets everything live on after the end of this process, its files too.
+    /// Lets everything live on after the end of this process, its files and these `others` too.
     ///
-    /// Writes the file `stop.sh` into its folder, which ends the processes and removes the folder, and returns its path.
+    /// Writes the file `stop.sh` into its folder, which ends the processes and removes the folder, and
+    /// returns its path.
     ///
     /// # Errors
     ///
     /// When the file cannot be written.
-    pub fn leave_running(&self) -> Result<PathBuf> {
+    pub fn leave_running(&self, others: &[&Process]) -> Result<PathBuf> {
         self.keep();
-        let components = self.components();
-        for component in components {
-            component.process().leave_running();
+        let own = self.components().map(Component::process);
+        let mut pids = Vec::new();
+        for process in others.iter().chain(&own) {
+            process.leave_running();
+            pids.extend(process.pid().map(|pid| pid.to_string()));
         }
-        let pids: Vec<String> = components
-            .iter()
-            .filter_map(|c| c.process().pid())
-            .map(|pid| pid.to_string())
-            .collect();
+        let pids = pids.join(" ");
         let script = self.folder.path().join("stop.sh");
-        let text = format!(
-            "#!/bin/sh\nkill -KILL {}\nsleep 1\nrm -rf \"$(dirname \"$0\")\"\n",
-            pids.join(" ")
-        );
-        write(&script, &text)?;
+        write(
+            &script,
+            &format!("#!/bin/sh\nkill -KILL {pids}\nsleep 1\nrm -rf \"$(dirname \"$0\")\"\n"),
+        )?;
         Ok(script)
     }
 

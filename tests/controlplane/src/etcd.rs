@@ -7,8 +7,8 @@ use crate::{Binaries, Component, Folder, IdentityFiles, Pki, Process, Program, R
 
 /// One etcd server on loopback, with an empty store.
 ///
-/// Its data outlives [`Etcd::stop`] and [`Etcd::start_again`], and goes with this value. It does not wait for the
-/// disk (`--unsafe-no-fsync`): a crash of the machine would lose data, a crash of etcd does not.
+/// Its data outlives [`Etcd::stop`] and [`Etcd::start_again`], and goes with this value. It does not wait
+/// for the disk (`--unsafe-no-fsync`): a crash of the machine would lose data, a crash of etcd does not.
 #[derive(Debug)]
 pub struct Etcd {
     component: Component,

@@ -137,7 +137,8 @@ fn build_kwok(work: &Path) -> Result<()> {
 
 fn go(work: &Path) -> Command {
     let mut command = Command::new("go");
-    // Without C code one file runs on every Linux. A workspace of the caller is none of this build's business.
+    // Without C code one file runs on every Linux. A workspace of the caller is none of this build's
+    // business.
     command
         .current_dir(work)
         .env("CGO_ENABLED", "0")

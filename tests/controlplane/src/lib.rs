@@ -6,6 +6,27 @@
 //! by `drop`, by a panic, by Ctrl-C or by SIGKILL. The files of a test that panicked are kept, and
 //! their folder is printed. Setting `CONTROLPLANE_KEEP` keeps them always.
 //!
+//! ```no_run
+//! # async fn test() -> Result<(), Box<dyn std::error::Error>> {
+//! let control_plane = controlplane::shared().await?;
+//! let namespace = control_plane.namespace("drain").await?;
+//! let output = control_plane.kubectl(&["get", "pods", "-n", namespace.name()]).await?;
+//! assert!(output.success());
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Pods are played, not run: each is ready a second or two after it was scheduled, has an address of its
+//! own in 127.0.0.0/8 at which a process of the test may listen, and is gone a second after its deletion.
+//! Annotations of a pod change that:
+//!
+//! | annotation | effect |
+//! | --- | --- |
+//! | `controlplane.test/running-after: 10s` | it runs that long after it was scheduled |
+//! | `controlplane.test/gone-after: 10s` | it is gone that long after its deletion |
+//! | `controlplane.test/ready: "false"` | it runs but is not ready, while the annotation says so |
+//! | `controlplane.test/phase: Failed` | once running it ends in place, `Failed` or `Succeeded` |
+//!
 //! The parts serve on their own too: [`Process`] runs a server under test the same way, [`Etcd`] is a store
 //! alone, [`Pki`] issues certificates, [`eventually`] waits for a condition.
 
@@ -30,7 +51,9 @@ mod port;
 mod process;
 mod reaper;
 mod shared;
+mod signal;
 mod tokens;
+mod waiting;
 
 pub use audit::AuditEvent;
 pub use binaries::{Binaries, Program};
@@ -45,5 +68,6 @@ pub use kubectl::{Output, output_of};
 pub use namespace::TemporaryNamespace;
 pub use pki::{Identity, IdentityFiles, Pki};
 pub use port::free_port;
-pub use process::{Process, Signal};
+pub use process::Process;
 pub use shared::shared;
+pub use signal::Signal;

@@ -15,7 +15,8 @@ use crate::{ControlPlane, Error, Result};
 /// How long the clean-up may take when the guard is dropped. The API server may be gone by then.
 const CLEAN_UP: Duration = Duration::from_secs(10);
 
-/// A namespace of one test. It is deleted when this value is dropped, without waiting for the end of its objects.
+/// A namespace of one test. It is deleted when this value is dropped, without waiting for the end of its
+/// objects.
 ///
 /// When a panic drops it, its state is written first into the folder `NAMESPACE` of the control plane's logs:
 /// pods, events and budgets, and the nodes; other kinds by [`TemporaryNamespace::also_dump`].
@@ -33,8 +34,8 @@ impl TemporaryNamespace {
         &self.name
     }
 
-    /// Dumps further objects of this namespace after a panic: the path of a resource in the API, `apis/GROUP/VERSION`,
-    /// and its plural.
+    /// Dumps further objects of this namespace after a panic: the path of a resource in the API,
+    /// `apis/GROUP/VERSION`, and its plural.
     pub fn also_dump(&mut self, group_version_path: &str, plural: &str) {
         self.paths
             .push(format!("/{group_version_path}/namespaces/{}/{plural}", self.name));
@@ -49,21 +50,11 @@ impl TemporaryNamespace {
         fs::create_dir_all(folder).map_err(Error::file("create", folder))?;
         let client =
             Client::try_from(self.config.clone()).map_err(Error::request("reach", "the API server"))?;
-        let in_namespace = |client: &Client| client.clone();
         let results = [
-            write_list::<Pod>(folder, "pods", Api::namespaced(in_namespace(&client), &self.name)).await,
-            write_list::<Event>(
-                folder,
-                "events",
-                Api::namespaced(in_namespace(&client), &self.name),
-            )
-            .await,
-            write_list::<PodDisruptionBudget>(
-                folder,
-                "poddisruptionbudgets",
-                Api::namespaced(in_namespace(&client), &self.name),
-            )
-            .await,
+            write_list::<Pod>(folder, "pods", Api::namespaced(client.clone(), &self.name)).await,
+            write_list::<Event>(folder, "events", Api::namespaced(client.clone(), &self.name)).await,
+            write_list::<PodDisruptionBudget>(folder, "budgets", Api::namespaced(client.clone(), &self.name))
+                .await,
             write_list::<Node>(folder, "nodes", Api::all(client.clone())).await,
         ];
         for path in &self.paths {
@@ -128,7 +119,8 @@ impl Drop for TemporaryNamespace {
 }
 
 impl ControlPlane {
-    /// Makes a namespace with a generated name that begins with `prefix`, in which pods can be created at once.
+    /// Makes a namespace with a generated name that begins with `prefix`, in which pods can be created at
+    /// once.
     ///
     /// # Errors
     ///

@@ -8,7 +8,8 @@ use crate::component::READY;
 use crate::{ControlPlane, Error, Result, eventually};
 
 impl ControlPlane {
-    /// Adds `count` nodes named `node-1`, `node-2`, ... and waits until pods can be scheduled on them. Returns their names.
+    /// Adds `count` nodes named `node-1`, `node-2`, ... and waits until pods can be scheduled on them.
+    /// Returns their names.
     ///
     /// # Errors
     ///
@@ -26,7 +27,8 @@ impl ControlPlane {
         Ok(names)
     }
 
-    /// Adds a node of this name with these labels, beside the usual ones, and waits until pods can be scheduled on it.
+    /// Adds a node of this name with these labels, beside the usual ones, and waits until pods can be
+    /// scheduled on it.
     ///
     /// # Errors
     ///

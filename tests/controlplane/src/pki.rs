@@ -76,7 +76,8 @@ impl Pki {
         self.issue(common_name, None, names, ExtendedKeyUsagePurpose::ServerAuth)
     }
 
-    /// Issues a client certificate: Kubernetes reads the common name as the user, the organization as a group.
+    /// Issues a client certificate: Kubernetes reads the common name as the user, the organization as a
+    /// group.
     ///
     /// # Errors
     ///
@@ -126,7 +127,8 @@ impl Pki {
 impl Identity {
     /// Writes `NAME.crt` and `NAME.key` into a folder.
     ///
-    /// The files are replaced one after the other: a server that reloads them may see a pair that does not match.
+    /// The files are replaced one after the other: a server that reloads them may see a pair that does not
+    /// match.
     ///
     /// # Errors
     ///

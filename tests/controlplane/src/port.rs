@@ -57,8 +57,8 @@ static BLOCK_IN_USE: Mutex<Vec<Block>> = Mutex::new(Vec::new());
 
 /// A TCP port on which nothing listens at 127.0.0.1.
 ///
-/// It is handed out once: neither this process nor another one of this user that asks this function gets it too,
-/// as long as this process lives. So a server may be stopped and started again on it.
+/// It is handed out once: neither this process nor another one of this user that asks this function gets it
+/// too, as long as this process lives. So a server may be stopped and started again on it.
 ///
 /// # Errors
 ///

@@ -1,7 +1,6 @@
 use std::fmt;
-use std::fs::{File, OpenOptions};
-use std::future::Future;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::fs::OpenOptions;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,49 +8,18 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-use crate::{Error, Result, eventually, reaper};
+use crate::{Error, Result, Signal, reaper};
 
 /// How often to look whether a process has ended.
 const INTERVAL: Duration = Duration::from_millis(10);
 /// What [`Process::terminate`] allows a process to end by itself.
 const GRACE: Duration = Duration::from_secs(30);
-/// How much of a log goes into an error.
-const TAIL: u64 = 4096;
-
-/// A signal that can be sent to a [`Process`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Signal {
-    /// SIGTERM: end in an orderly way.
-    Terminate,
-    /// SIGINT: what Ctrl-C sends.
-    Interrupt,
-    /// SIGHUP.
-    HangUp,
-    /// SIGSTOP: freeze.
-    Stop,
-    /// SIGCONT: go on after SIGSTOP.
-    Continue,
-    /// SIGKILL: end at once.
-    Kill,
-}
-
-impl Signal {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Terminate => "TERM",
-            Self::Interrupt => "INT",
-            Self::HangUp => "HUP",
-            Self::Stop => "STOP",
-            Self::Continue => "CONT",
-            Self::Kill => "KILL",
-        }
-    }
-}
 
 /// A program that runs beside the test, its output in a log file.
 ///
-/// It is killed when this value is dropped, and when the process that started it dies of whatever cause. Its methods
-/// take `&self` and need no runtime of their own, so that it may be shared by tests that each have one.
+/// It is killed when this value is dropped, and when the process that started it dies of whatever cause.
+/// Its methods take `&self` and need no runtime of their own, so that it may be shared by tests that each
+/// have one.
 pub struct Process {
     name: String,
     log: PathBuf,
@@ -300,98 +268,6 @@ impl Process {
         if let Some(child) = &state.child {
             reaper::forget_process(child.id());
         }
-    }
-
-    /// Waits until `probe` returns `Ok`: see [`eventually`].
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Exited`] at once when the process has ended, [`Error::NotReady`] after `timeout`; both show the end of its log.
-    pub async fn wait_for<T, E, F, Fut>(&self, timeout: Duration, what: &str, mut probe: F) -> Result<T>
-    where
-        E: fmt::Display,
-        F: FnMut() -> Fut,
-        Fut: Future<Output = Result<T, E>>,
-    {
-        enum Outcome<T> {
-            Ready(T),
-            Exited(Option<ExitStatus>),
-        }
-        let waited = eventually(timeout, what, || {
-            let exited = (!self.is_running()).then(|| self.exit_status());
-            let look = exited.is_none().then(&mut probe);
-            async move {
-                match (exited, look) {
-                    (Some(status), _) => Ok(Outcome::Exited(status)),
-                    (None, Some(look)) => look.await.map(Outcome::Ready).map_err(|seen| format!("{seen:#}")),
-                    (None, None) => Err("nothing".to_owned()),
-                }
-            }
-        })
-        .await;
-        match waited {
-            Ok(Outcome::Ready(value)) => Ok(value),
-            Ok(Outcome::Exited(Some(status))) => Err(Error::Exited {
-                name: self.name.clone(),
-                status,
-                log: self.log.clone(),
-                tail: self.tail(),
-            }),
-            Ok(Outcome::Exited(None)) => Err(Error::NotRunning {
-                name: self.name.clone(),
-            }),
-            Err(timed_out) => {
-                let source = Box::new(timed_out);
-                Err(Error::NotReady {
-                    name: self.name.clone(),
-                    log: self.log.clone(),
-                    tail: self.tail(),
-                    source,
-                })
-            }
-        }
-    }
-
-    /// Waits until the log of this or an earlier run contains `text`.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Process::wait_for`].
-    pub async fn wait_for_log(&self, timeout: Duration, text: &str) -> Result<()> {
-        self.wait_for(timeout, &format!("{text:?} in the log"), async || {
-            match self.log() {
-                Ok(log) if log.contains(text) => Ok(()),
-                Ok(_) => Err("a log without it".to_owned()),
-                Err(error) => Err(error.to_string()),
-            }
-        })
-        .await
-    }
-
-    /// Waits until something listens at `port` of 127.0.0.1.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Process::wait_for`].
-    pub async fn wait_for_port(&self, timeout: Duration, port: u16) -> Result<()> {
-        self.wait_for(timeout, &format!("a listener at port {port}"), async || {
-            tokio::net::TcpStream::connect(("127.0.0.1", port))
-                .await
-                .map(drop)
-        })
-        .await
-    }
-
-    fn tail(&self) -> String {
-        let read = || -> io::Result<String> {
-            let mut file = File::open(&self.log)?;
-            let length = file.metadata()?.len();
-            file.seek(SeekFrom::Start(length.saturating_sub(TAIL)))?;
-            let mut bytes = Vec::new();
-            file.read_to_end(&mut bytes)?;
-            Ok(String::from_utf8_lossy(&bytes).into_owned())
-        };
-        read().unwrap_or_else(|error| format!("(cannot be read: {error})"))
     }
 
     fn cannot(&self, action: &'static str) -> impl Fn(io::Error) -> Error {

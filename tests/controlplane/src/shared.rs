@@ -8,8 +8,8 @@ static SHARED: OnceCell<ControlPlane> = OnceCell::const_new();
 
 /// The control plane of this process, started by the first call and shared by all tests of one test binary.
 ///
-/// Nothing drops it: it is stopped, and its files are removed, when the process ends. The files stay when any thread of the process panicked:
-/// a test that fails by returning an error is not noticed.
+/// Nothing drops it: it is stopped, and its files are removed, when the process ends. The files stay when
+/// any thread of the process panicked: a test that fails by returning an error is not noticed.
 ///
 /// # Errors
 ///

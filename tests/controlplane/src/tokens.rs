@@ -10,8 +10,8 @@ const LIFETIME: i64 = 6 * 60 * 60;
 impl ControlPlane {
     /// A token of a service account, made by TokenRequest for the API server's own audience.
     ///
-    /// With `bound_pod`, a pod's name and UID, it is bound to that pod, as the token that a kubelet mounts into it: it carries them in the user's extra and
-    /// ends with the pod.
+    /// With `bound_pod`, a pod's name and UID, it is bound to that pod, as the token that a kubelet mounts
+    /// into it: it carries them in the user's extra and ends with the pod.
     ///
     /// # Errors
     ///

@@ -360,7 +360,8 @@ async fn an_aggregated_api_behind_an_external_name_is_called_by_the_front_proxy(
         .await
         .unwrap();
 
-    // The server is not one: it is enough that it is called, and that the caller offers TLS (a handshake record, 22).
+    // The server is not one: it is enough that it is called, and that the caller offers TLS (a handshake
+    // record, 22).
     let (mut connection, _) = tokio::time::timeout(LONG, listener.accept())
         .await
         .unwrap()

@@ -91,6 +91,23 @@ async fn a_restart_runs_the_same_command_and_appends_to_the_log() {
     assert!(!lives(first));
 }
 
+#[tokio::test]
+async fn an_etcd_alone_answers_plain_http_when_it_is_waited_for() {
+    let etcd = Etcd::start().await.unwrap();
+    let port = etcd.endpoint().rsplit(':').next().unwrap().parse().unwrap();
+    etcd.component()
+        .process()
+        .wait_for_http(SOON, port, "/version")
+        .await
+        .unwrap();
+    let refused = etcd
+        .component()
+        .process()
+        .wait_for_http(Duration::from_millis(200), port, "/no-such-path")
+        .await;
+    assert!(refused.unwrap_err().to_string().contains("etcd is not ready"));
+}
+
 #[test]
 fn a_program_that_is_missing_is_named() {
     let folder = Folder::new("test").unwrap();
