@@ -23,6 +23,7 @@ mod edit_error;
 mod ending;
 mod eviction;
 mod invariant;
+mod lapse;
 mod learning;
 mod phase;
 mod policy;

@@ -1,9 +1,17 @@
 //! What the controller may write: rules 6 and 7.
 
 use chrono::{DateTime, Utc};
-use evacuation_api::{Evacuation, EvacuationStatus};
+use evacuation_api::{ConditionType, Evacuation, EvacuationStatus, Policy, ScheduledDeadline};
 
-use crate::StatusError;
+mod conditions;
+mod eviction;
+mod responders;
+
+use self::{conditions::Conditions, eviction::check_eviction, responders::Responders};
+use crate::{
+    StatusError, all_lapsed, condition::find, ending::finish, finished_reason, is_finished, phase::is_done,
+    policy::policy_at,
+};
 
 /// The status that results from the controller's write, or everything that is wrong with it.
 ///
@@ -20,6 +28,99 @@ pub fn check_status_update(
     proposed: EvacuationStatus,
     now: DateTime<Utc>,
 ) -> Result<EvacuationStatus, Vec<StatusError>> {
-    let _ = (old, proposed, now);
-    unimplemented!()
+    let default = EvacuationStatus::default();
+    let was = old.status.as_ref().unwrap_or(&default);
+    if is_finished(was) {
+        return unchanged(was, proposed).map_err(|error| vec![error]);
+    }
+    let mut errors = Vec::new();
+    let policy = policy_at(&old.spec.requesters, was, now);
+    errors.extend(premature(proposed.policy.as_ref(), &policy));
+    let ends = |kind| find(&proposed.conditions, kind).is_some_and(|c| c.status == "True");
+    let ending = ends(ConditionType::Evacuated) || ends(ConditionType::Failed);
+
+    let responders = Responders {
+        was: was.responders.as_deref(),
+        policy: &policy,
+        ending,
+        now,
+    }
+    .check(proposed.responders, &mut errors);
+    let all_done = responders
+        .as_ref()
+        .is_some_and(|all| all.iter().all(|r| is_done(r.state)));
+    let may_attempt = all_done && !ending && !all_lapsed(&old.spec.requesters, &policy);
+    let eviction = check_eviction(
+        was.eviction.as_ref(),
+        proposed.eviction,
+        may_attempt,
+        now,
+        &mut errors,
+    );
+    let conditions = Conditions {
+        old,
+        was,
+        policy: &policy,
+        eviction: eviction.as_ref(),
+        now,
+    }
+    .check(proposed.conditions, &mut errors);
+
+    let mut next = EvacuationStatus {
+        observed_generation: was
+            .observed_generation
+            .max(proposed.observed_generation)
+            .min(old.metadata.generation),
+        requesters: was.requesters.clone(),
+        policy: Some(policy),
+        responders,
+        eviction,
+        conditions,
+        finish_time: None,
+    };
+    finish(&mut next, now);
+    if errors.is_empty() { Ok(next) } else { Err(errors) }
 }
+
+/// The deadlines that the controller takes for reached and that are not by the server's clock. Saying so keeps a
+/// controller whose clock is ahead from writing the same again and again.
+fn premature(proposed: Option<&Policy>, derived: &Policy) -> Vec<StatusError> {
+    let reached = |row: &ScheduledDeadline| {
+        proposed.is_some_and(|p| {
+            p.deadlines
+                .iter()
+                .any(|d| d.reached && (&d.requester, d.time) == (&row.requester, row.time))
+        })
+    };
+    let early = derived
+        .deadlines
+        .iter()
+        .filter(|row| !row.reached && reached(row));
+    early
+        .map(|row| StatusError::NotYet {
+            what: format!("the deadline of {} is reached", row.requester),
+            until: row.time.0,
+        })
+        .collect()
+}
+
+/// After the end a write may repeat what is there and say nothing else.
+fn unchanged(was: &EvacuationStatus, proposed: EvacuationStatus) -> Result<EvacuationStatus, StatusError> {
+    let restored = EvacuationStatus {
+        observed_generation: was.observed_generation,
+        requesters: was.requesters.clone(),
+        policy: was.policy.clone(),
+        finish_time: was.finish_time,
+        ..proposed
+    };
+    if restored == *was {
+        Ok(restored)
+    } else {
+        Err(StatusError::Finished {
+            reason: finished_reason(was).unwrap_or_default().to_owned(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

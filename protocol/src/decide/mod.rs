@@ -1,9 +1,29 @@
 //! What the controller does next.
 
 use chrono::{DateTime, Utc};
-use evacuation_api::{Evacuation, EvacuationStatus, ReviewAction};
+use evacuation_api::{
+    BlockedReason, ConditionType, DeadlineAction, EvacuatedReason, Evacuation, EvacuationStatus,
+    EvictionStatus, FailedReason, Policy, ReviewAction,
+};
 
-use crate::World;
+mod evicting;
+mod finished;
+mod negotiating;
+mod pushing;
+
+use self::{
+    finished::after_the_end,
+    negotiating::{Negotiation, responders},
+};
+use crate::{
+    Attempt, PodPhase, PodView, World, all_lapsed,
+    block::Block,
+    condition::find,
+    ending::{fail, succeed, unblock},
+    is_finished,
+    policy::{next_deadline, policy_at, reached},
+    time::{after, sooner},
+};
 
 /// For how long after an outage of the API nothing lapses, in seconds, so that apps can answer. Deadlines act all the same.
 pub const OUTAGE_GRACE_SECONDS: i64 = 30;
@@ -66,6 +86,188 @@ pub struct Decision {
 /// is done and the attempt to evict. [`Act::Evict`] and [`Act::Delete`] are returned only when the attempt is recorded
 /// in `evacuation` and [`World::attempt`] says that this process recorded it. Deciding twice on the same input gives the same.
 pub fn decide(evacuation: &Evacuation, world: &World, now: DateTime<Utc>) -> Decision {
-    let _ = (evacuation, world, now);
-    unimplemented!()
+    let status = evacuation.status.clone().unwrap_or_default();
+    if is_finished(&status) {
+        return after_the_end(evacuation, &status, world, now);
+    }
+    let mut step = Step::new(evacuation, &status, now);
+    step.advance(world);
+    if step.next != status {
+        return Decision {
+            acts: vec![Act::WriteStatus(Box::new(step.next))],
+            wake_at: None,
+        };
+    }
+    let wake_at = sooner(step.wake_at, next_deadline(&step.policy));
+    Decision {
+        acts: step.acts,
+        wake_at,
+    }
 }
+
+/// One look at an active Evacuation: the status that should be, what to do once it is so, and when to look again.
+struct Step<'a> {
+    evacuation: &'a Evacuation,
+    policy: Policy,
+    next: EvacuationStatus,
+    acts: Vec<Act>,
+    wake_at: Option<DateTime<Utc>>,
+    now: DateTime<Utc>,
+}
+
+/// What became of the condition Blocked.
+enum Blockage {
+    /// Nothing is known anew.
+    Unchanged,
+    /// Nothing holds the eviction back.
+    None,
+    /// This does.
+    By(Block),
+}
+
+impl<'a> Step<'a> {
+    fn new(evacuation: &'a Evacuation, status: &EvacuationStatus, now: DateTime<Utc>) -> Self {
+        let policy = policy_at(&evacuation.spec.requesters, status, now);
+        let next = EvacuationStatus {
+            policy: Some(policy.clone()),
+            observed_generation: evacuation.metadata.generation,
+            ..status.clone()
+        };
+        Self {
+            evacuation,
+            policy,
+            next,
+            acts: Vec::new(),
+            wake_at: None,
+            now,
+        }
+    }
+
+    fn advance(&mut self, world: &World) {
+        let pod = match &world.pod {
+            PodView::Live(pod) if pod.phase != PodPhase::Terminal => pod,
+            PodView::Live(_) => {
+                return self.pod_ended(world, EvacuatedReason::TerminatedInPlace, "the pod has ended");
+            }
+            PodView::Gone => return self.pod_ended(world, EvacuatedReason::GoneByOther, "the pod is gone"),
+            PodView::Replaced => {
+                return self.pod_ended(
+                    world,
+                    EvacuatedReason::GoneByOther,
+                    "another pod has the name of the target",
+                );
+            }
+        };
+        let blockage = if let Some(until) = pod.terminating_until {
+            self.terminating(world, until)
+        } else if self.has_lapsed() {
+            return fail(
+                &mut self.next,
+                FailedReason::DeadlineGaveUp,
+                "the deadline of the last requester passed",
+                self.now,
+            );
+        } else {
+            self.start(world);
+            match self.negotiate(world, pod) {
+                Negotiation::Refused(message) => {
+                    return fail(&mut self.next, FailedReason::Refused, &message, self.now);
+                }
+                Negotiation::Waiting(blockage) => blockage,
+                Negotiation::Done => self.evict(world),
+            }
+        };
+        match blockage {
+            Blockage::Unchanged => {}
+            Blockage::None => unblock(&mut self.next, self.now),
+            Blockage::By(block) => self.block(block),
+        }
+    }
+
+    /// Ends it. Whose doing it was shows in the record of the eviction.
+    fn pod_ended(&mut self, world: &World, otherwise: EvacuatedReason, message: &str) {
+        let eviction = self.next.eviction.clone().unwrap_or_default();
+        // A pod that has merely ended shows nothing of an attempt whose reply is not there, and one that is gone
+        // shows nothing of an attempt that was not posted.
+        let by_attempt = eviction.in_flight
+            && otherwise == EvacuatedReason::GoneByOther
+            && world.attempt != Attempt::Recorded;
+        let reason = if !eviction.accepted && !by_attempt {
+            otherwise
+        } else if is_deletion(&self.policy, &eviction) {
+            EvacuatedReason::Deleted
+        } else {
+            EvacuatedReason::Evicted
+        };
+        succeed(&mut self.next, reason, message, self.now);
+    }
+
+    /// Whether the last requester gave up. What is on its way cannot be given up any more.
+    fn has_lapsed(&self) -> bool {
+        let on_its_way = self
+            .next
+            .eviction
+            .as_ref()
+            .is_some_and(|e| e.in_flight || e.accepted);
+        !on_its_way && all_lapsed(&self.evacuation.spec.requesters, &self.policy)
+    }
+
+    /// A pod that is terminating is not asked; it only has to go.
+    fn terminating(&mut self, world: &World, until: DateTime<Utc>) -> Blockage {
+        if let Some(eviction) = self.next.eviction.as_mut().filter(|e| e.in_flight) {
+            match world.attempt {
+                // The reply will tell.
+                Attempt::Posted => {}
+                Attempt::Recorded => eviction.in_flight = false,
+                Attempt::Unknown => {
+                    eviction.in_flight = false;
+                    eviction.accepted = true;
+                }
+            }
+        }
+        let limit = after(until, TERMINATING_MARGIN_SECONDS);
+        if self.now < limit {
+            self.wake(limit);
+            return Blockage::None;
+        }
+        Blockage::By(Block::new(
+            BlockedReason::Terminating,
+            "the pod is terminating and did not go after its grace period",
+        ))
+    }
+
+    /// Fixes the responders.
+    fn start(&mut self, world: &World) {
+        self.next
+            .responders
+            .get_or_insert_with(|| responders(&world.registered));
+    }
+
+    fn block(&mut self, block: Block) {
+        let same = find(&self.next.conditions, ConditionType::Blocked)
+            .is_some_and(|c| c.status == "True" && c.reason == block.reason.as_str());
+        let blamed = self
+            .next
+            .eviction
+            .as_ref()
+            .map(|e| e.blocked_by.as_slice())
+            .unwrap_or_default();
+        // What the API said to an attempt is better than what is said here, and each other message is a write.
+        if !same || blamed != block.blockers {
+            block.put(&mut self.next, self.now);
+        }
+    }
+
+    fn wake(&mut self, at: DateTime<Utc>) {
+        self.wake_at = sooner(self.wake_at, Some(at));
+    }
+}
+
+/// Whether the last attempt is a deletion: it was recorded when a Delete deadline was reached.
+fn is_deletion(policy: &Policy, eviction: &EvictionStatus) -> bool {
+    reached(policy, DeadlineAction::Delete)
+        .is_some_and(|deadline| eviction.last_attempt_time >= Some(deadline.time))
+}
+
+#[cfg(test)]
+mod tests;

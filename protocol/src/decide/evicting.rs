@@ -1,0 +1,166 @@
+//! The evictor: the last in every chain.
+
+use chrono::{DateTime, Utc};
+use evacuation_api::{BlockedReason, ConditionType, DeadlineAction, EvictionStatus};
+
+use super::{Act, Blockage, Step, TERMINATING_MARGIN_SECONDS, is_deletion};
+use crate::{
+    Attempt, BudgetView, World,
+    block::Block,
+    condition::find,
+    eviction::ATTEMPT_TIMEOUT_SECONDS,
+    policy::reached,
+    time::{after, stamp},
+};
+
+/// The least time between two attempts of a pod whose budget's queue lets it go again, in seconds.
+const TURN_SPACING_SECONDS: i64 = 1;
+/// The least time between two attempts when a budget refused the first and none is seen that holds the pod, in seconds.
+const UNHELD_SPACING_SECONDS: i64 = 5;
+
+/// Whether an attempt may be made.
+enum Permission {
+    Now,
+    At(DateTime<Utc>),
+    /// The queue of the budget says when.
+    InTurn(Blockage),
+}
+
+impl Step<'_> {
+    /// Evicts, once every responder is done.
+    pub(super) fn evict(&mut self, world: &World) -> Blockage {
+        let eviction = self.next.eviction.clone().unwrap_or_default();
+        if eviction.accepted {
+            return self.wait_for_termination(&eviction);
+        }
+        if eviction.in_flight {
+            self.carry_out(world, &eviction);
+            return Blockage::Unchanged;
+        }
+        match self.permission(world, &eviction) {
+            Permission::Now => {
+                let attempt = self.next.eviction.get_or_insert_default();
+                attempt.in_flight = true;
+                attempt.attempts = attempt.attempts.saturating_add(1);
+                attempt.last_attempt_time = Some(stamp(self.now));
+                self.unless_about_eviction()
+            }
+            Permission::At(time) => {
+                self.wake(time);
+                self.unless_about_eviction()
+            }
+            Permission::InTurn(blockage) => blockage,
+        }
+    }
+
+    /// The API took the eviction; the pod's `deletionTimestamp` has not been seen yet.
+    fn wait_for_termination(&mut self, eviction: &EvictionStatus) -> Blockage {
+        let limit = eviction
+            .last_attempt_time
+            .map_or(self.now, |time| after(time.0, TERMINATING_MARGIN_SECONDS));
+        if self.now < limit {
+            self.wake(limit);
+            return Blockage::None;
+        }
+        let message = "the eviction was accepted and the pod is not terminating";
+        Blockage::By(Block::new(BlockedReason::Terminating, message))
+    }
+
+    /// The attempt is recorded: makes it if this process recorded it, and else finds out what became of it.
+    fn carry_out(&mut self, world: &World, eviction: &EvictionStatus) {
+        let grace_period_seconds = self.policy.grace_period_seconds;
+        match world.attempt {
+            Attempt::Recorded if is_deletion(&self.policy, eviction) => {
+                self.acts.push(Act::Delete { grace_period_seconds });
+            }
+            Attempt::Recorded => self.acts.push(Act::Evict { grace_period_seconds }),
+            Attempt::Posted => {}
+            Attempt::Unknown => {
+                let known = eviction
+                    .last_attempt_time
+                    .map_or(self.now, |t| after(t.0, ATTEMPT_TIMEOUT_SECONDS));
+                if known <= self.now {
+                    self.acts.push(Act::ResolveInFlight);
+                } else {
+                    self.wake(known);
+                }
+            }
+        }
+    }
+
+    fn permission(&self, world: &World, eviction: &EvictionStatus) -> Permission {
+        let next = eviction
+            .next_attempt_time
+            .map(|time| time.0)
+            .filter(|time| *time > self.now);
+        if reached(&self.policy, DeadlineAction::Delete).is_some() {
+            // What held the evictions back before does not hold the deletion back.
+            let deleted_before = is_deletion(&self.policy, eviction);
+            return next
+                .filter(|_| deleted_before)
+                .map_or(Permission::Now, Permission::At);
+        }
+        let by_budget = matches!(
+            self.blocked_reason(),
+            Some(BlockedReason::BudgetExhausted | BlockedReason::MultipleBudgets)
+        );
+        let holding = world.holding_budgets();
+        let in_turn = world.turn && !holding.is_empty();
+        if by_budget && (in_turn || holding.is_empty()) {
+            // The budget has room again, or is gone. If that is a mistake the API says so again: not too often.
+            let floor = if in_turn {
+                TURN_SPACING_SECONDS
+            } else {
+                UNHELD_SPACING_SECONDS
+            };
+            let spaced = eviction
+                .last_attempt_time
+                .map(|time| after(time.0, floor))
+                .filter(|time| *time > self.now);
+            return spaced.map_or(Permission::Now, Permission::At);
+        }
+        match next.filter(|_| !by_budget) {
+            Some(time) => Permission::At(time),
+            None if holding.is_empty() || in_turn => Permission::Now,
+            None => Permission::InTurn(held_by(holding)),
+        }
+    }
+
+    fn blocked_reason(&self) -> Option<BlockedReason> {
+        let blocked = find(&self.next.conditions, ConditionType::Blocked).filter(|c| c.status == "True")?;
+        BlockedReason::ALL
+            .iter()
+            .copied()
+            .find(|reason| reason.as_str() == blocked.reason)
+    }
+
+    /// What was said of responders no longer holds; what was said of the eviction holds until an attempt succeeds.
+    fn unless_about_eviction(&self) -> Blockage {
+        match self.blocked_reason() {
+            Some(
+                BlockedReason::BudgetExhausted
+                | BlockedReason::MultipleBudgets
+                | BlockedReason::EvictionRejected,
+            ) => Blockage::Unchanged,
+            _ => Blockage::None,
+        }
+    }
+}
+
+fn held_by(budgets: &[BudgetView]) -> Blockage {
+    let names: Vec<_> = budgets.iter().map(|b| b.name.as_str()).collect();
+    match budgets {
+        [one] if one.disruptions_allowed > 0 => Blockage::Unchanged,
+        [one] => {
+            let message = format!("budget {} allows no disruption", one.name);
+            Blockage::By(Block::budgets(BlockedReason::BudgetExhausted, &names, &message))
+        }
+        _ => {
+            let message = format!(
+                "budgets {} select the pod, and the eviction API refuses more than one",
+                names.join(", ")
+            );
+            Blockage::By(Block::budgets(BlockedReason::MultipleBudgets, &names, &message))
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! After the end: those who were asked learn of it, and the object goes when its time to live is over.
+
+use chrono::{DateTime, Utc};
+use evacuation_api::{
+    CANCELLATION_FINALIZER, DEFAULT_TTL_SECONDS_AFTER_FINISHED, Evacuation, EvacuationStatus, ReviewAction,
+};
+
+use super::{Act, Decision, Push};
+use crate::{
+    PodPhase, World, asked_responders,
+    learning::learning_until,
+    time::{after, sooner},
+};
+
+pub(super) fn after_the_end(
+    evacuation: &Evacuation,
+    status: &EvacuationStatus,
+    world: &World,
+    now: DateTime<Utc>,
+) -> Decision {
+    let mut decision = Decision::default();
+    let learning = learning_until(status).filter(|until| now < *until);
+    let reachable = world
+        .pod
+        .live()
+        .is_some_and(|pod| pod.phase != PodPhase::Terminal);
+    if learning.is_some() && reachable {
+        decision.acts.extend(cancellations(status).map(Act::Push));
+    }
+    decision.wake_at = learning;
+
+    let metadata = &evacuation.metadata;
+    if metadata.deletion_timestamp.is_some() {
+        let held = metadata
+            .finalizers
+            .iter()
+            .flatten()
+            .any(|f| f == CANCELLATION_FINALIZER);
+        if held && learning.is_none() {
+            decision.acts.push(Act::ReleaseFinalizer);
+        }
+        return decision;
+    }
+    let ttl = evacuation
+        .spec
+        .ttl_seconds_after_finished
+        .unwrap_or(DEFAULT_TTL_SECONDS_AFTER_FINISHED);
+    let Some(end) = status.finish_time.map(|time| after(time.0, ttl)) else {
+        return decision;
+    };
+    if end <= now {
+        decision.acts.push(Act::Remove);
+    } else {
+        decision.wake_at = sooner(decision.wake_at, Some(end));
+    }
+    decision
+}
+
+/// The news for endpoints that have not acknowledged it.
+fn cancellations(status: &EvacuationStatus) -> impl Iterator<Item = Push> {
+    let due = status.finish_time.map(|time| time.0).unwrap_or_default();
+    let missing = asked_responders(status)
+        .into_iter()
+        .filter(|r| r.http.is_some() && !r.cancellation_acknowledged);
+    missing.map(move |r| Push {
+        responder: r.name.clone(),
+        action: ReviewAction::Cancel,
+        due,
+    })
+}

@@ -1,0 +1,555 @@
+use super::*;
+use crate::testing::{asking, asking_for, at, condition, evacuation, evacuation_for, requester, responder};
+use evacuation_api::{
+    Answer, DeadlineAction, EvictionStatus, RefusalPolicy, Requester,
+    ResponderState::{self, Active, Canceled, Completed, Inactive, Interrupted},
+    ResponderStatus,
+};
+
+/// What a write that changes the stored status by `change` leads to, at so many seconds.
+fn write(
+    old: &Evacuation,
+    seconds: i64,
+    change: impl FnOnce(&mut EvacuationStatus),
+) -> Result<EvacuationStatus, Vec<StatusError>> {
+    let mut proposed = old.status.clone().unwrap();
+    change(&mut proposed);
+    check_status_update(old, proposed, at(seconds))
+}
+
+fn set_state(status: &mut EvacuationStatus, index: usize, state: ResponderState) {
+    status.responders.as_mut().unwrap()[index].state = state;
+}
+
+/// `self` Active since 0 with that answer, under that policy and deadline.
+fn answered(
+    answer: Option<Answer>,
+    on_refusal: RefusalPolicy,
+    deadline: Option<(i64, DeadlineAction)>,
+) -> Evacuation {
+    let mut e = asking_for(vec![Requester {
+        on_refusal: Some(on_refusal),
+        deadline: deadline.map(|(seconds, _)| at(seconds).into()),
+        at_deadline: deadline.map(|(_, action)| action),
+        ..requester("a.b/r")
+    }]);
+    let r = &mut e.status.as_mut().unwrap().responders.as_mut().unwrap()[0];
+    r.answer = answer;
+    r.answer_time = answer.map(|_| at(1).into());
+    r.delay_until = (answer == Some(Answer::Delay)).then(|| at(30).into());
+    e
+}
+
+#[test]
+fn rule_7_what_the_server_and_the_responders_own_is_restored() {
+    let old = answered(Some(Answer::Delay), RefusalPolicy::Wait, None);
+    let next = write(&old, 5, |s| {
+        s.requesters.clear();
+        s.policy = None;
+        s.observed_generation = Some(99);
+        let r = &mut s.responders.as_mut().unwrap()[0];
+        r.answer = Some(Answer::Accept);
+        r.answer_time = Some(at(3).into());
+        r.delay_until = None;
+        r.retry_time = Some(at(3).into());
+        r.active_time = Some(at(-500).into());
+        r.message = Some("forged".to_owned());
+        r.cancellation_acknowledged = true;
+        s.finish_time = Some(at(3).into());
+    })
+    .unwrap();
+    let mut expected = old.status.clone().unwrap();
+    expected.observed_generation = Some(1);
+    assert_eq!(next, expected);
+}
+
+#[test]
+fn rule_6_each_transition_needs_what_the_table_says_and_its_time() {
+    use Answer::{Accept, Delay, Refuse};
+    use DeadlineAction::{Delete, Evict, GiveUp};
+    use RefusalPolicy::{GiveUp as Give, Override, Wait};
+    // Answer, policy, deadline, new state, seconds; then: fine, not before so many seconds, or wrong.
+    enum Want {
+        Fine,
+        NotBefore(i64),
+        Wrong,
+    }
+    use Want::{Fine, NotBefore, Wrong};
+    let table = [
+        (None, Wait, None, Completed, 5, Wrong),
+        (Some(Accept), Wait, None, Completed, 5, Fine),
+        (Some(Delay), Wait, None, Completed, 5, Wrong),
+        (Some(Refuse), Wait, None, Completed, 5, Wrong),
+        (Some(Refuse), Give, None, Completed, 5, Wrong),
+        (Some(Refuse), Override, None, Completed, 5, Fine),
+        (None, Wait, None, Interrupted, 59, NotBefore(60)),
+        (None, Wait, None, Interrupted, 60, Fine),
+        (Some(Delay), Wait, None, Interrupted, 29, NotBefore(30)),
+        (Some(Delay), Wait, None, Interrupted, 30, Fine),
+        (Some(Accept), Wait, None, Interrupted, 999, Wrong),
+        (Some(Refuse), Wait, None, Interrupted, 999, Wrong),
+        (None, Wait, Some((20, Evict)), Interrupted, 19, NotBefore(20)),
+        (None, Wait, Some((20, Evict)), Interrupted, 20, Fine),
+        (
+            Some(Refuse),
+            Wait,
+            Some((20, Evict)),
+            Interrupted,
+            19,
+            NotBefore(20),
+        ),
+        (Some(Refuse), Wait, Some((20, Delete)), Interrupted, 20, Fine),
+        (Some(Accept), Wait, Some((20, Evict)), Interrupted, 20, Wrong),
+        (Some(Refuse), Wait, Some((20, GiveUp)), Interrupted, 20, Wrong),
+        (None, Wait, Some((20, GiveUp)), Interrupted, 19, NotBefore(60)),
+        (None, Wait, None, Inactive, 5, Wrong),
+        (None, Wait, None, Canceled, 5, Wrong),
+    ];
+    for (i, (answer, policy, deadline, to, seconds, want)) in table.into_iter().enumerate() {
+        let result = write(&answered(answer, policy, deadline), seconds, |s| {
+            set_state(s, 0, to)
+        });
+        match (want, result) {
+            (Fine, Ok(next)) => assert_eq!(next.responders.unwrap()[0].state, to, "row {i}"),
+            (NotBefore(until), Err(errors)) => {
+                assert!(
+                    matches!(&errors[..], [StatusError::NotYet { until: u, .. }] if *u == at(until)),
+                    "row {i}: {errors:?}"
+                );
+                let wait = errors[0].retry_after_seconds(at(seconds));
+                assert_eq!(wait, u32::try_from(until - seconds).ok(), "row {i}");
+            }
+            (Wrong, Err(errors)) => {
+                assert!(
+                    matches!(&errors[..], [StatusError::Transition { .. }]),
+                    "row {i}: {errors:?}"
+                );
+            }
+            (_, result) => panic!("row {i}: {result:?}"),
+        }
+    }
+}
+
+#[test]
+fn rule_6_what_is_done_never_changes_again() {
+    for from in [Interrupted, Completed] {
+        for to in [Inactive, Active, Interrupted, Completed, Canceled] {
+            let mut old = answered(Some(Answer::Accept), RefusalPolicy::Wait, None);
+            set_state(old.status.as_mut().unwrap(), 0, from);
+            let result = write(&old, 999, |s| set_state(s, 0, to));
+            assert_eq!(result.is_ok(), from == to, "{from:?} to {to:?}");
+        }
+    }
+}
+
+#[test]
+fn one_write_hands_on_from_one_responder_to_the_next() {
+    let mut old = answered(Some(Answer::Accept), RefusalPolicy::Wait, None);
+    old.status
+        .as_mut()
+        .unwrap()
+        .responders
+        .as_mut()
+        .unwrap()
+        .push(responder("a.b/next", Inactive));
+    let next = write(&old, 5, |s| {
+        set_state(s, 0, Completed);
+        set_state(s, 1, Active);
+    })
+    .unwrap();
+    let responders = next.responders.unwrap();
+    assert_eq!((responders[0].state, responders[1].state), (Completed, Active));
+    assert_eq!(responders[1].active_time, Some(at(5).into()), "the server's time");
+}
+
+#[test]
+fn nobodys_turn_comes_before_those_of_higher_priority_are_done() {
+    let mut old = asking();
+    old.status
+        .as_mut()
+        .unwrap()
+        .responders
+        .as_mut()
+        .unwrap()
+        .push(responder("a.b/next", Inactive));
+    let errors = write(&old, 5, |s| set_state(s, 1, Active)).unwrap_err();
+    assert_eq!(
+        errors[0].to_string(),
+        "responder a.b/next cannot go from Inactive to Active: one of higher priority is not done"
+    );
+}
+
+#[test]
+fn only_self_and_only_in_its_turn_is_passed_over_without_a_deadline() {
+    let mut old = evacuation();
+    old.status.as_mut().unwrap().responders = Some(vec![
+        responder("a.b/first", Inactive),
+        responder("self", Inactive),
+    ]);
+    assert!(write(&old, 5, |s| set_state(s, 0, Interrupted)).is_err());
+    assert!(
+        write(&old, 5, |s| set_state(s, 1, Interrupted)).is_err(),
+        "not its turn"
+    );
+    set_state(old.status.as_mut().unwrap(), 0, Completed);
+    let next = write(&old, 5, |s| {
+        set_state(s, 1, Interrupted);
+        s.responders.as_mut().unwrap()[1].message = Some("no container runs".to_owned());
+    })
+    .unwrap();
+    assert_eq!(
+        next.responders.unwrap()[1].message.as_deref(),
+        Some("no container runs")
+    );
+}
+
+#[test]
+fn the_responders_are_fixed_in_order_when_the_evacuation_starts() {
+    let start =
+        |responders: Vec<ResponderStatus>| write(&evacuation(), 5, |s| s.responders = Some(responders));
+    let low = ResponderStatus {
+        priority: 1,
+        ..responder("a.b/low", Inactive)
+    };
+    let mut forged = ResponderStatus {
+        active_time: Some(at(1).into()),
+        ..responder("self", Active)
+    };
+    forged.answer = Some(Answer::Accept);
+
+    let responders = start(vec![forged, low.clone()]).unwrap().responders.unwrap();
+    assert_eq!(
+        (responders[0].active_time, responders[0].answer),
+        (Some(at(5).into()), None)
+    );
+    assert_eq!(start(vec![]).unwrap().responders, Some(vec![]));
+    for (why, wrong) in [
+        ("order", vec![low.clone(), responder("self", Inactive)]),
+        (
+            "twice",
+            vec![responder("self", Inactive), responder("self", Inactive)],
+        ),
+        (
+            "many",
+            (0..17)
+                .map(|i| responder(&format!("a.b/{i}"), Inactive))
+                .collect(),
+        ),
+        (
+            "times",
+            vec![ResponderStatus {
+                timeout_seconds: 0,
+                ..responder("self", Inactive)
+            }],
+        ),
+        ("done", vec![responder("self", Completed)]),
+        ("canceled", vec![responder("self", Canceled)]),
+        (
+            "two active",
+            vec![
+                responder("self", Active),
+                ResponderStatus {
+                    state: Active,
+                    ..low.clone()
+                },
+            ],
+        ),
+    ] {
+        assert!(start(wrong).is_err(), "{why}");
+    }
+
+    let old = asking();
+    for (why, change) in [
+        (
+            "removed",
+            Box::new(|s: &mut EvacuationStatus| s.responders = None) as Box<dyn Fn(&mut EvacuationStatus)>,
+        ),
+        ("emptied", Box::new(|s| s.responders = Some(vec![]))),
+        (
+            "added",
+            Box::new(|s| s.responders.as_mut().unwrap().push(responder("a.b/x", Inactive))),
+        ),
+        (
+            "renamed",
+            Box::new(|s| s.responders.as_mut().unwrap()[0].name = "a.b/x".to_owned()),
+        ),
+        (
+            "timeout",
+            Box::new(|s| s.responders.as_mut().unwrap()[0].timeout_seconds = 1),
+        ),
+    ] {
+        let errors = write(&old, 5, change).unwrap_err();
+        assert_eq!(
+            errors,
+            [StatusError::Responders {
+                why: "the list is fixed once it is written"
+            }],
+            "{why}"
+        );
+    }
+}
+
+fn evicting(eviction: EvictionStatus) -> Evacuation {
+    let mut old = answered(Some(Answer::Accept), RefusalPolicy::Wait, None);
+    let status = old.status.as_mut().unwrap();
+    set_state(status, 0, Completed);
+    status.eviction = Some(eviction);
+    old
+}
+
+fn in_flight() -> EvictionStatus {
+    EvictionStatus {
+        attempts: 1,
+        in_flight: true,
+        last_attempt_time: Some(at(2).into()),
+        ..EvictionStatus::default()
+    }
+}
+
+#[test]
+fn an_attempt_is_counted_and_timed_by_the_server_and_needs_every_responder_done() {
+    let old = answered(Some(Answer::Accept), RefusalPolicy::Wait, None);
+    let attempt = |s: &mut EvacuationStatus| {
+        s.eviction = Some(EvictionStatus {
+            in_flight: true,
+            attempts: 77,
+            ..EvictionStatus::default()
+        });
+    };
+    let next = write(&old, 5, |s| {
+        set_state(s, 0, Completed);
+        attempt(s);
+    })
+    .unwrap();
+    let eviction = next.eviction.unwrap();
+    assert_eq!(
+        (eviction.attempts, eviction.last_attempt_time),
+        (1, Some(at(5).into()))
+    );
+    assert!(matches!(
+        write(&old, 5, attempt).unwrap_err()[..],
+        [StatusError::Eviction { .. }]
+    ));
+    assert!(write(&evacuation(), 5, attempt).is_err(), "not started");
+
+    let mut lapsed = evacuation_for(vec![Requester {
+        deadline: Some(at(3).into()),
+        at_deadline: Some(DeadlineAction::GiveUp),
+        ..requester("a.b/r")
+    }]);
+    lapsed.status.as_mut().unwrap().responders = Some(vec![]);
+    assert!(write(&lapsed, 2, attempt).is_ok());
+    assert!(
+        write(&lapsed, 3, attempt).is_err(),
+        "nobody wants the pod moved any more"
+    );
+}
+
+#[test]
+fn the_outcome_of_an_attempt_is_recorded_once() {
+    let outcome = |accepted| {
+        move |s: &mut EvacuationStatus| {
+            let e = s.eviction.as_mut().unwrap();
+            e.in_flight = false;
+            e.accepted = accepted;
+        }
+    };
+    for accepted in [true, false] {
+        let eviction = write(&evicting(in_flight()), 5, outcome(accepted))
+            .unwrap()
+            .eviction
+            .unwrap();
+        assert_eq!((eviction.accepted, eviction.attempts), (accepted, 1));
+    }
+    let idle = EvictionStatus {
+        in_flight: false,
+        ..in_flight()
+    };
+    let accepted = EvictionStatus {
+        accepted: true,
+        ..idle.clone()
+    };
+    let table: [(&str, EvictionStatus, Box<dyn Fn(&mut EvacuationStatus)>); 5] = [
+        (
+            "accepted while in flight",
+            in_flight(),
+            Box::new(|s| s.eviction.as_mut().unwrap().accepted = true),
+        ),
+        (
+            "accepted without an attempt",
+            idle.clone(),
+            Box::new(outcome(true)),
+        ),
+        ("taken back", accepted.clone(), Box::new(outcome(false))),
+        (
+            "attempted again",
+            accepted,
+            Box::new(|s| s.eviction.as_mut().unwrap().in_flight = true),
+        ),
+        ("removed", idle, Box::new(|s| s.eviction = None)),
+    ];
+    for (why, eviction, change) in table {
+        assert!(write(&evicting(eviction), 5, change).is_err(), "{why}");
+    }
+}
+
+#[test]
+fn an_end_needs_its_grounds() {
+    let refused = answered(Some(Answer::Refuse), RefusalPolicy::GiveUp, None);
+    let waiting = answered(Some(Answer::Refuse), RefusalPolicy::Wait, None);
+    let gives_up = answered(None, RefusalPolicy::Wait, Some((20, DeadlineAction::GiveUp)));
+    let idle = EvictionStatus {
+        in_flight: false,
+        ..in_flight()
+    };
+    let accepted = EvictionStatus {
+        accepted: true,
+        ..idle.clone()
+    };
+    let mut deleting = evicting(in_flight());
+    deleting.spec.requesters[0].deadline = Some(at(1).into());
+    deleting.spec.requesters[0].at_deadline = Some(DeadlineAction::Delete);
+    let table = [
+        (&asking(), 5, "Evacuated", "GoneByOther", true),
+        (&asking(), 5, "Evacuated", "TerminatedInPlace", true),
+        (&asking(), 5, "Evacuated", "Evicted", false),
+        (&asking(), 5, "Evacuated", "Vanished", false),
+        (&evicting(idle), 5, "Evacuated", "Evicted", false),
+        (&evicting(in_flight()), 5, "Evacuated", "Evicted", true),
+        (&evicting(accepted.clone()), 5, "Evacuated", "Evicted", true),
+        (&evicting(in_flight()), 5, "Evacuated", "Deleted", false),
+        (&deleting, 5, "Evacuated", "Deleted", true),
+        (&refused, 5, "Failed", "Refused", true),
+        (&waiting, 5, "Failed", "Refused", false),
+        (&asking(), 5, "Failed", "Refused", false),
+        (&asking(), 5, "Failed", "Canceled", false),
+        (&asking(), 5, "Failed", "DeadlineGaveUp", false),
+        (&gives_up, 19, "Failed", "DeadlineGaveUp", false),
+        (&gives_up, 20, "Failed", "DeadlineGaveUp", true),
+        (&evicting(in_flight()), 5, "Failed", "Refused", false),
+        (&evicting(accepted), 5, "Failed", "Refused", false),
+        (&asking(), 5, "Finished", "Because", false),
+        (&asking(), 5, "Strange", "Because", false),
+        (&asking(), 5, "Blocked", "Because", false),
+        (&asking(), 5, "Blocked", "NotBlocked", false),
+        (&asking(), 5, "Blocked", "Refused", true),
+    ];
+    for (old, seconds, kind, reason, fine) in table {
+        let result = write(old, seconds, |s| {
+            s.conditions.push(condition(kind, "True", reason))
+        });
+        assert_eq!(result.is_ok(), fine, "{kind} {reason}: {result:?}");
+    }
+    let result = write(&refused, 5, |s| {
+        s.conditions.push(condition("Failed", "True", "Refused"));
+        s.conditions.push(condition("Evacuated", "True", "GoneByOther"));
+    });
+    assert!(result.is_err(), "both");
+    let errors = write(&gives_up, 19, |s| {
+        s.conditions.push(condition("Failed", "True", "DeadlineGaveUp"))
+    });
+    assert!(matches!(errors.unwrap_err()[..], [StatusError::NotYet { until, .. }] if until == at(20)));
+}
+
+#[test]
+fn the_end_is_completed_by_the_server_and_nothing_changes_after_it() {
+    let mut old = answered(Some(Answer::Refuse), RefusalPolicy::GiveUp, None);
+    let status = old.status.as_mut().unwrap();
+    status.conditions = vec![condition("Blocked", "True", "Refused")];
+    status
+        .responders
+        .as_mut()
+        .unwrap()
+        .push(responder("a.b/next", Inactive));
+    let next = write(&old, 5, |s| {
+        s.conditions.push(condition("Failed", "True", "Refused"))
+    })
+    .unwrap();
+    let states: Vec<_> = next.responders.iter().flatten().map(|r| r.state).collect();
+    assert_eq!(states, [Canceled, Canceled]);
+    assert_eq!(
+        (finished_reason(&next), next.finish_time),
+        (Some("Refused"), Some(at(5).into()))
+    );
+    assert_eq!(next.conditions[0].status, "False");
+
+    old.status = Some(next.clone());
+    assert_eq!(
+        write(&old, 9, |s| s.observed_generation = Some(5)),
+        Ok(next),
+        "saying the same is no change"
+    );
+    for change in [
+        (|s: &mut EvacuationStatus| set_state(s, 0, Active)) as fn(&mut EvacuationStatus),
+        |s| s.conditions[1].status = "False".to_owned(),
+        |s| s.conditions[1].message = "other".to_owned(),
+        |s| s.eviction = Some(in_flight()),
+        |s| s.responders.as_mut().unwrap()[0].cancellation_acknowledged = true,
+    ] {
+        assert_eq!(
+            write(&old, 9, change),
+            Err(vec![StatusError::Finished {
+                reason: "Refused".to_owned()
+            }])
+        );
+    }
+}
+
+#[test]
+fn a_condition_keeps_its_transition_time_until_its_status_changes() {
+    let mut old = asking();
+    let blocked = |seconds, message: &str| {
+        let mut c = condition("Blocked", "True", "Refused");
+        c.message = message.to_owned();
+        c.last_transition_time = evacuation_api::condition_time(at(seconds));
+        c
+    };
+    let next = write(&old, 5, |s| s.conditions = vec![blocked(500, "one")]).unwrap();
+    assert_eq!(next.conditions, [blocked(5, "one")], "the server's time");
+    old.status = Some(next);
+    let next = write(&old, 9, |s| s.conditions = vec![blocked(500, "two")]).unwrap();
+    assert_eq!(next.conditions, [blocked(5, "two")]);
+    let next = write(&old, 9, |s| s.conditions.clear()).unwrap();
+    assert_eq!(next.conditions, [blocked(5, "one")], "none is removed");
+}
+
+#[test]
+fn a_controller_whose_clock_is_ahead_is_told_to_wait() {
+    let old = answered(None, RefusalPolicy::Wait, Some((20, DeadlineAction::GiveUp)));
+    let errors = write(&old, 19, |s| {
+        s.policy.as_mut().unwrap().deadlines[0].reached = true
+    })
+    .unwrap_err();
+    assert!(matches!(errors[..], [StatusError::NotYet { until, .. }] if until == at(20)));
+    let next = write(&old, 20, |s| {
+        s.policy.as_mut().unwrap().deadlines[0].reached = true
+    })
+    .unwrap();
+    assert!(next.policy.unwrap().deadlines[0].reached);
+}
+
+#[test]
+fn every_error_is_gathered() {
+    let mut old = asking();
+    old.status
+        .as_mut()
+        .unwrap()
+        .responders
+        .as_mut()
+        .unwrap()
+        .push(responder("a.b/next", Inactive));
+    let errors = write(&old, 5, |s| {
+        set_state(s, 0, Completed);
+        s.eviction = Some(in_flight());
+        s.conditions.push(condition("Failed", "True", "Canceled"));
+    })
+    .unwrap_err();
+    assert_eq!(
+        errors.iter().map(StatusError::field).collect::<Vec<_>>(),
+        [
+            "status.responders[self].state",
+            "status.eviction",
+            "status.conditions[Failed]",
+        ]
+    );
+}
