@@ -12,7 +12,7 @@ pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Why a request to the API failed.
 #[derive(Debug, thiserror::Error)]
-pub enum CallError {
+pub(crate) enum CallError {
     /// The API refused it or could not be reached.
     #[error("could not {action}")]
     Api {
@@ -35,31 +35,29 @@ pub enum CallError {
 
 impl CallError {
     /// The Status with which the API refused the request.
-    pub fn status(&self) -> Option<&kube::core::Status> {
+    pub(crate) fn status(&self) -> Option<&kube::core::Status> {
         match self {
-            Self::Api { source: kube::Error::Api(status), .. } => Some(status),
+            Self::Api {
+                source: kube::Error::Api(status),
+                ..
+            } => Some(status),
             _ => None,
         }
     }
 
-    /// Whether the API answered, so that it is known that the request was not carried out.
-    pub fn was_refused(&self) -> bool {
-        self.status().is_some()
-    }
-
     /// The code of the Status, or 0.
-    pub fn code(&self) -> u16 {
+    pub(crate) fn code(&self) -> u16 {
         self.status().map_or(0, |status| status.code)
     }
 
     /// Whether the Status has a cause of that reason.
-    pub fn has_cause(&self, reason: &str) -> bool {
+    pub(crate) fn has_cause(&self, reason: &str) -> bool {
         let details = self.status().and_then(|status| status.details.as_ref());
         details.is_some_and(|details| details.causes.iter().any(|cause| cause.reason == reason))
     }
 
     /// When the API asks to be tried again.
-    pub fn retry_after(&self) -> Option<Duration> {
+    pub(crate) fn retry_after(&self) -> Option<Duration> {
         let details = self.status().and_then(|status| status.details.as_ref())?;
         (details.retry_after_seconds > 0).then(|| Duration::from_secs(details.retry_after_seconds.into()))
     }
@@ -71,7 +69,12 @@ pub(crate) async fn call<T>(
     request: impl Future<Output = Result<T, kube::Error>>,
 ) -> Result<T, CallError> {
     match timeout(REQUEST_TIMEOUT, request).await {
-        Ok(result) => result.map_err(|source| CallError::Api { action: action.into(), source }),
-        Err(_) => Err(CallError::Timeout { action: action.into() }),
+        Ok(result) => result.map_err(|source| CallError::Api {
+            action: action.into(),
+            source,
+        }),
+        Err(_) => Err(CallError::Timeout {
+            action: action.into(),
+        }),
     }
 }

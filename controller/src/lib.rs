@@ -1,11 +1,36 @@
-//! Negotiates with responders and evicts within budgets.
+//! The evacuation controller: negotiates with responders and evicts within budgets.
+//!
+//! # Flow
+//!
+//! Watches feed the index; what changed says which Evacuations to reconsider; workers take them from a queue, put
+//! together what is seen of each, let `evacuation-protocol` decide, and act: one write of the status a transition, a question to
+//! an app, an eviction in its turn.
+//!
+//! # Guarantees
+//!
+//! One worker at a time works on an Evacuation. Every write is guarded by the resourceVersion that was decided on, and what it
+//! returned is what is decided on next. Nothing is written, posted or asked unless this process leads. What was decided is in the
+//! object: a successor goes on where this process stopped.
 
+mod backoff;
+mod controller;
+mod error;
+mod events;
+mod evictor;
 mod index;
 mod key;
 mod lease;
-mod evictor;
+mod metrics;
+mod options;
+mod process;
 mod push;
 mod queue;
 mod reachability;
+mod reconcile;
+mod watch;
 
-pub use key::ObjectKey;
+use key::ObjectKey;
+use lease::{Leadership, NotLeading};
+
+pub use options::{LogFormat, Options};
+pub use process::{RunError, log, run, shutdown_signal};

@@ -15,7 +15,7 @@ use tokio::{sync::Notify, time::Instant};
 /// A key that is added while it is worked on comes up again once that is done. A key that is added twice before it comes up
 /// comes up once. Keys come up in the order in which they were added or fell due.
 #[derive(Debug)]
-pub struct WorkQueue<K> {
+pub(crate) struct WorkQueue<K> {
     state: Mutex<State<K>>,
     changed: Notify,
 }
@@ -40,20 +40,23 @@ impl<K> Default for WorkQueue<K> {
             due: HashMap::new(),
             by_time: BTreeSet::new(),
         };
-        Self { state: Mutex::new(state), changed: Notify::new() }
+        Self {
+            state: Mutex::new(state),
+            changed: Notify::new(),
+        }
     }
 }
 
 impl<K: Clone + Eq + Hash + Ord> WorkQueue<K> {
     /// Lets a key come up at once.
-    pub fn add(&self, key: K) {
+    pub(crate) fn add(&self, key: K) {
         if self.lock().add(key) {
             self.changed.notify_one();
         }
     }
 
     /// Lets a key come up at `time`, in place of any time that was named for it before.
-    pub fn add_at(&self, key: K, time: Instant) {
+    pub(crate) fn add_at(&self, key: K, time: Instant) {
         let mut state = self.lock();
         state.unschedule(&key);
         state.due.insert(key.clone(), time);
@@ -63,12 +66,12 @@ impl<K: Clone + Eq + Hash + Ord> WorkQueue<K> {
     }
 
     /// Forgets the time that was named for a key.
-    pub fn unschedule(&self, key: &K) {
+    pub(crate) fn unschedule(&self, key: &K) {
         self.lock().unschedule(key);
     }
 
     /// Waits for the next key. Whoever gets it calls [`WorkQueue::done`].
-    pub async fn next(&self) -> K {
+    pub(crate) async fn next(&self) -> K {
         loop {
             let due = {
                 let mut state = self.lock();
@@ -92,7 +95,7 @@ impl<K: Clone + Eq + Hash + Ord> WorkQueue<K> {
     }
 
     /// Says that the work on a key is done.
-    pub fn done(&self, key: &K) {
+    pub(crate) fn done(&self, key: &K) {
         let mut state = self.lock();
         state.working.remove(key);
         let again = state.again.remove(key) && state.add(key.clone());
@@ -103,12 +106,12 @@ impl<K: Clone + Eq + Hash + Ord> WorkQueue<K> {
     }
 
     /// How many keys wait for a worker.
-    pub fn ready(&self) -> usize {
+    pub(crate) fn ready(&self) -> usize {
         self.lock().ready.len()
     }
 
     /// How many keys wait for their time.
-    pub fn scheduled(&self) -> usize {
+    pub(crate) fn scheduled(&self) -> usize {
         self.lock().by_time.len()
     }
 
@@ -215,7 +218,7 @@ mod tests {
     async fn a_sooner_time_wakes_workers_that_already_wait_for_a_later_one() {
         let queue = Arc::new(WorkQueue::default());
         let start = Instant::now();
-        queue.add_at("late", start + Duration::from_secs(60));
+        queue.add_at("late", start + Duration::from_mins(1));
         let waiter = tokio::spawn({
             let queue = Arc::clone(&queue);
             async move { queue.next().await }

@@ -13,7 +13,7 @@ const OUTAGE_AFTER: TimeDelta = TimeDelta::seconds(5);
 /// While an outage lasts it "recovers now", so that nothing lapses in the first moment after it, before the end of the
 /// outage is noticed.
 #[derive(Debug)]
-pub struct Reachability(Mutex<Times>);
+pub(crate) struct Reachability(Mutex<Times>);
 
 #[derive(Clone, Copy, Debug)]
 struct Times {
@@ -23,12 +23,15 @@ struct Times {
 
 impl Reachability {
     /// The API counts as reachable at `now`.
-    pub fn new(now: DateTime<Utc>) -> Self {
-        Self(Mutex::new(Times { last_success: now, recovered_at: None }))
+    pub(crate) fn new(now: DateTime<Utc>) -> Self {
+        Self(Mutex::new(Times {
+            last_success: now,
+            recovered_at: None,
+        }))
     }
 
     /// Records that a request succeeded. True when that ended an outage.
-    pub fn succeeded(&self, now: DateTime<Utc>) -> bool {
+    pub(crate) fn succeeded(&self, now: DateTime<Utc>) -> bool {
         let mut times = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let ended = now - times.last_success > OUTAGE_AFTER;
         if ended {
@@ -39,13 +42,17 @@ impl Reachability {
     }
 
     /// When the last outage ended; `now` while one lasts; `None` if there was none.
-    pub fn recovered_at(&self, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+    pub(crate) fn recovered_at(&self, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
         let times = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if now - times.last_success > OUTAGE_AFTER { Some(now) } else { times.recovered_at }
+        if now - times.last_success > OUTAGE_AFTER {
+            Some(now)
+        } else {
+            times.recovered_at
+        }
     }
 
     /// Whether an outage lasts.
-    pub fn is_out(&self, now: DateTime<Utc>) -> bool {
+    pub(crate) fn is_out(&self, now: DateTime<Utc>) -> bool {
         now - self.0.lock().unwrap_or_else(PoisonError::into_inner).last_success > OUTAGE_AFTER
     }
 }

@@ -5,12 +5,13 @@ use std::{
     time::Duration,
 };
 
+use evacuation_protocol::PROBE_SECONDS;
 use tokio::time::Instant;
 
 use crate::ObjectKey;
 
 /// How often a queue that is blocked tries all the same, for a webhook or a stale budget can hide that it is free.
-pub const PROBE_EVERY: Duration = Duration::from_secs(60);
+const PROBE_EVERY: Duration = Duration::from_secs(PROBE_SECONDS.unsigned_abs());
 /// How long an eviction that the API took is counted against a budget whose status does not show it.
 const UNSEEN_FOR: Duration = Duration::from_secs(10);
 /// How many evictions of one budget are under way at once. Their requests go one after another; more than one, so that the
@@ -19,7 +20,7 @@ const UNDER_WAY: usize = 4;
 
 /// Whether an eviction may go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Turn {
+pub(crate) enum Turn {
     /// It may go now. Whoever gets this calls [`Turns::finished`] or [`Turns::leave`].
     Go,
     /// It waits. When a disruption becomes free it is woken; the first of a queue asks again at the time given.
@@ -28,7 +29,7 @@ pub enum Turn {
 
 /// How an eviction that had its turn went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TurnEnd {
+pub(crate) enum TurnEnd {
     /// The API took it: it spent a disruption.
     Accepted,
     /// The budget allows none, whatever its status said.
@@ -39,13 +40,13 @@ pub enum TurnEnd {
 
 /// What a budget's status says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct BudgetStatus {
+pub(crate) struct BudgetStatus {
     /// How many disruptions it allows.
-    pub disruptions_allowed: i32,
+    pub(crate) disruptions_allowed: i32,
     /// The pods whose evictions it counts already, although they are not gone.
-    pub disrupted_pods: Vec<String>,
+    pub(crate) disrupted_pods: Vec<String>,
     /// Whether it has as many healthy pods as it wants, so that unhealthy ones may go without spending a disruption.
-    pub healthy: bool,
+    pub(crate) healthy: bool,
 }
 
 /// One queue a budget.
@@ -56,7 +57,7 @@ pub struct BudgetStatus {
 /// yet; so about one eviction call is made a pod. First come, first served. A blocked queue lets its first go once a
 /// [`PROBE_EVERY`].
 #[derive(Debug, Default)]
-pub struct Turns {
+pub(crate) struct Turns {
     queues: HashMap<ObjectKey, Queue>,
     place: HashMap<ObjectKey, ObjectKey>,
 }
@@ -83,7 +84,7 @@ struct UnderWay {
 
 impl Turns {
     /// Asks whether the eviction of `pod` on behalf of `evacuation` may go, as far as `budget` is concerned; queues it if not.
-    pub fn ask(
+    pub(crate) fn ask(
         &mut self,
         budget: &ObjectKey,
         status: impl FnOnce() -> BudgetStatus,
@@ -95,24 +96,44 @@ impl Turns {
             self.leave(evacuation, now);
         }
         self.place.insert(evacuation.clone(), budget.clone());
-        let queue = self.queues.entry(budget.clone()).or_insert_with(|| Queue::new(status(), now));
+        let queue = self
+            .queues
+            .entry(budget.clone())
+            .or_insert_with(|| Queue::new(status(), now));
         queue.ask(evacuation, pod, now)
     }
 
     /// Takes in a budget's status. Returns whom to wake.
-    pub fn observe(&mut self, budget: &ObjectKey, status: BudgetStatus, now: Instant) -> Vec<ObjectKey> {
-        let Some(queue) = self.queues.get_mut(budget) else { return Vec::new() };
+    pub(crate) fn observe(
+        &mut self,
+        budget: &ObjectKey,
+        status: BudgetStatus,
+        now: Instant,
+    ) -> Vec<ObjectKey> {
+        let Some(queue) = self.queues.get_mut(budget) else {
+            return Vec::new();
+        };
         let recovered = status.healthy && !queue.status.healthy;
         queue.observe(status);
-        let woken = if recovered { queue.waiting.iter().cloned().collect() } else { queue.wake(now) };
+        let woken = if recovered {
+            queue.waiting.iter().cloned().collect()
+        } else {
+            queue.wake(now)
+        };
         self.tidy();
         woken
     }
 
     /// Takes in that a budget is gone. Returns whom to wake.
-    pub fn forget(&mut self, budget: &ObjectKey) -> Vec<ObjectKey> {
-        let Some(queue) = self.queues.remove(budget) else { return Vec::new() };
-        let keys: Vec<ObjectKey> = queue.waiting.into_iter().chain(queue.under_way.into_keys()).collect();
+    pub(crate) fn forget(&mut self, budget: &ObjectKey) -> Vec<ObjectKey> {
+        let Some(queue) = self.queues.remove(budget) else {
+            return Vec::new();
+        };
+        let keys: Vec<ObjectKey> = queue
+            .waiting
+            .into_iter()
+            .chain(queue.under_way.into_keys())
+            .collect();
         for key in &keys {
             self.place.remove(key);
         }
@@ -120,8 +141,12 @@ impl Turns {
     }
 
     /// Takes in how an eviction that had its turn went. Returns whom to wake.
-    pub fn finished(&mut self, evacuation: &ObjectKey, end: TurnEnd, now: Instant) -> Vec<ObjectKey> {
-        let Some(queue) = self.place.get(evacuation).and_then(|budget| self.queues.get_mut(budget)) else {
+    pub(crate) fn finished(&mut self, evacuation: &ObjectKey, end: TurnEnd, now: Instant) -> Vec<ObjectKey> {
+        let Some(queue) = self
+            .place
+            .get(evacuation)
+            .and_then(|budget| self.queues.get_mut(budget))
+        else {
             return Vec::new();
         };
         queue.finished(evacuation, end, now);
@@ -132,24 +157,34 @@ impl Turns {
     }
 
     /// Takes an eviction out of its queue. Returns whom to wake.
-    pub fn leave(&mut self, evacuation: &ObjectKey, now: Instant) -> Vec<ObjectKey> {
-        let Some(budget) = self.place.remove(evacuation) else { return Vec::new() };
-        let Some(queue) = self.queues.get_mut(&budget) else { return Vec::new() };
+    pub(crate) fn leave(&mut self, evacuation: &ObjectKey, now: Instant) -> Vec<ObjectKey> {
+        let Some(budget) = self.place.remove(evacuation) else {
+            return Vec::new();
+        };
+        let Some(queue) = self.queues.get_mut(&budget) else {
+            return Vec::new();
+        };
         let was_first = queue.waiting.front() == Some(evacuation);
         queue.waiting.retain(|key| key != evacuation);
         let went = queue.under_way.remove(evacuation).is_some();
-        let woken = if was_first || went { queue.wake(now) } else { Vec::new() };
+        let woken = if was_first || went {
+            queue.wake(now)
+        } else {
+            Vec::new()
+        };
         self.tidy();
         woken
     }
 
     /// How many evictions wait for a budget.
-    pub fn waiting(&self) -> usize {
+    pub(crate) fn waiting(&self) -> usize {
         self.queues.values().map(|queue| queue.waiting.len()).sum()
     }
 
     fn tidy(&mut self) {
-        self.queues.retain(|_, q| !(q.waiting.is_empty() && q.under_way.is_empty() && q.unseen.is_empty() && !q.denied));
+        self.queues.retain(|_, q| {
+            !(q.waiting.is_empty() && q.under_way.is_empty() && q.unseen.is_empty() && !q.denied)
+        });
     }
 }
 
@@ -172,12 +207,23 @@ impl Queue {
         if !self.waiting.contains(evacuation) {
             self.waiting.push_back(evacuation.clone());
         }
-        let position = self.waiting.iter().position(|key| key == evacuation).unwrap_or(usize::MAX);
+        let position = self
+            .waiting
+            .iter()
+            .position(|key| key == evacuation)
+            .unwrap_or(usize::MAX);
         let free = position < self.free(now);
         let probe = !free && position == 0 && self.under_way.is_empty() && now >= self.probe_at;
         if free || probe {
             self.waiting.remove(position);
-            self.under_way.insert(evacuation.clone(), UnderWay { pod: pod.to_owned(), seen: false, probe });
+            self.under_way.insert(
+                evacuation.clone(),
+                UnderWay {
+                    pod: pod.to_owned(),
+                    seen: false,
+                    probe,
+                },
+            );
             self.probe_at = now + PROBE_EVERY;
             return Turn::Go;
         }
@@ -186,10 +232,17 @@ impl Queue {
 
     /// How many more may go now.
     fn free(&mut self, now: Instant) -> usize {
-        self.unseen.retain(|_, since| now.duration_since(*since) < UNSEEN_FOR);
+        self.unseen
+            .retain(|_, since| now.duration_since(*since) < UNSEEN_FOR);
         let counted = self.under_way.values().filter(|u| !u.seen && !u.probe).count() + self.unseen.len();
-        let allowed = if self.denied { 0 } else { usize::try_from(self.status.disruptions_allowed).unwrap_or(0) };
-        allowed.saturating_sub(counted).min(UNDER_WAY.saturating_sub(self.under_way.len()))
+        let allowed = if self.denied {
+            0
+        } else {
+            usize::try_from(self.status.disruptions_allowed).unwrap_or(0)
+        };
+        allowed
+            .saturating_sub(counted)
+            .min(UNDER_WAY.saturating_sub(self.under_way.len()))
     }
 
     fn observe(&mut self, status: BudgetStatus) {
@@ -204,7 +257,9 @@ impl Queue {
     }
 
     fn finished(&mut self, evacuation: &ObjectKey, end: TurnEnd, now: Instant) {
-        let Some(under_way) = self.under_way.remove(evacuation) else { return };
+        let Some(under_way) = self.under_way.remove(evacuation) else {
+            return;
+        };
         match end {
             TurnEnd::Accepted if !under_way.seen => {
                 self.unseen.insert(under_way.pod, now);
@@ -235,12 +290,22 @@ mod tests {
 
     impl World {
         fn new(allowed: i32) -> Self {
-            Self { turns: Turns::default(), now: Instant::now(), status: status(allowed, &[]) }
+            Self {
+                turns: Turns::default(),
+                now: Instant::now(),
+                status: status(allowed, &[]),
+            }
         }
 
         fn ask(&mut self, name: &str) -> Turn {
             let status = self.status.clone();
-            self.turns.ask(&key(BUDGET), || status, &key(name), &format!("pod-{name}"), self.now)
+            self.turns.ask(
+                &key(BUDGET),
+                || status,
+                &key(name),
+                &format!("pod-{name}"),
+                self.now,
+            )
         }
 
         fn observe(&mut self, allowed: i32, disrupted: &[&str]) -> Vec<String> {
@@ -266,7 +331,11 @@ mod tests {
     }
 
     fn status(disruptions_allowed: i32, disrupted: &[&str]) -> BudgetStatus {
-        BudgetStatus { disruptions_allowed, disrupted_pods: disrupted.iter().map(|&s| s.to_owned()).collect(), healthy: true }
+        BudgetStatus {
+            disruptions_allowed,
+            disrupted_pods: disrupted.iter().map(|&s| s.to_owned()).collect(),
+            healthy: true,
+        }
     }
 
     fn waits(turn: Turn) -> bool {
@@ -281,9 +350,15 @@ mod tests {
         assert_eq!(world.ask("a"), Turn::Go, "a turn that was given stays given");
         world.finished("a", TurnEnd::Accepted);
         world.finished("b", TurnEnd::Accepted);
-        assert!(waits(world.ask("c")), "the status does not show the two evictions yet, but they count");
+        assert!(
+            waits(world.ask("c")),
+            "the status does not show the two evictions yet, but they count"
+        );
         assert_eq!(world.observe(1, &["pod-a"]), ["c"], "the first is woken");
-        assert!(waits(world.ask("c")), "one allowed, and the eviction of b is not shown yet");
+        assert!(
+            waits(world.ask("c")),
+            "one allowed, and the eviction of b is not shown yet"
+        );
         assert_eq!(world.observe(0, &["pod-a", "pod-b"]), ["c"]);
         assert!(waits(world.ask("c")));
         assert_eq!(world.observe(1, &[]), ["c"], "a pod became healthy elsewhere");
@@ -320,8 +395,12 @@ mod tests {
         world.pass(60);
         assert!(waits(world.ask("b")));
         assert_eq!(world.ask("a"), Turn::Go);
-        assert_eq!(world.finished("a", TurnEnd::BudgetExhausted), ["b"], "the next must learn when the next probe is");
-        assert_eq!(world.ask("b"), Turn::Wait(Some(start + Duration::from_secs(120))));
+        assert_eq!(
+            world.finished("a", TurnEnd::BudgetExhausted),
+            ["b"],
+            "the next must learn when the next probe is"
+        );
+        assert_eq!(world.ask("b"), Turn::Wait(Some(start + Duration::from_mins(2))));
     }
 
     #[tokio::test(start_paused = true)]
@@ -329,7 +408,10 @@ mod tests {
         let mut world = World::new(5);
         assert_eq!(world.ask("a"), Turn::Go);
         world.finished("a", TurnEnd::BudgetExhausted);
-        assert!(waits(world.ask("b")), "a stale budget does not cost one call a pod");
+        assert!(
+            waits(world.ask("b")),
+            "a stale budget does not cost one call a pod"
+        );
         assert_eq!(world.observe(5, &[]), ["b"]);
         assert_eq!(world.ask("b"), Turn::Go);
     }
@@ -352,7 +434,10 @@ mod tests {
         assert_eq!(names(world.turns.leave(&key("a"), world.now)), ["c"]);
         assert_eq!(world.ask("c"), Turn::Go);
         world.turns.leave(&key("c"), world.now);
-        assert!(world.turns.queues.is_empty() && world.turns.place.is_empty(), "nothing is left behind");
+        assert!(
+            world.turns.queues.is_empty() && world.turns.place.is_empty(),
+            "nothing is left behind"
+        );
     }
 
     #[tokio::test(start_paused = true)]
@@ -377,7 +462,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn at_most_four_are_under_way_at_once() {
         let mut world = World::new(100);
-        let turns: Vec<Turn> = ["a", "b", "c", "d", "e"].iter().map(|name| world.ask(name)).collect();
+        let turns: Vec<Turn> = ["a", "b", "c", "d", "e"]
+            .iter()
+            .map(|name| world.ask(name))
+            .collect();
         assert_eq!(turns.iter().filter(|turn| **turn == Turn::Go).count(), 4);
         assert_eq!(world.finished("a", TurnEnd::Accepted), ["e"]);
     }

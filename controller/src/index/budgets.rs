@@ -31,27 +31,34 @@ impl Indexed for PodDisruptionBudget {
         }
         let selectors: Vec<Selector> = old.into_iter().chain(new).collect();
         let matches = |pod: &Pod| selectors.iter().any(|selector| selector.matches(labels(pod)));
-        let pods: Vec<&ObjectKey> =
-            index.pods.namespace(&change.key.namespace).filter(|(_, pod)| matches(pod)).map(|(key, _)| key).collect();
+        let pods: Vec<&ObjectKey> = index
+            .pods
+            .namespace(&change.key.namespace)
+            .filter(|(_, pod)| matches(pod))
+            .map(|(key, _)| key)
+            .collect();
         pods.into_iter().flat_map(|pod| index.active_of(pod)).collect()
     }
 }
 
 impl Index {
     /// The budgets that select a pod, ordered by name.
-    pub fn budgets_of(&self, pod: &Pod) -> Vec<Arc<PodDisruptionBudget>> {
+    pub(crate) fn budgets_of(&self, pod: &Pod) -> Vec<Arc<PodDisruptionBudget>> {
         let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
         self.budgets
             .namespace(namespace)
             .filter(|(key, _)| {
-                self.selectors.get(key).and_then(Option::as_ref).is_some_and(|s| s.matches(labels(pod)))
+                self.selectors
+                    .get(key)
+                    .and_then(Option::as_ref)
+                    .is_some_and(|s| s.matches(labels(pod)))
             })
             .map(|(_, budget)| Arc::clone(budget))
             .collect()
     }
 
     /// The budget of that key.
-    pub fn budget(&self, key: &ObjectKey) -> Option<Arc<PodDisruptionBudget>> {
+    pub(crate) fn budget(&self, key: &ObjectKey) -> Option<Arc<PodDisruptionBudget>> {
         self.budgets.get(key).cloned()
     }
 }

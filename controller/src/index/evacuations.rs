@@ -11,8 +11,14 @@ impl Indexed for Evacuation {
     }
 
     fn changed(index: &mut Index, change: &Change<Self>) -> Vec<ObjectKey> {
-        let old = change.old.as_deref().map(|evacuation| (pod_key(evacuation), uid(evacuation)));
-        let new = change.new.as_deref().map(|evacuation| (pod_key(evacuation), uid(evacuation)));
+        let old = change
+            .old
+            .as_deref()
+            .map(|evacuation| (pod_key(evacuation), uid(evacuation)));
+        let new = change
+            .new
+            .as_deref()
+            .map(|evacuation| (pod_key(evacuation), uid(evacuation)));
         if old != new {
             if let Some((pod, uid)) = old {
                 index.forget_target(&change.key, &pod, uid.as_deref());
@@ -27,9 +33,14 @@ impl Indexed for Evacuation {
 
 impl Index {
     fn forget_target(&mut self, evacuation: &ObjectKey, pod: &ObjectKey, uid: Option<&str>) {
-        let Some(keys) = self.by_pod.get_mut(pod) else { return };
+        let Some(keys) = self.by_pod.get_mut(pod) else {
+            return;
+        };
         keys.remove(evacuation);
-        let wanted = keys.iter().filter_map(|key| self.evacuations.get(key)).any(|e| self::uid(e).as_deref() == uid);
+        let wanted = keys
+            .iter()
+            .filter_map(|key| self.evacuations.get(key))
+            .any(|e| self::uid(e).as_deref() == uid);
         if keys.is_empty() {
             self.by_pod.remove(pod);
         }
@@ -40,15 +51,21 @@ impl Index {
 }
 
 /// Whether nothing more will happen.
-pub fn is_finished(evacuation: &Evacuation) -> bool {
+pub(crate) fn is_finished(evacuation: &Evacuation) -> bool {
     evacuation.status.as_ref().is_some_and(|status| {
-        status.conditions.iter().any(|c| c.type_ == ConditionType::Finished.as_str() && c.status == "True")
+        status
+            .conditions
+            .iter()
+            .any(|c| c.type_ == ConditionType::Finished.as_str() && c.status == "True")
     })
 }
 
 /// The key of the target.
 pub(super) fn pod_key(evacuation: &Evacuation) -> ObjectKey {
-    ObjectKey::new(evacuation.metadata.namespace.clone().unwrap_or_default(), evacuation.spec.target.pod.name.clone())
+    ObjectKey::new(
+        evacuation.metadata.namespace.clone().unwrap_or_default(),
+        evacuation.spec.target.pod.name.clone(),
+    )
 }
 
 fn uid(evacuation: &Evacuation) -> Option<String> {

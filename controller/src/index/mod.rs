@@ -18,9 +18,9 @@ use k8s_openapi::api::{
 };
 use kube::core::Selector;
 
-pub use evacuations::is_finished;
-pub use pods::{TargetPod, prune_pod};
-pub use table::{Change, Table};
+pub(crate) use evacuations::is_finished;
+pub(crate) use pods::{TargetPod, prune_pod};
+pub(crate) use table::{Change, Table};
 
 use crate::ObjectKey;
 
@@ -35,7 +35,7 @@ use crate::ObjectKey;
 ///
 /// An object never goes back to an older resourceVersion.
 #[derive(Debug, Default)]
-pub struct Index {
+pub(crate) struct Index {
     evacuations: Table<Evacuation>,
     pods: Table<Pod>,
     budgets: Table<PodDisruptionBudget>,
@@ -50,15 +50,15 @@ pub struct Index {
 
 /// What followed from taking something in.
 #[derive(Debug)]
-pub struct Update<K> {
+pub(crate) struct Update<K> {
     /// What changed.
-    pub changes: Vec<Change<K>>,
+    pub(crate) changes: Vec<Change<K>>,
     /// The Evacuations to reconsider.
-    pub touched: BTreeSet<ObjectKey>,
+    pub(crate) touched: BTreeSet<ObjectKey>,
 }
 
 /// A kind that the index keeps.
-pub trait Indexed: kube::Resource<DynamicType = ()> + Sized {
+pub(crate) trait Indexed: kube::Resource<DynamicType = ()> + Sized {
     /// The kind's table.
     #[doc(hidden)]
     fn table(index: &mut Index) -> &mut Table<Self>;
@@ -70,48 +70,56 @@ pub trait Indexed: kube::Resource<DynamicType = ()> + Sized {
 
 impl Index {
     /// Takes in the state of an object.
-    pub fn apply<K: Indexed>(&mut self, object: K) -> Update<K> {
+    pub(crate) fn apply<K: Indexed>(&mut self, object: K) -> Update<K> {
         let changes = K::table(self).apply(object).into_iter().collect();
         self.follow(changes)
     }
 
     /// Takes in the removal of an object.
-    pub fn delete<K: Indexed>(&mut self, object: &K) -> Update<K> {
+    pub(crate) fn delete<K: Indexed>(&mut self, object: &K) -> Update<K> {
         let changes = K::table(self).delete(object).into_iter().collect();
         self.follow(changes)
     }
 
     /// Takes in that the object of that key is gone.
-    pub fn remove<K: Indexed>(&mut self, key: &ObjectKey) -> Update<K> {
+    pub(crate) fn remove<K: Indexed>(&mut self, key: &ObjectKey) -> Update<K> {
         let changes = K::table(self).remove(key).into_iter().collect();
         self.follow(changes)
     }
 
     /// Takes in a whole list: what it does not name is gone.
-    pub fn reset<K: Indexed>(&mut self, objects: Vec<K>) -> Update<K> {
+    pub(crate) fn reset<K: Indexed>(&mut self, objects: Vec<K>) -> Update<K> {
         let changes = K::table(self).reset(objects);
         self.follow(changes)
     }
 
     /// The Evacuation of that key.
-    pub fn evacuation(&self, key: &ObjectKey) -> Option<Arc<Evacuation>> {
+    pub(crate) fn evacuation(&self, key: &ObjectKey) -> Option<Arc<Evacuation>> {
         self.evacuations.get(key).cloned()
     }
 
     /// Every Evacuation.
-    pub fn evacuations(&self) -> impl Iterator<Item = (&ObjectKey, &Arc<Evacuation>)> {
+    pub(crate) fn evacuations(&self) -> impl Iterator<Item = (&ObjectKey, &Arc<Evacuation>)> {
         self.evacuations.iter()
     }
 
     fn follow<K: Indexed>(&mut self, changes: Vec<Change<K>>) -> Update<K> {
-        let touched = changes.iter().flat_map(|change| K::changed(self, change)).collect();
+        let touched = changes
+            .iter()
+            .flat_map(|change| K::changed(self, change))
+            .collect();
         Update { changes, touched }
     }
 
     /// The Evacuations of that pod which have not finished.
     fn active_of(&self, pod: &ObjectKey) -> Vec<ObjectKey> {
-        let Some(keys) = self.by_pod.get(pod) else { return Vec::new() };
-        keys.iter().filter(|key| self.evacuations.get(key).is_some_and(|e| !is_finished(e))).cloned().collect()
+        let Some(keys) = self.by_pod.get(pod) else {
+            return Vec::new();
+        };
+        keys.iter()
+            .filter(|key| self.evacuations.get(key).is_some_and(|e| !is_finished(e)))
+            .cloned()
+            .collect()
     }
 }
 

@@ -17,27 +17,34 @@ impl Indexed for Node {
 
     /// A node touches the Evacuations of its pods when it becomes reachable or unreachable.
     fn changed(index: &mut Index, change: &Change<Self>) -> Vec<ObjectKey> {
-        if change.old.as_deref().is_some_and(is_reachable) == change.new.as_deref().is_some_and(is_reachable) {
+        if change.old.as_deref().is_some_and(is_reachable) == change.new.as_deref().is_some_and(is_reachable)
+        {
             return Vec::new();
         }
         let node = Some(change.key.name.as_str());
-        let pods: Vec<&ObjectKey> =
-            index.by_pod.keys().filter(|key| index.pods.get(key).is_some_and(|pod| node_name(pod) == node)).collect();
+        let pods: Vec<&ObjectKey> = index
+            .by_pod
+            .keys()
+            .filter(|key| index.pods.get(key).is_some_and(|pod| node_name(pod) == node))
+            .collect();
         pods.into_iter().flat_map(|pod| index.active_of(pod)).collect()
     }
 }
 
 impl Index {
     /// Whether the kubelet of a pod's node reports. A pod that is on no node yet counts as reachable.
-    pub fn node_reachable(&self, pod: &Pod) -> bool {
+    pub(crate) fn node_reachable(&self, pod: &Pod) -> bool {
         match node_name(pod) {
-            Some(name) => self.nodes.get(&ObjectKey::new("", name)).is_some_and(|node| is_reachable(node)),
+            Some(name) => self
+                .nodes
+                .get(&ObjectKey::new("", name))
+                .is_some_and(|node| is_reachable(node)),
             None => true,
         }
     }
 
     /// Whether an address is that of a node.
-    pub fn is_node_address(&self, address: IpAddr) -> bool {
+    pub(crate) fn is_node_address(&self, address: IpAddr) -> bool {
         let addresses = |node: &Node| node.status.as_ref().and_then(|status| status.addresses.clone());
         self.nodes
             .iter()
@@ -47,7 +54,11 @@ impl Index {
 }
 
 fn node_name(pod: &Pod) -> Option<&str> {
-    pod.spec.as_ref()?.node_name.as_deref().filter(|name| !name.is_empty())
+    pod.spec
+        .as_ref()?
+        .node_name
+        .as_deref()
+        .filter(|name| !name.is_empty())
 }
 
 fn is_reachable(node: &Node) -> bool {
@@ -60,6 +71,10 @@ fn is_reachable(node: &Node) -> bool {
         .status
         .as_ref()
         .and_then(|status| status.conditions.as_ref())
-        .is_some_and(|conditions| conditions.iter().any(|c| c.type_ == "Ready" && c.status == "Unknown"));
+        .is_some_and(|conditions| {
+            conditions
+                .iter()
+                .any(|c| c.type_ == "Ready" && c.status == "Unknown")
+        });
     !tainted && !unknown
 }

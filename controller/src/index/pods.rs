@@ -13,7 +13,7 @@ const MIRROR_ANNOTATION: &str = "kubernetes.io/config.mirror";
 
 /// What is known of an Evacuation's target.
 #[derive(Clone, Debug)]
-pub enum TargetPod {
+pub(crate) enum TargetPod {
     /// It was seen, and not seen to go.
     Live(Arc<Pod>),
     /// It was seen to go.
@@ -39,7 +39,7 @@ impl Indexed for Pod {
 
 impl Index {
     /// What is known of an Evacuation's target.
-    pub fn target(&self, evacuation: &Evacuation) -> TargetPod {
+    pub(crate) fn target(&self, evacuation: &Evacuation) -> TargetPod {
         let uid = evacuation.spec.target.pod.uid.as_deref();
         match self.pods.get(&pod_key(evacuation)) {
             Some(pod) if pod.metadata.uid.as_deref() == uid => TargetPod::Live(Arc::clone(pod)),
@@ -49,16 +49,24 @@ impl Index {
     }
 
     /// Takes in that a live read found a pod of that UID gone.
-    pub fn note_gone(&mut self, pod: &ObjectKey, uid: &str) {
-        let targeted = self.by_pod.get(pod).into_iter().flatten().filter_map(|key| self.evacuations.get(key));
-        if targeted.filter(|e| !is_finished(e)).any(|e| e.spec.target.pod.uid.as_deref() == Some(uid)) {
+    pub(crate) fn note_gone(&mut self, pod: &ObjectKey, uid: &str) {
+        let targeted = self
+            .by_pod
+            .get(pod)
+            .into_iter()
+            .flatten()
+            .filter_map(|key| self.evacuations.get(key));
+        if targeted
+            .filter(|e| !is_finished(e))
+            .any(|e| e.spec.target.pod.uid.as_deref() == Some(uid))
+        {
             self.gone.insert(uid.to_owned());
         }
     }
 }
 
 /// Drops what the controller has no use for, so that tens of thousands of pods fit into memory.
-pub fn prune_pod(pod: &mut Pod) {
+pub(crate) fn prune_pod(pod: &mut Pod) {
     pod.metadata.managed_fields = None;
     if let Some(annotations) = &mut pod.metadata.annotations {
         annotations.retain(|name, _| name == RESPONDERS_ANNOTATION || name == MIRROR_ANNOTATION);
@@ -91,5 +99,11 @@ pub fn prune_pod(pod: &mut Pod) {
 }
 
 fn names_only(containers: Vec<Container>) -> Vec<Container> {
-    containers.into_iter().map(|container| Container { name: container.name, ..Container::default() }).collect()
+    containers
+        .into_iter()
+        .map(|container| Container {
+            name: container.name,
+            ..Container::default()
+        })
+        .collect()
 }

@@ -11,18 +11,22 @@ use crate::ObjectKey;
 
 /// What became of one object. `old` and `new` differ in at least their resourceVersion.
 #[derive(Debug)]
-pub struct Change<K> {
+pub(crate) struct Change<K> {
     /// The object's key.
-    pub key: ObjectKey,
+    pub(crate) key: ObjectKey,
     /// What was known before; absent for a new object.
-    pub old: Option<Arc<K>>,
+    pub(crate) old: Option<Arc<K>>,
     /// What is known now; absent for an object that is gone.
-    pub new: Option<Arc<K>>,
+    pub(crate) new: Option<Arc<K>>,
 }
 
 impl<K> Clone for Change<K> {
     fn clone(&self) -> Self {
-        Self { key: self.key.clone(), old: self.old.clone(), new: self.new.clone() }
+        Self {
+            key: self.key.clone(),
+            old: self.old.clone(),
+            new: self.new.clone(),
+        }
     }
 }
 
@@ -31,29 +35,31 @@ impl<K> Clone for Change<K> {
 /// An object never goes back to an older resourceVersion, so that what a write returned stays although the watch
 /// still reports what came before it.
 #[derive(Debug)]
-pub struct Table<K> {
+pub(crate) struct Table<K> {
     objects: BTreeMap<ObjectKey, Arc<K>>,
 }
 
 impl<K> Default for Table<K> {
     fn default() -> Self {
-        Self { objects: BTreeMap::new() }
+        Self {
+            objects: BTreeMap::new(),
+        }
     }
 }
 
 impl<K: ResourceExt> Table<K> {
     /// The object of that key.
-    pub fn get(&self, key: &ObjectKey) -> Option<&Arc<K>> {
+    pub(crate) fn get(&self, key: &ObjectKey) -> Option<&Arc<K>> {
         self.objects.get(key)
     }
 
     /// Every object, ordered by key.
-    pub fn iter(&self) -> impl Iterator<Item = (&ObjectKey, &Arc<K>)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&ObjectKey, &Arc<K>)> {
         self.objects.iter()
     }
 
     /// The objects of one namespace, ordered by name.
-    pub fn namespace(&self, namespace: &str) -> impl Iterator<Item = (&ObjectKey, &Arc<K>)> {
+    pub(crate) fn namespace(&self, namespace: &str) -> impl Iterator<Item = (&ObjectKey, &Arc<K>)> {
         let namespace = namespace.to_owned();
         self.objects
             .range(ObjectKey::new(namespace.clone(), "")..)
@@ -61,18 +67,26 @@ impl<K: ResourceExt> Table<K> {
     }
 
     /// Takes in a state of an object. `None` when a state at least as new is known.
-    pub fn apply(&mut self, object: K) -> Option<Change<K>> {
+    pub(crate) fn apply(&mut self, object: K) -> Option<Change<K>> {
         let key = ObjectKey::of(&object);
-        if self.objects.get(&key).is_some_and(|known| !is_newer(&object, known.as_ref())) {
+        if self
+            .objects
+            .get(&key)
+            .is_some_and(|known| !is_newer(&object, known.as_ref()))
+        {
             return None;
         }
         let new = Arc::new(object);
         let old = self.objects.insert(key.clone(), Arc::clone(&new));
-        Some(Change { key, old, new: Some(new) })
+        Some(Change {
+            key,
+            old,
+            new: Some(new),
+        })
     }
 
     /// Takes in the removal of an object. `None` when it is not known, or a newer object of its name is.
-    pub fn delete(&mut self, object: &K) -> Option<Change<K>> {
+    pub(crate) fn delete(&mut self, object: &K) -> Option<Change<K>> {
         let key = ObjectKey::of(object);
         let known = self.objects.get(&key)?;
         if known.uid() != object.uid() && is_newer(known.as_ref(), object) {
@@ -82,14 +96,23 @@ impl<K: ResourceExt> Table<K> {
     }
 
     /// Takes in that the object of that key is gone.
-    pub fn remove(&mut self, key: &ObjectKey) -> Option<Change<K>> {
-        self.objects.remove(key).map(|old| Change { key: key.clone(), old: Some(old), new: None })
+    pub(crate) fn remove(&mut self, key: &ObjectKey) -> Option<Change<K>> {
+        self.objects.remove(key).map(|old| Change {
+            key: key.clone(),
+            old: Some(old),
+            new: None,
+        })
     }
 
     /// Takes in a whole list: what it does not name is gone.
-    pub fn reset(&mut self, objects: Vec<K>) -> Vec<Change<K>> {
+    pub(crate) fn reset(&mut self, objects: Vec<K>) -> Vec<Change<K>> {
         let listed: BTreeSet<ObjectKey> = objects.iter().map(ObjectKey::of).collect();
-        let gone: Vec<ObjectKey> = self.objects.keys().filter(|key| !listed.contains(key)).cloned().collect();
+        let gone: Vec<ObjectKey> = self
+            .objects
+            .keys()
+            .filter(|key| !listed.contains(key))
+            .cloned()
+            .collect();
         let mut changes: Vec<Change<K>> = gone.iter().filter_map(|key| self.remove(key)).collect();
         changes.extend(objects.into_iter().filter_map(|object| self.apply(object)));
         changes
@@ -125,14 +148,19 @@ mod tests {
     }
 
     fn version(table: &Table<Pod>, name: &str) -> Option<String> {
-        table.get(&ObjectKey::new("ns", name)).and_then(|pod| pod.resource_version())
+        table
+            .get(&ObjectKey::new("ns", name))
+            .and_then(|pod| pod.resource_version())
     }
 
     #[test]
     fn an_object_never_goes_back_to_an_older_resource_version() {
         let mut table = Table::default();
         assert!(table.apply(pod("a", "1", "9")).is_some());
-        assert!(table.apply(pod("a", "1", "10")).is_some(), "versions are compared as numbers");
+        assert!(
+            table.apply(pod("a", "1", "10")).is_some(),
+            "versions are compared as numbers"
+        );
         assert!(table.apply(pod("a", "1", "9")).is_none());
         assert!(table.apply(pod("a", "1", "10")).is_none());
         assert_eq!(version(&table, "a").as_deref(), Some("10"));
@@ -153,7 +181,10 @@ mod tests {
         table.apply(pod("a", "1", "5"));
         table.apply(pod("b", "2", "30"));
         let changes = table.reset(vec![pod("b", "2", "20"), pod("c", "3", "21")]);
-        let names: Vec<(&str, bool)> = changes.iter().map(|c| (c.key.name.as_str(), c.new.is_some())).collect();
+        let names: Vec<(&str, bool)> = changes
+            .iter()
+            .map(|c| (c.key.name.as_str(), c.new.is_some()))
+            .collect();
         assert_eq!(names, [("a", false), ("c", true)]);
         assert_eq!(version(&table, "b").as_deref(), Some("30"));
     }

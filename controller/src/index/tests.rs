@@ -10,7 +10,7 @@ fn read<K: serde::de::DeserializeOwned>(value: Value) -> K {
     serde_json::from_value(value).unwrap()
 }
 
-fn pod(name: &str, uid: &str, version: &str, labels: Value) -> Pod {
+fn pod(name: &str, uid: &str, version: &str, labels: &Value) -> Pod {
     read(json!({
         "metadata": {"namespace": "ns", "name": name, "uid": uid, "resourceVersion": version, "labels": labels},
         "spec": {"containers": [{"name": "c"}], "nodeName": "n1"},
@@ -24,7 +24,7 @@ fn evacuation(name: &str, pod: &str, uid: &str, version: &str) -> Evacuation {
     }))
 }
 
-fn budget(name: &str, version: &str, selector: Value, allowed: i32) -> PodDisruptionBudget {
+fn budget(name: &str, version: &str, selector: &Value, allowed: i32) -> PodDisruptionBudget {
     read(json!({
         "metadata": {"namespace": "ns", "name": name, "resourceVersion": version},
         "spec": {"selector": selector},
@@ -41,8 +41,8 @@ fn a_pod_touches_the_evacuations_that_target_it_and_no_others() {
     let mut index = Index::default();
     index.apply(evacuation("a", "p", "1", "1"));
     index.apply(evacuation("b", "q", "2", "2"));
-    assert_eq!(names(&index.apply(pod("p", "1", "3", json!({}))).touched), ["a"]);
-    assert!(names(&index.apply(pod("r", "9", "4", json!({}))).touched).is_empty());
+    assert_eq!(names(&index.apply(pod("p", "1", "3", &json!({}))).touched), ["a"]);
+    assert!(names(&index.apply(pod("r", "9", "4", &json!({}))).touched).is_empty());
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn a_finished_evacuation_is_not_touched_by_its_pod() {
         {"type": "Finished", "status": "True", "reason": "Evicted", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}
     ]})));
     index.apply(finished);
-    assert!(index.apply(pod("p", "1", "3", json!({}))).touched.is_empty());
+    assert!(index.apply(pod("p", "1", "3", &json!({}))).touched.is_empty());
 }
 
 #[test]
@@ -61,10 +61,13 @@ fn a_target_is_gone_only_when_its_uid_was_seen_to_go() {
     let mut index = Index::default();
     let target = evacuation("a", "p", "1", "1");
     index.apply(target.clone());
-    assert!(matches!(index.target(&target), TargetPod::Unknown), "the watch of pods may lag behind");
-    index.apply(pod("p", "1", "3", json!({})));
+    assert!(
+        matches!(index.target(&target), TargetPod::Unknown),
+        "the watch of pods may lag behind"
+    );
+    index.apply(pod("p", "1", "3", &json!({})));
     assert!(matches!(index.target(&target), TargetPod::Live(_)));
-    let update = index.delete(&pod("p", "1", "4", json!({})));
+    let update = index.delete(&pod("p", "1", "4", &json!({})));
     assert_eq!(names(&update.touched), ["a"]);
     assert!(matches!(index.target(&target), TargetPod::Gone));
 }
@@ -74,12 +77,15 @@ fn a_pod_of_the_same_name_and_another_uid_takes_the_place_of_a_target_that_is_go
     let mut index = Index::default();
     let target = evacuation("a", "p", "1", "1");
     index.apply(target.clone());
-    index.apply(pod("p", "1", "3", json!({})));
-    index.apply(pod("p", "2", "5", json!({})));
+    index.apply(pod("p", "1", "3", &json!({})));
+    index.apply(pod("p", "2", "5", &json!({})));
     assert!(matches!(index.target(&target), TargetPod::Gone));
     let newer = evacuation("b", "p", "3", "6");
     index.apply(newer.clone());
-    assert!(matches!(index.target(&newer), TargetPod::Unknown), "a pod that the watch has yet to report");
+    assert!(
+        matches!(index.target(&newer), TargetPod::Unknown),
+        "a pod that the watch has yet to report"
+    );
 }
 
 #[test]
@@ -87,8 +93,8 @@ fn what_is_known_of_gone_pods_goes_with_the_last_evacuation() {
     let mut index = Index::default();
     let target = evacuation("a", "p", "1", "1");
     index.apply(target.clone());
-    index.apply(pod("p", "1", "3", json!({})));
-    index.delete(&pod("p", "1", "4", json!({})));
+    index.apply(pod("p", "1", "3", &json!({})));
+    index.delete(&pod("p", "1", "4", &json!({})));
     index.delete(&target);
     assert!(index.gone.is_empty() && index.by_pod.is_empty());
 }
@@ -96,30 +102,60 @@ fn what_is_known_of_gone_pods_goes_with_the_last_evacuation() {
 #[test]
 fn budgets_select_as_the_eviction_api_does() {
     let labels = json!({"app": "db", "tier": "gold"});
-    let expression = |key: &str, operator: &str, values: Value| {
-        json!({"matchExpressions": [{"key": key, "operator": operator, "values": values}]})
-    };
+    let expression = |key: &str, operator: &str, values: Value| json!({"matchExpressions": [{"key": key, "operator": operator, "values": values}]});
     let table = [
         (json!(null), false, "an absent selector selects nothing"),
         (json!({}), true, "an empty selector selects everything"),
-        (json!({"matchLabels": {"app": "db"}}), true, "a label that matches"),
-        (json!({"matchLabels": {"app": "web"}}), false, "a label that differs"),
+        (
+            json!({"matchLabels": {"app": "db"}}),
+            true,
+            "a label that matches",
+        ),
+        (
+            json!({"matchLabels": {"app": "web"}}),
+            false,
+            "a label that differs",
+        ),
         (expression("app", "In", json!(["db", "x"])), true, "In"),
-        (expression("app", "In", json!(["x"])), false, "In, without the value"),
-        (expression("zone", "In", json!(["x"])), false, "In, without the label"),
-        (expression("app", "NotIn", json!(["db"])), false, "NotIn, with the value"),
-        (expression("zone", "NotIn", json!(["x"])), true, "NotIn, without the label"),
+        (
+            expression("app", "In", json!(["x"])),
+            false,
+            "In, without the value",
+        ),
+        (
+            expression("zone", "In", json!(["x"])),
+            false,
+            "In, without the label",
+        ),
+        (
+            expression("app", "NotIn", json!(["db"])),
+            false,
+            "NotIn, with the value",
+        ),
+        (
+            expression("zone", "NotIn", json!(["x"])),
+            true,
+            "NotIn, without the label",
+        ),
         (expression("tier", "Exists", json!(null)), true, "Exists"),
-        (expression("tier", "DoesNotExist", json!(null)), false, "DoesNotExist"),
-        (expression("tier", "Bogus", json!(null)), false, "an operator that does not exist"),
+        (
+            expression("tier", "DoesNotExist", json!(null)),
+            false,
+            "DoesNotExist",
+        ),
+        (
+            expression("tier", "Bogus", json!(null)),
+            false,
+            "an operator that does not exist",
+        ),
     ];
     for (selector, expected, why) in table {
         let mut index = Index::default();
-        index.apply(budget("b", "1", selector, 0));
-        let mut elsewhere = budget("c", "1", json!({}), 0);
+        index.apply(budget("b", "1", &selector, 0));
+        let mut elsewhere = budget("c", "1", &json!({}), 0);
         elsewhere.metadata.namespace = Some("other".to_owned());
         index.apply(elsewhere);
-        let found = index.budgets_of(&pod("p", "1", "2", labels.clone()));
+        let found = index.budgets_of(&pod("p", "1", "2", &labels));
         assert_eq!(found.len(), usize::from(expected), "{why}");
     }
 }
@@ -129,13 +165,27 @@ fn a_budget_touches_evacuations_when_its_selector_changes_and_not_when_its_statu
     let mut index = Index::default();
     index.apply(evacuation("a", "p", "1", "1"));
     index.apply(evacuation("b", "q", "2", "1"));
-    index.apply(pod("p", "1", "2", json!({"app": "p"})));
-    index.apply(pod("q", "2", "2", json!({"app": "q"})));
+    index.apply(pod("p", "1", "2", &json!({"app": "p"})));
+    index.apply(pod("q", "2", "2", &json!({"app": "q"})));
     let selector = |app: &str| json!({"matchLabels": {"app": app}});
-    assert_eq!(names(&index.apply(budget("x", "3", selector("p"), 0)).touched), ["a"]);
-    assert!(index.apply(budget("x", "4", selector("p"), 1)).touched.is_empty());
-    assert_eq!(names(&index.apply(budget("x", "5", selector("q"), 1)).touched), ["a", "b"]);
-    assert_eq!(names(&index.delete(&budget("x", "6", selector("q"), 1)).touched), ["b"]);
+    assert_eq!(
+        names(&index.apply(budget("x", "3", &selector("p"), 0)).touched),
+        ["a"]
+    );
+    assert!(
+        index
+            .apply(budget("x", "4", &selector("p"), 1))
+            .touched
+            .is_empty()
+    );
+    assert_eq!(
+        names(&index.apply(budget("x", "5", &selector("q"), 1)).touched),
+        ["a", "b"]
+    );
+    assert_eq!(
+        names(&index.delete(&budget("x", "6", &selector("q"), 1)).touched),
+        ["b"]
+    );
 }
 
 #[test]
@@ -149,12 +199,18 @@ fn a_node_touches_the_evacuations_of_its_pods_when_its_kubelet_goes_silent() {
     };
     let mut index = Index::default();
     index.apply(evacuation("a", "p", "1", "1"));
-    let pod = pod("p", "1", "2", json!({}));
+    let pod = pod("p", "1", "2", &json!({}));
     index.apply(pod.clone());
-    assert!(!index.node_reachable(&pod), "a node that does not exist cannot be reached");
+    assert!(
+        !index.node_reachable(&pod),
+        "a node that does not exist cannot be reached"
+    );
     assert_eq!(names(&index.apply(node("3", "True")).touched), ["a"]);
     assert!(index.node_reachable(&pod));
-    assert!(index.apply(node("4", "False")).touched.is_empty(), "a kubelet that reports NotReady reports");
+    assert!(
+        index.apply(node("4", "False")).touched.is_empty(),
+        "a kubelet that reports NotReady reports"
+    );
     assert_eq!(names(&index.apply(node("5", "Unknown")).touched), ["a"]);
     assert!(!index.node_reachable(&pod));
     assert!(index.is_node_address("10.0.0.7".parse().unwrap()));
@@ -172,7 +228,15 @@ fn a_pruned_pod_keeps_what_decisions_need() {
     }));
     prune_pod(&mut pod);
     let text = serde_json::to_string(&pod).unwrap();
-    for kept in ["evacuation.dev/responders", "\"hostNetwork\":true", "n1", "Running", "10.0.0.1", "Ready", "\"a\":\"b\""] {
+    for kept in [
+        "evacuation.dev/responders",
+        "\"hostNetwork\":true",
+        "n1",
+        "Running",
+        "10.0.0.1",
+        "Ready",
+        "\"a\":\"b\"",
+    ] {
         assert!(text.contains(kept), "{kept} is kept");
     }
     for dropped in ["big", "managedFields", "env", "volumes"] {

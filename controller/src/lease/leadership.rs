@@ -10,7 +10,7 @@ use tokio::{sync::watch, time::Instant};
 /// This process does not hold the lease, and must not act.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("this process does not lead")]
-pub struct NotLeading;
+pub(crate) struct NotLeading;
 
 /// Whether this process holds the lease. Clones share what they know.
 ///
@@ -19,43 +19,52 @@ pub struct NotLeading;
 /// [`Leadership::check`] fails from the moment at which another process could begin to take the lease over, even when the task
 /// that renews the lease hangs.
 #[derive(Clone, Debug)]
-pub struct Leadership {
+pub(crate) struct Leadership {
     until: Arc<Mutex<Option<Instant>>>,
     leads: Arc<watch::Sender<bool>>,
 }
 
 impl Leadership {
     /// Of a process that does not lead yet.
-    pub fn standby() -> Self {
-        Self { until: Arc::default(), leads: Arc::new(watch::channel(false).0) }
+    pub(crate) fn standby() -> Self {
+        Self {
+            until: Arc::default(),
+            leads: Arc::new(watch::channel(false).0),
+        }
     }
 
     /// Of a process that leads because nobody else is there.
-    pub fn alone() -> Self {
+    pub(crate) fn alone() -> Self {
         let leadership = Self::standby();
         // A century: longer than any process runs, and short enough for the clock.
-        leadership.hold_until(Instant::now() + Duration::from_secs(100 * 365 * 24 * 3600));
+        leadership.hold_until(Instant::now() + Duration::from_hours(100 * 365 * 24));
         leadership
     }
 
     /// To be called right before every write.
-    pub fn check(&self) -> Result<(), NotLeading> {
+    pub(crate) fn check(&self) -> Result<(), NotLeading> {
         let until = *self.until.lock().unwrap_or_else(PoisonError::into_inner);
-        if until.is_some_and(|until| Instant::now() < until) { Ok(()) } else { Err(NotLeading) }
+        if until.is_some_and(|until| Instant::now() < until) {
+            Ok(())
+        } else {
+            Err(NotLeading)
+        }
     }
 
     /// Follows whether this process leads.
-    pub fn subscribe(&self) -> watch::Receiver<bool> {
+    pub(crate) fn subscribe(&self) -> watch::Receiver<bool> {
         self.leads.subscribe()
     }
 
     pub(super) fn hold_until(&self, until: Instant) {
         *self.until.lock().unwrap_or_else(PoisonError::into_inner) = Some(until);
-        self.leads.send_if_modified(|leads| !std::mem::replace(leads, true));
+        self.leads
+            .send_if_modified(|leads| !std::mem::replace(leads, true));
     }
 
     pub(super) fn lose(&self) {
         *self.until.lock().unwrap_or_else(PoisonError::into_inner) = None;
-        self.leads.send_if_modified(|leads| std::mem::replace(leads, false));
+        self.leads
+            .send_if_modified(|leads| std::mem::replace(leads, false));
     }
 }

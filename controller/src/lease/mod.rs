@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use election::{Election, Step};
-pub use leadership::{Leadership, NotLeading};
+pub(crate) use leadership::{Leadership, NotLeading};
 
 /// How often the holder renews.
 const RENEW_EVERY: Duration = Duration::from_secs(5);
@@ -38,14 +38,20 @@ enum LeaseError {
 }
 
 /// Stands for the lease, and holds it, until `stop`; then gives it back.
-pub async fn hold_lease(
+pub(crate) async fn hold_lease(
     api: Api<Lease>,
     name: String,
     identity: String,
     leadership: Leadership,
     stop: CancellationToken,
 ) {
-    let mut holder = Holder { api, name, election: Election::new(identity), held: None, leadership };
+    let mut holder = Holder {
+        api,
+        name,
+        election: Election::new(identity),
+        held: None,
+        leadership,
+    };
     loop {
         let next = holder.turn().await;
         tokio::select! {
@@ -78,8 +84,16 @@ impl Holder {
                 began + RETRY_EVERY.mul_f64(rand::random_range(0.8..1.2))
             }
             Err(error) => {
-                warn!(error = &error as &dyn std::error::Error, lease = self.name, "the lease could not be renewed or taken");
-                if self.held.as_ref().is_none_or(|(_, since)| since.elapsed() >= RENEW_DEADLINE) {
+                warn!(
+                    error = &error as &dyn std::error::Error,
+                    lease = self.name,
+                    "the lease could not be renewed or taken"
+                );
+                if self
+                    .held
+                    .as_ref()
+                    .is_none_or(|(_, since)| since.elapsed() >= RENEW_DEADLINE)
+                {
                     self.lose("the lease could not be renewed in time");
                 }
                 began + RETRY_EVERY
@@ -111,7 +125,10 @@ impl Holder {
             }
             Some(lease) => match self.election.step(lease, began, Timestamp::now()) {
                 Step::Wait => return Ok(false),
-                Step::Write(lease) => self.call(self.api.replace(&self.name, &PostParams::default(), &lease)).await?,
+                Step::Write(lease) => {
+                    self.call(self.api.replace(&self.name, &PostParams::default(), &lease))
+                        .await?
+                }
             },
         };
         if self.held.is_none() {
@@ -131,12 +148,21 @@ impl Holder {
 
     async fn release(&mut self) {
         self.leadership.lose();
-        let Some((lease, _)) = self.held.take() else { return };
+        let Some((lease, _)) = self.held.take() else {
+            return;
+        };
         let lease = Election::released(lease, Timestamp::now());
-        match self.call(self.api.replace(&self.name, &PostParams::default(), &lease)).await {
+        match self
+            .call(self.api.replace(&self.name, &PostParams::default(), &lease))
+            .await
+        {
             Ok(_) => info!(lease = self.name, "the lease was given back"),
             Err(error) => {
-                warn!(error = &error as &dyn std::error::Error, lease = self.name, "the lease was not given back");
+                warn!(
+                    error = &error as &dyn std::error::Error,
+                    lease = self.name,
+                    "the lease was not given back"
+                );
             }
         }
     }

@@ -6,7 +6,7 @@ use ipnet::IpNet;
 
 /// Why an address is never asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum AddressProblem {
+pub(crate) enum AddressProblem {
     /// 127.0.0.0/8, `::1`.
     #[error("a loopback address")]
     Loopback,
@@ -25,7 +25,7 @@ pub enum AddressProblem {
 }
 
 /// Whether a pod may be asked at `address`. Ranges in `allowed` are exempt from the rules.
-pub fn check_address(address: IpAddr, allowed: &[IpNet]) -> Result<(), AddressProblem> {
+pub(crate) fn check_address(address: IpAddr, allowed: &[IpNet]) -> Result<(), AddressProblem> {
     let address = address.to_canonical();
     if allowed.iter().any(|range| range.contains(&address)) {
         return Ok(());
@@ -93,7 +93,11 @@ mod tests {
             ("255.255.255.255", Some(AddressProblem::Broadcast)),
         ];
         for (address, expected) in table {
-            assert_eq!(check_address(address.parse().unwrap(), &[]).err(), expected, "{address}");
+            assert_eq!(
+                check_address(address.parse().unwrap(), &[]).err(),
+                expected,
+                "{address}"
+            );
         }
     }
 
@@ -101,6 +105,9 @@ mod tests {
     fn a_range_that_was_opened_is_asked_and_no_other() {
         let allowed = ["127.100.0.0/16".parse().unwrap()];
         assert_eq!(check_address("127.100.3.4".parse().unwrap(), &allowed), Ok(()));
-        assert_eq!(check_address("127.101.3.4".parse().unwrap(), &allowed), Err(AddressProblem::Loopback));
+        assert_eq!(
+            check_address("127.101.3.4".parse().unwrap(), &allowed),
+            Err(AddressProblem::Loopback)
+        );
     }
 }

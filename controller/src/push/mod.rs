@@ -1,2 +1,9 @@
+//! Asking apps over HTTP: whom, where, and what comes of it.
+
 mod address;
+mod deliveries;
+mod pusher;
 mod transport;
+
+pub(crate) use deliveries::{Deliveries, Next};
+pub(crate) use pusher::{PushError, Pusher};

@@ -14,7 +14,7 @@ const MAX_BODY: usize = 64 * 1024;
 
 /// Why a question brought no answer.
 #[derive(Debug, thiserror::Error)]
-pub enum PostError {
+pub(crate) enum PostError {
     /// The connection was refused, broke, or timed out.
     #[error("the endpoint {url} did not reply")]
     Unreachable {
@@ -76,14 +76,14 @@ pub enum PostError {
 
 /// Posts questions: no redirects, no proxies, no names to resolve, bounded times and bodies.
 #[derive(Clone, Debug)]
-pub struct Transport {
+pub(crate) struct Transport {
     client: Client,
     timeout: Duration,
 }
 
 impl Transport {
     /// A transport with the timeouts of the protocol: 2 s to connect, 10 s for the whole.
-    pub fn new() -> Result<Self, reqwest::Error> {
+    pub(crate) fn new() -> Result<Self, reqwest::Error> {
         let client = Client::builder()
             .no_proxy()
             .redirect(Policy::none())
@@ -92,11 +92,14 @@ impl Transport {
             .pool_max_idle_per_host(0)
             .user_agent(concat!("evacuation-controller/", env!("CARGO_PKG_VERSION")))
             .build()?;
-        Ok(Self { client, timeout: TIMEOUT })
+        Ok(Self {
+            client,
+            timeout: TIMEOUT,
+        })
     }
 
     /// Posts a question. `None` is the reply to a cancellation, which any 2xx acknowledges.
-    pub async fn post(
+    pub(crate) async fn post(
         &self,
         address: IpAddr,
         port: u16,
@@ -106,7 +109,10 @@ impl Transport {
         let url = endpoint(address, port, path);
         let action = question.action;
         let expected = (question.evacuation.uid.clone(), question.pod.uid.clone());
-        let unreachable = |source: reqwest::Error| PostError::Unreachable { url: url.clone(), source: source.without_url() };
+        let unreachable = |source: reqwest::Error| PostError::Unreachable {
+            url: url.clone(),
+            source: source.without_url(),
+        };
         let request = self
             .client
             .post(&url)
@@ -115,20 +121,36 @@ impl Transport {
             .json(&EvacuationReview::ask(question));
         let response = request.send().await.map_err(unreachable)?;
         if !response.status().is_success() {
-            return Err(PostError::Code { url, code: response.status() });
+            return Err(PostError::Code {
+                url,
+                code: response.status(),
+            });
         }
         if action == ReviewAction::Cancel {
             return Ok(None);
         }
         check_content_type(&response, &url)?;
         let body = read_bounded(response, &url).await?;
-        let review: EvacuationReview = serde_json::from_slice(&body)
-            .map_err(|problem| PostError::Unreadable { url: url.clone(), problem: problem.to_string() })?;
-        let Some(answer) = review.response else { return Err(PostError::NoAnswer { url }) };
-        let uids = [("evacuation", &answer.evacuation_uid, expected.0), ("pod", &answer.pod_uid, expected.1)];
+        let review: EvacuationReview =
+            serde_json::from_slice(&body).map_err(|problem| PostError::Unreadable {
+                url: url.clone(),
+                problem: problem.to_string(),
+            })?;
+        let Some(answer) = review.response else {
+            return Err(PostError::NoAnswer { url });
+        };
+        let uids = [
+            ("evacuation", &answer.evacuation_uid, expected.0),
+            ("pod", &answer.pod_uid, expected.1),
+        ];
         for (what, given, expected) in uids {
             if *given != expected {
-                return Err(PostError::WrongUid { url, what, given: given.clone(), expected });
+                return Err(PostError::WrongUid {
+                    url,
+                    what,
+                    given: given.clone(),
+                    expected,
+                });
             }
         }
         Ok(Some(answer))
@@ -144,23 +166,29 @@ fn endpoint(address: IpAddr, port: u16, path: &str) -> String {
 }
 
 fn check_content_type(response: &Response, url: &str) -> Result<(), PostError> {
-    let content_type =
-        response.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let content_type = response
+        .headers()
+        .get(header::CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
     let media = content_type.split(';').next().unwrap_or_default().trim();
     if media.eq_ignore_ascii_case("application/json") {
         Ok(())
     } else {
-        Err(PostError::ContentType { url: url.to_owned(), content_type: content_type.to_owned() })
+        Err(PostError::ContentType {
+            url: url.to_owned(),
+            content_type: content_type.to_owned(),
+        })
     }
 }
 
 async fn read_bounded(mut response: Response, url: &str) -> Result<Vec<u8>, PostError> {
     let mut body = Vec::new();
     loop {
-        let chunk = response
-            .chunk()
-            .await
-            .map_err(|source| PostError::Unreachable { url: url.to_owned(), source: source.without_url() })?;
+        let chunk = response.chunk().await.map_err(|source| PostError::Unreachable {
+            url: url.to_owned(),
+            source: source.without_url(),
+        })?;
         let Some(chunk) = chunk else { return Ok(body) };
         if body.len() + chunk.len() > MAX_BODY {
             return Err(PostError::TooLong { url: url.to_owned() });

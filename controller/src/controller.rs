@@ -1,0 +1,325 @@
+//! What the parts of the controller share.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use chrono::{DateTime, Utc};
+use evacuation_api::Evacuation;
+use evacuation_protocol::phase;
+use k8s_openapi::api::{
+    core::v1::{Node, Pod},
+    policy::v1::PodDisruptionBudget,
+};
+use kube::{Api, Client};
+use tokio::{sync::watch, task::JoinSet, time::Instant};
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use crate::{
+    Leadership, ObjectKey,
+    events::{EventSink, Notice, notices},
+    evictor::{Attempts, BudgetStatus, Evictor, Turns},
+    index::{Index, Indexed, Update},
+    metrics::{Metrics, Probed, Seen},
+    push::{Deliveries, Pusher},
+    queue::WorkQueue,
+    reachability::Reachability,
+    watch::WATCHED,
+};
+
+/// How often every Evacuation is reconsidered although nothing touched it.
+const RESYNC_EVERY: Duration = Duration::from_mins(5);
+
+/// What the parts of the controller share: what is known, what is to be done, and who may do it.
+pub(crate) struct Controller {
+    pub(crate) client: Client,
+    pub(crate) leadership: Leadership,
+    pub(crate) index: Mutex<Index>,
+    pub(crate) queue: WorkQueue<ObjectKey>,
+    pub(crate) turns: Mutex<Turns>,
+    pub(crate) attempts: Attempts,
+    pub(crate) evictor: Evictor,
+    pub(crate) deliveries: Deliveries,
+    pub(crate) pusher: Pusher,
+    pub(crate) reachability: Reachability,
+    pub(crate) metrics: Metrics,
+    /// How often in a row the work on an Evacuation failed.
+    pub(crate) failures: Mutex<HashMap<ObjectKey, u32>>,
+    events: EventSink,
+    synced: watch::Sender<BTreeSet<&'static str>>,
+    term: Mutex<CancellationToken>,
+}
+
+/// A kind that is fed into the index.
+pub(crate) trait Fed: Indexed {
+    /// What else follows from a change.
+    fn fed(_controller: &Controller, _update: &Update<Self>) {}
+}
+
+impl Fed for Pod {}
+
+impl Fed for Node {}
+
+impl Fed for PodDisruptionBudget {
+    fn fed(controller: &Controller, update: &Update<Self>) {
+        let now = Instant::now();
+        for change in &update.changes {
+            let woken = match &change.new {
+                Some(budget) => lock(&controller.turns).observe(&change.key, budget_status(budget), now),
+                None => lock(&controller.turns).forget(&change.key),
+            };
+            controller.wake(woken);
+        }
+    }
+}
+
+impl Fed for Evacuation {
+    fn fed(controller: &Controller, update: &Update<Self>) {
+        if controller.leadership.check().is_err() {
+            return;
+        }
+        for change in &update.changes {
+            if let (Some(old), Some(new)) = (&change.old, &change.new) {
+                for notice in notices(old, new) {
+                    controller.metrics.count(&notice, new);
+                    controller.notify(new, notice);
+                }
+            }
+        }
+    }
+}
+
+impl Controller {
+    pub(crate) fn new(client: Client, leadership: Leadership, pusher: Pusher, events: EventSink) -> Self {
+        Self {
+            client,
+            leadership,
+            index: Mutex::default(),
+            queue: WorkQueue::default(),
+            turns: Mutex::default(),
+            attempts: Attempts::default(),
+            evictor: Evictor::default(),
+            deliveries: Deliveries::default(),
+            pusher,
+            reachability: Reachability::new(Utc::now()),
+            metrics: Metrics::default(),
+            failures: Mutex::default(),
+            events,
+            synced: watch::channel(BTreeSet::new()).0,
+            term: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    pub(crate) fn evacuations(&self, namespace: &str) -> Api<Evacuation> {
+        Api::namespaced(self.client.clone(), namespace)
+    }
+
+    /// Takes in the state of an object.
+    pub(crate) fn apply<K: Fed>(&self, object: K) {
+        let update = lock(&self.index).apply(object);
+        self.follow(&update);
+    }
+
+    /// Takes in the removal of an object.
+    pub(crate) fn delete<K: Fed>(&self, object: &K) {
+        let update = lock(&self.index).delete(object);
+        self.follow(&update);
+    }
+
+    /// Takes in that the object of that key is gone.
+    pub(crate) fn remove<K: Fed>(&self, key: &ObjectKey) {
+        let update = lock(&self.index).remove::<K>(key);
+        self.follow(&update);
+    }
+
+    /// Takes in a whole list.
+    pub(crate) fn reset<K: Fed>(&self, objects: Vec<K>) {
+        let update = lock(&self.index).reset(objects);
+        self.follow(&update);
+    }
+
+    fn follow<K: Fed>(&self, update: &Update<K>) {
+        K::fed(self, update);
+        self.wake(update.touched.iter().cloned());
+    }
+
+    /// Has Evacuations reconsidered at once.
+    pub(crate) fn wake(&self, keys: impl IntoIterator<Item = ObjectKey>) {
+        for key in keys {
+            self.queue.add(key);
+        }
+    }
+
+    /// Has an Event published.
+    pub(crate) fn notify(&self, evacuation: &Evacuation, notice: Notice) {
+        self.events.send(evacuation, notice);
+    }
+
+    /// Records that a kind was listed.
+    pub(crate) fn set_synced(&self, name: &'static str) {
+        self.synced.send_if_modified(|synced| synced.insert(name));
+    }
+
+    /// Waits until every kind was listed.
+    pub(crate) async fn synced(&self) {
+        // The sender lives as long as the controller.
+        let _ = self
+            .synced
+            .subscribe()
+            .wait_for(|synced| synced.len() == WATCHED.len())
+            .await;
+    }
+
+    /// Takes in that the API answered.
+    pub(crate) fn api_answered(&self, now: DateTime<Utc>) {
+        if self.reachability.succeeded(now) {
+            info!("the API is back: nothing lapses for a while");
+            #[expect(clippy::cast_precision_loss, reason = "seconds since 1970 are far below 2^52")]
+            self.metrics.recovered.set(now.timestamp() as f64);
+            self.wake_all();
+        }
+    }
+
+    /// Takes in that the API did not answer.
+    pub(crate) fn api_failed(&self, now: DateTime<Utc>) {
+        if self.reachability.is_out(now) {
+            warn!("the API does not answer");
+        }
+    }
+
+    fn wake_all(&self) {
+        let keys: Vec<ObjectKey> = lock(&self.index)
+            .evacuations()
+            .map(|(key, _)| key.clone())
+            .collect();
+        self.wake(keys);
+    }
+
+    /// Begins to act; `term` ends what is under way when this process may no longer.
+    pub(crate) fn start_term(&self, term: CancellationToken) {
+        *lock(&self.term) = term;
+        self.metrics.leader.set(1);
+        self.wake_all();
+    }
+
+    /// Forgets what only a leader knows.
+    pub(crate) fn end_term(&self) {
+        self.metrics.leader.set(0);
+        self.attempts.clear();
+        self.deliveries.clear();
+        *lock(&self.turns) = Turns::default();
+    }
+
+    /// Ends when this process may no longer act.
+    pub(crate) fn term(&self) -> CancellationToken {
+        lock(&self.term).clone()
+    }
+
+    /// Starts workers, and the resync, that take up nothing new after `stop`.
+    pub(crate) fn spawn_workers(self: &Arc<Self>, count: usize, stop: &CancellationToken) -> JoinSet<()> {
+        let mut workers = JoinSet::new();
+        for _ in 0..count.max(1) {
+            let (controller, stop) = (Arc::clone(self), stop.clone());
+            workers.spawn(async move {
+                loop {
+                    let key = tokio::select! {
+                        biased;
+                        () = stop.cancelled() => return,
+                        key = controller.queue.next() => key,
+                    };
+                    let _done = Done {
+                        controller: &controller,
+                        key: &key,
+                    };
+                    controller.work(&key).await;
+                }
+            });
+        }
+        let (controller, stop) = (Arc::clone(self), stop.clone());
+        workers.spawn(async move {
+            loop {
+                tokio::select! {
+                    () = stop.cancelled() => return,
+                    () = tokio::time::sleep(RESYNC_EVERY) => controller.wake_all(),
+                }
+            }
+        });
+        workers
+    }
+}
+
+/// Says that the work on a key is done, also when the worker is aborted.
+struct Done<'a> {
+    controller: &'a Controller,
+    key: &'a ObjectKey,
+}
+
+impl Drop for Done<'_> {
+    fn drop(&mut self) {
+        self.controller.queue.done(self.key);
+    }
+}
+
+impl Probed for Controller {
+    fn metrics(&self) -> String {
+        let mut phases: BTreeMap<&'static str, i64> = BTreeMap::new();
+        for (_, evacuation) in lock(&self.index).evacuations() {
+            *phases.entry(phase(evacuation).as_str()).or_default() += 1;
+        }
+        let queues = [
+            ("ready", self.queue.ready()),
+            ("scheduled", self.queue.scheduled()),
+            ("budget", lock(&self.turns).waiting()),
+        ];
+        self.metrics.text(&Seen {
+            phases,
+            queues: queues.into(),
+        })
+    }
+
+    fn not_ready(&self) -> Vec<&'static str> {
+        let synced = self.synced.borrow();
+        WATCHED
+            .into_iter()
+            .filter(|name| !synced.contains(name))
+            .collect()
+    }
+}
+
+/// What a budget's status says. One that was not computed for the newest spec allows nothing, as in the eviction API.
+pub(crate) fn budget_status(budget: &PodDisruptionBudget) -> BudgetStatus {
+    let Some(status) = &budget.status else {
+        return BudgetStatus::default();
+    };
+    let (current, desired) = (
+        status.current_healthy.unwrap_or(0),
+        status.desired_healthy.unwrap_or(0),
+    );
+    let stale = status.observed_generation.unwrap_or(0) < budget.metadata.generation.unwrap_or(0);
+    BudgetStatus {
+        disruptions_allowed: if stale {
+            0
+        } else {
+            status.disruptions_allowed.unwrap_or(0)
+        },
+        disrupted_pods: status
+            .disrupted_pods
+            .iter()
+            .flatten()
+            .map(|(pod, _)| pod.clone())
+            .collect(),
+        healthy: desired > 0 && current >= desired,
+    }
+}
+
+/// Locks what never stays inconsistent: a panic of another holder is its own affair.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,219 @@
+//! The eviction and the deletion as requests, and what the API's replies mean.
+
+use std::time::Duration;
+
+use evacuation_protocol::{EvictionOutcome, PodView};
+use http::Request;
+use k8s_openapi::{
+    api::{core::v1::Pod, policy::v1::Eviction},
+    apimachinery::pkg::apis::meta::v1::{DeleteOptions, ObjectMeta, Preconditions},
+};
+use kube::{Api, Client, core::Status};
+use serde::Serialize;
+use tokio::time::timeout;
+
+use crate::{ObjectKey, error::call};
+
+/// The cause with which pods/eviction names a budget.
+const BUDGET_CAUSE: &str = "DisruptionBudget";
+/// How long before an attempt's own end the server is told to give up.
+const SERVER_MARGIN: Duration = Duration::from_secs(1);
+
+/// How the pod is told to go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Manner {
+    /// By pods/eviction, which respects budgets.
+    Evict,
+    /// By a deletion, at a deadline.
+    Delete,
+}
+
+/// What is posted.
+#[derive(Clone, Debug)]
+pub(crate) struct Order {
+    pub(crate) manner: Manner,
+    pub(crate) pod: ObjectKey,
+    pub(crate) uid: String,
+    pub(crate) grace_period_seconds: Option<i64>,
+    /// The names of the budgets that select the pod.
+    pub(crate) budgets: Vec<String>,
+}
+
+/// What a reply means, as far as it says.
+#[derive(Debug, PartialEq, Eq)]
+enum Reply {
+    /// It is clear.
+    Clear(EvictionOutcome),
+    /// The API refused; the pod, read live, tells why, or that it went all the same.
+    ReadPod {
+        retry_after_seconds: Option<u32>,
+        message: String,
+    },
+    /// It is not known whether the attempt is or will be carried out.
+    Lost,
+}
+
+/// Carries out an attempt within `limit`. `None` when its outcome is not known.
+pub(crate) async fn post(client: &Client, order: &Order, limit: Duration) -> Option<EvictionOutcome> {
+    let request = match request(order, limit.saturating_sub(SERVER_MARGIN)) {
+        Ok(request) => request,
+        Err(problem) => {
+            return Some(EvictionOutcome::Rejected {
+                retry_after_seconds: None,
+                message: problem.to_string(),
+            });
+        }
+    };
+    let reply = timeout(limit, client.request::<serde_json::Value>(request))
+        .await
+        .ok()?;
+    match meaning(reply, order) {
+        Reply::Clear(outcome) => Some(outcome),
+        Reply::Lost => None,
+        Reply::ReadPod {
+            retry_after_seconds,
+            message,
+        } => {
+            let pod = read_pod(client, &order.pod).await?;
+            Some(match PodView::of(pod.as_ref(), &order.uid) {
+                PodView::Gone => EvictionOutcome::PodGone,
+                PodView::Replaced => EvictionOutcome::UidMismatch,
+                PodView::Live(pod) if pod.terminating_until.is_some() => EvictionOutcome::Accepted,
+                PodView::Live(_) => EvictionOutcome::Rejected {
+                    retry_after_seconds,
+                    message,
+                },
+            })
+        }
+    }
+}
+
+/// The pod as the API has it now, not as a watch last reported it.
+async fn read_pod(client: &Client, pod: &ObjectKey) -> Option<Option<Pod>> {
+    let api: Api<Pod> = Api::namespaced(client.clone(), &pod.namespace);
+    call(format!("read pod {pod}"), api.get_opt(&pod.name)).await.ok()
+}
+
+/// Built by hand: kube's own eviction request spells `deleteOptions` in a way that the API ignores, and with it the
+/// precondition.
+fn request(order: &Order, server_limit: Duration) -> Result<Request<Vec<u8>>, http::Error> {
+    let options = DeleteOptions {
+        grace_period_seconds: order.grace_period_seconds,
+        preconditions: Some(Preconditions {
+            uid: Some(order.uid.clone()),
+            resource_version: None,
+        }),
+        ..DeleteOptions::default()
+    };
+    let ObjectKey { namespace, name } = &order.pod;
+    let pod = format!("/api/v1/namespaces/{namespace}/pods/{name}");
+    let limit = server_limit.as_secs().max(1);
+    match order.manner {
+        Manner::Delete => json(Request::delete(format!("{pod}?timeout={limit}s")), &options),
+        Manner::Evict => {
+            let metadata = ObjectMeta {
+                namespace: Some(namespace.clone()),
+                name: Some(name.clone()),
+                ..ObjectMeta::default()
+            };
+            let eviction = Eviction {
+                metadata,
+                delete_options: Some(options),
+            };
+            json(
+                Request::post(format!("{pod}/eviction?timeout={limit}s")),
+                &eviction,
+            )
+        }
+    }
+}
+
+fn json<T: Serialize>(request: http::request::Builder, body: &T) -> Result<Request<Vec<u8>>, http::Error> {
+    // Kubernetes' own types always serialise.
+    request
+        .header(http::header::CONTENT_TYPE, "application/json")
+        .body(serde_json::to_vec(body).unwrap_or_default())
+}
+
+fn meaning(reply: Result<serde_json::Value, kube::Error>, order: &Order) -> Reply {
+    match reply {
+        Ok(body) => match refusal(&body) {
+            None => Reply::Clear(EvictionOutcome::Accepted),
+            Some(status) => refused(&status, order),
+        },
+        Err(kube::Error::Api(status)) => refused(&status, order),
+        // The reply was 2xx, and only its body cannot be read.
+        Err(kube::Error::SerdeError(_) | kube::Error::FromUtf8(_)) => Reply::ReadPod {
+            retry_after_seconds: None,
+            message: "the API's reply could not be read".to_owned(),
+        },
+        Err(_) => Reply::Lost,
+    }
+}
+
+/// A Status that reports a failure although the code of the reply may be 2xx.
+fn refusal(body: &serde_json::Value) -> Option<Status> {
+    if body.get("kind")? != "Status" || body.get("status")? != "Failure" {
+        return None;
+    }
+    serde_json::from_value(body.clone()).ok()
+}
+
+fn refused(status: &Status, order: &Order) -> Reply {
+    let details = status.details.as_ref();
+    let retry_after_seconds = details
+        .map(|d| d.retry_after_seconds)
+        .filter(|seconds| *seconds > 0);
+    let message = if status.message.is_empty() {
+        status.reason.clone()
+    } else {
+        status.message.clone()
+    };
+    match status.code {
+        404 => Reply::Clear(EvictionOutcome::PodGone),
+        429 => {
+            let causes: Vec<&str> = details
+                .map(|d| {
+                    d.causes
+                        .iter()
+                        .filter(|c| c.reason == BUDGET_CAUSE)
+                        .map(|c| c.message.as_str())
+                        .collect()
+                })
+                .unwrap_or_default();
+            if causes.is_empty() {
+                return Reply::Clear(EvictionOutcome::Rejected {
+                    retry_after_seconds,
+                    message,
+                });
+            }
+            let message = causes.join("; ");
+            let budgets = order.budgets.clone();
+            Reply::Clear(EvictionOutcome::BudgetExhausted {
+                retry_after_seconds,
+                message,
+                budgets,
+            })
+        }
+        500 if message.contains("more than one PodDisruptionBudget") => {
+            Reply::Clear(EvictionOutcome::MultipleBudgets {
+                message,
+                budgets: order.budgets.clone(),
+            })
+        }
+        // The request may still be under way in the server, or its write in etcd.
+        408 | 502..=599 => Reply::Lost,
+        500 if matches!(status.reason.as_str(), "Timeout" | "ServerTimeout") || message.contains("etcd") => {
+            Reply::Lost
+        }
+        // Among them 409, which is about the UID, or about a change of the pod in the meantime.
+        _ => Reply::ReadPod {
+            retry_after_seconds,
+            message,
+        },
+    }
+}
+
+#[cfg(test)]
+#[path = "post_tests.rs"]
+mod tests;

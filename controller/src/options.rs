@@ -1,0 +1,75 @@
+//! The command line.
+
+use std::{net::SocketAddr, path::PathBuf};
+
+use clap::{ArgAction, Parser, ValueEnum};
+use ipnet::IpNet;
+
+/// The evacuation controller: asks responders and evicts within budgets.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "evacuation-controller", version)]
+pub struct Options {
+    /// How to reach the kube-apiserver; without it the pod's own service account is used.
+    #[arg(long)]
+    pub kubeconfig: Option<PathBuf>,
+    /// Whether to act only while holding a lease; without it only one replica may run.
+    #[arg(long, default_value_t = true, action = ArgAction::Set, num_args = 0..=1, default_missing_value = "true")]
+    pub leader_elect: bool,
+    /// The namespace of the lease.
+    #[arg(long, default_value = "evacuation-system")]
+    pub lease_namespace: String,
+    /// The name of the lease.
+    #[arg(long, default_value = "evacuation-controller")]
+    pub lease_name: String,
+    /// Where metrics and probes are served, over plain HTTP.
+    #[arg(long, default_value = "0.0.0.0:8080")]
+    pub metrics_address: SocketAddr,
+    /// A range of addresses in which apps are asked although they are loopback or link-local ones; may be repeated.
+    #[arg(long)]
+    pub push_allow_cidr: Vec<IpNet>,
+    /// How many questions are posted to one endpoint at once.
+    #[arg(long, default_value_t = 4)]
+    pub push_per_endpoint: usize,
+    /// How many Evacuations are worked on at once.
+    #[arg(long, default_value_t = 16)]
+    pub workers: usize,
+    /// How much is logged, from 0 (what went wrong) to 4 (everything); `RUST_LOG` comes first.
+    #[arg(short, long = "v", default_value_t = 2)]
+    pub verbosity: u8,
+    /// The form of the log's lines.
+    #[arg(long, value_enum, default_value_t = LogFormat::Text)]
+    pub log_format: LogFormat,
+}
+
+/// The form of the log's lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(arguments: &[&str]) -> Result<Options, clap::Error> {
+        Options::try_parse_from(["evacuation-controller"].iter().chain(arguments))
+    }
+
+    #[test]
+    fn leader_election_is_on_unless_it_is_switched_off() {
+        assert!(parse(&[]).unwrap().leader_elect);
+        assert!(parse(&["--leader-elect"]).unwrap().leader_elect);
+        assert!(parse(&["--leader-elect=true"]).unwrap().leader_elect);
+        assert!(!parse(&["--leader-elect=false"]).unwrap().leader_elect);
+    }
+
+    #[test]
+    fn ranges_for_push_are_repeated_and_must_be_ranges() {
+        let options = parse(&["--push-allow-cidr=127.100.0.0/16", "--push-allow-cidr=fd00::/8"]).unwrap();
+        assert_eq!(options.push_allow_cidr.len(), 2);
+        assert!(parse(&["--push-allow-cidr=127.100.0.0"]).is_err());
+    }
+}

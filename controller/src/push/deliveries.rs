@@ -1,0 +1,198 @@
+//! Which questions were delivered, and when the others are posted again.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use evacuation_protocol::Push;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::{ObjectKey, backoff::backoff};
+
+/// The shortest and the longest pause before a question is posted again.
+const PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(15));
+
+/// The questions of every Evacuation, at most one a responder: a newer one takes the place of an older.
+#[derive(Debug, Default)]
+pub(crate) struct Deliveries(Mutex<HashMap<ObjectKey, HashMap<String, Delivery>>>);
+
+#[derive(Debug)]
+struct Delivery {
+    /// The UID of the Evacuation.
+    uid: String,
+    question: Push,
+    failures: u32,
+    state: State,
+    /// Ends the posting when the question is overtaken.
+    overtaken: CancellationToken,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Posting,
+    Delivered,
+    Waiting(Instant),
+}
+
+/// What to do about a question that is due.
+#[derive(Debug)]
+pub(crate) enum Next {
+    /// Post it, unless the token says that it was overtaken.
+    Post(CancellationToken),
+    /// Post it then.
+    At(Instant),
+    /// It was delivered, or is being posted.
+    Nothing,
+}
+
+impl Deliveries {
+    /// What to do about a question that is due. On [`Next::Post`] the caller posts it and calls [`Deliveries::over`].
+    pub(crate) fn next(&self, key: &ObjectKey, uid: &str, question: &Push, now: Instant) -> Next {
+        let mut all = self.lock();
+        let responders = all.entry(key.clone()).or_default();
+        match responders.get_mut(&question.responder) {
+            Some(known) if known.uid == uid && known.question == *question => match known.state {
+                State::Posting | State::Delivered => Next::Nothing,
+                State::Waiting(time) if now < time => Next::At(time),
+                State::Waiting(_) => {
+                    known.state = State::Posting;
+                    Next::Post(known.overtaken.clone())
+                }
+            },
+            known => {
+                if let Some(old) = known {
+                    old.overtaken.cancel();
+                }
+                let overtaken = CancellationToken::new();
+                let delivery = Delivery {
+                    uid: uid.to_owned(),
+                    question: question.clone(),
+                    failures: 0,
+                    state: State::Posting,
+                    overtaken: overtaken.clone(),
+                };
+                responders.insert(question.responder.clone(), delivery);
+                Next::Post(overtaken)
+            }
+        }
+    }
+
+    /// Takes in how the posting of a question went. Returns when to post it again.
+    pub(crate) fn over(
+        &self,
+        key: &ObjectKey,
+        uid: &str,
+        question: &Push,
+        delivered: bool,
+        now: Instant,
+    ) -> Option<Instant> {
+        let mut all = self.lock();
+        let delivery = all.get_mut(key)?.get_mut(&question.responder)?;
+        if delivery.uid != uid || delivery.question != *question {
+            return None;
+        }
+        if delivered {
+            delivery.state = State::Delivered;
+            return None;
+        }
+        delivery.failures += 1;
+        let again = now + backoff(PAUSE.0, PAUSE.1, delivery.failures);
+        delivery.state = State::Waiting(again);
+        Some(again)
+    }
+
+    /// Forgets the questions of an Evacuation that is gone.
+    pub(crate) fn forget(&self, key: &ObjectKey) {
+        for delivery in self.lock().remove(key).into_iter().flat_map(HashMap::into_values) {
+            delivery.overtaken.cancel();
+        }
+    }
+
+    /// Forgets everything.
+    pub(crate) fn clear(&self) {
+        for delivery in self
+            .lock()
+            .drain()
+            .flat_map(|(_, responders)| responders.into_values())
+        {
+            delivery.overtaken.cancel();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<ObjectKey, HashMap<String, Delivery>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::DateTime;
+    use evacuation_api::ReviewAction;
+
+    use super::*;
+
+    fn question(action: ReviewAction, due: i64) -> Push {
+        Push {
+            responder: "self".into(),
+            action,
+            due: DateTime::from_timestamp(due, 0).unwrap(),
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_question_is_posted_once_when_it_is_delivered() {
+        let (deliveries, key, now) = (Deliveries::default(), ObjectKey::new("ns", "a"), Instant::now());
+        let ask = question(ReviewAction::Ask, 1);
+        assert!(matches!(deliveries.next(&key, "e1", &ask, now), Next::Post(_)));
+        assert!(
+            matches!(deliveries.next(&key, "e1", &ask, now), Next::Nothing),
+            "it is being posted"
+        );
+        assert_eq!(deliveries.over(&key, "e1", &ask, true, now), None);
+        assert!(
+            matches!(deliveries.next(&key, "e1", &ask, now), Next::Nothing),
+            "it was delivered"
+        );
+        assert!(
+            matches!(deliveries.next(&key, "e2", &ask, now), Next::Post(_)),
+            "another Evacuation of that name"
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_question_that_failed_is_posted_again_after_growing_pauses() {
+        let (deliveries, key) = (Deliveries::default(), ObjectKey::new("ns", "a"));
+        let ask = question(ReviewAction::Ask, 1);
+        let mut now = Instant::now();
+        let mut pauses = Vec::new();
+        for _ in 0..8 {
+            assert!(matches!(deliveries.next(&key, "e1", &ask, now), Next::Post(_)));
+            let again = deliveries.over(&key, "e1", &ask, false, now).unwrap();
+            assert!(matches!(deliveries.next(&key, "e1", &ask, now), Next::At(time) if time == again));
+            pauses.push(again.duration_since(now));
+            now = again;
+        }
+        assert!(pauses[0] <= Duration::from_secs(1) && pauses[0] >= Duration::from_millis(750));
+        assert!(pauses[7] <= Duration::from_secs(15) && pauses[7] >= Duration::from_secs(11));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_newer_question_overtakes_one_that_hangs() {
+        let (deliveries, key, now) = (Deliveries::default(), ObjectKey::new("ns", "a"), Instant::now());
+        let ask = question(ReviewAction::Ask, 1);
+        let Next::Post(asking) = deliveries.next(&key, "e1", &ask, now) else {
+            panic!("not posted")
+        };
+        let cancel = question(ReviewAction::Cancel, 2);
+        assert!(matches!(deliveries.next(&key, "e1", &cancel, now), Next::Post(_)));
+        assert!(asking.is_cancelled());
+        assert_eq!(
+            deliveries.over(&key, "e1", &ask, false, now),
+            None,
+            "what became of the old one no longer matters"
+        );
+    }
+}

@@ -1,0 +1,318 @@
+//! One question from end to end: find the pod, post, relay the answer.
+
+use std::{
+    collections::HashMap,
+    net::IpAddr,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use evacuation_api::{
+    Answer, Evacuation, EvacuationResponse, EvacuationResponseSpec, HttpEndpoint, ReviewAction,
+    ReviewResponse,
+};
+use evacuation_protocol::question;
+use ipnet::IpNet;
+use k8s_openapi::api::core::v1::Pod;
+use kube::{Api, Client, ResourceExt, api::PostParams};
+use tokio::sync::Semaphore;
+
+use super::{
+    address::{AddressProblem, check_address},
+    transport::{PostError, Transport},
+};
+use crate::{
+    ObjectKey,
+    backoff::backoff,
+    error::{CallError, call},
+};
+
+/// The path of an endpoint that names none.
+const DEFAULT_PATH: &str = "/evacuation";
+/// How many questions are under way at once.
+const AT_ONCE: usize = 64;
+/// How often an answer in hand is relayed before the question counts as failed.
+const RELAY_ATTEMPTS: u32 = 6;
+
+/// Why a question failed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PushError {
+    /// The Evacuation has no such responder, or no endpoint for it.
+    #[error("responder {0} has no endpoint")]
+    NoEndpoint(String),
+    /// The pod is gone.
+    #[error("pod {0} is gone")]
+    PodGone(String),
+    /// The pod has no address.
+    #[error("pod {0} has no address")]
+    NoAddress(String),
+    /// The pod's address is not its own, and it did not opt in.
+    #[error("pod {0} is on the host's network and its endpoint does not set allowHostNetwork")]
+    HostNetwork(String),
+    /// The pod's address is never asked.
+    #[error("pod {pod} has {problem}, which is never asked: {address}")]
+    Address {
+        /// The pod's name.
+        pod: String,
+        /// The address.
+        address: IpAddr,
+        /// What it is.
+        problem: AddressProblem,
+    },
+    /// The endpoint did not answer.
+    #[error(transparent)]
+    Post(#[from] PostError),
+    /// The API could not be asked, or did not take the answer.
+    #[error(transparent)]
+    Call(#[from] CallError),
+}
+
+/// Asks apps over HTTP.
+pub(crate) struct Pusher {
+    client: Client,
+    transport: Transport,
+    allowed: Vec<IpNet>,
+    slots: Semaphore,
+    per_endpoint: usize,
+    endpoints: Mutex<HashMap<(IpAddr, u16), Arc<Semaphore>>>,
+}
+
+impl Pusher {
+    /// A pusher that reads pods and relays answers through `client`.
+    pub(crate) fn new(
+        client: Client,
+        allowed: Vec<IpNet>,
+        per_endpoint: usize,
+    ) -> Result<Self, reqwest::Error> {
+        Ok(Self {
+            client,
+            transport: Transport::new()?,
+            allowed,
+            slots: Semaphore::new(AT_ONCE),
+            per_endpoint: per_endpoint.max(1),
+            endpoints: Mutex::default(),
+        })
+    }
+
+    /// Posts a question and relays the answer. Returns the answer, or `None` for a cancellation that is acknowledged.
+    ///
+    /// `is_node` says whether an address is a node's.
+    pub(crate) async fn push(
+        &self,
+        evacuation: &Evacuation,
+        responder: &str,
+        action: ReviewAction,
+        is_node: impl Fn(IpAddr) -> bool,
+    ) -> Result<Option<Answer>, PushError> {
+        let no_endpoint = || PushError::NoEndpoint(responder.to_owned());
+        let responders = evacuation
+            .status
+            .as_ref()
+            .and_then(|status| status.responders.as_ref());
+        let entry = responders.and_then(|all| all.iter().find(|entry| entry.name == responder));
+        let endpoint = entry
+            .and_then(|entry| entry.http.as_ref())
+            .ok_or_else(no_endpoint)?;
+        let request = question(evacuation, responder, action).ok_or_else(no_endpoint)?;
+        // Only then is the pod read, so that nothing comes between the reading and the question.
+        let _slot = self.slots.acquire().await;
+        let address = self.address(evacuation, endpoint, is_node).await?;
+        let limit = self.endpoint(address, endpoint.port);
+        let _place = limit.acquire().await;
+        let path = endpoint.path.as_deref().unwrap_or(DEFAULT_PATH);
+        let reply = self.transport.post(address, endpoint.port, path, request).await?;
+        let answer = reply.as_ref().map(|reply| reply.answer);
+        self.relay(evacuation, responder, reply).await?;
+        Ok(answer)
+    }
+
+    /// The address of the target, read live: a pod's address may have become another pod's.
+    async fn address(
+        &self,
+        evacuation: &Evacuation,
+        endpoint: &HttpEndpoint,
+        is_node: impl Fn(IpAddr) -> bool,
+    ) -> Result<IpAddr, PushError> {
+        let target = &evacuation.spec.target.pod;
+        let api: Api<Pod> = Api::namespaced(self.client.clone(), &evacuation.namespace().unwrap_or_default());
+        let pod = call(format!("read pod {}", target.name), api.get_opt(&target.name)).await?;
+        let pod = pod
+            .filter(|pod| pod.uid() == target.uid)
+            .ok_or_else(|| PushError::PodGone(target.name.clone()))?;
+        address_of(&pod, endpoint, &self.allowed, is_node)
+    }
+
+    fn endpoint(&self, address: IpAddr, port: u16) -> Arc<Semaphore> {
+        let mut endpoints = self.endpoints.lock().unwrap_or_else(PoisonError::into_inner);
+        endpoints.retain(|_, limit| Arc::strong_count(limit) > 1);
+        Arc::clone(
+            endpoints
+                .entry((address, port))
+                .or_insert_with(|| Arc::new(Semaphore::new(self.per_endpoint))),
+        )
+    }
+
+    /// Posts the answer, or the acknowledgement of a cancellation, to the Evacuation. An answer in hand is not lost to an
+    /// API that is away for some seconds.
+    async fn relay(
+        &self,
+        evacuation: &Evacuation,
+        responder: &str,
+        reply: Option<ReviewResponse>,
+    ) -> Result<(), CallError> {
+        let key = ObjectKey::of(evacuation);
+        let api: Api<Evacuation> = Api::namespaced(self.client.clone(), &key.namespace);
+        let body = EvacuationResponse::new(relayed(evacuation, responder, reply));
+        let parameters = PostParams::default();
+        let mut failures = 0;
+        loop {
+            let request =
+                api.create_subresource::<_, EvacuationResponse>("respond", &key.name, &parameters, &body);
+            match call(
+                format!("relay the answer of {responder} to evacuation {key}"),
+                request,
+            )
+            .await
+            {
+                Ok(_) => return Ok(()),
+                Err(error) => {
+                    failures += 1;
+                    let refused = (400..500).contains(&error.code()) && error.code() != 429;
+                    if refused || failures >= RELAY_ATTEMPTS {
+                        return Err(error);
+                    }
+                    tokio::time::sleep(backoff(
+                        Duration::from_millis(200),
+                        Duration::from_secs(5),
+                        failures,
+                    ))
+                    .await;
+                }
+            }
+        }
+    }
+}
+
+/// Where a pod is asked.
+fn address_of(
+    pod: &Pod,
+    endpoint: &HttpEndpoint,
+    allowed: &[IpNet],
+    is_node: impl Fn(IpAddr) -> bool,
+) -> Result<IpAddr, PushError> {
+    let name = pod.name_any();
+    let text = pod
+        .status
+        .as_ref()
+        .and_then(|status| status.pod_ip.as_deref())
+        .unwrap_or_default();
+    let Ok(address) = text.parse::<IpAddr>() else {
+        return Err(PushError::NoAddress(name));
+    };
+    let host_network = pod
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.host_network)
+        .unwrap_or(false);
+    if (host_network || is_node(address)) && !endpoint.allow_host_network {
+        return Err(PushError::HostNetwork(name));
+    }
+    check_address(address, allowed).map_err(|problem| PushError::Address {
+        pod: name,
+        address,
+        problem,
+    })?;
+    Ok(address)
+}
+
+/// What is relayed of a reply.
+fn relayed(
+    evacuation: &Evacuation,
+    responder: &str,
+    reply: Option<ReviewResponse>,
+) -> EvacuationResponseSpec {
+    let spec = EvacuationResponseSpec {
+        responder: Some(responder.to_owned()),
+        evacuation_uid: evacuation.metadata.uid.clone(),
+        pod_uid: evacuation.spec.target.pod.uid.clone(),
+        ..EvacuationResponseSpec::default()
+    };
+    match reply {
+        None => EvacuationResponseSpec {
+            acknowledge_cancellation: true,
+            ..spec
+        },
+        Some(reply) => EvacuationResponseSpec {
+            // What the reply repeats, and not what was asked: the server compares once more.
+            evacuation_uid: Some(reply.evacuation_uid),
+            pod_uid: Some(reply.pod_uid),
+            answer: Some(reply.answer),
+            delay_seconds: reply.delay_seconds,
+            retry_after_seconds: reply.retry_after_seconds,
+            reason: reply.reason,
+            message: reply.message,
+            ..spec
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn pod(spec: &Value, ip: &str) -> Pod {
+        serde_json::from_value(json!({"metadata": {"name": "p"}, "spec": spec, "status": {"podIP": ip}}))
+            .unwrap()
+    }
+
+    #[test]
+    fn a_pod_is_asked_at_an_address_of_its_own_only() {
+        let plain = json!({"containers": []});
+        let host = json!({"containers": [], "hostNetwork": true});
+        let table = [
+            (&plain, "10.0.0.1", false, "10.0.0.1"),
+            (&plain, "", false, "pod p has no address"),
+            (
+                &plain,
+                "10.9.9.9",
+                false,
+                "pod p is on the host's network and its endpoint does not set allowHostNetwork",
+            ),
+            (
+                &host,
+                "10.0.0.1",
+                false,
+                "pod p is on the host's network and its endpoint does not set allowHostNetwork",
+            ),
+            (&host, "10.0.0.1", true, "10.0.0.1"),
+            (
+                &host,
+                "127.0.0.1",
+                true,
+                "pod p has a loopback address, which is never asked: 127.0.0.1",
+            ),
+            (
+                &plain,
+                "169.254.169.254",
+                false,
+                "pod p has a link-local address, which is never asked: 169.254.169.254",
+            ),
+        ];
+        let node: IpAddr = "10.9.9.9".parse().unwrap();
+        for (spec, ip, allow_host_network, expected) in table {
+            let endpoint = HttpEndpoint {
+                port: 80,
+                path: None,
+                allow_host_network,
+            };
+            let found = address_of(&pod(spec, ip), &endpoint, &[], |address| address == node);
+            assert_eq!(
+                found.map_or_else(|e| e.to_string(), |a| a.to_string()),
+                expected,
+                "{spec} {ip}"
+            );
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Doing what was decided.
+
+use std::sync::Arc;
+
+use evacuation_api::{CANCELLATION_FINALIZER, Evacuation};
+use evacuation_protocol::{Act, EvictionOutcome, PodView, World, record_eviction};
+use kube::api::{DeleteParams, PostParams, Preconditions};
+
+use super::Round;
+use crate::{
+    ObjectKey,
+    controller::Controller,
+    error::{CallError, call},
+    evictor::Manner,
+};
+
+impl Controller {
+    pub(super) async fn act(
+        self: &Arc<Self>,
+        key: &ObjectKey,
+        evacuation: &Arc<Evacuation>,
+        world: &World,
+        act: Act,
+    ) -> Result<Round, CallError> {
+        self.leadership.check()?;
+        match act {
+            Act::WriteStatus(status) => {
+                self.write_status(key, evacuation, *status).await?;
+                Ok(Round::Again)
+            }
+            Act::Evict { grace_period_seconds } => {
+                self.start_attempt(key, evacuation, world, Manner::Evict, grace_period_seconds);
+                Ok(Round::Rest(None))
+            }
+            Act::Delete { grace_period_seconds } => {
+                self.start_attempt(key, evacuation, world, Manner::Delete, grace_period_seconds);
+                Ok(Round::Rest(None))
+            }
+            Act::ResolveInFlight => self.resolve(key, evacuation).await,
+            Act::Push(push) => Ok(Round::Rest(self.start_push(key, evacuation, push))),
+            Act::ReleaseFinalizer => self.release_finalizer(key, evacuation).await,
+            Act::Remove => self.remove_finished(key, evacuation).await,
+        }
+    }
+
+    /// Finds out how an attempt of which nothing is known went, by reading the pod, and records it.
+    async fn resolve(&self, key: &ObjectKey, evacuation: &Arc<Evacuation>) -> Result<Round, CallError> {
+        let Some(status) = &evacuation.status else {
+            return Ok(Round::Rest(None));
+        };
+        let pod = self.read_target(key, evacuation).await?;
+        let uid = evacuation.spec.target.pod.uid.as_deref().unwrap_or_default();
+        let outcome = EvictionOutcome::from_pod(&PodView::of(pod.as_deref(), uid));
+        let status = record_eviction(status, &outcome, rand::random(), chrono::Utc::now());
+        self.write_status(key, evacuation, status).await?;
+        Ok(Round::Again)
+    }
+
+    async fn release_finalizer(&self, key: &ObjectKey, evacuation: &Evacuation) -> Result<Round, CallError> {
+        let mut released = evacuation.clone();
+        if let Some(finalizers) = &mut released.metadata.finalizers {
+            finalizers.retain(|name| name != CANCELLATION_FINALIZER);
+        }
+        let api = self.evacuations(&key.namespace);
+        let parameters = PostParams::default();
+        let action = format!("release evacuation {key}");
+        match call(action, api.replace(&key.name, &parameters, &released)).await {
+            Ok(released) if released.metadata.finalizers.as_ref().is_none_or(Vec::is_empty) => {
+                // The last finalizer: with it the object is gone.
+                self.remove::<Evacuation>(key);
+                Ok(Round::Rest(None))
+            }
+            Ok(released) => {
+                self.apply(released);
+                Ok(Round::Again)
+            }
+            Err(error) if error.code() == 404 => {
+                self.remove::<Evacuation>(key);
+                Ok(Round::Rest(None))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn remove_finished(&self, key: &ObjectKey, evacuation: &Evacuation) -> Result<Round, CallError> {
+        let preconditions = Preconditions {
+            uid: evacuation.metadata.uid.clone(),
+            resource_version: evacuation.metadata.resource_version.clone(),
+        };
+        let parameters = DeleteParams::default().preconditions(preconditions);
+        let api = self.evacuations(&key.namespace);
+        match call(
+            format!("remove evacuation {key}"),
+            api.delete(&key.name, &parameters),
+        )
+        .await
+        {
+            Ok(_) => Ok(Round::Rest(None)),
+            Err(error) if error.code() == 404 => {
+                self.remove::<Evacuation>(key);
+                Ok(Round::Rest(None))
+            }
+            Err(error) => Err(error),
+        }
+    }
+}

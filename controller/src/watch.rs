@@ -1,0 +1,175 @@
+//! What the API reports, fed into the index.
+
+use std::{fmt::Debug, sync::Arc, time::Duration};
+
+use chrono::Utc;
+use evacuation_api::Evacuation;
+use futures::TryStreamExt;
+use k8s_openapi::api::{
+    core::v1::{Node, Pod},
+    policy::v1::PodDisruptionBudget,
+};
+use kube::{
+    Api, Resource, ResourceExt,
+    api::ListParams,
+    runtime::{
+        WatchStreamExt,
+        utils::Backoff,
+        watcher::{self, Event, watcher},
+    },
+};
+use serde::de::DeserializeOwned;
+use tokio::{task::JoinSet, time::timeout};
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use crate::{
+    backoff::backoff,
+    controller::{Controller, Fed},
+    index::prune_pod,
+};
+
+/// After how long a watch is begun anew where it stopped, in seconds: so long can a broken connection go unnoticed.
+const WATCH_SECONDS: u32 = 120;
+/// The shortest and the longest pause after a watch broke. Short, so that answers given right after an outage are seen.
+const PAUSE: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(2));
+/// How often the API is asked whether it is there.
+const PROBE_EVERY: Duration = Duration::from_secs(1);
+/// How long it may take to answer that.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(4);
+
+/// The names of what is watched, in the words of `/readyz`.
+pub(crate) const WATCHED: [&str; 4] = [
+    "watch of evacuations",
+    "watch of pods",
+    "watch of poddisruptionbudgets",
+    "watch of nodes",
+];
+
+/// Starts every watch.
+pub(crate) fn follow_all(controller: &Arc<Controller>, stop: &CancellationToken, tasks: &mut JoinSet<()>) {
+    let [evacuations, pods, budgets, nodes] = WATCHED;
+    tasks.spawn(follow::<Evacuation>(
+        Arc::clone(controller),
+        evacuations,
+        |_| {},
+        stop.clone(),
+    ));
+    tasks.spawn(follow::<Pod>(
+        Arc::clone(controller),
+        pods,
+        prune_pod,
+        stop.clone(),
+    ));
+    tasks.spawn(follow::<PodDisruptionBudget>(
+        Arc::clone(controller),
+        budgets,
+        |_| {},
+        stop.clone(),
+    ));
+    tasks.spawn(follow::<Node>(
+        Arc::clone(controller),
+        nodes,
+        |node| node.metadata.managed_fields = None,
+        stop.clone(),
+    ));
+}
+
+async fn follow<K>(
+    controller: Arc<Controller>,
+    name: &'static str,
+    prune: fn(&mut K),
+    stop: CancellationToken,
+) where
+    K: Fed
+        + Resource<DynamicType = ()>
+        + ResourceExt
+        + Clone
+        + DeserializeOwned
+        + Debug
+        + Send
+        + Sync
+        + 'static,
+{
+    let config = watcher::Config::default().timeout(WATCH_SECONDS);
+    let mut stream =
+        Box::pin(watcher(Api::<K>::all(controller.client().clone()), config).backoff(Pauses { failures: 0 }));
+    let mut listed = Vec::new();
+    let mut broken = false;
+    loop {
+        let event = tokio::select! {
+            () = stop.cancelled() => return,
+            event = stream.try_next() => event,
+        };
+        let event = match event {
+            Ok(Some(event)) => event,
+            Ok(None) => return,
+            Err(error) => {
+                if !broken {
+                    warn!(error = &error as &dyn std::error::Error, "the {name} broke");
+                }
+                broken = true;
+                continue;
+            }
+        };
+        if std::mem::take(&mut broken) {
+            info!("the {name} goes on");
+        }
+        match event {
+            Event::Init => listed.clear(),
+            Event::InitApply(mut object) => {
+                prune(&mut object);
+                listed.push(object);
+            }
+            Event::InitDone => {
+                controller.reset(std::mem::take(&mut listed));
+                controller.set_synced(name);
+            }
+            Event::Apply(mut object) => {
+                prune(&mut object);
+                controller.apply(object);
+            }
+            Event::Delete(object) => controller.delete(&object),
+        }
+    }
+}
+
+/// Asks the API again and again whether it is there, so that outages are noticed also while nothing else is to be
+/// asked. A list of one, because it goes all the way to the store.
+pub(crate) async fn probe(controller: Arc<Controller>, stop: CancellationToken) {
+    let api: Api<Evacuation> = Api::all(controller.client().clone());
+    let parameters = ListParams::default().limit(1);
+    loop {
+        match timeout(PROBE_TIMEOUT, api.list_metadata(&parameters)).await {
+            Ok(Ok(_)) => controller.api_answered(Utc::now()),
+            Ok(Err(kube::Error::Api(status))) if (400..500).contains(&status.code) && status.code != 429 => {
+                controller.api_answered(Utc::now());
+            }
+            Ok(Err(_)) | Err(_) => controller.api_failed(Utc::now()),
+        }
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(PROBE_EVERY) => {}
+        }
+    }
+}
+
+/// The pauses between attempts to go on with a watch.
+struct Pauses {
+    failures: u32,
+}
+
+impl Iterator for Pauses {
+    type Item = Duration;
+
+    fn next(&mut self) -> Option<Duration> {
+        self.failures = self.failures.saturating_add(1);
+        Some(backoff(PAUSE.0, PAUSE.1, self.failures))
+    }
+}
+
+impl Backoff for Pauses {
+    fn reset(&mut self) {
+        self.failures = 0;
+    }
+}
