@@ -17,9 +17,9 @@ const GRACE: Duration = Duration::from_secs(30);
 
 /// A program that runs beside the test, its output in a log file.
 ///
-/// It is killed when this value is dropped, and when the process that started it dies of whatever cause.
-/// Its methods take `&self` and need no runtime of their own, so that it may be shared by tests that each
-/// have one.
+/// It is killed when this value is dropped, and when the process that started it dies of whatever cause;
+/// what it starts itself is its own business. Its methods take `&self` and need no runtime of their own, so
+/// that it may be shared by tests that each have one.
 pub struct Process {
     name: String,
     log: PathBuf,

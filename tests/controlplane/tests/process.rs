@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panic")]
 
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 use controlplane::{Error, Etcd, Folder, Process, eventually, free_port};
@@ -35,7 +35,7 @@ async fn gone(pid: u32) {
 #[tokio::test]
 async fn a_dropped_process_is_killed() {
     let folder = Folder::new("test").unwrap();
-    let process = Process::spawn("sleeper", shell("trap '' TERM; sleep 600"), folder.path()).unwrap();
+    let process = Process::spawn("sleeper", shell("trap '' TERM; exec sleep 600"), folder.path()).unwrap();
     let pid = process.pid().unwrap();
     assert!(lives(pid));
     drop(process);
@@ -57,7 +57,7 @@ async fn a_process_gets_sigterm_and_may_end_in_order() {
 #[tokio::test]
 async fn a_paused_process_can_be_terminated() {
     let folder = Folder::new("test").unwrap();
-    let process = Process::spawn("frozen", shell("sleep 600 & wait"), folder.path()).unwrap();
+    let process = Process::spawn("frozen", shell("exec sleep 600"), folder.path()).unwrap();
     process.pause().unwrap();
     process.terminate().await.unwrap();
     assert!(!process.is_running());
@@ -123,7 +123,12 @@ async fn owner() {
         return;
     };
     let folder = Folder::new("files").unwrap();
-    let process = Process::spawn("sleeper", shell("trap '' TERM INT; sleep 600"), folder.path()).unwrap();
+    let process = Process::spawn(
+        "sleeper",
+        shell("trap '' TERM INT; exec sleep 600"),
+        folder.path(),
+    )
+    .unwrap();
     let left = Process::spawn("left", shell("exec sleep 600"), folder.path()).unwrap();
     left.leave_running();
     let text = format!(
@@ -171,11 +176,7 @@ async fn after_death_by(signal: controlplane::Signal) {
     .await
     .unwrap();
     assert!(lives(left), "a process that was left running lives on");
-    let killed = Command::new("kill")
-        .arg(left.to_string())
-        .stdin(Stdio::null())
-        .status()
-        .unwrap();
+    let killed = shell(&format!("kill {left}")).status().unwrap();
     assert!(killed.success());
     gone(left).await;
 }
