@@ -1,6 +1,6 @@
 //! What a store can fail with.
 
-/// What went wrong with the store itself. A failed precondition is not an error: see [`Outcome`].
+/// What went wrong with the store itself. A failed precondition is not an error: see [`Outcome`](crate::Outcome).
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The revision asked for was compacted away; the oldest that is left is given, where known.

@@ -31,7 +31,7 @@ pub trait Store: Send + Sync + 'static {
     /// or of the stream's first item.
     async fn watch(&self, prefix: &str, after_revision: i64) -> Result<WatchStream, StoreError>;
 
-    /// Asks for a [`WatchEvent::Progress`] on the watches of this store soon, so that a reader can tell that it
+    /// Asks for a [`WatchEvent::Progress`](crate::WatchEvent::Progress) on the watches of this store soon, so that a reader can tell that it
     /// has seen everything up to a revision. A watch that is still catching up may skip it: ask again.
     async fn request_progress(&self) -> Result<(), StoreError>;
 

@@ -50,6 +50,7 @@ impl Operation {
     }
 
     /// The operations without those that a later one on the same key undoes.
+    #[cfg(any(feature = "embedded", feature = "etcd"))]
     pub(crate) fn effective(mut operations: Vec<Self>) -> Vec<Self> {
         let mut index = 0;
         while let Some((operation, later)) = operations.get(index..).and_then(<[Self]>::split_first) {
