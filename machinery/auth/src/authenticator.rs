@@ -117,3 +117,56 @@ impl<A: Authenticator> Authenticator for Anonymous<A> {
         Ok(Some(user.unwrap_or_else(UserInfo::anonymous)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Says(Result<Option<&'static str>, AuthError>);
+
+    #[async_trait]
+    impl Authenticator for Says {
+        async fn authenticate(
+            &self,
+            _headers: &HeaderMap,
+            _peer: &[CertificateDer<'static>],
+        ) -> Result<Option<UserInfo>, AuthError> {
+            let user = |name: &str| UserInfo {
+                name: name.to_owned(),
+                ..UserInfo::default()
+            };
+            self.0.clone().map(|name| name.map(user))
+        }
+    }
+
+    #[tokio::test]
+    async fn the_first_who_knows_the_caller_wins_and_else_the_worst_failure() {
+        let bad = |reason: &str| Says(Err(AuthError::invalid("password", reason)));
+        let down = || Says(Err(AuthError::unavailable("the review", std::fmt::Error)));
+        let (none, jane) = (|| Says(Ok(None)), || Says(Ok(Some("jane"))));
+        let cases = [
+            (vec![], "nobody"),
+            (vec![none(), none()], "nobody"),
+            (vec![none(), jane(), Says(Ok(Some("joe")))], "jane"),
+            (vec![bad("1"), down(), jane()], "jane"),
+            (
+                vec![bad("1"), bad("2"), none()],
+                "the password was not accepted: 2",
+            ),
+            (vec![bad("1"), down()], "the review failed"),
+            (vec![down(), bad("1")], "the review failed"),
+        ];
+        for (number, (says, expected)) in cases.into_iter().enumerate() {
+            let boxed = says
+                .into_iter()
+                .map(|says| Box::new(says) as Box<dyn Authenticator>);
+            let union = AuthenticatorUnion::new(boxed.collect());
+            let said = match union.authenticate(&HeaderMap::new(), &[]).await {
+                Ok(Some(user)) => user.name,
+                Ok(None) => "nobody".to_owned(),
+                Err(error) => error.to_string(),
+            };
+            assert_eq!(said, expected, "case {number}");
+        }
+    }
+}

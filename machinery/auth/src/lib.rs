@@ -7,6 +7,18 @@
 //! [`SubjectAccessReviewAuthorizer`] finds out whether that user may do what it wants; a server asks
 //! it once for the request itself, and again for further acts that the request leads to.
 //!
+//! ```no_run
+//! # use machinery_auth::*;
+//! # async fn parts(client: kube::Client, shutdown: tokio_util::sync::CancellationToken)
+//! # -> Result<(), Box<dyn std::error::Error>> {
+//! let certificate = ServingCertificate::start("tls.crt", "tls.key", shutdown.clone()).await?;
+//! let tls = server_config(certificate)?;
+//! let authenticator = DelegatedAuthentication::start(client.clone(), shutdown).await?;
+//! let authorizer = SubjectAccessReviewAuthorizer::new(client);
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! # Assumptions
 //!
 //! The server's own user has the cluster role `system:auth-delegator`, and the role

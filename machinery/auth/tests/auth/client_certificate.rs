@@ -90,14 +90,23 @@ async fn without_a_client_ca_certificates_say_nothing() {
 }
 
 #[tokio::test]
-async fn the_reason_of_a_refusal_is_the_chains_own_ca_s() {
-    let (other, ca) = (Ca::new("other"), Ca::new("kubernetes"));
-    let both = format!("{}{}", other.pem, ca.pem);
-    let authenticator = ClientCertificateAuthenticator::new(CurrentConfig::new(config(&both)));
-    let expired = ca.expired_client("jane").chain();
-    let refused = authenticator
-        .authenticate(&HeaderMap::new(), &expired)
-        .await
-        .unwrap_err();
-    assert!(refused.to_string().contains("expired"), "{refused}");
+async fn the_reason_of_a_refusal_is_what_its_own_ca_says() {
+    let (ca, other) = (Ca::expired("kubernetes"), Ca::new("other"));
+    let jane = ca.client("jane", "").chain();
+    for bundle in [
+        format!("{}{}", ca.pem, other.pem),
+        format!("{}{}", other.pem, ca.pem),
+    ] {
+        let authenticator = ClientCertificateAuthenticator::new(CurrentConfig::new(config(&bundle)));
+        let refused = authenticator
+            .authenticate(&HeaderMap::new(), &jane)
+            .await
+            .unwrap_err();
+        assert!(
+            refused
+                .to_string()
+                .contains("the certificate of its CA is not valid now"),
+            "{refused}"
+        );
+    }
 }

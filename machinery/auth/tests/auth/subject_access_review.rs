@@ -174,6 +174,14 @@ async fn the_privileged_group_and_the_probes_are_not_asked_about() {
         );
     }
     assert_eq!(calls.count(), 0);
+    let resource = Attributes {
+        path: "/healthz".to_owned(),
+        ..evict("joe")
+    };
+    assert!(
+        !authorizer.authorize(&resource).await.unwrap().is_allowed(),
+        "a resource is no probe"
+    );
     for path in ["/metrics", "/readyz/etcd", "/"] {
         let verdict = authorizer
             .authorize(&Attributes::of_path(UserInfo::anonymous(), "get", path))
