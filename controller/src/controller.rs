@@ -16,7 +16,7 @@ use k8s_openapi::api::{
 use kube::{Api, Client};
 use tokio::{sync::watch, task::JoinSet, time::Instant};
 use tokio_util::sync::CancellationToken;
-use tracing::{info, warn};
+use tracing::info;
 
 use crate::{
     Leadership, ObjectKey,
@@ -184,13 +184,6 @@ impl Controller {
             #[expect(clippy::cast_precision_loss, reason = "seconds since 1970 are far below 2^52")]
             self.metrics.recovered.set(now.timestamp() as f64);
             self.wake_all();
-        }
-    }
-
-    /// Takes in that the API did not answer.
-    pub(crate) fn api_failed(&self, now: DateTime<Utc>) {
-        if self.reachability.is_out(now) {
-            warn!("the API does not answer");
         }
     }
 

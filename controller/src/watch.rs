@@ -139,13 +139,21 @@ async fn follow<K>(
 pub(crate) async fn probe(controller: Arc<Controller>, stop: CancellationToken) {
     let api: Api<Evacuation> = Api::all(controller.client().clone());
     let parameters = ListParams::default().limit(1);
+    let mut out = false;
     loop {
-        match timeout(PROBE_TIMEOUT, api.list_metadata(&parameters)).await {
+        match timeout(PROBE_TIMEOUT, api.list(&parameters)).await {
             Ok(Ok(_)) => controller.api_answered(Utc::now()),
+            // A refusal is an answer, too.
             Ok(Err(kube::Error::Api(status))) if (400..500).contains(&status.code) && status.code != 429 => {
                 controller.api_answered(Utc::now());
             }
-            Ok(Err(_)) | Err(_) => controller.api_failed(Utc::now()),
+            Ok(Err(_)) | Err(_) => {}
+        }
+        if controller.reachability.is_out(Utc::now()) != out {
+            out = !out;
+            if out {
+                warn!("the API does not answer");
+            }
         }
         tokio::select! {
             () = stop.cancelled() => return,

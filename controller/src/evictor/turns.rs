@@ -84,6 +84,7 @@ struct UnderWay {
 
 impl Turns {
     /// Asks whether the eviction of `pod` on behalf of `evacuation` may go, as far as `budget` is concerned; queues it if not.
+    /// Also returns whom to wake, for an eviction that leaves the queue of another budget makes room there.
     pub(crate) fn ask(
         &mut self,
         budget: &ObjectKey,
@@ -91,16 +92,19 @@ impl Turns {
         evacuation: &ObjectKey,
         pod: &str,
         now: Instant,
-    ) -> Turn {
-        if self.place.get(evacuation).is_some_and(|other| other != budget) {
-            self.leave(evacuation, now);
-        }
+    ) -> (Turn, Vec<ObjectKey>) {
+        let moves = self.place.get(evacuation).is_some_and(|other| other != budget);
+        let woken = if moves {
+            self.leave(evacuation, now)
+        } else {
+            Vec::new()
+        };
         self.place.insert(evacuation.clone(), budget.clone());
         let queue = self
             .queues
             .entry(budget.clone())
             .or_insert_with(|| Queue::new(status(), now));
-        queue.ask(evacuation, pod, now)
+        (queue.ask(evacuation, pod, now), woken)
     }
 
     /// Takes in a budget's status. Returns whom to wake.
@@ -227,7 +231,22 @@ impl Queue {
             self.probe_at = now + PROBE_EVERY;
             return Turn::Go;
         }
-        Turn::Wait((position == 0).then_some(self.probe_at))
+        Turn::Wait((position == 0).then(|| self.ask_again()))
+    }
+
+    /// When the first asks again by itself: at the next probe, or when what the status never showed no longer counts.
+    fn ask_again(&self) -> Instant {
+        let oldest = self.unseen.values().min().filter(|_| self.allowed() > 0);
+        oldest.map_or(self.probe_at, |since| self.probe_at.min(*since + UNSEEN_FOR))
+    }
+
+    /// What the status allows, as long as it is to be believed.
+    fn allowed(&self) -> usize {
+        if self.denied {
+            0
+        } else {
+            usize::try_from(self.status.disruptions_allowed).unwrap_or(0)
+        }
     }
 
     /// How many more may go now.
@@ -235,12 +254,7 @@ impl Queue {
         self.unseen
             .retain(|_, since| now.duration_since(*since) < UNSEEN_FOR);
         let counted = self.under_way.values().filter(|u| !u.seen && !u.probe).count() + self.unseen.len();
-        let allowed = if self.denied {
-            0
-        } else {
-            usize::try_from(self.status.disruptions_allowed).unwrap_or(0)
-        };
-        allowed
+        self.allowed()
             .saturating_sub(counted)
             .min(UNDER_WAY.saturating_sub(self.under_way.len()))
     }
@@ -299,13 +313,15 @@ mod tests {
 
         fn ask(&mut self, name: &str) -> Turn {
             let status = self.status.clone();
-            self.turns.ask(
-                &key(BUDGET),
-                || status,
-                &key(name),
-                &format!("pod-{name}"),
-                self.now,
-            )
+            self.turns
+                .ask(
+                    &key(BUDGET),
+                    || status,
+                    &key(name),
+                    &format!("pod-{name}"),
+                    self.now,
+                )
+                .0
         }
 
         fn observe(&mut self, allowed: i32, disrupted: &[&str]) -> Vec<String> {
@@ -381,8 +397,13 @@ mod tests {
         let mut world = World::new(1);
         assert_eq!(world.ask("a"), Turn::Go);
         world.finished("a", TurnEnd::Accepted);
-        assert!(waits(world.ask("b")));
-        world.pass(11);
+        let forgotten = world.now + UNSEEN_FOR;
+        assert_eq!(
+            world.ask("b"),
+            Turn::Wait(Some(forgotten)),
+            "it asks again by itself"
+        );
+        world.pass(10);
         assert_eq!(world.ask("b"), Turn::Go);
     }
 
@@ -438,6 +459,17 @@ mod tests {
             world.turns.queues.is_empty() && world.turns.place.is_empty(),
             "nothing is left behind"
         );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_comes_under_another_budget_makes_room_under_the_first() {
+        let mut world = World::new(1);
+        assert_eq!(world.ask("a"), Turn::Go);
+        assert!(waits(world.ask("b")));
+        let (turn, woken) = world
+            .turns
+            .ask(&key("other"), || status(1, &[]), &key("a"), "pod-a", world.now);
+        assert_eq!((turn, names(woken)), (Turn::Go, vec!["b".to_owned()]));
     }
 
     #[tokio::test(start_paused = true)]

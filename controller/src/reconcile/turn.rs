@@ -5,7 +5,7 @@ use evacuation_api::Evacuation;
 use evacuation_protocol::{Act, Decision, World, decide};
 use tokio::time::Instant;
 
-use super::in_flight;
+use super::{in_flight, instant};
 use crate::{
     ObjectKey,
     controller::{Controller, budget_status, lock},
@@ -36,14 +36,16 @@ impl Controller {
         let going = decide(evacuation, &World { turn: true, ..world }, now);
         if !starts_attempt(evacuation, &going) {
             self.leave_queue(key);
-            return (waiting, None);
+            return (waiting, going.wake_at.map(|time| instant(time, now)));
         }
         let status = || {
             let budget = lock(&self.index).budget(&budget);
             budget.map_or_else(BudgetStatus::default, |budget| budget_status(&budget))
         };
         let pod = &evacuation.spec.target.pod.name;
-        match lock(&self.turns).ask(&budget, status, key, pod, Instant::now()) {
+        let (turn, woken) = lock(&self.turns).ask(&budget, status, key, pod, Instant::now());
+        self.wake(woken);
+        match turn {
             Turn::Go => (going, None),
             Turn::Wait(probe) => (waiting, probe),
         }
