@@ -37,8 +37,9 @@ impl Tracked {
                 .cloned()
                 .collect(),
         };
-        let details: String = details.iter().map(|detail| format!(" ({detail})")).collect();
-        format!("{}: {}{details}", self.pod, self.state)
+        let first = format!("{}: {}", self.pod, self.state);
+        let details = details.into_iter().map(|detail| format!("({detail})"));
+        std::iter::once(first).chain(details).collect::<Vec<_>>().join(" ")
     }
 }
 
