@@ -16,5 +16,10 @@ pub trait Action: Send + Sync + 'static {
     fn name(&self) -> &'static str;
 
     /// Carries it out on the object of that name in `context.namespace`.
-    async fn post(&self, context: &RequestContext, name: &str, body: Self::Body) -> Result<Self::Body, ApiError>;
+    async fn post(
+        &self,
+        context: &RequestContext,
+        name: &str,
+        body: Self::Body,
+    ) -> Result<Self::Body, ApiError>;
 }

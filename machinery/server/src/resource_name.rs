@@ -25,7 +25,11 @@ impl ResourceName {
 
     /// The value of `apiVersion`.
     pub(crate) fn api_version(&self) -> String {
-        if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
+        if self.group.is_empty() {
+            self.version.clone()
+        } else {
+            format!("{}/{}", self.group, self.version)
+        }
     }
 
     pub(crate) fn target(&self, name: &str) -> Target {
@@ -52,7 +56,8 @@ impl ResourceName {
 
     /// The conflict of a write that was made from an older version.
     pub(crate) fn modified(&self, name: &str) -> ApiError {
-        let why = "the object has been modified; please apply your changes to the latest version and try again";
+        let why =
+            "the object has been modified; please apply your changes to the latest version and try again";
         self.conflict(name, why)
     }
 }

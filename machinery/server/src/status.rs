@@ -32,12 +32,21 @@ pub fn status(error: &ApiError, target: &Target) -> Status {
     let mut details = StatusDetails {
         group: given(&target.group),
         // As upstream, a failed validation names the kind and every other failure the resource.
-        kind: given(if reason == Reason::Invalid { &target.kind } else { &target.resource }),
+        kind: given(if reason == Reason::Invalid {
+            &target.kind
+        } else {
+            &target.resource
+        }),
         name: given(&target.name),
         ..StatusDetails::default()
     };
     let message = match error {
-        ApiError::Status { message, causes, retry_after_seconds, .. } => {
+        ApiError::Status {
+            message,
+            causes,
+            retry_after_seconds,
+            ..
+        } => {
             details.causes = Some(causes.iter().map(cause).collect());
             details.retry_after_seconds = retry_after_seconds.and_then(|seconds| i32::try_from(seconds).ok());
             message.clone()
@@ -52,7 +61,11 @@ pub fn status(error: &ApiError, target: &Target) -> Status {
         ApiError::Store(StoreError::Future { requested, current }) => {
             let message = "Too large resource version".to_owned();
             let reason = Some("ResourceVersionTooLarge".to_owned());
-            details.causes = Some(vec![StatusCause { message: Some(message), reason, field: None }]);
+            details.causes = Some(vec![StatusCause {
+                message: Some(message),
+                reason,
+                field: None,
+            }]);
             details.retry_after_seconds = Some(1);
             format!("Timeout: Too large resource version: {requested}, current: {current}")
         }
@@ -67,7 +80,10 @@ pub fn status(error: &ApiError, target: &Target) -> Status {
     };
     Status {
         code: Some(i32::from(reason.code())),
-        details: Some(StatusDetails { causes: details.causes.filter(|causes| !causes.is_empty()), ..details }),
+        details: Some(StatusDetails {
+            causes: details.causes.filter(|causes| !causes.is_empty()),
+            ..details
+        }),
         message: Some(message),
         metadata: ListMeta::default(),
         reason: Some(reason.as_str().to_owned()),
@@ -92,11 +108,19 @@ pub(crate) fn deleted(target: &Target, uid: Option<String>) -> Status {
 
 /// A name with its group, such as `evacuations.evacuation.dev`.
 pub(crate) fn qualified(name: &str, group: &str) -> String {
-    if group.is_empty() { name.to_owned() } else { format!("{name}.{group}") }
+    if group.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{name}.{group}")
+    }
 }
 
 fn invalid_message(errors: &[FieldError], target: &Target) -> String {
-    let what = format!("{} {:?} is invalid", qualified(&target.kind, &target.group), target.name);
+    let what = format!(
+        "{} {:?} is invalid",
+        qualified(&target.kind, &target.group),
+        target.name
+    );
     match errors {
         [] => what,
         [error] => format!("{what}: {error}"),
@@ -116,7 +140,11 @@ fn field_cause(error: &FieldError) -> StatusCause {
 }
 
 fn cause(cause: &Cause) -> StatusCause {
-    StatusCause { reason: given(&cause.reason), message: given(&cause.message), field: given(&cause.field) }
+    StatusCause {
+        reason: given(&cause.reason),
+        message: given(&cause.message),
+        field: given(&cause.field),
+    }
 }
 
 fn given(text: &str) -> Option<String> {
@@ -139,7 +167,10 @@ mod tests {
     }
 
     fn unavailable() -> StoreError {
-        StoreError::Unavailable { action: "commit", source: "secret of the transport".into() }
+        StoreError::Unavailable {
+            action: "commit",
+            source: "secret of the transport".into(),
+        }
     }
 
     #[test]
@@ -148,21 +179,66 @@ mod tests {
         let one = FieldError::required(&field, "");
         let cases: Vec<(ApiError, i32, &str, &str)> = vec![
             (ApiError::status(Reason::BadRequest, "m"), 400, "BadRequest", "m"),
-            (ApiError::status(Reason::Unauthorized, "m"), 401, "Unauthorized", "m"),
+            (
+                ApiError::status(Reason::Unauthorized, "m"),
+                401,
+                "Unauthorized",
+                "m",
+            ),
             (ApiError::status(Reason::Forbidden, "m"), 403, "Forbidden", "m"),
             (ApiError::status(Reason::NotFound, "m"), 404, "NotFound", "m"),
-            (ApiError::status(Reason::MethodNotAllowed, "m"), 405, "MethodNotAllowed", "m"),
-            (ApiError::status(Reason::NotAcceptable, "m"), 406, "NotAcceptable", "m"),
-            (ApiError::status(Reason::AlreadyExists, "m"), 409, "AlreadyExists", "m"),
+            (
+                ApiError::status(Reason::MethodNotAllowed, "m"),
+                405,
+                "MethodNotAllowed",
+                "m",
+            ),
+            (
+                ApiError::status(Reason::NotAcceptable, "m"),
+                406,
+                "NotAcceptable",
+                "m",
+            ),
+            (
+                ApiError::status(Reason::AlreadyExists, "m"),
+                409,
+                "AlreadyExists",
+                "m",
+            ),
             (ApiError::status(Reason::Conflict, "m"), 409, "Conflict", "m"),
             (ApiError::status(Reason::Gone, "m"), 410, "Gone", "m"),
             (ApiError::status(Reason::Expired, "m"), 410, "Expired", "m"),
-            (ApiError::status(Reason::RequestEntityTooLarge, "m"), 413, "RequestEntityTooLarge", "m"),
-            (ApiError::status(Reason::UnsupportedMediaType, "m"), 415, "UnsupportedMediaType", "m"),
+            (
+                ApiError::status(Reason::RequestEntityTooLarge, "m"),
+                413,
+                "RequestEntityTooLarge",
+                "m",
+            ),
+            (
+                ApiError::status(Reason::UnsupportedMediaType, "m"),
+                415,
+                "UnsupportedMediaType",
+                "m",
+            ),
             (ApiError::status(Reason::Invalid, "m"), 422, "Invalid", "m"),
-            (ApiError::status(Reason::TooManyRequests, "m"), 429, "TooManyRequests", "m"),
-            (ApiError::status(Reason::InternalError, "m"), 500, "InternalError", "m"),
-            (ApiError::status(Reason::ServiceUnavailable, "m"), 503, "ServiceUnavailable", "m"),
+            (
+                ApiError::status(Reason::TooManyRequests, "m"),
+                429,
+                "TooManyRequests",
+                "m",
+            ),
+            (
+                ApiError::status(Reason::InternalError, "m"),
+                500,
+                "InternalError",
+                "m",
+            ),
+            (
+                ApiError::status(Reason::ServiceUnavailable, "m"),
+                503,
+                "ServiceUnavailable",
+                "m",
+            ),
             (ApiError::status(Reason::Timeout, "m"), 504, "Timeout", "m"),
             (
                 ApiError::Invalid(vec![one.clone()]),
@@ -177,19 +253,31 @@ mod tests {
                 "Evacuation.evacuation.dev \"a\" is invalid: [spec.x: Required value, spec.x: Required value]",
             ),
             (
-                StoreError::Compacted { requested: 3, oldest: 7 }.into(),
+                StoreError::Compacted {
+                    requested: 3,
+                    oldest: 7,
+                }
+                .into(),
                 410,
                 "Expired",
                 "too old resource version: 3 (7)",
             ),
             (
-                StoreError::Future { requested: 9, current: 7 }.into(),
+                StoreError::Future {
+                    requested: 9,
+                    current: 7,
+                }
+                .into(),
                 504,
                 "Timeout",
                 "Timeout: Too large resource version: 9, current: 7",
             ),
             (
-                StoreError::TooLarge { key: "/secret/key".into(), size: 9 }.into(),
+                StoreError::TooLarge {
+                    key: "/secret/key".into(),
+                    size: 9,
+                }
+                .into(),
                 413,
                 "RequestEntityTooLarge",
                 "Request entity too large: the object has 9 bytes, more than the storage takes",
@@ -218,7 +306,9 @@ mod tests {
 
     #[test]
     fn details_name_the_object_the_causes_and_when_to_retry() {
-        let error = ApiError::status(Reason::Conflict, "m").with_cause("Busy", "why").retry_after(5);
+        let error = ApiError::status(Reason::Conflict, "m")
+            .with_cause("Busy", "why")
+            .retry_after(5);
         let details = status(&error, &target()).details.expect("details");
         assert_eq!(details.kind.as_deref(), Some("evacuations"));
         assert_eq!(details.group.as_deref(), Some("evacuation.dev"));

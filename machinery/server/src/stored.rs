@@ -26,18 +26,27 @@ impl<O: Object> Stored<O> {
     /// The object as of that revision.
     pub(crate) fn new(mut object: O, revision: i64) -> Self {
         object.meta_mut().resource_version = Some(revision.to_string());
-        Self { object, revision, json: OnceLock::new() }
+        Self {
+            object,
+            revision,
+            json: OnceLock::new(),
+        }
     }
 
     /// The object as it would be stored, for a dry run; its resourceVersion is left as it is.
     pub(crate) fn unsaved(object: O) -> Self {
-        Self { object, revision: 0, json: OnceLock::new() }
+        Self {
+            object,
+            revision: 0,
+            json: OnceLock::new(),
+        }
     }
 
     /// Reads what [`encode`] wrote.
     pub(crate) fn decode(stored: &KeyValue) -> Result<Self, ApiError> {
-        let object = serde_json::from_slice(&stored.value)
-            .map_err(|source| ApiError::internal(format!("decoding the stored object {}", stored.key), source))?;
+        let object = serde_json::from_slice(&stored.value).map_err(|source| {
+            ApiError::internal(format!("decoding the stored object {}", stored.key), source)
+        })?;
         Ok(Self::new(object, stored.mod_revision))
     }
 
@@ -75,7 +84,10 @@ pub(crate) fn encode<O: Object>(object: &mut O) -> Result<Bytes, ApiError> {
 
 fn to_json<O: Object>(object: &O) -> Result<Bytes, ApiError> {
     serde_json::to_vec(object).map(Bytes::from).map_err(|source| {
-        ApiError::internal(format!("encoding {}", object.meta().name.as_deref().unwrap_or_default()), source)
+        ApiError::internal(
+            format!("encoding {}", object.meta().name.as_deref().unwrap_or_default()),
+            source,
+        )
     })
 }
 

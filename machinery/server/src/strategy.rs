@@ -148,7 +148,11 @@ pub trait Strategy: Send + Sync + 'static {
     fn validate(&self, context: &RequestContext, object: &Self::Object) -> Vec<FieldError>;
 
     /// The last word on a creation, with I/O: further authorisation, other objects. May still change the object.
-    async fn admit_create(&self, _context: &RequestContext, _object: &mut Self::Object) -> Result<(), ApiError> {
+    async fn admit_create(
+        &self,
+        _context: &RequestContext,
+        _object: &mut Self::Object,
+    ) -> Result<(), ApiError> {
         Ok(())
     }
 
@@ -161,7 +165,12 @@ pub trait Strategy: Send + Sync + 'static {
     ) -> Result<(), ApiError>;
 
     /// What is wrong with the change, all of it.
-    fn validate_update(&self, context: &RequestContext, object: &Self::Object, old: &Self::Object) -> Vec<FieldError>;
+    fn validate_update(
+        &self,
+        context: &RequestContext,
+        object: &Self::Object,
+        old: &Self::Object,
+    ) -> Vec<FieldError>;
 
     /// The last word on an update, with I/O.
     async fn admit_update(

@@ -27,7 +27,11 @@ pub trait View: Send + Sync + 'static {
 
     /// What the caller sees of an object; `None` when it sees nothing of it. It is called for every object and every event
     /// in the namespace, so it decides before it copies.
-    fn project(&self, context: &RequestContext, source: &<Self::Source as Strategy>::Object) -> Option<Self::Object>;
+    fn project(
+        &self,
+        context: &RequestContext,
+        source: &<Self::Source as Strategy>::Object,
+    ) -> Option<Self::Object>;
 
     /// The columns of the server-side Table after the name and before the age.
     fn columns(&self) -> &'static [Column] {

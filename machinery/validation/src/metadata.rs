@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
-use crate::{FieldError, FieldErrorKind, FieldPath, dns1123_label, dns1123_subdomain, label_value, qualified_name};
+use crate::{
+    FieldError, FieldErrorKind, FieldPath, dns1123_label, dns1123_subdomain, label_value, qualified_name,
+};
 
 /// The most that the keys and values of all annotations may have together, in bytes.
 const ANNOTATIONS_SIZE: usize = 256 * 1024;
@@ -16,28 +18,53 @@ const FOREGROUND: &str = "foregroundDeletion";
 pub fn validate_metadata(metadata: &ObjectMeta, namespaced: bool) -> Vec<FieldError> {
     let path = FieldPath::new("metadata");
     let mut errors = Vec::new();
-    if let Some(prefix) = metadata.generate_name.as_deref().filter(|prefix| !prefix.is_empty()) {
+    if let Some(prefix) = metadata
+        .generate_name
+        .as_deref()
+        .filter(|prefix| !prefix.is_empty())
+    {
         // What follows the prefix is alphanumeric, so the prefix itself may end with `-` or `.`.
         let field = path.child("generateName");
         let sample = format!("{prefix}0");
-        errors.extend(dns1123_subdomain(&sample).iter().map(|problem| FieldError::invalid(&field, prefix, problem)));
+        errors.extend(
+            dns1123_subdomain(&sample)
+                .iter()
+                .map(|problem| FieldError::invalid(&field, prefix, problem)),
+        );
     }
     match metadata.name.as_deref().unwrap_or_default() {
-        "" => errors.push(FieldError::required(&path.child("name"), "name or generateName is required")),
+        "" => errors.push(FieldError::required(
+            &path.child("name"),
+            "name or generateName is required",
+        )),
         name => {
             let field = path.child("name");
-            errors.extend(dns1123_subdomain(name).iter().map(|problem| FieldError::invalid(&field, name, problem)));
+            errors.extend(
+                dns1123_subdomain(name)
+                    .iter()
+                    .map(|problem| FieldError::invalid(&field, name, problem)),
+            );
         }
     }
-    errors.extend(namespace(metadata.namespace.as_deref().unwrap_or_default(), namespaced, &path.child("namespace")));
+    errors.extend(namespace(
+        metadata.namespace.as_deref().unwrap_or_default(),
+        namespaced,
+        &path.child("namespace"),
+    ));
     if let Some(all) = &metadata.labels {
         errors.extend(labels(all, &path.child("labels")));
     }
     if let Some(all) = &metadata.annotations {
         errors.extend(annotations(all, &path.child("annotations")));
     }
-    errors.extend(owners(metadata.owner_references.as_deref().unwrap_or_default(), &path.child("ownerReferences")));
-    errors.extend(finalizers(metadata.finalizers.as_deref().unwrap_or_default(), &path.child("finalizers")));
+    errors.extend(owners(
+        metadata.owner_references.as_deref().unwrap_or_default(),
+        &path.child("ownerReferences"),
+    ));
+    errors.extend(finalizers(
+        metadata.finalizers.as_deref().unwrap_or_default(),
+        &path.child("finalizers"),
+    ));
     errors
 }
 
@@ -48,7 +75,12 @@ pub fn validate_metadata_update(new: &ObjectMeta, old: &ObjectMeta) -> Vec<Field
     let mut errors = Vec::new();
     if old.deletion_timestamp.is_some() {
         let before: BTreeSet<&String> = old.finalizers.iter().flatten().collect();
-        let late: BTreeSet<&String> = new.finalizers.iter().flatten().filter(|name| !before.contains(name)).collect();
+        let late: BTreeSet<&String> = new
+            .finalizers
+            .iter()
+            .flatten()
+            .filter(|name| !before.contains(name))
+            .collect();
         if !late.is_empty() {
             let message = format!(
                 "no new finalizers can be added if the object is being deleted, found new finalizers {late:?}"
@@ -65,10 +97,22 @@ pub fn validate_metadata_update(new: &ObjectMeta, old: &ObjectMeta) -> Vec<Field
     };
     let seconds = |seconds: Option<i64>| seconds.map(|seconds| seconds.to_string());
     errors.extend(immutable("name", new.name.clone(), old.name.clone()));
-    errors.extend(immutable("namespace", new.namespace.clone(), old.namespace.clone()));
+    errors.extend(immutable(
+        "namespace",
+        new.namespace.clone(),
+        old.namespace.clone(),
+    ));
     errors.extend(immutable("uid", new.uid.clone(), old.uid.clone()));
-    errors.extend(immutable("creationTimestamp", time(&new.creation_timestamp), time(&old.creation_timestamp)));
-    errors.extend(immutable("deletionTimestamp", time(&new.deletion_timestamp), time(&old.deletion_timestamp)));
+    errors.extend(immutable(
+        "creationTimestamp",
+        time(&new.creation_timestamp),
+        time(&old.creation_timestamp),
+    ));
+    errors.extend(immutable(
+        "deletionTimestamp",
+        time(&new.deletion_timestamp),
+        time(&old.deletion_timestamp),
+    ));
     errors.extend(immutable(
         "deletionGracePeriodSeconds",
         seconds(new.deletion_grace_period_seconds),
@@ -80,9 +124,10 @@ pub fn validate_metadata_update(new: &ObjectMeta, old: &ObjectMeta) -> Vec<Field
 fn namespace(namespace: &str, namespaced: bool, field: &FieldPath) -> Vec<FieldError> {
     match (namespaced, namespace) {
         (true, "") => vec![FieldError::required(field, "")],
-        (true, name) => {
-            dns1123_label(name).iter().map(|problem| FieldError::invalid(field, name, problem)).collect()
-        }
+        (true, name) => dns1123_label(name)
+            .iter()
+            .map(|problem| FieldError::invalid(field, name, problem))
+            .collect(),
         (false, "") => Vec::new(),
         (false, _) => vec![FieldError::forbidden(field, "not allowed on this type")],
     }
@@ -91,8 +136,16 @@ fn namespace(namespace: &str, namespaced: bool, field: &FieldPath) -> Vec<FieldE
 fn labels(labels: &BTreeMap<String, String>, field: &FieldPath) -> Vec<FieldError> {
     let mut errors = Vec::new();
     for (key, value) in labels {
-        errors.extend(qualified_name(key).iter().map(|problem| FieldError::invalid(field, key, problem)));
-        errors.extend(label_value(value).iter().map(|problem| FieldError::invalid(field, value, problem)));
+        errors.extend(
+            qualified_name(key)
+                .iter()
+                .map(|problem| FieldError::invalid(field, key, problem)),
+        );
+        errors.extend(
+            label_value(value)
+                .iter()
+                .map(|problem| FieldError::invalid(field, value, problem)),
+        );
     }
     errors
 }
@@ -102,9 +155,16 @@ fn annotations(annotations: &BTreeMap<String, String>, field: &FieldPath) -> Vec
     for key in annotations.keys() {
         // The rule is that of qualified names, but upper case is allowed in the prefix, too.
         let lower = key.to_lowercase();
-        errors.extend(qualified_name(&lower).iter().map(|problem| FieldError::invalid(field, key, problem)));
+        errors.extend(
+            qualified_name(&lower)
+                .iter()
+                .map(|problem| FieldError::invalid(field, key, problem)),
+        );
     }
-    let size: usize = annotations.iter().map(|(key, value)| key.len() + value.len()).sum();
+    let size: usize = annotations
+        .iter()
+        .map(|(key, value)| key.len() + value.len())
+        .sum();
     if size > ANNOTATIONS_SIZE {
         errors.push(FieldError::too_long(field, ANNOTATIONS_SIZE));
     }
@@ -129,7 +189,11 @@ fn owners(owners: &[OwnerReference], field: &FieldPath) -> Vec<FieldError> {
         }
         if owner.api_version.ends_with('/') || owner.api_version.matches('/').count() > 1 {
             let message = "must be <group>/<version> or <version>";
-            errors.push(FieldError::invalid(&field.child("apiVersion"), &owner.api_version, message));
+            errors.push(FieldError::invalid(
+                &field.child("apiVersion"),
+                &owner.api_version,
+                message,
+            ));
         }
         if owner.api_version == "v1" && owner.kind == "Event" {
             let message = "events are disallowed from being an owner";
@@ -153,7 +217,11 @@ fn owners(owners: &[OwnerReference], field: &FieldPath) -> Vec<FieldError> {
 fn finalizers(finalizers: &[String], field: &FieldPath) -> Vec<FieldError> {
     let mut errors = Vec::new();
     for name in finalizers {
-        errors.extend(qualified_name(name).iter().map(|problem| FieldError::invalid(field, name, problem)));
+        errors.extend(
+            qualified_name(name)
+                .iter()
+                .map(|problem| FieldError::invalid(field, name, problem)),
+        );
     }
     let has = |name: &str| finalizers.iter().any(|finalizer| finalizer == name);
     if has(ORPHAN) && has(FOREGROUND) {
@@ -170,11 +238,19 @@ mod tests {
     use super::*;
 
     fn good() -> ObjectMeta {
-        ObjectMeta { name: Some("a".into()), namespace: Some("shop".into()), ..ObjectMeta::default() }
+        ObjectMeta {
+            name: Some("a".into()),
+            namespace: Some("shop".into()),
+            ..ObjectMeta::default()
+        }
     }
 
     fn text(errors: &[FieldError]) -> String {
-        errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+        errors
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+            .join("; ")
     }
 
     #[test]
@@ -183,21 +259,45 @@ mod tests {
         let cases: Vec<(Edit, &str)> = vec![
             (|_| {}, ""),
             (|m| m.name = None, "metadata.name: Required value"),
-            (|m| m.name = Some("A".into()), "metadata.name: Invalid value: \"A\""),
+            (
+                |m| m.name = Some("A".into()),
+                "metadata.name: Invalid value: \"A\"",
+            ),
             (|m| m.generate_name = Some("a-".into()), ""),
-            (|m| m.generate_name = Some("-a".into()), "metadata.generateName: Invalid value"),
+            (
+                |m| m.generate_name = Some("-a".into()),
+                "metadata.generateName: Invalid value",
+            ),
             (|m| m.namespace = None, "metadata.namespace: Required value"),
-            (|m| m.namespace = Some("a.b".into()), "metadata.namespace: Invalid value"),
-            (|m| m.labels = Some([("a b".into(), "c".into())].into()), "metadata.labels: Invalid value: \"a b\""),
-            (|m| m.labels = Some([("a".into(), "c d".into())].into()), "metadata.labels: Invalid value: \"c d\""),
-            (|m| m.annotations = Some([("ACME.io/x".into(), "any text".into())].into()), ""),
-            (|m| m.annotations = Some([("a b".into(), "c".into())].into()), "metadata.annotations: Invalid value"),
+            (
+                |m| m.namespace = Some("a.b".into()),
+                "metadata.namespace: Invalid value",
+            ),
+            (
+                |m| m.labels = Some([("a b".into(), "c".into())].into()),
+                "metadata.labels: Invalid value: \"a b\"",
+            ),
+            (
+                |m| m.labels = Some([("a".into(), "c d".into())].into()),
+                "metadata.labels: Invalid value: \"c d\"",
+            ),
+            (
+                |m| m.annotations = Some([("ACME.io/x".into(), "any text".into())].into()),
+                "",
+            ),
+            (
+                |m| m.annotations = Some([("a b".into(), "c".into())].into()),
+                "metadata.annotations: Invalid value",
+            ),
             (
                 |m| m.annotations = Some([("a".into(), "x".repeat(256 * 1024))].into()),
                 "metadata.annotations: Too long",
             ),
             (|m| m.finalizers = Some(vec!["acme.io/f".into()]), ""),
-            (|m| m.finalizers = Some(vec!["a//b".into()]), "metadata.finalizers: Invalid value"),
+            (
+                |m| m.finalizers = Some(vec!["a//b".into()]),
+                "metadata.finalizers: Invalid value",
+            ),
             (
                 |m| m.finalizers = Some(vec!["orphan".into(), "foregroundDeletion".into()]),
                 "cannot be both set",
@@ -226,7 +326,11 @@ mod tests {
             edit(&mut metadata);
             let errors = validate_metadata(&metadata, true);
             assert_eq!(errors.is_empty(), expected.is_empty(), "{}", text(&errors));
-            assert!(text(&errors).contains(expected), "{} lacks {expected}", text(&errors));
+            assert!(
+                text(&errors).contains(expected),
+                "{} lacks {expected}",
+                text(&errors)
+            );
         }
     }
 
@@ -241,11 +345,17 @@ mod tests {
         let cases: Vec<(Edit, &str)> = vec![
             (|_| {}, ""),
             (|m| m.finalizers = Some(vec![]), ""),
-            (|m| m.name = Some("b".into()), "metadata.name: Invalid value: \"b\": field is immutable"),
+            (
+                |m| m.name = Some("b".into()),
+                "metadata.name: Invalid value: \"b\": field is immutable",
+            ),
             (|m| m.uid = Some("b".into()), "metadata.uid"),
             (|m| m.creation_timestamp = None, "metadata.creationTimestamp"),
             (|m| m.deletion_timestamp = None, "metadata.deletionTimestamp"),
-            (|m| m.finalizers = Some(vec!["a".into(), "b".into()]), "metadata.finalizers: Forbidden: no new finalizers"),
+            (
+                |m| m.finalizers = Some(vec!["a".into(), "b".into()]),
+                "metadata.finalizers: Forbidden: no new finalizers",
+            ),
         ];
         let old = ObjectMeta {
             uid: Some("a".into()),
@@ -259,7 +369,11 @@ mod tests {
             edit(&mut new);
             let errors = validate_metadata_update(&new, &old);
             assert_eq!(errors.is_empty(), expected.is_empty(), "{}", text(&errors));
-            assert!(text(&errors).contains(expected), "{} lacks {expected}", text(&errors));
+            assert!(
+                text(&errors).contains(expected),
+                "{} lacks {expected}",
+                text(&errors)
+            );
         }
     }
 }

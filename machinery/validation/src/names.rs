@@ -52,7 +52,11 @@ pub fn qualified_name(value: &str) -> Vec<String> {
             if prefix.is_empty() {
                 problems.push("prefix part must be non-empty".to_owned());
             } else {
-                problems.extend(dns1123_subdomain(prefix).into_iter().map(|problem| format!("prefix part {problem}")));
+                problems.extend(
+                    dns1123_subdomain(prefix)
+                        .into_iter()
+                        .map(|problem| format!("prefix part {problem}")),
+                );
             }
             name
         }

@@ -9,7 +9,7 @@ use kube::{
     Api, Client,
     core::PartialObjectMeta,
     runtime::{
-        WatchStreamExt, metadata_watcher,
+        WatchStreamExt,
         reflector::{ObjectRef, Store, reflector, store::Writer},
         watcher,
     },
@@ -26,17 +26,20 @@ const READ_TIMEOUT: Duration = Duration::from_secs(5);
 ///
 /// Needs the right to get, list and watch namespaces.
 pub struct KubeNamespaces {
-    api: Api<Namespace>,
+    api: Api<PartialObjectMeta<Namespace>>,
     known: Store<PartialObjectMeta<Namespace>>,
 }
 
 impl KubeNamespaces {
     /// Starts to watch until `shutdown`. Returns at once; until the watch has told, namespaces are read one by one.
     pub fn start(client: Client, shutdown: CancellationToken) -> Arc<Self> {
-        let api: Api<Namespace> = Api::all(client);
+        let api: Api<PartialObjectMeta<Namespace>> = Api::all(client);
         let writer = Writer::<PartialObjectMeta<Namespace>>::default();
         let known = writer.as_reader();
-        let stream = reflector(writer, metadata_watcher(api.clone(), watcher::Config::default()).default_backoff());
+        let stream = reflector(
+            writer,
+            watcher(api.clone(), watcher::Config::default()).default_backoff(),
+        );
         tokio::spawn(async move {
             let mut stream = std::pin::pin!(stream);
             while let Some(Some(event)) = shutdown.run_until_cancelled(stream.next()).await {
@@ -56,7 +59,7 @@ impl Namespaces for KubeNamespaces {
             return Ok(state_of(&known));
         }
         // Created a moment ago, perhaps.
-        let read = tokio::time::timeout(READ_TIMEOUT, self.api.get_metadata_opt(name)).await;
+        let read = tokio::time::timeout(READ_TIMEOUT, self.api.get_opt(name)).await;
         let found = match read {
             Ok(Ok(found)) => found,
             Ok(Err(error)) => {
@@ -70,7 +73,11 @@ impl Namespaces for KubeNamespaces {
 }
 
 fn state_of(namespace: &PartialObjectMeta<Namespace>) -> NamespaceState {
-    if namespace.metadata.deletion_timestamp.is_some() { NamespaceState::Terminating } else { NamespaceState::Active }
+    if namespace.metadata.deletion_timestamp.is_some() {
+        NamespaceState::Terminating
+    } else {
+        NamespaceState::Active
+    }
 }
 
 fn unknown(name: &str) -> ApiError {

@@ -34,7 +34,13 @@ pub(crate) async fn feed<O: Object>(
     prefix: String,
     shutdown: CancellationToken,
 ) {
-    let mut feed = Feed { cache, store, prefix, cursor: None, backoff: BACKOFF.0 };
+    let mut feed = Feed {
+        cache,
+        store,
+        prefix,
+        cursor: None,
+        backoff: BACKOFF.0,
+    };
     shutdown.run_until_cancelled(feed.run()).await;
 }
 
@@ -53,7 +59,10 @@ impl<O: Object> Feed<O> {
             let Err(end) = self.round().await;
             match end {
                 End::Lost => {
-                    tracing::warn!(prefix = self.prefix, "the watch cache fell behind a compaction and is filled anew");
+                    tracing::warn!(
+                        prefix = self.prefix,
+                        "the watch cache fell behind a compaction and is filled anew"
+                    );
                     self.cursor = None;
                 }
                 End::Broken(error) => {
@@ -80,7 +89,11 @@ impl<O: Object> Feed<O> {
     /// Reads everything, at one revision.
     async fn fill(&mut self) -> Result<i64, StoreError> {
         let mut objects = BTreeMap::new();
-        let mut range = Range { prefix: self.prefix.clone(), limit: PAGE, ..Range::default() };
+        let mut range = Range {
+            prefix: self.prefix.clone(),
+            limit: PAGE,
+            ..Range::default()
+        };
         loop {
             let page = self.store.list(&range).await?;
             range.at_revision = Some(page.revision);
@@ -91,7 +104,12 @@ impl<O: Object> Feed<O> {
                 }
             }
             if page.remaining == 0 || page.items.is_empty() {
-                tracing::debug!(prefix = self.prefix, revision = page.revision, objects = objects.len(), "filled");
+                tracing::debug!(
+                    prefix = self.prefix,
+                    revision = page.revision,
+                    objects = objects.len(),
+                    "filled"
+                );
                 self.cache.replace(page.revision, objects);
                 return Ok(page.revision);
             }
@@ -99,7 +117,11 @@ impl<O: Object> Feed<O> {
     }
 
     async fn follow(&mut self, cursor: &mut Cursor) -> Result<std::convert::Infallible, End> {
-        let mut stream = self.store.watch(&self.prefix, cursor.resume_after()).await.map_err(end)?;
+        let mut stream = self
+            .store
+            .watch(&self.prefix, cursor.resume_after())
+            .await
+            .map_err(end)?;
         let mut progress = tokio::time::interval(PROGRESS_EVERY);
         let mut silent_until = tokio::time::Instant::now() + SILENCE;
         loop {
@@ -131,7 +153,9 @@ impl<O: Object> Feed<O> {
             WatchEvent::Put { current, .. } => (current.mod_revision, current, false),
             WatchEvent::Delete { revision, previous } => (revision, previous, true),
         };
-        let Some(key) = self.relative(&item.key) else { return };
+        let Some(key) = self.relative(&item.key) else {
+            return;
+        };
         if cursor.advance(revision, key) {
             // What cannot be decoded is as good as gone to readers; it was logged.
             let current = if removed { None } else { decode(&item) };
@@ -150,7 +174,11 @@ fn decode<O: Object>(item: &KeyValue) -> Option<Arc<Stored<O>>> {
         Ok(stored) => Some(Arc::new(stored)),
         Err(error) => {
             let source = std::error::Error::source(&error).map(ToString::to_string);
-            tracing::error!(key = item.key, source, "a stored object cannot be decoded and is left out of lists");
+            tracing::error!(
+                key = item.key,
+                source,
+                "a stored object cannot be decoded and is left out of lists"
+            );
             None
         }
     }
@@ -164,9 +192,15 @@ fn end(error: StoreError) -> End {
 }
 
 fn silence() -> StoreError {
-    StoreError::Unavailable { action: "report progress", source: "nothing was heard of it".into() }
+    StoreError::Unavailable {
+        action: "report progress",
+        source: "nothing was heard of it".into(),
+    }
 }
 
 fn ended() -> StoreError {
-    StoreError::Unavailable { action: "go on with a watch", source: "the stream ended".into() }
+    StoreError::Unavailable {
+        action: "go on with a watch",
+        source: "the stream ended".into(),
+    }
 }

@@ -29,7 +29,12 @@ pub(crate) struct Index<O> {
 
 impl<O: Object> Index<O> {
     pub(crate) fn new() -> Self {
-        Self { revision: 0, floor: 0, objects: BTreeMap::new(), changes: VecDeque::new() }
+        Self {
+            revision: 0,
+            floor: 0,
+            objects: BTreeMap::new(),
+            changes: VecDeque::new(),
+        }
     }
 
     /// Everything up to this revision is in; 0 before the first filling.
@@ -44,7 +49,12 @@ impl<O: Object> Index<O> {
 
     /// The state of everything at that revision; what was before is forgotten.
     pub(crate) fn replace(&mut self, revision: i64, objects: BTreeMap<String, Arc<Stored<O>>>) {
-        *self = Self { revision, floor: revision, objects, changes: VecDeque::new() };
+        *self = Self {
+            revision,
+            floor: revision,
+            objects,
+            changes: VecDeque::new(),
+        };
     }
 
     /// One write; `current` is `None` for a removal. Returns what changed; `None` when that was known.
@@ -94,13 +104,23 @@ impl<O: Object> Index<O> {
     }
 
     /// The same as of an earlier revision; `None` when that is too old (or yet to come).
-    pub(crate) fn list_at(&self, revision: i64, scope: &Scope, after: Option<&str>) -> Option<Vec<Arc<Stored<O>>>> {
+    pub(crate) fn list_at(
+        &self,
+        revision: i64,
+        scope: &Scope,
+        after: Option<&str>,
+    ) -> Option<Vec<Arc<Stored<O>>>> {
         if revision < self.floor || revision > self.revision {
             return None;
         }
         // What each key held before its first change after that revision.
         let mut before: BTreeMap<&str, Option<&Arc<Stored<O>>>> = BTreeMap::new();
-        for change in self.changes.iter().rev().take_while(|change| change.revision > revision) {
+        for change in self
+            .changes
+            .iter()
+            .rev()
+            .take_while(|change| change.revision > revision)
+        {
             if scope.covers(&change.key) {
                 before.insert(&change.key, change.previous.as_ref());
             }
@@ -135,7 +155,13 @@ impl<O: Object> Index<O> {
             return None;
         }
         let first = self.changes.partition_point(|change| change.revision <= revision);
-        Some(self.changes.range(first..).filter(|change| scope.covers(&change.key)).cloned().collect())
+        Some(
+            self.changes
+                .range(first..)
+                .filter(|change| scope.covers(&change.key))
+                .cloned()
+                .collect(),
+        )
     }
 
     /// The oldest revision after which every change is known.
@@ -169,7 +195,10 @@ mod tests {
     }
 
     fn names(objects: &[Arc<Stored<ConfigMap>>]) -> Vec<(String, i64)> {
-        objects.iter().map(|o| (o.metadata.name.clone().unwrap_or_default(), o.revision())).collect()
+        objects
+            .iter()
+            .map(|o| (o.metadata.name.clone().unwrap_or_default(), o.revision()))
+            .collect()
     }
 
     #[test]
@@ -186,18 +215,33 @@ mod tests {
         ];
         for (revision, expected) in cases {
             let expected: Vec<_> = expected.into_iter().map(|(n, r)| (n.to_owned(), r)).collect();
-            assert_eq!(names(&index.list_at(revision, &all, None).expect("known")), expected, "at {revision}");
+            assert_eq!(
+                names(&index.list_at(revision, &all, None).expect("known")),
+                expected,
+                "at {revision}"
+            );
         }
         assert!(index.list_at(6, &all, None).is_none());
-        assert_eq!(names(&index.list_at(2, &all, Some("n/a")).expect("known")), [("b".to_owned(), 2)]);
-        assert_eq!(names(&index.list(&Scope::new("o", None, true), None)), [("c".to_owned(), 5)]);
+        assert_eq!(
+            names(&index.list_at(2, &all, Some("n/a")).expect("known")),
+            [("b".to_owned(), 2)]
+        );
+        assert_eq!(
+            names(&index.list(&Scope::new("o", None, true), None)),
+            [("c".to_owned(), 5)]
+        );
     }
 
     #[test]
     fn changes_are_told_in_order_and_only_those_that_are_wanted() {
         let index = index();
         let revisions = |after, scope: &Scope| -> Vec<i64> {
-            index.changes_after(after, scope).expect("known").iter().map(|c| c.revision).collect()
+            index
+                .changes_after(after, scope)
+                .expect("known")
+                .iter()
+                .map(|c| c.revision)
+                .collect()
         };
         assert_eq!(revisions(0, &Scope::default()), [1, 2, 3, 4, 5]);
         assert_eq!(revisions(3, &Scope::default()), [4, 5]);
@@ -216,7 +260,12 @@ mod tests {
         assert_eq!(index.floor(), 20);
         assert!(index.changes_after(19, &Scope::default()).is_none());
         assert!(index.list_at(19, &Scope::default(), None).is_none());
-        assert_eq!(index.changes_after(20, &Scope::default()).map(|changes| changes.len()), Some(MOST));
+        assert_eq!(
+            index
+                .changes_after(20, &Scope::default())
+                .map(|changes| changes.len()),
+            Some(MOST)
+        );
     }
 
     #[test]
@@ -225,6 +274,9 @@ mod tests {
         let change = index.apply(6, "o/c", None).expect("a change");
         let gone = change.gone().expect("the object");
         assert_eq!(gone.metadata.resource_version.as_deref(), Some("6"));
-        assert!(Arc::ptr_eq(&gone, &change.gone().expect("the object")), "made once");
+        assert!(
+            Arc::ptr_eq(&gone, &change.gone().expect("the object")),
+            "made once"
+        );
     }
 }

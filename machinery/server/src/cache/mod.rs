@@ -63,8 +63,15 @@ pub(crate) struct Subscription<O> {
 
 impl<O: Object> Cache<O> {
     pub(crate) fn new(resource: String) -> Self {
-        let inner = Inner { index: Index::new(), subscribers: Subscribers::new() };
-        Self { resource, inner: Mutex::new(inner), reached: watch::Sender::new(0) }
+        let inner = Inner {
+            index: Index::new(),
+            subscribers: Subscribers::new(),
+        };
+        Self {
+            resource,
+            inner: Mutex::new(inner),
+            reached: watch::Sender::new(0),
+        }
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner<O>> {
@@ -128,7 +135,11 @@ impl<O: Object> Cache<O> {
             let message = format!("the watch cache of {} is not filled yet", self.resource);
             return Err(ApiError::status(Reason::ServiceUnavailable, message).retry_after(1));
         }
-        Err(StoreError::Future { requested: revision, current }.into())
+        Err(StoreError::Future {
+            requested: revision,
+            current,
+        }
+        .into())
     }
 
     /// One object, as far as it is known.
@@ -143,7 +154,12 @@ impl<O: Object> Cache<O> {
     }
 
     /// The same as of an earlier revision; `None` when that was forgotten.
-    pub(crate) fn list_at(&self, revision: i64, scope: &Scope, after: Option<&str>) -> Option<Vec<Arc<Stored<O>>>> {
+    pub(crate) fn list_at(
+        &self,
+        revision: i64,
+        scope: &Scope,
+        after: Option<&str>,
+    ) -> Option<Vec<Arc<Stored<O>>>> {
         self.inner().index.list_at(revision, scope, after)
     }
 
@@ -159,10 +175,21 @@ impl<O: Object> Cache<O> {
             Start::After(revision) => {
                 let oldest = inner.index.floor();
                 let backlog = inner.index.changes_after(revision, scope);
-                (Vec::new(), backlog.ok_or(StoreError::Compacted { requested: revision, oldest })?)
+                (
+                    Vec::new(),
+                    backlog.ok_or(StoreError::Compacted {
+                        requested: revision,
+                        oldest,
+                    })?,
+                )
             }
         };
         let changes = inner.subscribers.add(scope.clone());
-        Ok(Subscription { present, backlog, changes, revision: inner.index.revision() })
+        Ok(Subscription {
+            present,
+            backlog,
+            changes,
+            revision: inner.index.revision(),
+        })
     }
 }

@@ -24,7 +24,9 @@ struct Subscriber<O> {
 
 impl<O: Object> Subscribers<O> {
     pub(crate) fn new() -> Self {
-        Self { by_prefix: HashMap::new() }
+        Self {
+            by_prefix: HashMap::new(),
+        }
     }
 
     /// Tells the receiver of every change in its scope from now on. Closed when the reader is too slow.
@@ -43,7 +45,11 @@ impl<O: Object> Subscribers<O> {
 
     /// Tells those who want to know. Never waits.
     pub(crate) fn tell(&mut self, change: &Arc<Change<O>>) {
-        let namespace = change.key.find('/').and_then(|slash| change.key.get(..=slash)).unwrap_or_default();
+        let namespace = change
+            .key
+            .find('/')
+            .and_then(|slash| change.key.get(..=slash))
+            .unwrap_or_default();
         self.tell_group("", change);
         if !namespace.is_empty() {
             self.tell_group(namespace, change);
@@ -51,7 +57,9 @@ impl<O: Object> Subscribers<O> {
     }
 
     fn tell_group(&mut self, prefix: &str, change: &Arc<Change<O>>) {
-        let Some(group) = self.by_prefix.get_mut(prefix) else { return };
+        let Some(group) = self.by_prefix.get_mut(prefix) else {
+            return;
+        };
         group.retain(|subscriber| {
             !subscriber.scope.covers(&change.key) || subscriber.sender.try_send(change.clone()).is_ok()
         });

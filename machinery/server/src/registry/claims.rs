@@ -57,7 +57,10 @@ impl ClaimPlan {
         let before: BTreeSet<String> = before.into_iter().collect();
         let after: BTreeSet<String> = after.into_iter().collect();
         let key = |claim: &str| registry.keys.claim(&holder.namespace, claim);
-        let take = after.difference(&before).map(|claim| (claim.clone(), key(claim))).collect();
+        let take = after
+            .difference(&before)
+            .map(|claim| (claim.clone(), key(claim)))
+            .collect();
         let mut release = Vec::new();
         for claim in before.difference(&after) {
             let key = key(claim);
@@ -67,7 +70,12 @@ impl ClaimPlan {
                 release.push((key, found.mod_revision));
             }
         }
-        Ok(Self { holder, take, release, stale: stale.clone() })
+        Ok(Self {
+            holder,
+            take,
+            release,
+            stale: stale.clone(),
+        })
     }
 
     /// What must hold for the claims to be free and ours: first for those that are taken, in order, then for those
@@ -77,7 +85,10 @@ impl ClaimPlan {
             None => Precondition::Absent(key.clone()),
             Some(revision) => Precondition::Unchanged(key.clone(), *revision),
         });
-        let release = self.release.iter().map(|(key, revision)| Precondition::Unchanged(key.clone(), *revision));
+        let release = self
+            .release
+            .iter()
+            .map(|(key, revision)| Precondition::Unchanged(key.clone(), *revision));
         take.chain(release)
     }
 
@@ -85,9 +96,16 @@ impl ClaimPlan {
     pub(super) fn operations(&self) -> Result<Vec<Operation>, ApiError> {
         let value = serde_json::to_vec(&self.holder)
             .map(Bytes::from)
-            .map_err(|source| ApiError::internal(format!("encoding the claims of {}", self.holder.name), source))?;
-        let take = self.take.iter().map(|(_, key)| Operation::Put(key.clone(), value.clone()));
-        Ok(take.chain(self.release.iter().map(|(key, _)| Operation::Delete(key.clone()))).collect())
+            .map_err(|source| {
+                ApiError::internal(format!("encoding the claims of {}", self.holder.name), source)
+            })?;
+        let take = self
+            .take
+            .iter()
+            .map(|(_, key)| Operation::Put(key.clone(), value.clone()));
+        Ok(take
+            .chain(self.release.iter().map(|(key, _)| Operation::Delete(key.clone())))
+            .collect())
     }
 
     /// Looks at the present state of the claims' keys, in the order of the preconditions: who holds the ones to be taken.
@@ -103,12 +121,12 @@ impl ClaimPlan {
         states: &[Option<KeyValue>],
         stale: &mut Stale,
     ) -> Result<(), ApiError> {
-        for ((claim, _), state) in self.take.iter().zip(states) {
-            let Some(state) = state else {
+        for ((claim, _), present) in self.take.iter().zip(states) {
+            let Some(present) = present else {
                 stale.remove(claim);
                 continue;
             };
-            let holder = read(state);
+            let holder = read(present);
             match &holder {
                 Some(holder) if *holder != self.holder && holds(registry, holder, claim).await? => {
                     let conflict = ClaimConflict {
@@ -119,8 +137,8 @@ impl ClaimPlan {
                     return Err(registry.strategy.claim_conflict(object, &conflict));
                 }
                 _ => {
-                    tracing::warn!(key = state.key, ?holder, "a stale claim is taken over");
-                    stale.insert(claim.clone(), state.mod_revision);
+                    tracing::warn!(key = present.key, ?holder, "a stale claim is taken over");
+                    stale.insert(claim.clone(), present.mod_revision);
                 }
             }
         }
@@ -144,7 +162,9 @@ impl ClaimPlan {
 /// Whether that object exists and still lays claim to it.
 async fn holds<S: Strategy>(registry: &Registry<S>, holder: &Holder, claim: &str) -> Result<bool, ApiError> {
     let key = registry.keys.object(&holder.namespace, &holder.name);
-    let Some(found) = registry.store.get(&key).await?.found else { return Ok(false) };
+    let Some(found) = registry.store.get(&key).await?.found else {
+        return Ok(false);
+    };
     let stored: Stored<S::Object> = Stored::decode(&found)?;
     let same = kube::Resource::meta(&*stored).uid.as_deref() == Some(holder.uid.as_str());
     Ok(same && registry.strategy.claims(&stored).iter().any(|held| held == claim))

@@ -14,7 +14,10 @@ impl Keys {
     pub(crate) fn new(prefix: &str, resource: &ResourceName) -> Self {
         let prefix = prefix.trim_end_matches('/');
         let (group, plural) = (&resource.group, &resource.plural);
-        Self { objects: format!("{prefix}/{group}/{plural}/"), claims: format!("{prefix}/claims/{group}/{plural}/") }
+        Self {
+            objects: format!("{prefix}/{group}/{plural}/"),
+            claims: format!("{prefix}/claims/{group}/{plural}/"),
+        }
     }
 
     /// What the keys of all objects start with.
@@ -34,6 +37,10 @@ impl Keys {
 
     /// An object's key without the kind's prefix, as the cache has it.
     pub(crate) fn relative(namespace: &str, name: &str) -> String {
-        if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") }
+        if namespace.is_empty() {
+            name.to_owned()
+        } else {
+            format!("{namespace}/{name}")
+        }
     }
 }

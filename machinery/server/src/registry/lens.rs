@@ -57,7 +57,10 @@ impl<S: Strategy> Lens<S::Object> for Selected<S> {
     fn see(&self, stored: &Arc<Stored<S::Object>>) -> Option<Arc<dyn Item>> {
         let strategy = self.registry.strategy();
         let object: &S::Object = stored;
-        let seen = self.selection.is_empty() || self.selection.matches(object, |field| strategy.field(object, field));
+        let seen = self.selection.is_empty()
+            || self
+                .selection
+                .matches(object, |field| strategy.field(object, field));
         seen.then(|| stored.clone() as Arc<dyn Item>)
     }
 

@@ -13,9 +13,17 @@ use uuid::Uuid;
 use crate::{ApiError, Object, Reason, RequestContext};
 
 /// Sets what the server owns of a new object, whatever the caller gave.
-pub(super) fn fill_in(metadata: &mut ObjectMeta, context: &RequestContext, namespaced: bool) -> Result<(), ApiError> {
+pub(super) fn fill_in(
+    metadata: &mut ObjectMeta,
+    context: &RequestContext,
+    namespaced: bool,
+) -> Result<(), ApiError> {
     match_namespace(metadata, context, namespaced)?;
-    if metadata.resource_version.as_deref().is_some_and(|version| !version.is_empty()) {
+    if metadata
+        .resource_version
+        .as_deref()
+        .is_some_and(|version| !version.is_empty())
+    {
         let message = "resourceVersion should not be set on objects to be created";
         return Err(ApiError::status(Reason::BadRequest, message));
     }
@@ -55,7 +63,9 @@ pub(super) fn restore(
     match_namespace(metadata, context, old.namespace.is_some())?;
     match metadata.uid.as_deref() {
         None | Some("") => metadata.uid.clone_from(&old.uid),
-        Some(given) if Some(given) != old.uid.as_deref() => return Err(uid_conflict(resource, &name, given, old)),
+        Some(given) if Some(given) != old.uid.as_deref() => {
+            return Err(uid_conflict(resource, &name, given, old));
+        }
         Some(_) => {}
     }
     if let Some(given) = wanted_version(metadata)?
@@ -85,7 +95,9 @@ fn wanted_version(metadata: &ObjectMeta) -> Result<Option<String>, ApiError> {
         Some(version) => {
             let field = FieldPath::new("metadata").child("resourceVersion");
             let problem = "must be an opaque value that the server gave out";
-            Err(ApiError::Invalid(vec![FieldError::invalid(&field, version, problem)]))
+            Err(ApiError::Invalid(vec![FieldError::invalid(
+                &field, version, problem,
+            )]))
         }
     }
 }
@@ -104,12 +116,21 @@ pub(super) fn uid_conflict(
     )
 }
 
-fn match_namespace(metadata: &mut ObjectMeta, context: &RequestContext, namespaced: bool) -> Result<(), ApiError> {
-    let wanted = if namespaced { context.namespace.as_str() } else { "" };
+fn match_namespace(
+    metadata: &mut ObjectMeta,
+    context: &RequestContext,
+    namespaced: bool,
+) -> Result<(), ApiError> {
+    let wanted = if namespaced {
+        context.namespace.as_str()
+    } else {
+        ""
+    };
     match metadata.namespace.as_deref() {
         None | Some("") => metadata.namespace = (!wanted.is_empty()).then(|| wanted.to_owned()),
         Some(given) if given != wanted => {
-            let message = "the namespace of the provided object does not match the namespace sent on the request";
+            let message =
+                "the namespace of the provided object does not match the namespace sent on the request";
             return Err(ApiError::status(Reason::BadRequest, message));
         }
         Some(_) => {}
@@ -142,10 +163,18 @@ pub(super) fn generated_name(prefix: &str) -> String {
     use rand::seq::IndexedRandom;
     const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
     const PREFIX_LENGTH: usize = 58;
-    let cut = prefix.char_indices().map(|(at, _)| at).find(|at| *at >= PREFIX_LENGTH).unwrap_or(prefix.len());
+    let cut = prefix
+        .char_indices()
+        .map(|(at, _)| at)
+        .find(|at| *at >= PREFIX_LENGTH)
+        .unwrap_or(prefix.len());
     let mut name = prefix.get(..cut).unwrap_or(prefix).to_owned();
     let mut random = rand::rng();
-    name.extend((0..5).filter_map(|_| ALPHABET.choose(&mut random)).map(|byte| char::from(*byte)));
+    name.extend(
+        (0..5)
+            .filter_map(|_| ALPHABET.choose(&mut random))
+            .map(|byte| char::from(*byte)),
+    );
     name
 }
 

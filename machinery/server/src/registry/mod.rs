@@ -22,9 +22,8 @@ pub(crate) use self::{
     keys::Keys,
     lens::{Lens, Selected, Selection},
     list::{Continue, Listed, Version},
-    update::Part,
+    update::{Make, Part},
     watch::{EventType, WatchEvent, WatchFrom, Watching},
-    write::Written,
 };
 use crate::{
     ApiError, DeleteContext, RequestContext, Strategy,
@@ -57,7 +56,13 @@ impl<S: Strategy> Registry<S> {
         let resource = ResourceName::of::<S::Object>();
         let keys = Keys::new(prefix, &resource);
         let cache = Arc::new(Cache::new(resource.to_string()));
-        Arc::new(Self { strategy, store, resource, keys, cache })
+        Arc::new(Self {
+            strategy,
+            store,
+            resource,
+            keys,
+            cache,
+        })
     }
 
     /// The kind's rules.
@@ -75,6 +80,11 @@ impl<S: Strategy> Registry<S> {
     /// Whether the watch cache was filled.
     pub fn synced(&self) -> bool {
         self.cache.synced()
+    }
+
+    /// Whether the store answers.
+    pub(crate) async fn ready(&self) -> Result<(), ApiError> {
+        Ok(self.store.ready().await?)
     }
 
     /// How many objects the watch cache holds.
@@ -96,7 +106,11 @@ impl<S: Strategy> Registry<S> {
         self.get_stored(namespace, name).await.map(unshare)
     }
 
-    pub(crate) async fn get_stored(&self, namespace: &str, name: &str) -> Result<Arc<Stored<S::Object>>, ApiError> {
+    pub(crate) async fn get_stored(
+        &self,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Arc<Stored<S::Object>>, ApiError> {
         let found = self.store.get(&self.keys.object(namespace, name)).await?.found;
         let found = found.ok_or_else(|| self.resource.not_found(name))?;
         // The cache's copy of the same revision spares the decoding, and has its bytes made.
@@ -116,7 +130,9 @@ impl<S: Strategy> Registry<S> {
         revision: i64,
     ) -> Result<Arc<Stored<S::Object>>, ApiError> {
         self.reach(revision).await?;
-        self.cache.get(&Keys::relative(namespace, name)).ok_or_else(|| self.resource.not_found(name))
+        self.cache
+            .get(&Keys::relative(namespace, name))
+            .ok_or_else(|| self.resource.not_found(name))
     }
 
     /// The objects of a namespace, or all for an empty one, as the watch cache has them: a moment old at most.
@@ -150,7 +166,9 @@ impl<S: Strategy> Registry<S> {
         object: S::Object,
     ) -> Result<S::Object, ApiError> {
         let make = Box::new(move |_: &Stored<S::Object>| Ok(object.clone()));
-        self.update_stored(context, name, Part::Main, make).await.map(|written| unshare(written.stored))
+        self.update_stored(context, name, Part::Main, make)
+            .await
+            .map(|written| unshare(written.stored))
     }
 
     /// Changes an object in one transaction, without the strategy's hooks: the caller is the server's own code. Claims are
@@ -170,7 +188,9 @@ impl<S: Strategy> Registry<S> {
     where
         F: FnMut(&mut S::Object) -> Result<(), ApiError> + Send,
     {
-        self.mutate_stored(context, namespace, name, change).await.map(|written| unshare(written.stored))
+        self.mutate_stored(context, namespace, name, change)
+            .await
+            .map(|written| unshare(written.stored))
     }
 
     /// Deletes an object of `context.namespace` by all the strategy's rules: removes it, or marks it as being deleted
@@ -186,7 +206,9 @@ impl<S: Strategy> Registry<S> {
         options: DeleteOptions,
         delete: DeleteContext,
     ) -> Result<S::Object, ApiError> {
-        self.delete_stored(context, name, options, delete).await.map(|written| unshare(written.stored))
+        self.delete_stored(context, name, options, delete)
+            .await
+            .map(|written| unshare(written.stored))
     }
 
     pub(crate) fn resource(&self) -> &ResourceName {
@@ -200,7 +222,8 @@ impl<S: Strategy> Registry<S> {
     fn key_of(&self, object: &S::Object) -> String {
         let meta = kube::Resource::meta(object);
         let name = meta.name.as_deref().unwrap_or_default();
-        self.keys.object(meta.namespace.as_deref().unwrap_or_default(), name)
+        self.keys
+            .object(meta.namespace.as_deref().unwrap_or_default(), name)
     }
 }
 

@@ -25,6 +25,8 @@ pub(crate) enum WatchFrom {
     AtLeast(i64),
     /// With the changes after a revision.
     After(i64),
+    /// With the changes from now on.
+    Now,
 }
 
 /// What happened to an object, as the watcher sees it.
@@ -75,7 +77,12 @@ impl<S: Strategy> Watching for Watch<S> {
         }
         let present = std::mem::take(&mut self.subscription.present);
         let events = present.iter().filter_map(|stored| self.lens.see(stored));
-        let events = events.map(|item| WatchEvent { event_type: EventType::Added, item }).collect();
+        let events = events
+            .map(|item| WatchEvent {
+                event_type: EventType::Added,
+                item,
+            })
+            .collect();
         Some((events, self.subscription.revision))
     }
 
@@ -107,20 +114,37 @@ impl<S: Strategy> Watching for Watch<S> {
 impl<S: Strategy> Watch<S> {
     fn take(&mut self) -> Vec<WatchEvent> {
         let lens = &self.lens;
-        self.received.drain(..).filter_map(|change| transition(lens.as_ref(), &change)).collect()
+        self.received
+            .drain(..)
+            .filter_map(|change| transition(lens.as_ref(), &change))
+            .collect()
     }
 }
 
 /// What a change means to someone who sees the objects through a lens: an object that comes into view was added, one
 /// that goes out of view was deleted.
 fn transition<O: Object>(lens: &dyn Lens<O>, change: &Change<O>) -> Option<WatchEvent> {
-    let was_seen = || change.previous.as_ref().is_some_and(|previous| lens.see(previous).is_some());
+    let was_seen = || {
+        change
+            .previous
+            .as_ref()
+            .is_some_and(|previous| lens.see(previous).is_some())
+    };
     if let Some(item) = change.current.as_ref().and_then(|current| lens.see(current)) {
-        let event_type = if was_seen() { EventType::Modified } else { EventType::Added };
+        let event_type = if was_seen() {
+            EventType::Modified
+        } else {
+            EventType::Added
+        };
         return Some(WatchEvent { event_type, item });
     }
-    let item = was_seen().then(|| change.gone())?.and_then(|gone| lens.see(&gone))?;
-    Some(WatchEvent { event_type: EventType::Deleted, item })
+    let item = was_seen()
+        .then(|| change.gone())?
+        .and_then(|gone| lens.see(&gone))?;
+    Some(WatchEvent {
+        event_type: EventType::Deleted,
+        item,
+    })
 }
 
 impl<S: Strategy> Registry<S> {
@@ -152,6 +176,10 @@ impl<S: Strategy> Registry<S> {
                 self.reach(revision).await?;
                 Start::After(revision)
             }
+            WatchFrom::Now => {
+                self.catch_up().await?;
+                Start::After(self.cache.revision())
+            }
         };
         let mut subscription = self.cache.subscribe(scope, start)?;
         let received = std::mem::take(&mut subscription.backlog).into();
@@ -178,7 +206,10 @@ mod tests {
 
     impl Lens<ConfigMap> for Yes {
         fn see(&self, stored: &Arc<Stored<ConfigMap>>) -> Option<Arc<dyn Item>> {
-            let seen = stored.data.as_ref().is_some_and(|data| data.get("seen").is_some_and(|seen| seen == "yes"));
+            let seen = stored
+                .data
+                .as_ref()
+                .is_some_and(|data| data.get("seen").is_some_and(|seen| seen == "yes"));
             seen.then(|| stored.clone() as Arc<dyn Item>)
         }
 
@@ -189,7 +220,13 @@ mod tests {
 
     fn object(seen: &str, revision: i64) -> Arc<Stored<ConfigMap>> {
         let data = Some([("seen".to_owned(), seen.to_owned())].into());
-        Arc::new(Stored::new(ConfigMap { data, ..ConfigMap::default() }, revision))
+        Arc::new(Stored::new(
+            ConfigMap {
+                data,
+                ..ConfigMap::default()
+            },
+            revision,
+        ))
     }
 
     #[test]
@@ -211,7 +248,11 @@ mod tests {
             let event = transition(&Yes, &change);
             assert_eq!(event.as_ref().map(|event| event.event_type), expected);
             if let Some(event) = event {
-                assert_eq!(event.item.metadata().resource_version.as_deref(), Some("2"), "the change's revision");
+                assert_eq!(
+                    event.item.metadata().resource_version.as_deref(),
+                    Some("2"),
+                    "the change's revision"
+                );
             }
         }
     }

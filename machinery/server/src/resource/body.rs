@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use machinery_merge::{
-    DecodeError, Decoded, PatchError, Strictness, decode, decode_value, decode_yaml, json_patch, merge_patch,
-    parse_yaml,
+    DecodeError, Decoded, Parsed, PatchError, Strictness, decode, decode_value, decode_yaml, json_patch,
+    merge_patch, parse_json, parse_yaml,
 };
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::{
     ApiError, Object, Reason, RequestContext,
+    registry::Make,
     resource_name::ResourceName,
     stored::{Item, Stored},
 };
@@ -58,15 +59,37 @@ struct TypeMeta {
     kind: String,
 }
 
+#[derive(Deserialize)]
+struct Named {
+    metadata: NamedMetadata,
+}
+
+#[derive(Deserialize)]
+struct NamedMetadata {
+    name: String,
+}
+
 impl Body {
+    /// The name that the object has been given, if that can be read.
+    pub(crate) fn name(&self) -> Option<String> {
+        let named: Named = match self.syntax {
+            Syntax::Json => serde_json::from_slice(&self.bytes).ok()?,
+            Syntax::Yaml => Named::deserialize(parse_yaml(&self.bytes).ok()?.value).ok()?,
+        };
+        Some(named.metadata.name)
+    }
+
     /// The object; what was dropped of it becomes warnings.
     pub(crate) fn decode<O: Object>(&self, context: &RequestContext) -> Result<O, ApiError> {
         let resource = ResourceName::of::<O>();
         let refuse = |error: &DecodeError| refuse(&resource, Reason::BadRequest, error);
-        // What cannot be read here is reported by the decoding, with its place.
+        // What cannot be read here is reported by the decoding, with its place. The second reading is for a field that is
+        // given twice, which the first does not take.
+        let quick = || serde_json::from_slice(&self.bytes).ok();
+        let slow = |parsed: Result<Parsed, DecodeError>| TypeMeta::deserialize(parsed.ok()?.value).ok();
         let type_meta = match self.syntax {
-            Syntax::Json => serde_json::from_slice(&self.bytes).ok(),
-            Syntax::Yaml => parse_yaml(&self.bytes).ok().and_then(|parsed| TypeMeta::deserialize(parsed.value).ok()),
+            Syntax::Json => quick().or_else(|| slow(parse_json(&self.bytes))),
+            Syntax::Yaml => slow(parse_yaml(&self.bytes)),
         };
         check_type(&resource, type_meta)?;
         let decoded = match self.syntax {
@@ -92,17 +115,22 @@ impl Patch {
         let decoded = decode_value(patched, self.strictness).map_err(|error| {
             // As upstream: unknown fields are the request's fault, a result that is no such object is invalid.
             let strict = matches!(error, DecodeError::Strict { .. });
-            refuse(&resource, if strict { Reason::BadRequest } else { Reason::Invalid }, &error)
+            refuse(
+                &resource,
+                if strict {
+                    Reason::BadRequest
+                } else {
+                    Reason::Invalid
+                },
+                &error,
+            )
         })?;
         Ok(warn(context, decoded))
     }
 }
 
 /// Makes objects of a patch, for a write that may have to be made again.
-pub(crate) fn patching<O: Object>(
-    patch: Patch,
-    context: Arc<RequestContext>,
-) -> Box<dyn FnMut(&Stored<O>) -> Result<O, ApiError> + Send> {
+pub(crate) fn patching<O: Object>(patch: Patch, context: Arc<RequestContext>) -> Make<O> {
     Box::new(move |old| patch.apply(&context, old))
 }
 
@@ -125,8 +153,10 @@ fn check_type(resource: &ResourceName, found: Option<TypeMeta>) -> Result<(), Ap
         return Err(ApiError::status(Reason::BadRequest, message));
     }
     if !found.kind.is_empty() && found.kind != resource.kind {
-        let message =
-            format!("the kind in the data ({}) does not match the expected kind ({})", found.kind, resource.kind);
+        let message = format!(
+            "the kind in the data ({}) does not match the expected kind ({})",
+            found.kind, resource.kind
+        );
         return Err(ApiError::status(Reason::BadRequest, message));
     }
     Ok(())
@@ -134,13 +164,18 @@ fn check_type(resource: &ResourceName, found: Option<TypeMeta>) -> Result<(), Ap
 
 fn refuse(resource: &ResourceName, reason: Reason, error: &DecodeError) -> ApiError {
     let ResourceName { kind, version, .. } = resource;
-    ApiError::status(reason, format!("{kind} in version {version:?} cannot be handled as a {kind}: {error}"))
+    ApiError::status(
+        reason,
+        format!("{kind} in version {version:?} cannot be handled as a {kind}: {error}"),
+    )
 }
 
 fn patch_error(error: &PatchError) -> ApiError {
     let reason = match error {
         PatchError::Malformed { .. } => Reason::BadRequest,
-        PatchError::TooManyOperations { .. } | PatchError::CopiesTooMuch { .. } => Reason::RequestEntityTooLarge,
+        PatchError::TooManyOperations { .. } | PatchError::CopiesTooMuch { .. } => {
+            Reason::RequestEntityTooLarge
+        }
         PatchError::Inapplicable { .. } => Reason::Invalid,
     };
     ApiError::status(reason, error.to_string())

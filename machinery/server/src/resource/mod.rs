@@ -74,6 +74,9 @@ pub(crate) trait Resource: Send + Sync {
     /// How many objects are stored, where this is known.
     fn count(&self) -> Option<usize>;
 
+    /// Whether its store answers.
+    async fn ready(&self) -> Result<(), ApiError>;
+
     async fn get(
         &self,
         context: &Arc<RequestContext>,

@@ -19,7 +19,12 @@ pub(crate) trait Posted: Send + Sync {
     /// How the kind of the body is named.
     fn body_name(&self) -> ResourceName;
     fn schema(&self) -> Schema;
-    async fn post(&self, context: &RequestContext, name: &str, body: &Body) -> Result<Arc<dyn Item>, ApiError>;
+    async fn post(
+        &self,
+        context: &RequestContext,
+        name: &str,
+        body: &Body,
+    ) -> Result<Arc<dyn Item>, ApiError>;
 }
 
 /// An [`Action`] as a [`Posted`].
@@ -39,7 +44,12 @@ impl<A: Action> Posted for PostedAction<A> {
         schema_of::<A::Body>()
     }
 
-    async fn post(&self, context: &RequestContext, name: &str, body: &Body) -> Result<Arc<dyn Item>, ApiError> {
+    async fn post(
+        &self,
+        context: &RequestContext,
+        name: &str,
+        body: &Body,
+    ) -> Result<Arc<dyn Item>, ApiError> {
         let body = body.decode::<A::Body>(context)?;
         let answer = self.0.post(context, name, body).await?;
         Ok(Arc::new(Stored::unsaved(answer)))

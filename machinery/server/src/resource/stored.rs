@@ -53,7 +53,9 @@ impl<S: Strategy> Resource for StoredResource<S> {
     }
 
     fn cells(&self, item: &dyn Item) -> Vec<Value> {
-        object_of::<S::Object>(item).map(|object| self.0.strategy().cells(object)).unwrap_or_default()
+        object_of::<S::Object>(item)
+            .map(|object| self.0.strategy().cells(object))
+            .unwrap_or_default()
     }
 
     fn start(&self, shutdown: &CancellationToken) {
@@ -67,6 +69,10 @@ impl<S: Strategy> Resource for StoredResource<S> {
 
     fn count(&self) -> Option<usize> {
         Some(self.0.len())
+    }
+
+    async fn ready(&self) -> Result<(), ApiError> {
+        self.0.ready().await
     }
 
     async fn get(
@@ -84,7 +90,10 @@ impl<S: Strategy> Resource for StoredResource<S> {
 
     async fn list(&self, context: &Arc<RequestContext>, query: Query<Version>) -> Result<Listed, ApiError> {
         let scope = self.0.scope(&context.namespace, query.selection.name());
-        let lens = Selected { registry: self.0.clone(), selection: query.selection };
+        let lens = Selected {
+            registry: self.0.clone(),
+            selection: query.selection,
+        };
         self.0.list_items(&scope, query.version, query.limit, &lens).await
     }
 
@@ -94,7 +103,10 @@ impl<S: Strategy> Resource for StoredResource<S> {
         query: Query<WatchFrom>,
     ) -> Result<Box<dyn Watching>, ApiError> {
         let scope = self.0.scope(&context.namespace, query.selection.name());
-        let lens = Selected { registry: self.0.clone(), selection: query.selection };
+        let lens = Selected {
+            registry: self.0.clone(),
+            selection: query.selection,
+        };
         self.0.watch_items(&scope, query.version, Box::new(lens)).await
     }
 
@@ -134,6 +146,9 @@ impl<S: Strategy> Resource for StoredResource<S> {
         delete: DeleteContext,
     ) -> Result<Deleted, ApiError> {
         let written = self.0.delete_stored(context, name, options, delete).await?;
-        Ok(Deleted { item: written.stored, removed: written.removed })
+        Ok(Deleted {
+            item: written.stored,
+            removed: written.removed,
+        })
     }
 }

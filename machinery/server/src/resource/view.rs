@@ -24,11 +24,19 @@ pub(crate) struct ViewResource<V: View> {
 
 impl<V: View> ViewResource<V> {
     pub(crate) fn new(view: V, source: Arc<Registry<V::Source>>) -> Self {
-        Self { view: Arc::new(view), source, name: ResourceName::of::<V::Object>() }
+        Self {
+            view: Arc::new(view),
+            source,
+            name: ResourceName::of::<V::Object>(),
+        }
     }
 
     fn lens(&self, context: &Arc<RequestContext>, selection: Selection) -> Projected<V> {
-        Projected { view: self.view.clone(), context: context.clone(), selection }
+        Projected {
+            view: self.view.clone(),
+            context: context.clone(),
+            selection,
+        }
     }
 }
 
@@ -82,7 +90,9 @@ impl<V: View> Resource for ViewResource<V> {
     }
 
     fn cells(&self, item: &dyn Item) -> Vec<Value> {
-        object_of::<V::Object>(item).map(|object| self.view.cells(object)).unwrap_or_default()
+        object_of::<V::Object>(item)
+            .map(|object| self.view.cells(object))
+            .unwrap_or_default()
     }
 
     fn start(&self, _shutdown: &CancellationToken) {}
@@ -93,6 +103,10 @@ impl<V: View> Resource for ViewResource<V> {
 
     fn count(&self) -> Option<usize> {
         None
+    }
+
+    async fn ready(&self) -> Result<(), ApiError> {
+        Ok(())
     }
 
     async fn get(
@@ -112,14 +126,18 @@ impl<V: View> Resource for ViewResource<V> {
             crate::Reason::NotFound => unseen(),
             _ => error,
         })?;
-        self.lens(context, Selection::default()).see(&stored).ok_or_else(unseen)
+        self.lens(context, Selection::default())
+            .see(&stored)
+            .ok_or_else(unseen)
     }
 
     async fn list(&self, context: &Arc<RequestContext>, query: Query<Version>) -> Result<Listed, ApiError> {
         self.view.admit(context)?;
         let scope = self.source.scope(&context.namespace, query.selection.name());
         let lens = self.lens(context, query.selection);
-        self.source.list_items(&scope, query.version, query.limit, &lens).await
+        self.source
+            .list_items(&scope, query.version, query.limit, &lens)
+            .await
     }
 
     async fn watch(
@@ -130,6 +148,8 @@ impl<V: View> Resource for ViewResource<V> {
         self.view.admit(context)?;
         let scope = self.source.scope(&context.namespace, query.selection.name());
         let lens = self.lens(context, query.selection);
-        self.source.watch_items(&scope, query.version, Box::new(lens)).await
+        self.source
+            .watch_items(&scope, query.version, Box::new(lens))
+            .await
     }
 }

@@ -39,7 +39,11 @@ impl LabelSelector {
             match rest {
                 [] => break,
                 [",", more @ ..] if !more.is_empty() => rest = more,
-                [found, ..] => return Err(format!("found {found:?}, expected: ',' and another requirement, or the end")),
+                [found, ..] => {
+                    return Err(format!(
+                        "found {found:?}, expected: ',' and another requirement, or the end"
+                    ));
+                }
             }
         }
         Ok(Self(requirements))
@@ -112,26 +116,56 @@ fn requirement<'a>(rest: &mut &'a [&'a str]) -> Result<Requirement, String> {
             };
             check_value(value)?;
             let values = BTreeSet::from([value.to_owned()]);
-            (*key, if *sign == "!=" { Operator::NotIn(values) } else { Operator::In(values) }, after)
+            (
+                *key,
+                if *sign == "!=" {
+                    Operator::NotIn(values)
+                } else {
+                    Operator::In(values)
+                },
+                after,
+            )
         }
         [key, sign @ (">" | "<"), bound, after @ ..] if is_word(key) && is_word(bound) => {
-            let number = bound.parse().map_err(|_| format!("{bound:?}: for 'Gt', 'Lt' operators, the value must be an integer"))?;
-            (*key, if *sign == ">" { Operator::GreaterThan(number) } else { Operator::LessThan(number) }, after)
+            let number = bound
+                .parse()
+                .map_err(|_| format!("{bound:?}: for 'Gt', 'Lt' operators, the value must be an integer"))?;
+            (
+                *key,
+                if *sign == ">" {
+                    Operator::GreaterThan(number)
+                } else {
+                    Operator::LessThan(number)
+                },
+                after,
+            )
         }
-        [key, after @ ..] if is_word(key) && matches!(after, [] | [",", ..]) => (*key, Operator::Exists, after),
-        [found, ..] => return Err(format!("found {found:?}, expected: a requirement such as key=value")),
+        [key, after @ ..] if is_word(key) && matches!(after, [] | [",", ..]) => {
+            (*key, Operator::Exists, after)
+        }
+        [found, ..] => {
+            return Err(format!(
+                "found {found:?}, expected: a requirement such as key=value"
+            ));
+        }
         [] => return Err("found the end, expected: a requirement such as key=value".to_owned()),
     };
     if let Some(problem) = label_key(key).into_iter().next() {
         return Err(format!("key: Invalid value: {key:?}: {problem}"));
     }
     *rest = after;
-    Ok(Requirement { key: key.to_owned(), operator })
+    Ok(Requirement {
+        key: key.to_owned(),
+        operator,
+    })
 }
 
 /// The values up to the closing parenthesis, and what follows it.
 fn values<'a>(tokens: &'a [&'a str]) -> Result<(BTreeSet<String>, &'a [&'a str]), String> {
-    let end = tokens.iter().position(|token| *token == ")").ok_or("found the end, expected: ')'")?;
+    let end = tokens
+        .iter()
+        .position(|token| *token == ")")
+        .ok_or("found the end, expected: ')'")?;
     let (inside, after) = tokens.split_at(end);
     let mut values = BTreeSet::new();
     for part in inside.split(|token| *token == ",") {
@@ -141,7 +175,12 @@ fn values<'a>(tokens: &'a [&'a str]) -> Result<(BTreeSet<String>, &'a [&'a str])
                 check_value(value)?;
                 values.insert((*value).to_owned())
             }
-            other => return Err(format!("found {:?}, expected: values separated by ','", other.join(" "))),
+            other => {
+                return Err(format!(
+                    "found {:?}, expected: values separated by ','",
+                    other.join(" ")
+                ));
+            }
         };
     }
     Ok((values, after.get(1..).unwrap_or_default()))
@@ -160,8 +199,9 @@ mod tests {
 
     #[test]
     fn labels_are_selected_as_kubernetes_selects_them() {
-        let labels: BTreeMap<String, String> =
-            [("app", "db"), ("size", "7"), ("acme.io/x", "")].map(|(k, v)| (k.to_owned(), v.to_owned())).into();
+        let labels: BTreeMap<String, String> = [("app", "db"), ("size", "7"), ("acme.io/x", "")]
+            .map(|(k, v)| (k.to_owned(), v.to_owned()))
+            .into();
         let cases = [
             ("", true),
             ("app", true),
@@ -196,7 +236,20 @@ mod tests {
     #[test]
     fn what_is_no_selector_is_refused() {
         for text in [
-            ",", "a,", "a b", "=a", "a=b=c", "a in b", "a in (b", "a in (b c)", "-a", "a=b!", "a=-", "a>b", "!", "a,,b",
+            ",",
+            "a,",
+            "a b",
+            "=a",
+            "a=b=c",
+            "a in b",
+            "a in (b",
+            "a in (b c)",
+            "-a",
+            "a=b!",
+            "a=-",
+            "a>b",
+            "!",
+            "a,,b",
             "a()",
         ] {
             assert!(LabelSelector::parse(text).is_err(), "{text}");

@@ -1,0 +1,159 @@
+//! The one route: what happens to every request, in order.
+
+use std::{panic::AssertUnwindSafe, time::Instant};
+
+use actix_web::{
+    HttpRequest, HttpResponse,
+    http::header::{self, HeaderName, HeaderValue},
+    web,
+};
+use futures::FutureExt;
+use machinery_auth::{AuthError, UserInfo, Verdict};
+use uuid::Uuid;
+
+use super::{
+    dispatch,
+    exchange::Exchange,
+    health, other,
+    params::Params,
+    reply::{self, Reply},
+};
+use crate::{ApiError, Reason, server::Core, status::Target};
+
+const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
+/// The group whose members are always served.
+const ADMINISTRATORS: &str = "system:masters";
+
+/// Serves one request.
+pub(crate) async fn handle(
+    request: HttpRequest,
+    payload: web::Payload,
+    core: web::Data<Core>,
+) -> HttpResponse {
+    let started = Instant::now();
+    let params = match Params::parse(request.query_string()) {
+        Ok(params) => params,
+        Err(error) => return finish(&request, reply::failure(&error, &Target::default()), &[]),
+    };
+    let exchange = Exchange::new(&core, &request, params);
+    let served = tokio::time::timeout(core.options.request_timeout, serve(&exchange, payload));
+    let result = match AssertUnwindSafe(served).catch_unwind().await {
+        Ok(Ok(result)) => result,
+        Ok(Err(_)) => {
+            let message = "Timeout: request did not complete within the allotted timeout";
+            Err(ApiError::status(Reason::Timeout, message))
+        }
+        // The panic hook has logged where and why.
+        Err(_) => Err(ApiError::internal("serving the request", "a panic")),
+    };
+    let response = match result {
+        Ok(reply) => {
+            let gzip = exchange
+                .header("accept-encoding")
+                .split(',')
+                .any(|coding| coding.trim() == "gzip");
+            reply.into_response(gzip).await
+        }
+        Err(error) => reply::failure(&error, &exchange.target()),
+    };
+    let answer = response.status().as_u16();
+    core.metrics
+        .answered(&exchange.info, exchange.served().is_some(), answer, started);
+    finish(&request, response, &exchange.warnings())
+}
+
+/// Adds the headers that every answer has.
+fn finish(request: &HttpRequest, mut response: HttpResponse, warnings: &[String]) -> HttpResponse {
+    let given = request.headers().get(&AUDIT_ID).cloned();
+    let audit_id = given.or_else(|| HeaderValue::from_str(&Uuid::new_v4().to_string()).ok());
+    if let Some(audit_id) = audit_id {
+        response.headers_mut().insert(AUDIT_ID, audit_id);
+    }
+    response.headers_mut().insert(
+        header::CACHE_CONTROL,
+        HeaderValue::from_static("no-cache, private"),
+    );
+    reply::add_warnings(&mut response, warnings);
+    response
+}
+
+async fn serve(exchange: &Exchange<'_>, payload: web::Payload) -> Result<Reply, ApiError> {
+    let info = &exchange.info;
+    // Probes carry no credentials, and must be answered when those who know users cannot be asked.
+    if let Some((probe, check)) = health::probe(&info.path).filter(|_| info.is_read()) {
+        return health::report(probe, check, &exchange.core.checks(probe).await, &exchange.params);
+    }
+    let user = authenticate(exchange).await?;
+    let _place = if info.is_watch() {
+        None
+    } else {
+        let privileged = user.groups.iter().any(|group| group == ADMINISTRATORS);
+        Some(
+            exchange
+                .core
+                .in_flight
+                .enter(info.is_read(), privileged, &exchange.core.metrics)?,
+        )
+    };
+    authorize(exchange, &user).await?;
+    if info.resource.is_some() {
+        dispatch::resource(exchange, user, payload).await
+    } else {
+        other::path(exchange)
+    }
+}
+
+async fn authenticate(exchange: &Exchange<'_>) -> Result<UserInfo, ApiError> {
+    let found = exchange
+        .core
+        .authenticator
+        .authenticate(&exchange.headers(), exchange.peer())
+        .await;
+    match found {
+        Ok(Some(user)) => Ok(user),
+        Ok(None) => Err(ApiError::status(Reason::Unauthorized, "Unauthorized")),
+        Err(error @ AuthError::InvalidCredentials { .. }) => {
+            tracing::info!(%error, "credentials were not accepted");
+            Err(ApiError::status(Reason::Unauthorized, "Unauthorized"))
+        }
+        Err(error) => Err(unavailable(&error)),
+    }
+}
+
+async fn authorize(exchange: &Exchange<'_>, user: &UserInfo) -> Result<(), ApiError> {
+    let attributes = exchange.info.attributes(user.clone());
+    let reason = match exchange.core.authorizer.authorize(&attributes).await {
+        Ok(Verdict::Allowed) => return Ok(()),
+        Ok(Verdict::Denied { reason }) => reason,
+        Err(error) => return Err(unavailable(&error)),
+    };
+    let mut message = match &attributes.resource {
+        None => format!("forbidden: {}", attributes.forbidden_message()),
+        Some(resource) => {
+            let what = Target {
+                group: resource.group.clone(),
+                resource: resource.resource.clone(),
+                ..Target::default()
+            };
+            let what = what.qualified_resource();
+            let name = if resource.name.is_empty() {
+                String::new()
+            } else {
+                format!(" {:?}", resource.name)
+            };
+            format!("{what}{name} is forbidden: {}", attributes.forbidden_message())
+        }
+    };
+    if !reason.is_empty() {
+        message = format!("{message}: {reason}");
+    }
+    Err(ApiError::status(Reason::Forbidden, message))
+}
+
+/// Who asks, or whether they may, cannot be found out now. Nobody is let in, and nobody is told that they may not.
+fn unavailable(error: &AuthError) -> ApiError {
+    let source = std::error::Error::source(error).map(ToString::to_string);
+    tracing::warn!(%error, source, "a request cannot be authenticated or authorised");
+    let message = format!("the server is currently unable to handle the request: {error}");
+    ApiError::status(Reason::ServiceUnavailable, message).retry_after(1)
+}

@@ -1,0 +1,138 @@
+//! `metav1.DeleteOptions`, from the body or the query.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::DeleteOptions as Wire;
+use machinery_merge::{Strictness, decode, decode_yaml};
+use machinery_validation::{FieldError, FieldPath};
+
+use super::{invalid_options, params};
+use crate::{ApiError, DeleteOptions, Propagation, Reason, resource::Syntax};
+
+use params::Params;
+
+/// How to delete, as the caller said it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct RequestedDeletion {
+    pub(crate) options: DeleteOptions,
+    pub(crate) dry_run: bool,
+    /// Whether the caller gave `orphanDependents: false`: then a deletion that waits for finalizers is answered with 202,
+    /// as upstream.
+    pub(crate) accepted_when_pending: bool,
+}
+
+/// Reads the options from a body, or from the query when that is empty.
+pub(crate) fn delete_options(
+    body: &[u8],
+    syntax: Syntax,
+    params: &Params,
+) -> Result<RequestedDeletion, ApiError> {
+    let wire: Wire = if body.is_empty() {
+        Wire {
+            orphan_dependents: params.switch("orphanDependents"),
+            propagation_policy: params.get("propagationPolicy").map(str::to_owned),
+            ..Wire::default()
+        }
+    } else {
+        let decoded = match syntax {
+            Syntax::Json => decode(body, Strictness::Ignore),
+            Syntax::Yaml => decode_yaml(body, Strictness::Ignore),
+        };
+        decoded
+            .map_err(|error| ApiError::status(Reason::BadRequest, error.to_string()))?
+            .value
+    };
+    if wire
+        .kind
+        .as_deref()
+        .is_some_and(|kind| !kind.is_empty() && kind != "DeleteOptions")
+    {
+        let message = "decoded object cannot be converted to DeleteOptions";
+        return Err(ApiError::status(Reason::BadRequest, message));
+    }
+    let given: Vec<&str> = wire.dry_run.iter().flatten().map(String::as_str).collect();
+    let dry_run = params::dry_run("DeleteOptions", &given)? || params.dry_run("DeleteOptions")?;
+    let preconditions = wire.preconditions.unwrap_or_default();
+    let options = DeleteOptions {
+        uid: preconditions.uid,
+        resource_version: preconditions.resource_version,
+        propagation: propagation(wire.orphan_dependents, wire.propagation_policy.as_deref())?,
+    };
+    Ok(RequestedDeletion {
+        options,
+        dry_run,
+        accepted_when_pending: wire.orphan_dependents == Some(false),
+    })
+}
+
+fn propagation(orphan: Option<bool>, policy: Option<&str>) -> Result<Option<Propagation>, ApiError> {
+    let field = FieldPath::new("propagationPolicy");
+    match (orphan, policy) {
+        (Some(_), Some(policy)) => {
+            let problem = "orphanDependents and deletionPropagation cannot be both set";
+            Err(invalid_options(
+                "DeleteOptions",
+                &[FieldError::invalid(&field, policy, problem)],
+            ))
+        }
+        (Some(true), None) | (None, Some("Orphan")) => Ok(Some(Propagation::Orphan)),
+        (Some(false), None) | (None, Some("Background")) => Ok(Some(Propagation::Background)),
+        (None, Some("Foreground")) => Ok(Some(Propagation::Foreground)),
+        (None, None) => Ok(None),
+        (None, Some(other)) => {
+            let error = FieldError::not_supported(&field, other, &["Foreground", "Background", "Orphan"]);
+            Err(invalid_options("DeleteOptions", &[error]))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(body: &str, query: &str) -> Result<RequestedDeletion, ApiError> {
+        delete_options(
+            body.as_bytes(),
+            Syntax::Json,
+            &Params::parse(query).expect("a query"),
+        )
+    }
+
+    #[test]
+    fn options_come_from_the_body_or_else_the_query() {
+        let body = r#"{"kind":"DeleteOptions","apiVersion":"v1","propagationPolicy":"Foreground","dryRun":["All"],
+            "preconditions":{"uid":"u","resourceVersion":"7"}}"#;
+        let read_body = read(body, "propagationPolicy=Orphan").expect("good");
+        assert_eq!(read_body.options.propagation, Some(Propagation::Foreground));
+        assert_eq!(read_body.options.uid.as_deref(), Some("u"));
+        assert_eq!(read_body.options.resource_version.as_deref(), Some("7"));
+        assert!(read_body.dry_run);
+        let read_query = read("", "propagationPolicy=Orphan&dryRun=All").expect("good");
+        assert_eq!(read_query.options.propagation, Some(Propagation::Orphan));
+        assert!(read_query.dry_run);
+        assert!(
+            read(r#"{"orphanDependents":false}"#, "")
+                .expect("good")
+                .accepted_when_pending
+        );
+        assert_eq!(read("", "").expect("good"), RequestedDeletion::default());
+    }
+
+    #[test]
+    fn bad_options_are_refused() {
+        for (body, reason) in [
+            (r#"{"propagationPolicy":"Never"}"#, Reason::Invalid),
+            (
+                r#"{"propagationPolicy":"Orphan","orphanDependents":true}"#,
+                Reason::Invalid,
+            ),
+            (r#"{"dryRun":["Some"]}"#, Reason::Invalid),
+            (r#"{"kind":"Pod"}"#, Reason::BadRequest),
+            ("{", Reason::BadRequest),
+        ] {
+            assert_eq!(
+                read(body, "").map_err(|error| error.reason()),
+                Err(reason),
+                "{body}"
+            );
+        }
+    }
+}

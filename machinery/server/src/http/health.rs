@@ -1,0 +1,112 @@
+//! `/livez`, `/readyz` and `/healthz`. Source of the form: `k8s.io/apiserver/pkg/server/healthz`.
+
+use actix_web::http::StatusCode;
+
+use super::{params::Params, reply::Reply};
+use crate::{ApiError, Reason};
+
+/// One check and whether it is in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Check {
+    pub(crate) name: String,
+    pub(crate) healthy: bool,
+}
+
+/// Whether a path is one of health: `("readyz", "storage")` for `/readyz/storage`.
+pub(crate) fn probe(path: &str) -> Option<(&str, &str)> {
+    let path = path.trim_matches('/');
+    let (probe, check) = path.split_once('/').unwrap_or((path, ""));
+    matches!(probe, "livez" | "readyz" | "healthz").then_some((probe, check))
+}
+
+/// The answer of a probe with these checks.
+///
+/// # Errors
+///
+/// `NotFound` for a single check that does not exist.
+pub(crate) fn report(probe: &str, only: &str, checks: &[Check], params: &Params) -> Result<Reply, ApiError> {
+    let excluded = params.get("exclude").unwrap_or_default();
+    let chosen: Vec<&Check> = checks
+        .iter()
+        .filter(|check| (only.is_empty() || check.name == only) && check.name != excluded)
+        .collect();
+    if !only.is_empty() && chosen.is_empty() {
+        return Err(ApiError::status(
+            Reason::NotFound,
+            format!("{probe} has no check {only:?}"),
+        ));
+    }
+    let healthy = chosen.iter().all(|check| check.healthy);
+    if healthy && (!only.is_empty() || params.switch("verbose").is_none()) {
+        return Ok(Reply::Text(StatusCode::OK, "ok".to_owned()));
+    }
+    let mut text = String::new();
+    for check in chosen {
+        // Why is in the log: probes are answered to anybody.
+        let (sign, result) = if check.healthy {
+            ('+', "ok")
+        } else {
+            ('-', "failed: reason withheld")
+        };
+        text.extend(["[", &sign.to_string(), "]", &check.name, " ", result, "\n"]);
+    }
+    text.extend([probe, " check ", if healthy { "passed" } else { "failed" }, "\n"]);
+    Ok(Reply::Text(
+        if healthy {
+            StatusCode::OK
+        } else {
+            StatusCode::INTERNAL_SERVER_ERROR
+        },
+        text,
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(only: &str, healthy: bool, query: &str) -> Option<(u16, String)> {
+        let checks = ["ping", "storage"].map(|name| Check {
+            name: name.to_owned(),
+            healthy: name == "ping" || healthy,
+        });
+        match report("readyz", only, &checks, &Params::parse(query).expect("a query")) {
+            Ok(Reply::Text(code, text)) => Some((code.as_u16(), text)),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn probes_answer_as_kube_apiservers_do() {
+        let verbose = "[+]ping ok\n[+]storage ok\nreadyz check passed\n";
+        let failed = "[+]ping ok\n[-]storage failed: reason withheld\nreadyz check failed\n";
+        type Answer = Option<(u16, &'static str)>;
+        let cases: [(&str, bool, &str, Answer); 8] = [
+            ("", true, "", Some((200, "ok"))),
+            ("", true, "verbose", Some((200, verbose))),
+            ("", false, "", Some((500, failed))),
+            ("", false, "exclude=storage", Some((200, "ok"))),
+            ("ping", false, "", Some((200, "ok"))),
+            ("storage", true, "", Some((200, "ok"))),
+            (
+                "storage",
+                false,
+                "",
+                Some((500, "[-]storage failed: reason withheld\nreadyz check failed\n")),
+            ),
+            ("none", true, "", None),
+        ];
+        for (only, healthy, query, expected) in cases {
+            let expected = expected.map(|(code, text)| (code, text.to_owned()));
+            assert_eq!(answer(only, healthy, query), expected, "{only} {healthy} {query}");
+        }
+    }
+
+    #[test]
+    fn health_paths_are_told_from_others() {
+        assert_eq!(probe("/readyz"), Some(("readyz", "")));
+        assert_eq!(probe("/readyz/storage"), Some(("readyz", "storage")));
+        assert_eq!(probe("/readyzz"), None);
+        assert_eq!(probe("/metrics"), None);
+    }
+}

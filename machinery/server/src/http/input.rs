@@ -1,0 +1,71 @@
+//! Request bodies and their types.
+
+use actix_web::web;
+use bytes::{Bytes, BytesMut};
+use futures::StreamExt;
+
+use super::exchange::Exchange;
+use crate::{
+    ApiError, Reason,
+    resource::{PatchKind, Syntax},
+};
+
+/// The longest body, as upstream.
+const LIMIT: usize = 3 * 1024 * 1024;
+
+/// Reads the whole body.
+///
+/// # Errors
+///
+/// `RequestEntityTooLarge` when it is longer than 3 MiB.
+pub(crate) async fn read(mut payload: web::Payload) -> Result<Bytes, ApiError> {
+    let mut body = BytesMut::new();
+    while let Some(chunk) = payload.next().await {
+        let chunk = chunk.map_err(|error| {
+            ApiError::status(Reason::BadRequest, format!("the body cannot be read: {error}"))
+        })?;
+        if body.len() + chunk.len() > LIMIT {
+            let message = format!("Request entity too large: limit is {LIMIT}");
+            return Err(ApiError::status(Reason::RequestEntityTooLarge, message));
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body.freeze())
+}
+
+/// How an object in the body is written.
+pub(crate) fn syntax(exchange: &Exchange<'_>) -> Result<Syntax, ApiError> {
+    match media_type(exchange).as_str() {
+        "" | "application/json" => Ok(Syntax::Json),
+        "application/yaml" | "application/x-yaml" | "text/yaml" => Ok(Syntax::Yaml),
+        _ => Err(unsupported("application/json, application/yaml")),
+    }
+}
+
+/// What sort of patch is in the body.
+pub(crate) fn patch_kind(exchange: &Exchange<'_>) -> Result<PatchKind, ApiError> {
+    match media_type(exchange).as_str() {
+        "application/json-patch+json" => Ok(PatchKind::Json),
+        "application/merge-patch+json" => Ok(PatchKind::Merge),
+        _ => Err(unsupported(
+            "application/json-patch+json, application/merge-patch+json",
+        )),
+    }
+}
+
+fn media_type(exchange: &Exchange<'_>) -> String {
+    let header = exchange.header("content-type");
+    header
+        .split(';')
+        .next()
+        .unwrap_or_default()
+        .trim()
+        .to_ascii_lowercase()
+}
+
+fn unsupported(accepted: &str) -> ApiError {
+    let message = format!(
+        "the body of the request was in an unknown format - accepted media types include: {accepted}"
+    );
+    ApiError::status(Reason::UnsupportedMediaType, message)
+}

@@ -1,0 +1,53 @@
+//! HTTP: from a request to the verb of a resource and back.
+//!
+//! # Flow
+//!
+//! [`handle`](chain::handle) is the only route. It reads what the request is for (`request_info`, `params`), finds out who asks and
+//! whether they may, takes a place among the requests in flight (`in_flight`), and hands over to `dispatch`, which
+//! picks the handler: `read`, `write` or `watch` for resources, `other` for every other path. What they return is
+//! rendered (`accept`, `render`) and sent (`reply`); what they fail with becomes a `metav1.Status`.
+
+mod accept;
+mod chain;
+mod delete_options;
+mod dispatch;
+mod exchange;
+mod health;
+mod in_flight;
+mod input;
+mod list_options;
+mod other;
+mod params;
+mod read;
+mod render;
+mod reply;
+mod request_info;
+mod watch;
+mod write;
+
+use machinery_validation::FieldError;
+
+pub(crate) use self::{
+    chain::handle, exchange::PeerCertificates, health::Check, in_flight::InFlight, request_info::RequestInfo,
+};
+use crate::{ApiError, Cause, Reason};
+
+/// The failure of bad options such as `ListOptions`, in upstream's words.
+fn invalid_options(kind: &str, errors: &[FieldError]) -> ApiError {
+    let all: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    let all = match all.as_slice() {
+        [one] => one.clone(),
+        all => format!("[{}]", all.join(", ")),
+    };
+    let cause = |error: &FieldError| Cause {
+        reason: error.kind.as_str().to_owned(),
+        message: error.body(),
+        field: error.field.to_string(),
+    };
+    ApiError::Status {
+        reason: Reason::Invalid,
+        message: format!("{kind}.meta.k8s.io \"\" is invalid: {all}"),
+        causes: errors.iter().map(cause).collect(),
+        retry_after_seconds: None,
+    }
+}

@@ -1,0 +1,33 @@
+//! Reading one object or many.
+
+use machinery_auth::UserInfo;
+
+use super::{exchange::Exchange, list_options, reply::Reply};
+use crate::{ApiError, resource::Resource};
+
+/// GET of one.
+pub(crate) async fn get(
+    exchange: &Exchange<'_>,
+    user: UserInfo,
+    resource: &dyn Resource,
+    name: &str,
+) -> Result<Reply, ApiError> {
+    let renderer = exchange.renderer(resource)?;
+    let version = list_options::get_options(&exchange.params)?;
+    let context = exchange.enter(user, false);
+    let item = resource.get(&context, name, version).await?;
+    Ok(Reply::ok(renderer.object(item.as_ref())?))
+}
+
+/// GET of many.
+pub(crate) async fn list(
+    exchange: &Exchange<'_>,
+    user: UserInfo,
+    resource: &dyn Resource,
+) -> Result<Reply, ApiError> {
+    let renderer = exchange.renderer(resource)?;
+    let query = list_options::list_options(&exchange.params, resource)?;
+    let context = exchange.enter(user, false);
+    let listed = resource.list(&context, query).await?;
+    Ok(Reply::ok(renderer.list(&listed)?))
+}

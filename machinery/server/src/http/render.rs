@@ -1,0 +1,203 @@
+//! Objects, lists and watch events as bytes, in the form that the caller asked for.
+
+use bytes::{BufMut, Bytes, BytesMut};
+use chrono::{DateTime, Utc};
+use serde_json::{Map, Value, json};
+
+use super::accept::{Form, IncludeObject};
+use crate::{
+    ApiError,
+    registry::{EventType, Listed, WatchEvent},
+    resource::Resource,
+    stored::Item,
+    table,
+};
+
+/// Writes items of one kind in one form.
+pub(crate) struct Renderer<'a> {
+    pub(crate) resource: &'a dyn Resource,
+    pub(crate) form: Form,
+    pub(crate) now: DateTime<Utc>,
+}
+
+impl Renderer<'_> {
+    /// One object.
+    pub(crate) fn object(&self, item: &dyn Item) -> Result<Bytes, ApiError> {
+        match self.form {
+            Form::Object => item.json(),
+            Form::Metadata => json(&partial(item)),
+            Form::Table(include) => {
+                let version = item.metadata().resource_version.clone();
+                let rows = [self.row(item, include)?];
+                json(&self.table(&list_metadata(version, None, None), &rows, true))
+            }
+        }
+    }
+
+    /// A list.
+    pub(crate) fn list(&self, listed: &Listed) -> Result<Bytes, ApiError> {
+        let version = Some(listed.revision.to_string());
+        let metadata = list_metadata(version, listed.next.as_deref(), listed.remaining);
+        let items = listed.items.iter();
+        match self.form {
+            Form::Object => {
+                let name = self.resource.name();
+                let head = json!({
+                    "kind": format!("{}List", name.kind),
+                    "apiVersion": name.api_version(),
+                    "metadata": metadata,
+                });
+                whole_list(&head, items.map(|item| item.json()))
+            }
+            Form::Metadata => {
+                let head = json!({
+                    "kind": "PartialObjectMetadataList",
+                    "apiVersion": "meta.k8s.io/v1",
+                    "metadata": metadata,
+                });
+                whole_list(&head, items.map(|item| json(&partial(item.as_ref()))))
+            }
+            Form::Table(include) => {
+                let rows: Result<Vec<Value>, ApiError> =
+                    items.map(|item| self.row(item.as_ref(), include)).collect();
+                json(&self.table(&metadata, &rows?, true))
+            }
+        }
+    }
+
+    /// One event of a watch, as a line. The first one of a table has the columns' definitions.
+    pub(crate) fn event(&self, event: &WatchEvent, first: bool, line: &mut BytesMut) -> Result<(), ApiError> {
+        let object = match self.form {
+            Form::Table(include) => {
+                let version = event.item.metadata().resource_version.clone();
+                let rows = [self.row(event.item.as_ref(), include)?];
+                json(&self.table(&list_metadata(version, None, None), &rows, first))?
+            }
+            _ => self.object(event.item.as_ref())?,
+        };
+        let event_type = match event.event_type {
+            EventType::Added => "ADDED",
+            EventType::Modified => "MODIFIED",
+            EventType::Deleted => "DELETED",
+        };
+        put_event(line, event_type, &object);
+        Ok(())
+    }
+
+    /// A bookmark: nothing else happened up to that revision. `initial` says that the state at the start is complete.
+    pub(crate) fn bookmark(&self, revision: i64, initial: bool, line: &mut BytesMut) -> Result<(), ApiError> {
+        let mut metadata = json!({"resourceVersion": revision.to_string(), "creationTimestamp": null});
+        if initial && let Some(metadata) = metadata.as_object_mut() {
+            metadata.insert(
+                "annotations".to_owned(),
+                json!({"k8s.io/initial-events-end": "true"}),
+            );
+        }
+        let name = self.resource.name();
+        let object = match self.form {
+            Form::Object => {
+                json!({"kind": name.kind, "apiVersion": name.api_version(), "metadata": metadata})
+            }
+            Form::Metadata => {
+                json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata})
+            }
+            // As upstream: the mark is in the row's object, if there is one.
+            Form::Table(_) => {
+                let object = json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata});
+                let cells = vec![Value::from(""); self.resource.columns().len() + 2];
+                let rows = [json!({"cells": cells, "object": object})];
+                self.table(
+                    &list_metadata(Some(revision.to_string()), None, None),
+                    &rows,
+                    false,
+                )
+            }
+        };
+        put_event(line, "BOOKMARK", &json(&object)?);
+        Ok(())
+    }
+
+    fn row(&self, item: &dyn Item, include: IncludeObject) -> Result<Value, ApiError> {
+        let object = match include {
+            IncludeObject::None => Value::Null,
+            IncludeObject::Metadata => partial(item),
+            IncludeObject::Object => serde_json::from_slice(&item.json()?)
+                .map_err(|source| ApiError::internal("encoding a row of a table", source))?,
+        };
+        Ok(json!({"cells": table::cells(self.resource, item, self.now), "object": object}))
+    }
+
+    fn table(&self, metadata: &Value, rows: &[Value], with_columns: bool) -> Value {
+        let columns = if with_columns {
+            table::column_definitions(self.resource.columns())
+        } else {
+            Value::Null
+        };
+        json!({
+            "kind": "Table",
+            "apiVersion": "meta.k8s.io/v1",
+            "metadata": metadata,
+            "columnDefinitions": columns,
+            "rows": rows,
+        })
+    }
+}
+
+/// An event of type `ERROR` with a `metav1.Status`.
+pub(crate) fn error_event(status: &impl serde::Serialize) -> Result<Bytes, ApiError> {
+    let mut line = BytesMut::new();
+    put_event(&mut line, "ERROR", &json(status)?);
+    Ok(line.freeze())
+}
+
+/// JSON of a value.
+pub(crate) fn json(value: &impl serde::Serialize) -> Result<Bytes, ApiError> {
+    let json =
+        serde_json::to_vec(value).map_err(|source| ApiError::internal("encoding the answer", source))?;
+    Ok(json.into())
+}
+
+fn put_event(line: &mut BytesMut, event_type: &str, object: &[u8]) {
+    line.reserve(object.len() + 40);
+    line.put_slice(b"{\"type\":\"");
+    line.put_slice(event_type.as_bytes());
+    line.put_slice(b"\",\"object\":");
+    line.put_slice(object);
+    line.put_slice(b"}\n");
+}
+
+fn partial(item: &dyn Item) -> Value {
+    json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": item.metadata()})
+}
+
+fn list_metadata(version: Option<String>, next: Option<&str>, remaining: Option<usize>) -> Value {
+    let mut metadata = Map::new();
+    if let Some(version) = version {
+        metadata.insert("resourceVersion".to_owned(), version.into());
+    }
+    if let Some(next) = next {
+        metadata.insert("continue".to_owned(), next.into());
+    }
+    if let Some(remaining) = remaining.filter(|remaining| *remaining > 0) {
+        metadata.insert("remainingItemCount".to_owned(), remaining.into());
+    }
+    metadata.into()
+}
+
+/// A list of items whose bytes exist: these are copied and not made anew.
+fn whole_list(head: &Value, items: impl Iterator<Item = Result<Bytes, ApiError>>) -> Result<Bytes, ApiError> {
+    let items: Vec<Bytes> = items.collect::<Result<_, _>>()?;
+    let head = json(head)?;
+    let size: usize = items.iter().map(|item| item.len() + 1).sum();
+    let mut list = BytesMut::with_capacity(head.len() + size + 16);
+    list.put_slice(head.strip_suffix(b"}").unwrap_or(&head));
+    list.put_slice(b",\"items\":[");
+    for (at, item) in items.iter().enumerate() {
+        if at > 0 {
+            list.put_u8(b',');
+        }
+        list.put_slice(item);
+    }
+    list.put_slice(b"]}");
+    Ok(list.freeze())
+}

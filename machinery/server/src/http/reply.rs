@@ -1,0 +1,202 @@
+//! Answers.
+
+use std::io::Write;
+
+use actix_web::{
+    HttpResponse, HttpResponseBuilder,
+    http::{
+        StatusCode,
+        header::{self, HeaderName, HeaderValue},
+    },
+};
+use bytes::Bytes;
+use flate2::{Compression, write::GzEncoder};
+use futures::stream::LocalBoxStream;
+
+use super::render;
+use crate::{
+    ApiError,
+    status::{Target, status},
+};
+
+/// Smaller answers are not worth compressing, as upstream.
+const COMPRESSED_FROM: usize = 128 * 1024;
+/// So much text is sent as warnings in all; more could break the limits of proxies.
+const WARNINGS_SIZE: usize = 4 * 1024;
+/// So much of one warning is sent.
+const WARNING_SIZE: usize = 256;
+
+/// The stream of a watch.
+pub(crate) type Events = LocalBoxStream<'static, Result<Bytes, actix_web::Error>>;
+
+/// An answer that is no failure.
+pub(crate) enum Reply {
+    /// JSON.
+    Json(StatusCode, Bytes),
+    /// A document that says what it is.
+    Document {
+        content_type: String,
+        etag: Option<String>,
+        body: Bytes,
+    },
+    /// Text.
+    Text(StatusCode, String),
+    /// The client has the document already: 304.
+    NotModified(String),
+    /// A watch.
+    Watch(Events),
+}
+
+impl Reply {
+    pub(crate) fn ok(body: Bytes) -> Self {
+        Self::Json(StatusCode::OK, body)
+    }
+
+    /// Makes the response; `gzip` says whether the caller takes compressed bodies.
+    pub(crate) async fn into_response(self, gzip: bool) -> HttpResponse {
+        match self {
+            Self::Json(code, body) => sized(HttpResponse::build(code), "application/json", body, gzip).await,
+            Self::Document {
+                content_type,
+                etag,
+                body,
+            } => {
+                let mut response = HttpResponse::Ok();
+                response.insert_header((header::VARY, "Accept"));
+                if let Some(etag) = etag {
+                    response.insert_header((header::ETAG, etag));
+                }
+                sized(response, &content_type, body, gzip).await
+            }
+            Self::Text(code, text) => HttpResponse::build(code)
+                .content_type("text/plain; charset=utf-8")
+                .body(text),
+            Self::NotModified(etag) => HttpResponse::NotModified()
+                .insert_header((header::ETAG, etag))
+                .finish(),
+            Self::Watch(events) => HttpResponse::Ok()
+                .content_type("application/json")
+                .streaming(events),
+        }
+    }
+}
+
+async fn sized(
+    mut response: HttpResponseBuilder,
+    content_type: &str,
+    body: Bytes,
+    gzip: bool,
+) -> HttpResponse {
+    response.content_type(content_type);
+    if !gzip || body.len() < COMPRESSED_FROM {
+        return response.body(body);
+    }
+    // Compressing takes long enough to hold up the other requests of this thread.
+    let plain = body.clone();
+    match tokio::task::spawn_blocking(move || compress(&plain)).await {
+        Ok(Ok(compressed)) => response
+            .insert_header((header::CONTENT_ENCODING, "gzip"))
+            .append_header((header::VARY, "Accept-Encoding"))
+            .body(compressed),
+        _ => response.body(body),
+    }
+}
+
+fn compress(body: &[u8]) -> std::io::Result<Vec<u8>> {
+    let mut encoder = GzEncoder::new(Vec::with_capacity(body.len() / 4), Compression::fast());
+    encoder.write_all(body)?;
+    encoder.finish()
+}
+
+/// The response of a failure: its `metav1.Status`.
+pub(crate) fn failure(error: &ApiError, target: &Target) -> HttpResponse {
+    log(error, target);
+    let status = status(error, target);
+    let code = StatusCode::from_u16(error.reason().code()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut response = HttpResponse::build(code);
+    if let Some(seconds) = status
+        .details
+        .as_ref()
+        .and_then(|details| details.retry_after_seconds)
+    {
+        response.insert_header((header::RETRY_AFTER, seconds.to_string()));
+    }
+    if code == StatusCode::UNAUTHORIZED {
+        response.insert_header((header::WWW_AUTHENTICATE, "Bearer"));
+    }
+    response
+        .content_type("application/json")
+        .body(render::json(&status).unwrap_or_default())
+}
+
+/// What the caller is not told goes to the log.
+fn log(error: &ApiError, target: &Target) {
+    let (resource, name) = (target.qualified_resource(), &target.name);
+    match error {
+        ApiError::Store(_) | ApiError::Internal { .. } => {
+            let mut causes = Vec::new();
+            let mut source = std::error::Error::source(error);
+            while let Some(cause) = source {
+                causes.push(cause.to_string());
+                source = cause.source();
+            }
+            tracing::error!(resource, name, %error, causes = causes.join(": "), "a request failed");
+        }
+        _ => tracing::debug!(resource, name, %error, "a request was refused"),
+    }
+}
+
+/// Adds `Warning` headers, as many as fit.
+pub(crate) fn add_warnings(response: &mut HttpResponse, warnings: &[String]) {
+    let mut left = WARNINGS_SIZE;
+    for warning in warnings {
+        let text = quoted(warning);
+        if text.len() > left {
+            return;
+        }
+        left -= text.len();
+        if let Ok(value) = HeaderValue::from_str(&format!("299 - {text}")) {
+            response
+                .headers_mut()
+                .append(HeaderName::from_static("warning"), value);
+        }
+    }
+}
+
+/// A quoted string of RFC 9110 without control characters.
+fn quoted(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for character in text.chars().filter(|character| !character.is_control()) {
+        if quoted.len() >= WARNING_SIZE {
+            break;
+        }
+        if matches!(character, '"' | '\\') {
+            quoted.push('\\');
+        }
+        quoted.push(character);
+    }
+    quoted.push('"');
+    quoted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warnings_are_quoted_and_bounded() {
+        let mut response = HttpResponse::Ok().finish();
+        let long = "x".repeat(1000);
+        let mut warnings = vec!["unknown field \"spec.x\"".to_owned(), "two\nlines".to_owned()];
+        warnings.extend(vec![long; 100]);
+        add_warnings(&mut response, &warnings);
+        let headers: Vec<&str> = response
+            .headers()
+            .get_all("warning")
+            .map(|value| value.to_str().expect("text"))
+            .collect();
+        assert_eq!(headers[0], r#"299 - "unknown field \"spec.x\"""#);
+        assert_eq!(headers[1], r#"299 - "twolines""#);
+        assert!(headers.iter().map(|header| header.len()).sum::<usize>() < 2 * WARNINGS_SIZE);
+    }
+}

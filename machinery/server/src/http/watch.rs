@@ -1,0 +1,218 @@
+//! Watching: a stream of events.
+
+use std::{collections::VecDeque, sync::Arc, time::Duration};
+
+use bytes::{Bytes, BytesMut};
+use chrono::Utc;
+use futures::{StreamExt, stream};
+use machinery_auth::UserInfo;
+use prometheus_client::metrics::counter::Counter;
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    accept::Form,
+    exchange::Exchange,
+    list_options::{self, WatchOptions},
+    render::{self, Renderer},
+    reply::{Events, Reply},
+};
+use crate::{
+    ApiError,
+    metrics::{GaugeGuard, ResourceLabels},
+    registry::{WatchEvent, Watching},
+    resource::Resource,
+    status::{Target, status},
+};
+
+/// So often a watch is told how far it is, so that it can be resumed there.
+const BOOKMARK_EVERY: Duration = Duration::from_mins(1);
+/// So many events are written at once.
+const CHUNK: usize = 500;
+
+/// GET of many with `watch=true`.
+pub(crate) async fn watch(
+    exchange: &Exchange<'_>,
+    user: UserInfo,
+    resource: Arc<dyn Resource>,
+) -> Result<Reply, ApiError> {
+    let form = exchange.renderer(resource.as_ref())?.form;
+    let options = list_options::watch_options(&exchange.params, resource.as_ref())?;
+    let context = exchange.enter(user, false);
+    let watching = resource.watch(&context, options.query.clone()).await?;
+    let name = resource.name();
+    let labels = ResourceLabels {
+        group: name.group.clone(),
+        version: name.version.clone(),
+        resource: name.plural.clone(),
+    };
+    let metrics = &exchange.core.metrics;
+    let stream = WatchStream {
+        resource,
+        form,
+        target: exchange.target(),
+        watching,
+        phase: Phase::Start,
+        pending: VecDeque::new(),
+        wrote_columns: false,
+        deadline: Instant::now() + options.time,
+        bookmarks: bookmarks(&options),
+        announce_initial: options.announce_initial,
+        shutdown: exchange.core.shutdown.clone(),
+        _guard: metrics.watch(&labels),
+        sent: metrics.watch_events(&labels),
+    };
+    Ok(Reply::Watch(stream.into_events()))
+}
+
+fn bookmarks(options: &WatchOptions) -> Option<Interval> {
+    options.bookmarks.then(|| {
+        let mut interval = interval_at(Instant::now() + BOOKMARK_EVERY, BOOKMARK_EVERY);
+        interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        interval
+    })
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Nothing was sent.
+    Start,
+    /// The objects at the start are being sent; the revision that they show.
+    Present(i64),
+    /// Changes are sent as they come.
+    Follow,
+    /// Nothing more is sent.
+    End,
+}
+
+struct WatchStream {
+    resource: Arc<dyn Resource>,
+    form: Form,
+    target: Target,
+    watching: Box<dyn Watching>,
+    phase: Phase,
+    /// Events at the start that are not sent yet.
+    pending: VecDeque<WatchEvent>,
+    wrote_columns: bool,
+    deadline: Instant,
+    /// Absent when the caller does not understand bookmarks.
+    bookmarks: Option<Interval>,
+    announce_initial: bool,
+    shutdown: CancellationToken,
+    _guard: GaugeGuard,
+    sent: Counter,
+}
+
+/// Why the stream woke up.
+enum Wake {
+    Events(Vec<WatchEvent>),
+    Bookmark,
+    /// The time is over, or the server ends.
+    Finish,
+    /// The cache ended the watch: the client resumes where it was.
+    Lost,
+}
+
+impl WatchStream {
+    fn into_events(self) -> Events {
+        stream::unfold(self, async |mut stream| {
+            let chunk = match stream.chunk().await {
+                Ok(chunk) => chunk?,
+                Err(error) => stream.fail(&error)?,
+            };
+            Some((Ok(chunk), stream))
+        })
+        .boxed_local()
+    }
+
+    /// The next bytes; `None` at the end.
+    async fn chunk(&mut self) -> Result<Option<Bytes>, ApiError> {
+        loop {
+            match self.phase {
+                Phase::Start => match self.watching.present() {
+                    None => self.phase = Phase::Follow,
+                    Some((events, revision)) => {
+                        self.pending = events.into();
+                        self.phase = Phase::Present(revision);
+                    }
+                },
+                Phase::Present(revision) => {
+                    let part: Vec<WatchEvent> = self.pending.drain(..CHUNK.min(self.pending.len())).collect();
+                    let mut lines = self.lines(&part)?;
+                    if self.pending.is_empty() {
+                        self.phase = Phase::Follow;
+                        if self.announce_initial {
+                            self.renderer().bookmark(revision, true, &mut lines)?;
+                        }
+                    }
+                    if !lines.is_empty() {
+                        return Ok(Some(lines.freeze()));
+                    }
+                }
+                Phase::Follow => match self.wake().await {
+                    Wake::Events(events) => return Ok(Some(self.lines(&events)?.freeze())),
+                    Wake::Bookmark => return Ok(Some(self.bookmarked()?)),
+                    Wake::Finish => {
+                        self.phase = Phase::End;
+                        // So that the client resumes where it is, however long ago its last event was.
+                        let last = self.bookmarked()?;
+                        return Ok((!last.is_empty()).then_some(last));
+                    }
+                    Wake::Lost => return Ok(None),
+                },
+                Phase::End => return Ok(None),
+            }
+        }
+    }
+
+    async fn wake(&mut self) -> Wake {
+        let bookmark = async {
+            match &mut self.bookmarks {
+                Some(interval) => interval.tick().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = self.shutdown.cancelled() => Wake::Finish,
+            () = sleep_until(self.deadline) => Wake::Finish,
+            events = self.watching.next() => events.map_or(Wake::Lost, Wake::Events),
+            _ = bookmark => Wake::Bookmark,
+        }
+    }
+
+    /// What is waiting, and a bookmark if the caller understands it.
+    fn bookmarked(&mut self) -> Result<Bytes, ApiError> {
+        let (events, revision) = self.watching.drain();
+        let mut lines = self.lines(&events)?;
+        if self.bookmarks.is_some() {
+            self.renderer().bookmark(revision, false, &mut lines)?;
+        }
+        Ok(lines.freeze())
+    }
+
+    fn lines(&mut self, events: &[WatchEvent]) -> Result<BytesMut, ApiError> {
+        let mut lines = BytesMut::new();
+        for event in events {
+            let first = !std::mem::replace(&mut self.wrote_columns, true);
+            self.renderer().event(event, first, &mut lines)?;
+        }
+        self.sent.inc_by(u64::try_from(events.len()).unwrap_or_default());
+        Ok(lines)
+    }
+
+    fn renderer(&self) -> Renderer<'_> {
+        Renderer {
+            resource: self.resource.as_ref(),
+            form: self.form,
+            now: Utc::now(),
+        }
+    }
+
+    /// Tells the client what went wrong, as the last event.
+    fn fail(&mut self, error: &ApiError) -> Option<Bytes> {
+        self.phase = Phase::End;
+        tracing::error!(resource = self.target.qualified_resource(), %error, "a watch failed");
+        render::error_event(&status(error, &self.target)).ok()
+    }
+}

@@ -1,0 +1,238 @@
+//! Creating, changing, deleting, and posting to actions.
+
+use std::sync::Arc;
+
+use actix_web::{http::StatusCode, web};
+use futures::{StreamExt, TryStreamExt, stream};
+use machinery_auth::UserInfo;
+
+use super::{
+    delete_options::{RequestedDeletion, delete_options},
+    exchange::Exchange,
+    input, list_options, render,
+    reply::Reply,
+};
+use crate::{
+    ApiError, DeleteContext, NamespaceState, Reason, RequestContext,
+    admission::admit_create,
+    registry::{Listed, Part},
+    resource::{Body, Deleted, Patch, Posted, Resource},
+    status,
+};
+
+/// So many objects of a collection are deleted at once.
+const DELETIONS: usize = 8;
+
+/// POST to a collection.
+pub(crate) async fn create(
+    exchange: &Exchange<'_>,
+    user: UserInfo,
+    resource: &dyn Resource,
+    payload: web::Payload,
+) -> Result<Reply, ApiError> {
+    let renderer = exchange.renderer(resource)?;
+    let (context, body) = body(exchange, user, payload, "CreateOptions").await?;
+    if let Some(namespaces) = exchange
+        .core
+        .namespaces
+        .as_deref()
+        .filter(|_| resource.info().namespaced)
+    {
+        let admitted = admit_create(namespaces, resource.name(), &context.namespace).await;
+        if let Err(refusal) = admitted {
+            if let Some(target) = refusal.target {
+                exchange.retarget(target);
+            }
+            return Err(refusal.error);
+        }
+    }
+    let item = resource
+        .create(&context, &body)
+        .await
+        .map_err(|error| named(exchange, resource, &body, error))?;
+    Ok(Reply::Json(StatusCode::CREATED, renderer.object(item.as_ref())?))
+}
+
+/// PUT.
+pub(crate) async fn update(
+    exchange: &Exchange<'_>,
+    user: UserInfo,
+    resource: &dyn Resource,
+    name: &str,
+    part: Part,
+    payload: web::Payload,
+) -> Result<Reply, ApiError> {
+    let renderer = exchange.renderer(resource)?;
+    let (context, body) = body(exchange, user, payload, "UpdateOptions").await?;
+    let item = resource.update(&context, name, part, &body).await?;
+    Ok(Reply::ok(renderer.object(item.as_ref())?))
+}
+
+/// PATCH.
+pub(crate) async fn patch(
+    exchange: &Exchange<'_>,
+    user: UserInfo,
+    resource: &dyn Resource,
+    name: &str,
+    part: Part,
+    payload: web::Payload,
+) -> Result<Reply, ApiError> {
+    let renderer = exchange.renderer(resource)?;
+    let kind = input::patch_kind(exchange)?;
+    let strictness = exchange.params.strictness("PatchOptions")?;
+    let dry_run = exchange.params.dry_run("PatchOptions")?;
+    let bytes = input::read(payload).await?;
+    let context = exchange.enter(user, dry_run);
+    let item = resource
+        .patch(
+            &context,
+            name,
+            part,
+            Patch {
+                bytes,
+                kind,
+                strictness,
+            },
+        )
+        .await?;
+    Ok(Reply::ok(renderer.object(item.as_ref())?))
+}
+
+/// POST to an action.
+pub(crate) async fn post(
+    exchange: &Exchange<'_>,
+    user: UserInfo,
+    resource: &dyn Resource,
+    action: &dyn Posted,
+    name: &str,
+    payload: web::Payload,
+) -> Result<Reply, ApiError> {
+    // Only to refuse what cannot be served; an answer of an action has no other form.
+    exchange.renderer(resource)?;
+    let (context, body) = body(exchange, user, payload, "CreateOptions").await?;
+    let item = action.post(&context, name, &body).await?;
+    Ok(Reply::Json(StatusCode::CREATED, item.json()?))
+}
+
+/// DELETE of one.
+pub(crate) async fn delete(
+    exchange: &Exchange<'_>,
+    user: UserInfo,
+    resource: &dyn Resource,
+    name: &str,
+    payload: web::Payload,
+) -> Result<Reply, ApiError> {
+    let renderer = exchange.renderer(resource)?;
+    let requested = requested(exchange, payload).await?;
+    let context = exchange.enter(user, requested.dry_run);
+    let delete = delete_context(exchange, &context).await;
+    let Deleted { item, removed } = resource.delete(&context, name, requested.options, delete).await?;
+    if removed {
+        let status = status::deleted(&resource.name().target(name), item.metadata().uid.clone());
+        return Ok(Reply::ok(render::json(&status)?));
+    }
+    let code = if requested.accepted_when_pending {
+        StatusCode::ACCEPTED
+    } else {
+        StatusCode::OK
+    };
+    Ok(Reply::Json(code, renderer.object(item.as_ref())?))
+}
+
+/// DELETE of many: those that the selectors pick now. Not one transaction, as upstream: what was deleted before a failure
+/// stays deleted.
+pub(crate) async fn delete_collection(
+    exchange: &Exchange<'_>,
+    user: UserInfo,
+    resource: &dyn Resource,
+    payload: web::Payload,
+) -> Result<Reply, ApiError> {
+    let renderer = exchange.renderer(resource)?;
+    let query = list_options::list_options(&exchange.params, resource)?;
+    let requested = requested(exchange, payload).await?;
+    let context = exchange.enter(user, requested.dry_run);
+    let delete = delete_context(exchange, &context).await;
+    let listed = resource.list(&context, query).await?;
+    let deletions = listed.items.iter().map(|item| {
+        let name = item.metadata().name.clone().unwrap_or_default();
+        let (context, options) = (&context, requested.options.clone());
+        async move {
+            match resource.delete(context, &name, options, delete).await {
+                // Somebody else was quicker.
+                Err(error) if error.reason() == Reason::NotFound => Ok(None),
+                result => result.map(|deleted| Some(deleted.item)),
+            }
+        }
+    });
+    let deletions: Vec<_> = deletions.collect();
+    let deleted: Vec<_> = stream::iter(deletions).buffered(DELETIONS).try_collect().await?;
+    let items = deleted.into_iter().flatten().collect();
+    Ok(Reply::ok(renderer.list(&Listed {
+        items,
+        next: None,
+        remaining: None,
+        ..listed
+    })?))
+}
+
+async fn body(
+    exchange: &Exchange<'_>,
+    user: UserInfo,
+    payload: web::Payload,
+    options: &str,
+) -> Result<(Arc<RequestContext>, Body), ApiError> {
+    let syntax = input::syntax(exchange)?;
+    let strictness = exchange.params.strictness(options)?;
+    let dry_run = exchange.params.dry_run(options)?;
+    let bytes = input::read(payload).await?;
+    Ok((
+        exchange.enter(user, dry_run),
+        Body {
+            bytes,
+            syntax,
+            strictness,
+        },
+    ))
+}
+
+async fn requested(exchange: &Exchange<'_>, payload: web::Payload) -> Result<RequestedDeletion, ApiError> {
+    let bytes = input::read(payload).await?;
+    let syntax = if bytes.is_empty() {
+        crate::resource::Syntax::Json
+    } else {
+        input::syntax(exchange)?
+    };
+    delete_options(&bytes, syntax, &exchange.params)
+}
+
+/// Whether the namespace is going away. When that cannot be found out, the stricter rules of a namespace that stays apply.
+async fn delete_context(exchange: &Exchange<'_>, context: &RequestContext) -> DeleteContext {
+    let namespaces = exchange
+        .core
+        .namespaces
+        .as_deref()
+        .filter(|_| !context.namespace.is_empty());
+    let Some(namespaces) = namespaces else {
+        return DeleteContext {
+            namespace_terminating: false,
+        };
+    };
+    let namespace_terminating = match namespaces.state(&context.namespace).await {
+        Ok(state) => state != NamespaceState::Active,
+        Err(error) => {
+            tracing::warn!(namespace = context.namespace, %error, "a namespace is taken for one that stays");
+            false
+        }
+    };
+    DeleteContext {
+        namespace_terminating,
+    }
+}
+
+/// The failure of a creation is about the object that the body names; the path names none.
+fn named(exchange: &Exchange<'_>, resource: &dyn Resource, body: &Body, error: ApiError) -> ApiError {
+    if let Some(name) = body.name() {
+        exchange.retarget(resource.name().target(&name));
+    }
+    error
+}

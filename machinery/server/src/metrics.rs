@@ -1,0 +1,295 @@
+//! What is measured, under the names that kube-apiserver uses where it measures the same.
+
+use std::{fmt, sync::Arc, time::Instant};
+
+use async_trait::async_trait;
+use machinery_storage::{Outcome, Page, Range, Read, Store, StoreError, Transaction, WatchStream};
+use prometheus_client::{
+    encoding::{EncodeLabelSet, text::encode},
+    metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
+    registry::Registry,
+};
+
+use crate::{ApiError, http::RequestInfo};
+
+/// The measurements of one server and its store. Cheap to clone.
+#[derive(Clone)]
+pub struct Metrics(Arc<Inner>);
+
+struct Inner {
+    registry: Registry,
+    requests: Family<CodeLabels, Counter>,
+    durations: Family<RequestLabels, Histogram, fn() -> Histogram>,
+    in_flight: Family<InFlightLabels, Gauge>,
+    watches: Family<ResourceLabels, Gauge>,
+    watch_events: Family<ResourceLabels, Counter>,
+    objects: Family<ResourceLabels, Gauge>,
+    store: Family<StoreLabels, Histogram, fn() -> Histogram>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RequestLabels {
+    verb: String,
+    group: String,
+    version: String,
+    resource: String,
+    subresource: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct CodeLabels {
+    verb: String,
+    group: String,
+    version: String,
+    resource: String,
+    subresource: String,
+    code: u16,
+}
+
+/// The labels of what is measured by resource.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct ResourceLabels {
+    pub(crate) group: String,
+    pub(crate) version: String,
+    pub(crate) resource: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct InFlightLabels {
+    request_kind: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct StoreLabels {
+    operation: &'static str,
+}
+
+fn request_seconds() -> Histogram {
+    Histogram::new([
+        0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0,
+    ])
+}
+
+fn store_seconds() -> Histogram {
+    Histogram::new([
+        0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0,
+    ])
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Metrics")
+    }
+}
+
+impl Metrics {
+    /// Nothing measured yet.
+    pub fn new() -> Self {
+        let mut registry = Registry::default();
+        let requests = Family::<CodeLabels, Counter>::default();
+        let durations: Family<_, _, fn() -> Histogram> = Family::new_with_constructor(request_seconds as _);
+        let in_flight = Family::<InFlightLabels, Gauge>::default();
+        let watches = Family::<ResourceLabels, Gauge>::default();
+        let watch_events = Family::<ResourceLabels, Counter>::default();
+        let objects = Family::<ResourceLabels, Gauge>::default();
+        let store: Family<_, _, fn() -> Histogram> = Family::new_with_constructor(store_seconds as _);
+        registry.register(
+            "apiserver_request",
+            "Requests that were answered",
+            requests.clone(),
+        );
+        let help = "How long requests took that are no watches, in seconds";
+        registry.register("apiserver_request_duration_seconds", help, durations.clone());
+        let help = "Requests being served that are no watches";
+        registry.register("apiserver_current_inflight_requests", help, in_flight.clone());
+        registry.register(
+            "apiserver_longrunning_requests",
+            "Watches being served",
+            watches.clone(),
+        );
+        registry.register(
+            "apiserver_watch_events",
+            "Events sent to watches",
+            watch_events.clone(),
+        );
+        registry.register(
+            "apiserver_storage_objects",
+            "Objects in the watch cache",
+            objects.clone(),
+        );
+        let help = "How long the store took to answer, in seconds";
+        registry.register("apiserver_storage_request_duration_seconds", help, store.clone());
+        Self(Arc::new(Inner {
+            registry,
+            requests,
+            durations,
+            in_flight,
+            watches,
+            watch_events,
+            objects,
+            store,
+        }))
+    }
+
+    /// The same store, with its answers timed.
+    pub fn measure(&self, store: Arc<dyn Store>) -> Arc<dyn Store> {
+        Arc::new(MeasuredStore {
+            store,
+            metrics: self.clone(),
+        })
+    }
+
+    /// Everything in the text format of OpenMetrics.
+    pub(crate) fn text(&self) -> Result<String, ApiError> {
+        let mut text = String::new();
+        encode(&mut text, &self.0.registry)
+            .map_err(|source| ApiError::internal("encoding the metrics", source))?;
+        Ok(text)
+    }
+
+    /// Notes an answer. `known` says whether the resource is served: names that callers made up are no labels.
+    pub(crate) fn answered(&self, info: &RequestInfo, known: bool, code: u16, started: Instant) {
+        let resource = info.resource.as_ref().filter(|_| known);
+        let text = |text: Option<&String>| text.cloned().unwrap_or_default();
+        let verb = if info.resource.is_none() || known {
+            info.verb.to_uppercase()
+        } else {
+            String::new()
+        };
+        let labels = RequestLabels {
+            verb,
+            group: text(resource.map(|r| &r.group)),
+            version: text(resource.map(|r| &r.version)),
+            resource: text(resource.map(|r| &r.resource)),
+            subresource: text(resource.map(|r| &r.subresource)),
+        };
+        if !info.is_watch() {
+            self.0
+                .durations
+                .get_or_create(&labels)
+                .observe(started.elapsed().as_secs_f64());
+        }
+        let RequestLabels {
+            verb,
+            group,
+            version,
+            resource,
+            subresource,
+        } = labels;
+        let labels = CodeLabels {
+            verb,
+            group,
+            version,
+            resource,
+            subresource,
+            code,
+        };
+        self.0.requests.get_or_create(&labels).inc();
+    }
+
+    /// Counts a request as being served until the result is dropped.
+    pub(crate) fn in_flight(&self, read: bool) -> GaugeGuard {
+        let request_kind = if read { "readOnly" } else { "mutating" };
+        GaugeGuard::new(
+            self.0
+                .in_flight
+                .get_or_create(&InFlightLabels { request_kind })
+                .clone(),
+        )
+    }
+
+    /// Counts a watch as being served until the result is dropped.
+    pub(crate) fn watch(&self, labels: &ResourceLabels) -> GaugeGuard {
+        GaugeGuard::new(self.0.watches.get_or_create(labels).clone())
+    }
+
+    /// The count of events sent to the watches of a resource.
+    pub(crate) fn watch_events(&self, labels: &ResourceLabels) -> Counter {
+        self.0.watch_events.get_or_create(labels).clone()
+    }
+
+    pub(crate) fn set_objects(&self, labels: &ResourceLabels, count: usize) {
+        self.0
+            .objects
+            .get_or_create(labels)
+            .set(i64::try_from(count).unwrap_or(i64::MAX));
+    }
+
+    fn observe(&self, operation: &'static str, started: Instant) {
+        self.0
+            .store
+            .get_or_create(&StoreLabels { operation })
+            .observe(started.elapsed().as_secs_f64());
+    }
+}
+
+/// Counts one up as long as it lives.
+#[derive(Debug)]
+pub(crate) struct GaugeGuard(Gauge);
+
+impl GaugeGuard {
+    fn new(gauge: Gauge) -> Self {
+        gauge.inc();
+        Self(gauge)
+    }
+}
+
+impl Drop for GaugeGuard {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
+struct MeasuredStore {
+    store: Arc<dyn Store>,
+    metrics: Metrics,
+}
+
+#[async_trait]
+impl Store for MeasuredStore {
+    async fn get(&self, key: &str) -> Result<Read, StoreError> {
+        let started = Instant::now();
+        let result = self.store.get(key).await;
+        self.metrics.observe("get", started);
+        result
+    }
+
+    async fn list(&self, range: &Range) -> Result<Page, StoreError> {
+        let started = Instant::now();
+        let result = self.store.list(range).await;
+        self.metrics.observe("list", started);
+        result
+    }
+
+    async fn commit(&self, transaction: Transaction) -> Result<Outcome, StoreError> {
+        let started = Instant::now();
+        let result = self.store.commit(transaction).await;
+        self.metrics.observe("commit", started);
+        result
+    }
+
+    async fn watch(&self, prefix: &str, after_revision: i64) -> Result<WatchStream, StoreError> {
+        self.store.watch(prefix, after_revision).await
+    }
+
+    async fn request_progress(&self) -> Result<(), StoreError> {
+        self.store.request_progress().await
+    }
+
+    async fn compact(&self, revision: i64) -> Result<(), StoreError> {
+        self.store.compact(revision).await
+    }
+
+    async fn ready(&self) -> Result<(), StoreError> {
+        let started = Instant::now();
+        let result = self.store.ready().await;
+        self.metrics.observe("ready", started);
+        result
+    }
+}

@@ -1,0 +1,184 @@
+//! Putting a server together.
+
+use std::{collections::HashMap, sync::Arc};
+
+use machinery_auth::{Authenticator, Authorizer};
+use machinery_openapi::{DocumentError, Documents, Info};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Server, ServerOptions,
+    core::{Core, Readiness, Served},
+    described,
+};
+use crate::{
+    Action, Metrics, Namespaces, Registry, Strategy, View,
+    http::InFlight,
+    resource::{Posted, PostedAction, Resource, StoredResource, ViewResource},
+};
+
+/// Why a server cannot be built.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// A part that the server needs was not given.
+    #[error("the server has no {0}")]
+    Missing(&'static str),
+    /// An action hangs on a resource that is not there, or on two.
+    #[error("action {action} hangs on {plural}, which is the name of {found} resources")]
+    ActionOnNothing {
+        /// The action.
+        action: &'static str,
+        /// What it should hang on.
+        plural: String,
+        /// How many resources have that name.
+        found: usize,
+    },
+    /// Two resources have the same group, version and plural.
+    #[error("resource {0} is served twice")]
+    Twice(String),
+    /// The documents cannot be made from the resources.
+    #[error("the documents cannot be made")]
+    Documents(#[from] DocumentError),
+}
+
+/// Puts a server together.
+#[must_use]
+pub struct ServerBuilder {
+    options: ServerOptions,
+    resources: Vec<Arc<dyn Resource>>,
+    actions: Vec<(String, Arc<dyn Posted>)>,
+    authenticator: Option<Arc<dyn Authenticator>>,
+    authorizer: Option<Arc<dyn Authorizer>>,
+    namespaces: Option<Arc<dyn Namespaces>>,
+    metrics: Metrics,
+    readiness: Vec<Readiness>,
+}
+
+impl ServerBuilder {
+    pub(super) fn new(options: ServerOptions) -> Self {
+        Self {
+            options,
+            resources: Vec::new(),
+            actions: Vec::new(),
+            authenticator: None,
+            authorizer: None,
+            namespaces: None,
+            metrics: Metrics::new(),
+            readiness: Vec::new(),
+        }
+    }
+
+    /// Serves a stored kind.
+    pub fn resource<S: Strategy>(mut self, registry: Arc<Registry<S>>) -> Self {
+        self.resources.push(Arc::new(StoredResource(registry)));
+        self
+    }
+
+    /// Serves a view of a stored kind; the kind itself must be served, too.
+    pub fn view<V: View>(mut self, view: V, source: Arc<Registry<V::Source>>) -> Self {
+        self.resources.push(Arc::new(ViewResource::new(view, source)));
+        self
+    }
+
+    /// Hangs an action on a resource or a view, by its plural.
+    pub fn action<A: Action>(mut self, plural: &str, action: Arc<A>) -> Self {
+        self.actions
+            .push((plural.to_owned(), Arc::new(PostedAction(action))));
+        self
+    }
+
+    /// Who asks; needed.
+    pub fn authenticator(mut self, authenticator: Arc<dyn Authenticator>) -> Self {
+        self.authenticator = Some(authenticator);
+        self
+    }
+
+    /// Whether one may; needed.
+    pub fn authorizer(mut self, authorizer: Arc<dyn Authorizer>) -> Self {
+        self.authorizer = Some(authorizer);
+        self
+    }
+
+    /// The namespaces of the cluster; needed when a kind is namespaced.
+    pub fn namespaces(mut self, namespaces: Arc<dyn Namespaces>) -> Self {
+        self.namespaces = Some(namespaces);
+        self
+    }
+
+    /// Where measurements go; those of the store go there, too, when it was wrapped by [`Metrics::measure`].
+    pub fn metrics(mut self, metrics: Metrics) -> Self {
+        self.metrics = metrics;
+        self
+    }
+
+    /// Another check of `/readyz`: a name and whether it is in order now.
+    pub fn readiness(mut self, name: &str, check: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        self.readiness.push(Readiness {
+            name: name.to_owned(),
+            check: Box::new(check),
+        });
+        self
+    }
+
+    /// The server.
+    ///
+    /// # Errors
+    ///
+    /// Something is missing, or the documents cannot be made from the kinds' schemas.
+    pub fn build(self) -> Result<Server, BuildError> {
+        let authenticator = self.authenticator.ok_or(BuildError::Missing("authenticator"))?;
+        let authorizer = self.authorizer.ok_or(BuildError::Missing("authorizer"))?;
+        let namespaced = self.resources.iter().any(|resource| resource.info().namespaced);
+        if namespaced && self.namespaces.is_none() {
+            return Err(BuildError::Missing("namespaces"));
+        }
+        let mut resources = HashMap::new();
+        for resource in self.resources {
+            let name = resource.name().clone();
+            let key = (name.group.clone(), name.version.clone(), name.plural.clone());
+            let served = Served {
+                resource,
+                actions: Vec::new(),
+            };
+            if resources.insert(key, served).is_some() {
+                return Err(BuildError::Twice(name.to_string()));
+            }
+        }
+        for (plural, action) in self.actions {
+            let mut owners: Vec<&mut Served> = resources
+                .values_mut()
+                .filter(|served| served.resource.name().plural == plural)
+                .collect();
+            match owners.as_mut_slice() {
+                [served] => served.actions.push(action),
+                owners => {
+                    let found = owners.len();
+                    return Err(BuildError::ActionOnNothing {
+                        action: action.name(),
+                        plural,
+                        found,
+                    });
+                }
+            }
+        }
+        let info = Info {
+            title: self.options.title.clone(),
+            version: self.options.version.clone(),
+        };
+        let documents = Documents::new(&info, &described::groups(resources.values()))?;
+        let in_flight = InFlight::new(&self.options);
+        Ok(Server::new(Core {
+            options: self.options,
+            resources,
+            documents,
+            authenticator,
+            authorizer,
+            namespaces: self.namespaces,
+            metrics: self.metrics,
+            in_flight,
+            readiness: self.readiness,
+            stopping: CancellationToken::new(),
+            shutdown: CancellationToken::new(),
+        }))
+    }
+}

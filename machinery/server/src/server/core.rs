@@ -1,0 +1,103 @@
+//! What the requests share.
+
+use std::{collections::HashMap, sync::Arc};
+
+use machinery_auth::{Authenticator, Authorizer};
+use machinery_openapi::Documents;
+use tokio_util::sync::CancellationToken;
+
+use super::ServerOptions;
+use crate::{
+    Namespaces,
+    http::{Check, InFlight},
+    metrics::{Metrics, ResourceLabels},
+    resource::{Posted, Resource},
+};
+
+/// A resource and what hangs on it.
+pub(crate) struct Served {
+    pub(crate) resource: Arc<dyn Resource>,
+    pub(crate) actions: Vec<Arc<dyn Posted>>,
+}
+
+/// A check that was added to `/readyz`.
+pub(crate) struct Readiness {
+    pub(crate) name: String,
+    pub(crate) check: Box<dyn Fn() -> bool + Send + Sync>,
+}
+
+/// What the requests share.
+pub(crate) struct Core {
+    pub(crate) options: ServerOptions,
+    /// By group, version and plural.
+    pub(crate) resources: HashMap<(String, String, String), Served>,
+    pub(crate) documents: Documents,
+    pub(crate) authenticator: Arc<dyn Authenticator>,
+    pub(crate) authorizer: Arc<dyn Authorizer>,
+    pub(crate) namespaces: Option<Arc<dyn Namespaces>>,
+    pub(crate) metrics: Metrics,
+    pub(crate) in_flight: InFlight,
+    pub(crate) readiness: Vec<Readiness>,
+    /// Canceled when the server is to end: `/readyz` fails from then on.
+    pub(crate) stopping: CancellationToken,
+    /// Canceled when watches must end.
+    pub(crate) shutdown: CancellationToken,
+}
+
+impl Core {
+    pub(crate) fn find(&self, group: &str, version: &str, plural: &str) -> Option<&Served> {
+        self.resources
+            .get(&(group.to_owned(), version.to_owned(), plural.to_owned()))
+    }
+
+    /// The checks of a probe: `livez` says whether the process is worth keeping, the others whether it can serve.
+    pub(crate) async fn checks(&self, probe: &str) -> Vec<Check> {
+        let check = |name: &str, healthy: bool| Check {
+            name: name.to_owned(),
+            healthy,
+        };
+        let mut checks = vec![check("ping", true)];
+        if probe == "livez" {
+            return checks;
+        }
+        let mut storage = true;
+        let mut synced = Vec::new();
+        for served in self.resources.values() {
+            if let Err(error) = served.resource.ready().await {
+                tracing::warn!(resource = %served.resource.name(), %error, "the storage is not ready");
+                storage = false;
+            }
+            if served.resource.count().is_some() {
+                let name = format!("watch-cache-{}", served.resource.name().plural);
+                synced.push(check(&name, served.resource.synced()));
+            }
+        }
+        synced.sort_by(|one, other| one.name.cmp(&other.name));
+        checks.push(check("storage", storage));
+        checks.extend(synced);
+        if probe == "readyz" {
+            checks.extend(
+                self.readiness
+                    .iter()
+                    .map(|readiness| check(&readiness.name, (readiness.check)())),
+            );
+            checks.push(check("shutdown", !self.stopping.is_cancelled()));
+        }
+        checks
+    }
+
+    /// Brings the counts of objects up to date.
+    pub(crate) fn count_objects(&self) {
+        for served in self.resources.values() {
+            if let Some(count) = served.resource.count() {
+                let name = served.resource.name();
+                let labels = ResourceLabels {
+                    group: name.group.clone(),
+                    version: name.version.clone(),
+                    resource: name.plural.clone(),
+                };
+                self.metrics.set_objects(&labels, count);
+            }
+        }
+    }
+}
