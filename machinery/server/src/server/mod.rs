@@ -118,21 +118,24 @@ impl Server {
             let server = self.clone();
             App::new().configure(move |config| server.configure(config))
         };
-        let mut server = HttpServer::new(app)
-            .on_connect(keep_peer_certificates)
-            .h1_allow_half_closed(false)
-            .keep_alive(KEEP_ALIVE)
-            .client_request_timeout(HEAD_TIMEOUT)
-            .shutdown_timeout(options.shutdown_timeout.as_secs())
-            .disable_signals();
-        if options.workers > 0 {
-            server = server.workers(options.workers);
-        }
-        let server = match tls {
-            Some(config) => server.listen_rustls_0_23(listener, config)?,
-            None => server.listen(listener)?,
+        // A block, so that what is not `Send` of the builder is gone before the first await.
+        let running = {
+            let mut server = HttpServer::new(app)
+                .on_connect(keep_peer_certificates)
+                .h1_allow_half_closed(false)
+                .keep_alive(KEEP_ALIVE)
+                .client_request_timeout(HEAD_TIMEOUT)
+                .shutdown_timeout(options.shutdown_timeout.as_secs())
+                .disable_signals();
+            if options.workers > 0 {
+                server = server.workers(options.workers);
+            }
+            let server = match tls {
+                Some(config) => server.listen_rustls_0_23(listener, config)?,
+                None => server.listen(listener)?,
+            };
+            server.run()
         };
-        let running = server.run();
         let handle = running.handle();
         let stop = async move {
             ended.cancelled().await;
