@@ -1,5 +1,6 @@
 //! The store on etcd v3.
 
+mod choice;
 mod connections;
 mod convert;
 mod error;
