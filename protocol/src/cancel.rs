@@ -79,8 +79,8 @@ mod tests {
     #[test]
     fn everyone_who_has_not_been_passed_over_is_canceled() {
         let mut status = asking().status.unwrap();
-        let states = [Interrupted, Completed, Active, Inactive];
-        status.responders = Some(states.map(|s| responder(&format!("a.b/{s:?}"), s)).to_vec());
+        let before = [Interrupted, Completed, Active, Inactive];
+        status.responders = Some(before.map(|s| responder(&format!("a.b/{s:?}"), s)).to_vec());
         let status = cancel(&status, "the last requester left", at(5));
         let after: Vec<_> = status.responders.iter().flatten().map(|r| r.state).collect();
         assert_eq!(after, [Interrupted, Canceled, Canceled, Canceled]);

@@ -181,9 +181,9 @@ fn judge(pod: &Pod, filters: &DrainFilters, now: DateTime<Utc>) -> Verdict {
     let (mut refusals, mut losses) = (Vec::new(), Vec::new());
     let mut weigh = |allowed: bool, refusal: DrainRefusal, loss: DrainWarning| {
         if allowed {
-            losses.push(loss)
+            losses.push(loss);
         } else {
-            refusals.push(refusal)
+            refusals.push(refusal);
         }
     };
     if let Some(name) = daemon_set(pod) {

@@ -137,7 +137,7 @@ pub fn record_eviction(
         }
         // At once: whatever held the reply back is over.
         EvictionOutcome::NotTaken => {
-            again(0, "the reply to the last attempt was lost and the pod did not go")
+            again(0, "the reply to the last attempt was lost and the pod did not go");
         }
     }
     status

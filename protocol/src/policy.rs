@@ -114,7 +114,8 @@ mod tests {
 
     #[test]
     fn the_hardest_of_the_live_entries_counts() {
-        let table: &[(&[(RefusalPolicy, Option<i64>)], RefusalPolicy)] = &[
+        type Entry = (RefusalPolicy, Option<i64>);
+        let table: &[(&[Entry], RefusalPolicy)] = &[
             (&[(GiveUp, None)], GiveUp),
             (&[(GiveUp, None), (Wait, None)], Wait),
             (&[(Override, None), (Wait, None), (GiveUp, None)], Override),

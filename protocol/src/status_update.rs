@@ -23,6 +23,11 @@ use crate::{
 /// kept; the list of responders is fixed once written; an attempt to evict is recorded only when every responder is
 /// done; nothing changes after the end. Where the write ends the Evacuation, responders that are not done become Canceled, `Finished` is
 /// set and so is `finishTime`.
+///
+/// # Errors
+///
+/// Every one, with its field; but when something comes too early by the server's clock, only that:
+/// [`StatusError::NotYet`] alone means that the same write will do later.
 pub fn check_status_update(
     old: &Evacuation,
     proposed: EvacuationStatus,
@@ -79,7 +84,15 @@ pub fn check_status_update(
         finish_time: None,
     };
     finish(&mut next, now);
+    // What comes too early drags other errors along: they say nothing of the write itself.
+    if errors.iter().any(is_early) {
+        errors.retain(is_early);
+    }
     if errors.is_empty() { Ok(next) } else { Err(errors) }
+}
+
+fn is_early(error: &StatusError) -> bool {
+    matches!(error, StatusError::NotYet { .. })
 }
 
 /// The deadlines that the controller takes for reached and that are not by the server's clock. Saying so keeps a

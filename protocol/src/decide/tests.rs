@@ -546,6 +546,7 @@ fn the_grace_period_is_the_policys() {
 }
 
 #[test]
+#[allow(clippy::too_many_lines)] // One table.
 fn an_eviction_waits_for_its_turn_in_the_budgets_queue() {
     let unready = PodView::Live(LivePod {
         ready: false,

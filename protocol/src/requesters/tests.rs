@@ -99,6 +99,8 @@ fn an_override_leaves_the_entry_with_its_maker() {
 
 #[test]
 fn what_asks_for_more_is_hardening_and_what_deletes_needs_the_right_to_delete() {
+    use DeadlineAction::{Delete, Evict, GiveUp};
+
     let deadline = |seconds: i64, action| Requester {
         deadline: Some(at(seconds).into()),
         at_deadline: Some(action),
@@ -112,7 +114,6 @@ fn what_asks_for_more_is_hardening_and_what_deletes_needs_the_right_to_delete() 
         on_refusal: Some(policy),
         ..requester("a.b/r")
     };
-    use DeadlineAction::{Delete, Evict, GiveUp};
     let table = [
         (requester("a.b/r"), refusal(RefusalPolicy::Wait), false, false),
         (requester("a.b/r"), refusal(RefusalPolicy::Override), true, false),

@@ -24,7 +24,8 @@ pub(super) fn check_eviction(
     if was.accepted && !proposed.accepted {
         wrong("what was accepted stays accepted");
     }
-    if proposed.accepted && !was.accepted && !(was.in_flight && !proposed.in_flight) {
+    let ends = was.in_flight && !proposed.in_flight;
+    if proposed.accepted && !was.accepted && !ends {
         wrong("only the outcome of an attempt in flight is accepted");
     }
     let begins = proposed.in_flight && !was.in_flight;

@@ -465,8 +465,8 @@ fn the_end_is_completed_by_the_server_and_nothing_changes_after_it() {
         s.conditions.push(condition("Failed", "True", "Refused"))
     })
     .unwrap();
-    let states: Vec<_> = next.responders.iter().flatten().map(|r| r.state).collect();
-    assert_eq!(states, [Canceled, Canceled]);
+    let after: Vec<_> = next.responders.iter().flatten().map(|r| r.state).collect();
+    assert_eq!(after, [Canceled, Canceled]);
     assert_eq!(
         (finished_reason(&next), next.finish_time),
         (Some("Refused"), Some(at(5).into()))
