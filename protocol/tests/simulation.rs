@@ -2,6 +2,14 @@
 //! whatever happens in whatever order, the invariants hold, states go only along the table, the fence holds, and with a
 //! deadline every negotiation ends.
 
+// Helpers of tests may panic as tests do.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic
+)]
+
 use chrono::{DateTime, TimeDelta, Utc};
 use evacuation_api::{
     Answer, DeadlineAction, Evacuation, EvacuationResponseSpec, EvacuationSpec, EvacuationStatus, PodTarget,
@@ -76,6 +84,14 @@ enum Step {
         eviction: Option<(bool, bool)>,
         end: Option<(&'static str, &'static str)>,
     },
+}
+
+/// What the controller did.
+enum Look {
+    /// It did something, and looks again at once.
+    Acted,
+    /// It has nothing to do until then.
+    Rests(Option<DateTime<Utc>>),
 }
 
 struct Sim {
@@ -317,9 +333,8 @@ impl Sim {
         self.store(status);
     }
 
-    /// One look by the controller, whose clock is off by `skew`. Returns when it wants to look again, or `None` when it
-    /// acted and wants to look again at once.
-    fn control(&mut self, skew: i64) -> Option<Option<DateTime<Utc>>> {
+    /// One look by the controller, whose clock is off by `skew`.
+    fn control(&mut self, skew: i64) -> Look {
         let decision = decide(&self.evacuation, &self.world(), at(self.now + skew));
         let again = decide(&self.evacuation, &self.world(), at(self.now + skew));
         assert_eq!(decision, again, "the same input gives the same");
@@ -367,12 +382,16 @@ impl Sim {
                 Act::Push(_) | Act::ReleaseFinalizer | Act::Remove => {}
             }
         }
-        (!acted).then_some(decision.wake_at)
+        if acted {
+            Look::Acted
+        } else {
+            Look::Rests(decision.wake_at)
+        }
     }
 
     /// The eviction arrives at the API.
     fn land(&mut self) {
-        if !self.under_way.take().is_some_and(|until| self.now < until) {
+        if self.under_way.take().is_none_or(|until| self.now >= until) {
             return;
         }
         assert!(
@@ -577,7 +596,12 @@ proptest! {
                 sim.step(Step::Answer { responder: active, answer: given, seconds });
             }
             // The controller looks only when it changed something or asked to be woken.
-            let wake = (0..10).find_map(|_| sim.control(0)).expect("it comes to rest");
+            let wake = (0..10)
+                .find_map(|_| match sim.control(0) {
+                    Look::Acted => None,
+                    Look::Rests(wake) => Some(wake),
+                })
+                .expect("it comes to rest");
             if !matches!(phase(&sim.evacuation), Phase::Pending | Phase::Asking) {
                 break;
             }
@@ -600,7 +624,7 @@ proptest! {
             if is_finished(sim.status()) {
                 break;
             }
-            let wake = sim.control(0);
+            let look = sim.control(0);
             if crashes.next().unwrap_or_default() {
                 sim.step(Step::Crash);
             }
@@ -613,7 +637,7 @@ proptest! {
             let leaves = matches!(&sim.pod, PodView::Live(p) if p.terminating_until.is_some_and(|t| t <= at(sim.now)));
             if leaves {
                 sim.pod = PodView::Gone;
-            } else if let Some(wake) = wake {
+            } else if let Look::Rests(wake) = look {
                 let wake = wake.map_or(sim.now + 1, |wake| (wake - at(0)).num_seconds());
                 sim.now = wake.clamp(sim.now + 1, sim.now + 60);
             }

@@ -107,7 +107,7 @@ fn rule_6_each_transition_needs_what_the_table_says_and_its_time() {
     ];
     for (i, (answer, policy, deadline, to, seconds, want)) in table.into_iter().enumerate() {
         let result = write(&answered(answer, policy, deadline), seconds, |s| {
-            set_state(s, 0, to)
+            set_state(s, 0, to);
         });
         match (want, result) {
             (Fine, Ok(next)) => assert_eq!(next.responders.unwrap()[0].state, to, "row {i}"),
@@ -345,6 +345,8 @@ fn an_attempt_is_counted_and_timed_by_the_server_and_needs_every_responder_done(
     );
 }
 
+type Change = Box<dyn Fn(&mut EvacuationStatus)>;
+
 #[test]
 fn the_outcome_of_an_attempt_is_recorded_once() {
     let outcome = |accepted| {
@@ -369,7 +371,7 @@ fn the_outcome_of_an_attempt_is_recorded_once() {
         accepted: true,
         ..idle.clone()
     };
-    let table: [(&str, EvictionStatus, Box<dyn Fn(&mut EvacuationStatus)>); 5] = [
+    let table: [(&str, EvictionStatus, Change); 5] = [
         (
             "accepted while in flight",
             in_flight(),
@@ -436,7 +438,7 @@ fn an_end_needs_its_grounds() {
     ];
     for (old, seconds, kind, reason, fine) in table {
         let result = write(old, seconds, |s| {
-            s.conditions.push(condition(kind, "True", reason))
+            s.conditions.push(condition(kind, "True", reason));
         });
         assert_eq!(result.is_ok(), fine, "{kind} {reason}: {result:?}");
     }
@@ -446,7 +448,7 @@ fn an_end_needs_its_grounds() {
     });
     assert!(result.is_err(), "both");
     let errors = write(&gives_up, 19, |s| {
-        s.conditions.push(condition("Failed", "True", "DeadlineGaveUp"))
+        s.conditions.push(condition("Failed", "True", "DeadlineGaveUp"));
     });
     assert!(matches!(errors.unwrap_err()[..], [StatusError::NotYet { until, .. }] if until == at(20)));
 }
@@ -462,7 +464,7 @@ fn the_end_is_completed_by_the_server_and_nothing_changes_after_it() {
         .unwrap()
         .push(responder("a.b/next", Inactive));
     let next = write(&old, 5, |s| {
-        s.conditions.push(condition("Failed", "True", "Refused"))
+        s.conditions.push(condition("Failed", "True", "Refused"));
     })
     .unwrap();
     let after: Vec<_> = next.responders.iter().flatten().map(|r| r.state).collect();
@@ -517,12 +519,12 @@ fn a_condition_keeps_its_transition_time_until_its_status_changes() {
 fn a_controller_whose_clock_is_ahead_is_told_to_wait() {
     let old = answered(None, RefusalPolicy::Wait, Some((20, DeadlineAction::GiveUp)));
     let errors = write(&old, 19, |s| {
-        s.policy.as_mut().unwrap().deadlines[0].reached = true
+        s.policy.as_mut().unwrap().deadlines[0].reached = true;
     })
     .unwrap_err();
     assert!(matches!(errors[..], [StatusError::NotYet { until, .. }] if until == at(20)));
     let next = write(&old, 20, |s| {
-        s.policy.as_mut().unwrap().deadlines[0].reached = true
+        s.policy.as_mut().unwrap().deadlines[0].reached = true;
     })
     .unwrap();
     assert!(next.policy.unwrap().deadlines[0].reached);
@@ -552,4 +554,23 @@ fn every_error_is_gathered() {
             "status.conditions[Failed]",
         ]
     );
+}
+
+#[test]
+fn rule_6_a_write_that_is_only_too_early_is_not_also_wrong() {
+    let old = answered(None, RefusalPolicy::Wait, None);
+    let skip_and_evict = |s: &mut EvacuationStatus| {
+        set_state(s, 0, Interrupted);
+        s.eviction = Some(EvictionStatus {
+            attempts: 1,
+            in_flight: true,
+            ..EvictionStatus::default()
+        });
+    };
+    let errors = write(&old, 59, skip_and_evict).unwrap_err();
+    assert!(
+        matches!(errors[..], [StatusError::NotYet { until, .. }] if until == at(60)),
+        "{errors:?}"
+    );
+    write(&old, 60, skip_and_evict).unwrap();
 }
