@@ -1,0 +1,111 @@
+use std::sync::Arc;
+
+use controlplane::Etcd;
+use machinery_storage::{EtcdOptions, EtcdStore};
+use serde_json::json;
+
+use crate::support::{Kitchen, Setup, eventually, pot};
+
+const POTS: &str = "/apis/kitchen.dev/v1/namespaces/n/pots";
+const A: &str = "/apis/kitchen.dev/v1/namespaces/n/pots/a";
+
+#[tokio::test]
+async fn an_outage_of_the_store_is_told_and_outlived() {
+    let kitchen = Kitchen::open().await;
+    let client = kitchen.client();
+    let before = client.create_pot("a", json!({"dish": "soup"})).await;
+    let mut watch = client.watch(&format!("{POTS}?watch=true")).await;
+    assert_eq!(watch.event().await.1, "a");
+
+    kitchen.store.set_down(true);
+    let answers = [
+        client.get(A).await,
+        client.post(POTS, &pot("b", json!({"dish": "soup"}))).await,
+        client.merge(A, &json!({"spec": {"servings": 9}})).await,
+        client.delete(A).await,
+        client.get(POTS).await,
+    ];
+    for answer in answers {
+        let status = answer.refused(503, "ServiceUnavailable");
+        assert_eq!(answer.header("retry-after"), "1");
+        assert!(
+            !status["message"].as_str().expect("text").contains("it is down"),
+            "no inner details: {status}"
+        );
+    }
+    // What is at hand is still served.
+    assert_eq!(
+        client.get(&format!("{A}?resourceVersion=0")).await.expect(200),
+        before
+    );
+    assert_eq!(
+        client.get(&format!("{POTS}?resourceVersion=0")).await.expect(200)["items"],
+        json!([before])
+    );
+    assert_eq!(client.get("/readyz").await.code, 500);
+    assert_eq!(client.get("/readyz/storage").await.code, 500);
+    assert_eq!(client.get("/livez").await.code, 200);
+
+    kitchen.store.set_down(false);
+    assert_eq!(client.get("/readyz").await.code, 200);
+    assert_eq!(client.get(A).await.expect(200), before, "nothing was lost");
+    client.create_pot("b", json!({"dish": "soup"})).await;
+    assert_eq!(watch.event().await.1, "b", "the watch goes on");
+}
+
+#[tokio::test]
+async fn the_server_starts_before_its_store_and_is_ready_after_it() {
+    let kitchen = Kitchen::open().await;
+    let client = kitchen.client();
+    assert_eq!(client.get("/readyz/watch-cache-pots").await.code, 200);
+    assert_eq!(client.get("/readyz/watch-cache-stoves").await.code, 200);
+    client.get("/readyz/none").await.refused(404, "NotFound");
+}
+
+#[tokio::test]
+async fn a_real_etcd_that_stops_and_comes_back_loses_no_object_and_no_event() {
+    let etcd = Etcd::start().await.expect("etcd");
+    let store = EtcdStore::connect(EtcdOptions::new([etcd.endpoint()]))
+        .await
+        .expect("a store");
+    let kitchen = Kitchen::with(Setup {
+        store: Some(Arc::new(store)),
+        ..Setup::default()
+    })
+    .await;
+    let client = kitchen.client();
+    client
+        .create_pot("a", json!({"dish": "soup", "stove": "1"}))
+        .await;
+    let mut watch = client.watch(&format!("{POTS}?watch=true")).await;
+    assert_eq!(watch.event().await.1, "a");
+
+    etcd.stop().expect("stopped");
+    client
+        .post(POTS, &pot("b", json!({"dish": "soup"})))
+        .await
+        .refused(503, "ServiceUnavailable");
+    etcd.start_again().await.expect("started");
+    eventually("the server serves again", || async {
+        client.get("/readyz").await.code == 200
+    })
+    .await;
+
+    client.get(A).await.expect(200);
+    let taken = client
+        .post(POTS, &pot("c", json!({"dish": "soup", "stove": "1"})))
+        .await;
+    taken.refused(409, "AlreadyExists");
+    client.create_pot("d", json!({"dish": "soup"})).await;
+    loop {
+        // The create that failed may have been carried out: then it is reported, too.
+        let (event_type, name, _) = watch.event().await;
+        assert_eq!(event_type, "ADDED");
+        if name == "d" {
+            break;
+        }
+        assert_eq!(name, "b");
+    }
+    let list = client.get(POTS).await.expect(200);
+    assert!(list["items"].as_array().expect("items").len() >= 2);
+}

@@ -1,0 +1,310 @@
+use std::time::Duration;
+
+use bytes::Bytes;
+use machinery_server::ServerOptions;
+use serde_json::json;
+
+use crate::support::{Kitchen, Setup, pot};
+
+const POTS: &str = "/apis/kitchen.dev/v1/namespaces/n/pots";
+const A: &str = "/apis/kitchen.dev/v1/namespaces/n/pots/a";
+
+#[tokio::test]
+async fn every_request_that_cannot_be_served_gets_a_status() {
+    let kitchen = Kitchen::open().await;
+    let client = kitchen.client();
+    client.create_pot("a", json!({"dish": "soup"})).await;
+    let cases = [
+        ("GET", "/nowhere", 404, "NotFound"),
+        ("GET", "/api/v1/pods", 404, "NotFound"),
+        ("GET", "/apis/kitchen.dev/v2", 404, "NotFound"),
+        ("GET", "/apis/kitchen.dev/v1/pans", 404, "NotFound"),
+        ("GET", "/apis/kitchen.dev/v1/pots/a", 404, "NotFound"),
+        (
+            "GET",
+            "/apis/kitchen.dev/v1/namespaces/n/pots/a/none",
+            404,
+            "NotFound",
+        ),
+        (
+            "GET",
+            "/apis/kitchen.dev/v1/namespaces/n/pots/a/status/more",
+            404,
+            "NotFound",
+        ),
+        (
+            "GET",
+            "/apis/kitchen.dev/v1/namespaces/n/pots/none",
+            404,
+            "NotFound",
+        ),
+        ("POST", "/apis/kitchen.dev/v1/pots", 405, "MethodNotAllowed"),
+        ("POST", A, 405, "MethodNotAllowed"),
+        ("PUT", POTS, 405, "MethodNotAllowed"),
+        ("PATCH", POTS, 405, "MethodNotAllowed"),
+        ("DELETE", "/apis/kitchen.dev/v1/pots", 405, "MethodNotAllowed"),
+        ("OPTIONS", POTS, 405, "MethodNotAllowed"),
+        ("BREW", A, 405, "MethodNotAllowed"),
+        ("DELETE", "/apis/kitchen.dev/v1/stoves", 405, "MethodNotAllowed"),
+        ("POST", "/version", 405, "MethodNotAllowed"),
+        (
+            "POST",
+            "/apis/kitchen.dev/v1/namespaces/n/ownpots",
+            405,
+            "MethodNotAllowed",
+        ),
+        (
+            "GET",
+            "/apis/kitchen.dev/v1/namespaces/n/pots?limit=x",
+            400,
+            "BadRequest",
+        ),
+        (
+            "GET",
+            "/apis/kitchen.dev/v1/namespaces/n/pots?continue=x",
+            400,
+            "BadRequest",
+        ),
+        (
+            "GET",
+            "/apis/kitchen.dev/v1/namespaces/n/pots?labelSelector=a%3Db%3Dc",
+            400,
+            "BadRequest",
+        ),
+        (
+            "GET",
+            "/apis/kitchen.dev/v1/namespaces/n/pots?fieldSelector=spec.stove%3Da",
+            400,
+            "BadRequest",
+        ),
+        (
+            "GET",
+            "/apis/kitchen.dev/v1/namespaces/n/pots?resourceVersion=x",
+            422,
+            "Invalid",
+        ),
+        (
+            "GET",
+            "/apis/kitchen.dev/v1/namespaces/n/pots?resourceVersionMatch=Exact",
+            422,
+            "Invalid",
+        ),
+        (
+            "GET",
+            "/apis/kitchen.dev/v1/namespaces/n/pots?sendInitialEvents=true",
+            422,
+            "Invalid",
+        ),
+        (
+            "GET",
+            "/apis/kitchen.dev/v1/namespaces/n/pots?watch=1&sendInitialEvents=true",
+            422,
+            "Invalid",
+        ),
+    ];
+    for (method, path, code, reason) in cases {
+        let answer = client.send(method, path, &[], Bytes::new()).await;
+        assert_eq!(answer.code, code, "{method} {path}: {}", answer.text());
+        answer.refused(code, reason);
+    }
+}
+
+#[tokio::test]
+async fn bodies_that_are_no_such_object_are_refused() {
+    let kitchen = Kitchen::open().await;
+    let client = kitchen.client();
+    let cases = [
+        ("application/json", "{", 400, "BadRequest"),
+        ("application/json", "", 400, "BadRequest"),
+        ("application/json", "[]", 400, "BadRequest"),
+        (
+            "application/json",
+            r#"{"metadata":{"name":"a"}}"#,
+            400,
+            "BadRequest",
+        ),
+        (
+            "application/json",
+            r#"{"metadata":{"name":"a"},"spec":{"dish":1}}"#,
+            400,
+            "BadRequest",
+        ),
+        (
+            "application/json",
+            r#"{"kind":"Pan","spec":{"dish":"soup"}}"#,
+            400,
+            "BadRequest",
+        ),
+        (
+            "application/json",
+            r#"{"apiVersion":"v2","spec":{"dish":"soup"}}"#,
+            400,
+            "BadRequest",
+        ),
+        (
+            "application/json",
+            r#"{"metadata":{"namespace":"m","name":"a"},"spec":{"dish":"soup"}}"#,
+            400,
+            "BadRequest",
+        ),
+        (
+            "application/json",
+            r#"{"metadata":{"resourceVersion":"3","name":"a"},"spec":{"dish":"x"}}"#,
+            400,
+            "BadRequest",
+        ),
+        ("application/json", r#"{"spec":{"dish":"soup"}}"#, 422, "Invalid"),
+        (
+            "application/vnd.kubernetes.protobuf",
+            "k8s",
+            415,
+            "UnsupportedMediaType",
+        ),
+    ];
+    for (content_type, body, code, reason) in cases {
+        let answer = client
+            .send("POST", POTS, &[("content-type", content_type)], body.into())
+            .await;
+        assert_eq!(answer.code, code, "{body}: {}", answer.text());
+        answer.refused(code, reason);
+    }
+    let long = format!(r#"{{"metadata":{{"name":"{}"}}}}"#, "x".repeat(3 * 1024 * 1024));
+    let answer = client
+        .send("POST", POTS, &[("content-type", "application/json")], long.into())
+        .await;
+    answer.refused(413, "RequestEntityTooLarge");
+}
+
+#[tokio::test]
+async fn an_object_that_the_store_does_not_take_is_too_large() {
+    let kitchen = Kitchen::open().await;
+    let dish = "x".repeat(2 * 1024 * 1024);
+    let answer = kitchen
+        .client()
+        .post(POTS, &pot("a", json!({"dish": dish})))
+        .await;
+    answer.refused(413, "RequestEntityTooLarge");
+}
+
+#[tokio::test]
+async fn who_is_unknown_or_may_not_is_refused() {
+    let kitchen = Kitchen::open().await;
+    kitchen.client().create_pot("a", json!({"dish": "soup"})).await;
+    let nobody = kitchen.client_of("").get(A).await;
+    assert_eq!(nobody.refused(401, "Unauthorized")["message"], "Unauthorized");
+    kitchen
+        .client_of("impostor")
+        .get(A)
+        .await
+        .refused(401, "Unauthorized");
+    let unknowable = kitchen.client_of("unknowable").get(A).await;
+    unknowable.refused(503, "ServiceUnavailable");
+    assert_eq!(unknowable.header("retry-after"), "1");
+
+    let status = kitchen.client_of("thief").get(A).await.refused(403, "Forbidden");
+    assert_eq!(
+        status["message"],
+        "pots.kitchen.dev \"a\" is forbidden: User \"thief\" cannot get resource \"pots\" in API group \"kitchen.dev\" \
+         in the namespace \"n\""
+    );
+    assert_eq!(
+        status["details"],
+        json!({"name": "a", "group": "kitchen.dev", "kind": "pots"})
+    );
+    kitchen
+        .client_of("thief")
+        .get("/apis/kitchen.dev/v1/none")
+        .await
+        .refused(403, "Forbidden");
+    kitchen
+        .client_of("thief")
+        .get("/metrics")
+        .await
+        .refused(403, "Forbidden");
+    kitchen.client_of("reader").get(A).await.expect(200);
+    let status = kitchen
+        .client_of("reader")
+        .delete(A)
+        .await
+        .refused(403, "Forbidden");
+    assert!(
+        status["message"]
+            .as_str()
+            .expect("text")
+            .ends_with(": readers read"),
+        "{status}"
+    );
+    kitchen.client_of("thief").get("/readyz").await;
+}
+
+#[tokio::test]
+async fn a_panic_is_an_internal_error_and_harms_nobody_else() {
+    let kitchen = Kitchen::open().await;
+    let client = kitchen.client();
+    let status = client
+        .post(POTS, &pot("a", json!({"dish": "burnt"})))
+        .await
+        .refused(500, "InternalError");
+    assert_eq!(
+        status["message"],
+        "Internal error occurred: serving the request failed"
+    );
+    client.create_pot("a", json!({"dish": "soup"})).await;
+}
+
+#[tokio::test]
+async fn a_request_that_takes_too_long_ends() {
+    let options = ServerOptions {
+        request_timeout: Duration::from_millis(300),
+        ..ServerOptions::default()
+    };
+    let kitchen = Kitchen::with(Setup {
+        options,
+        ..Setup::default()
+    })
+    .await;
+    // The cache never gets to that revision; waiting for it takes longer than the request may.
+    let answer = kitchen
+        .client()
+        .get(&format!("{POTS}?resourceVersion=999999"))
+        .await;
+    answer.refused(504, "Timeout");
+}
+
+#[tokio::test]
+async fn more_requests_than_there_are_places_for_are_told_to_come_back() {
+    let options = ServerOptions {
+        max_reads_in_flight: 1,
+        ..ServerOptions::default()
+    };
+    let kitchen = Kitchen::with(Setup {
+        options,
+        ..Setup::default()
+    })
+    .await;
+    let slow = kitchen.client();
+    let slow = tokio::spawn(async move { slow.get(&format!("{POTS}?resourceVersion=999999")).await });
+    let client = kitchen.client();
+    crate::support::eventually("the place is taken", || async {
+        let answer = client.get(A).await;
+        if answer.code == 429 {
+            answer.refused(429, "TooManyRequests");
+            assert_eq!(answer.header("retry-after"), "1");
+        }
+        answer.code == 429
+    })
+    .await;
+    client.create_pot("a", json!({"dish": "soup"})).await;
+    slow.await.expect("an answer").refused(504, "Timeout");
+}
+
+#[tokio::test]
+async fn answers_carry_the_audit_id_of_their_request() {
+    let kitchen = Kitchen::open().await;
+    let given = kitchen
+        .client()
+        .send("GET", A, &[("audit-id", "abc")], Bytes::new())
+        .await;
+    assert_eq!(given.header("audit-id"), "abc");
+    assert_eq!(kitchen.client().get(A).await.header("audit-id").len(), 36);
+}

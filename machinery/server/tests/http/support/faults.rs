@@ -1,0 +1,112 @@
+//! A store that fails when told to.
+
+use std::sync::{
+    Arc, Mutex, PoisonError,
+    atomic::{AtomicBool, AtomicI64, Ordering},
+};
+
+use async_trait::async_trait;
+use futures::StreamExt;
+use machinery_storage::{Outcome, Page, Range, Read, Store, StoreError, Transaction, WatchStream};
+use tokio_util::sync::CancellationToken;
+
+/// A store that can be made to fail: everything at once, or its watches.
+pub(crate) struct FaultyStore {
+    store: Arc<dyn Store>,
+    down: AtomicBool,
+    /// Watches after an earlier revision are answered as compacted.
+    compacted_before: AtomicI64,
+    watches: Mutex<CancellationToken>,
+}
+
+impl FaultyStore {
+    pub(crate) fn new(store: Arc<dyn Store>) -> Arc<Self> {
+        Arc::new(Self {
+            store,
+            down: AtomicBool::new(false),
+            compacted_before: AtomicI64::new(0),
+            watches: Mutex::default(),
+        })
+    }
+
+    /// Lets every call fail, and breaks the watches; or ends that.
+    pub(crate) fn set_down(&self, down: bool) {
+        self.down.store(down, Ordering::SeqCst);
+        if down {
+            self.break_watches();
+        }
+    }
+
+    /// Breaks the watches; they can be resumed at once.
+    pub(crate) fn break_watches(&self) {
+        let mut watches = self.watches.lock().unwrap_or_else(PoisonError::into_inner);
+        watches.cancel();
+        *watches = CancellationToken::new();
+    }
+
+    /// Breaks the watches, and lets them not be resumed before that revision.
+    pub(crate) fn compact_before(&self, revision: i64) {
+        self.compacted_before.store(revision, Ordering::SeqCst);
+        self.break_watches();
+    }
+
+    fn check(&self, action: &'static str) -> Result<(), StoreError> {
+        if self.down.load(Ordering::SeqCst) {
+            return Err(StoreError::Unavailable {
+                action,
+                source: "it is down".into(),
+            });
+        }
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Store for FaultyStore {
+    async fn get(&self, key: &str) -> Result<Read, StoreError> {
+        self.check("get")?;
+        self.store.get(key).await
+    }
+
+    async fn list(&self, range: &Range) -> Result<Page, StoreError> {
+        self.check("list")?;
+        self.store.list(range).await
+    }
+
+    async fn commit(&self, transaction: Transaction) -> Result<Outcome, StoreError> {
+        self.check("commit")?;
+        self.store.commit(transaction).await
+    }
+
+    async fn watch(&self, prefix: &str, after_revision: i64) -> Result<WatchStream, StoreError> {
+        self.check("watch")?;
+        let oldest = self.compacted_before.load(Ordering::SeqCst);
+        if after_revision < oldest {
+            return Err(StoreError::Compacted {
+                requested: after_revision,
+                oldest,
+            });
+        }
+        let broken = self
+            .watches
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        let stream = self.store.watch(prefix, after_revision).await?;
+        Ok(stream.take_until(async move { broken.cancelled().await }).boxed())
+    }
+
+    async fn request_progress(&self) -> Result<(), StoreError> {
+        self.check("request progress")?;
+        self.store.request_progress().await
+    }
+
+    async fn compact(&self, revision: i64) -> Result<(), StoreError> {
+        self.store.compact(revision).await
+    }
+
+    async fn ready(&self) -> Result<(), StoreError> {
+        self.check("answer")?;
+        self.store.ready().await
+    }
+}

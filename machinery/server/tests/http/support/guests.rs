@@ -1,0 +1,90 @@
+//! Who comes to the kitchen, what they may, and which namespaces there are.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, PoisonError},
+};
+
+use async_trait::async_trait;
+use http::HeaderMap;
+use machinery_auth::{Attributes, AuthError, Authenticator, Authorizer, UserInfo, Verdict};
+use machinery_server::{ApiError, NamespaceState, Namespaces};
+use rustls::pki_types::CertificateDer;
+
+/// Believes the header `x-user`.
+pub(crate) struct TestAuthenticator;
+
+#[async_trait]
+impl Authenticator for TestAuthenticator {
+    async fn authenticate(
+        &self,
+        headers: &HeaderMap,
+        _: &[CertificateDer<'static>],
+    ) -> Result<Option<UserInfo>, AuthError> {
+        let user = headers.get("x-user").and_then(|value| value.to_str().ok());
+        match user {
+            Some("impostor") => Err(AuthError::InvalidCredentials {
+                credential: "header",
+                reason: "a lie".to_owned(),
+            }),
+            Some("unknowable") => Err(AuthError::Unavailable {
+                action: "the look-up",
+                source: outage(),
+            }),
+            Some(name) => Ok(Some(UserInfo {
+                name: name.to_owned(),
+                ..UserInfo::default()
+            })),
+            None => Ok(None),
+        }
+    }
+}
+
+fn outage() -> std::sync::Arc<dyn std::error::Error + Send + Sync> {
+    std::sync::Arc::new(std::io::Error::other("down"))
+}
+
+/// Lets everybody do everything, but `thief` nothing and `reader` only read.
+pub(crate) struct TestAuthorizer;
+
+#[async_trait]
+impl Authorizer for TestAuthorizer {
+    async fn authorize(&self, attributes: &Attributes) -> Result<Verdict, AuthError> {
+        let reads = matches!(attributes.verb.as_str(), "get" | "list" | "watch");
+        match attributes.user.name.as_str() {
+            "thief" => Ok(Verdict::Denied {
+                reason: String::new(),
+            }),
+            "reader" if !reads => Ok(Verdict::Denied {
+                reason: "readers read".to_owned(),
+            }),
+            _ => Ok(Verdict::Allowed),
+        }
+    }
+}
+
+/// Namespaces as a test wants them; those that it did not speak of are active.
+#[derive(Default)]
+pub(crate) struct TestNamespaces(Mutex<HashMap<String, NamespaceState>>);
+
+impl TestNamespaces {
+    pub(crate) fn set(&self, name: &str, state: NamespaceState) {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(name.to_owned(), state);
+    }
+}
+
+#[async_trait]
+impl Namespaces for TestNamespaces {
+    async fn state(&self, name: &str) -> Result<NamespaceState, ApiError> {
+        let known = self
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(name)
+            .copied();
+        Ok(known.unwrap_or(NamespaceState::Active))
+    }
+}

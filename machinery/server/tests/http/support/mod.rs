@@ -1,0 +1,10 @@
+//! A kitchen: a server with pots and stoves, and clients that cook.
+
+mod client;
+mod faults;
+mod guests;
+mod kinds;
+mod server;
+
+pub(crate) use client::{pot, revision, summary};
+pub(crate) use server::{Kitchen, Setup, eventually};

@@ -1,0 +1,126 @@
+//! The server of a test.
+
+use std::{
+    future::Future,
+    net::TcpListener,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use machinery_server::{Metrics, Registry, Server, ServerOptions};
+use machinery_storage::{EmbeddedOptions, EmbeddedStore, Store};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    client::Client,
+    faults::FaultyStore,
+    guests::{TestAuthenticator, TestAuthorizer, TestNamespaces},
+    kinds::{OwnPots, PotStrategy, Stir, StoveStrategy},
+};
+
+/// What a test can choose.
+#[derive(Default)]
+pub(crate) struct Setup {
+    pub(crate) options: ServerOptions,
+    /// The store; an embedded one by default.
+    pub(crate) store: Option<Arc<dyn Store>>,
+}
+
+/// A running server.
+pub(crate) struct Kitchen {
+    pub(crate) namespaces: Arc<TestNamespaces>,
+    pub(crate) store: Arc<FaultyStore>,
+    pub(crate) pots: Arc<Registry<PotStrategy>>,
+    pub(crate) shutdown: CancellationToken,
+    pub(crate) served: JoinHandle<std::io::Result<()>>,
+    url: String,
+    _folder: tempfile::TempDir,
+}
+
+impl Kitchen {
+    pub(crate) async fn open() -> Self {
+        Self::with(Setup::default()).await
+    }
+
+    pub(crate) async fn with(setup: Setup) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = match setup.store {
+            Some(store) => store,
+            None => embedded(&folder).await,
+        };
+        let store = FaultyStore::new(store);
+        let metrics = Metrics::new();
+        let measured = metrics.measure(store.clone());
+        let pots = Registry::new(measured.clone(), "/registry", PotStrategy);
+        let stir = Arc::new(Stir(pots.clone()));
+        let namespaces = Arc::new(TestNamespaces::default());
+        let server = Server::builder(ServerOptions {
+            workers: 2,
+            ..setup.options
+        })
+        .resource(pots.clone())
+        .resource(Registry::new(measured, "/registry", StoveStrategy))
+        .view(OwnPots, pots.clone())
+        .action("pots", stir.clone())
+        .action("ownpots", stir)
+        .authenticator(Arc::new(TestAuthenticator))
+        .authorizer(Arc::new(TestAuthorizer))
+        .namespaces(namespaces.clone())
+        .metrics(metrics)
+        .build()
+        .expect("a server");
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        let shutdown = CancellationToken::new();
+        let served = tokio::spawn(server.serve(listener, None, shutdown.clone()));
+        let kitchen = Self {
+            namespaces,
+            store,
+            pots,
+            shutdown,
+            served,
+            url,
+            _folder: folder,
+        };
+        let probe = kitchen.client();
+        eventually("the server is ready", || async {
+            probe.get("/readyz").await.code == 200
+        })
+        .await;
+        kitchen
+    }
+
+    /// A client that is the user `cook`.
+    pub(crate) fn client(&self) -> Client {
+        Client::new(&self.url, "cook")
+    }
+
+    pub(crate) fn client_of(&self, user: &str) -> Client {
+        Client::new(&self.url, user)
+    }
+}
+
+impl Drop for Kitchen {
+    fn drop(&mut self) {
+        self.shutdown.cancel();
+    }
+}
+
+async fn embedded(folder: &tempfile::TempDir) -> Arc<dyn Store> {
+    let options = EmbeddedOptions::new(folder.path().join("store"));
+    Arc::new(EmbeddedStore::open(options).await.expect("a store"))
+}
+
+/// Waits until something is so.
+pub(crate) async fn eventually<F, R>(what: &str, mut is_so: F)
+where
+    F: FnMut() -> R,
+    R: Future<Output = bool>,
+{
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !is_so().await {
+        assert!(Instant::now() < deadline, "not in time: {what}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}

@@ -1,0 +1,276 @@
+use std::collections::BTreeSet;
+
+use futures::future::join_all;
+use serde_json::json;
+
+use crate::support::{Kitchen, eventually, pot, revision, summary};
+
+const POTS: &str = "/apis/kitchen.dev/v1/namespaces/n/pots";
+
+fn event(event_type: &str, name: &str, version: i64) -> (String, String, i64) {
+    (event_type.to_owned(), name.to_owned(), version)
+}
+
+#[tokio::test]
+async fn a_watch_from_a_revision_reports_every_change_after_it_in_order() {
+    let kitchen = Kitchen::open().await;
+    let client = kitchen.client();
+    let a = client.create_pot("a", json!({"dish": "soup"})).await;
+    let b = client.create_pot("b", json!({"dish": "soup"})).await;
+    let mut watch = client
+        .watch(&format!("{POTS}?watch=true&resourceVersion={}", revision(&a)))
+        .await;
+    assert_eq!(
+        watch.event().await,
+        event("ADDED", "b", revision(&b)),
+        "from before the watch"
+    );
+    let changed = client
+        .merge(&format!("{POTS}/a"), &json!({"spec": {"servings": 3}}))
+        .await
+        .expect(200);
+    let line = watch.next().await.expect("an event");
+    assert_eq!(line, json!({"type": "MODIFIED", "object": changed}));
+    client.delete(&format!("{POTS}/a")).await.expect(200);
+    let (event_type, name, version) = watch.event().await;
+    assert_eq!((event_type.as_str(), name.as_str()), ("DELETED", "a"));
+    assert!(
+        version > revision(&changed),
+        "the deletion has a revision of its own"
+    );
+}
+
+#[tokio::test]
+async fn a_watch_without_a_revision_starts_with_what_is_there() {
+    let kitchen = Kitchen::open().await;
+    let client = kitchen.client();
+    let a = client.create_pot("a", json!({"dish": "soup"})).await;
+    for query in ["watch=true", "watch=true&resourceVersion=0"] {
+        let mut watch = client.watch(&format!("{POTS}?{query}")).await;
+        assert_eq!(watch.event().await, event("ADDED", "a", revision(&a)), "{query}");
+    }
+    let now = "watch=true&resourceVersionMatch=NotOlderThan&sendInitialEvents=false";
+    let mut watch = client.watch(&format!("{POTS}?{now}")).await;
+    let b = client.create_pot("b", json!({"dish": "soup"})).await;
+    assert_eq!(
+        watch.event().await,
+        event("ADDED", "b", revision(&b)),
+        "without what was there"
+    );
+}
+
+#[tokio::test]
+async fn a_watch_list_says_where_the_initial_events_end() {
+    let kitchen = Kitchen::open().await;
+    let client = kitchen.client();
+    for at in 0..600 {
+        client
+            .create_pot(&format!("p{at:03}"), json!({"dish": "soup"}))
+            .await;
+    }
+    let query =
+        "watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
+    let mut watch = client.watch(&format!("{POTS}?{query}")).await;
+    let mut names = Vec::new();
+    let end = loop {
+        let event = watch.next().await.expect("an event");
+        if event["type"] == "BOOKMARK" {
+            break event;
+        }
+        assert_eq!(event["type"], "ADDED");
+        names.push(
+            event["object"]["metadata"]["name"]
+                .as_str()
+                .expect("a name")
+                .to_owned(),
+        );
+    };
+    assert_eq!(names, (0..600).map(|at| format!("p{at:03}")).collect::<Vec<_>>());
+    assert_eq!(
+        end["object"]["metadata"]["annotations"]["k8s.io/initial-events-end"],
+        "true"
+    );
+    let created = client.create_pot("q", json!({"dish": "soup"})).await;
+    assert_eq!(watch.event().await, event("ADDED", "q", revision(&created)));
+}
+
+#[tokio::test]
+async fn entering_and_leaving_a_selector_are_additions_and_deletions() {
+    let kitchen = Kitchen::open().await;
+    let client = kitchen.client();
+    let path = format!("{POTS}?watch=true&labelSelector=hot%3Dyes&fieldSelector=spec.dish%3Dsoup");
+    let mut watch = client.watch(&path).await;
+    client.create_pot("b", json!({"dish": "stew"})).await;
+    client.create_pot("a", json!({"dish": "soup"})).await;
+    let a = format!("{POTS}/a");
+    let hot = client
+        .merge(&a, &json!({"metadata": {"labels": {"hot": "yes"}}}))
+        .await
+        .expect(200);
+    let more = client
+        .merge(&a, &json!({"spec": {"servings": 3}}))
+        .await
+        .expect(200);
+    let cold = client
+        .merge(&a, &json!({"metadata": {"labels": {"hot": "no"}}}))
+        .await
+        .expect(200);
+    client
+        .merge(
+            &format!("{POTS}/b"),
+            &json!({"metadata": {"labels": {"hot": "yes"}}}),
+        )
+        .await
+        .expect(200);
+    let again = client
+        .merge(&a, &json!({"metadata": {"labels": {"hot": "yes"}}}))
+        .await
+        .expect(200);
+    let expected = [
+        ("ADDED", &hot),
+        ("MODIFIED", &more),
+        ("DELETED", &cold),
+        ("ADDED", &again),
+    ];
+    for (event_type, object) in expected {
+        assert_eq!(watch.event().await, event(event_type, "a", revision(object)));
+    }
+}
+
+#[tokio::test]
+async fn a_watch_sees_its_namespace_or_its_object_only() {
+    let kitchen = Kitchen::open().await;
+    let client = kitchen.client();
+    let mut all = client.watch("/apis/kitchen.dev/v1/pots?watch=true").await;
+    let mut one = client
+        .watch(&format!("{POTS}?watch=true&fieldSelector=metadata.name%3Db"))
+        .await;
+    let other = "/apis/kitchen.dev/v1/namespaces/m/pots";
+    client
+        .post(other, &pot("b", json!({"dish": "soup"})))
+        .await
+        .expect(201);
+    client.create_pot("a", json!({"dish": "soup"})).await;
+    let b = client.create_pot("b", json!({"dish": "soup"})).await;
+    assert_eq!(one.event().await, event("ADDED", "b", revision(&b)));
+    for name in ["b", "a", "b"] {
+        assert_eq!(all.event().await.1, name);
+    }
+}
+
+#[tokio::test]
+async fn a_watch_ends_at_its_time_with_a_bookmark_to_resume_at() {
+    let kitchen = Kitchen::open().await;
+    let client = kitchen.client();
+    let a = client.create_pot("a", json!({"dish": "soup"})).await;
+    let path = format!(
+        "{POTS}?watch=true&timeoutSeconds=1&allowWatchBookmarks=true&resourceVersion={}",
+        revision(&a)
+    );
+    let mut watch = client.watch(&path).await;
+    // A write of another kind moves the store on, and the bookmark with it.
+    let stove = client
+        .post("/apis/kitchen.dev/v1/stoves", &json!({"metadata": {"name": "s"}}))
+        .await
+        .expect(201);
+    client.get(POTS).await.expect(200);
+    let last = watch.next().await.expect("a bookmark");
+    assert_eq!(last["type"], "BOOKMARK");
+    assert_eq!(last["object"]["kind"], "Pot");
+    assert!(summary(&last).2 >= revision(&stove), "{last}");
+    assert_eq!(watch.next().await, None, "the end");
+
+    let mut plain = client
+        .watch(&format!(
+            "{POTS}?watch=true&timeoutSeconds=1&resourceVersion={}",
+            revision(&a)
+        ))
+        .await;
+    assert_eq!(
+        plain.next().await,
+        None,
+        "no bookmark for those who do not understand them"
+    );
+}
+
+#[tokio::test]
+async fn a_revision_that_was_forgotten_is_expired_and_one_to_come_is_refused() {
+    let kitchen = Kitchen::open().await;
+    let client = kitchen.client();
+    client
+        .get(&format!("{POTS}?watch=true&resourceVersion=999999"))
+        .await
+        .refused(504, "Timeout");
+    let first = client.create_pot("a", json!({"dish": "soup"})).await;
+    let newest = client.create_pot("b", json!({"dish": "soup"})).await;
+    kitchen.store.compact_before(revision(&newest) + 1);
+    client.create_pot("c", json!({"dish": "soup"})).await;
+    let path = format!(
+        "{POTS}?watch=true&timeoutSeconds=1&resourceVersion={}",
+        revision(&first)
+    );
+    eventually("the cache is filled anew", || async {
+        client.get(&path).await.code == 410
+    })
+    .await;
+    client.get(&path).await.refused(410, "Expired");
+    let mut watch = client.watch(&format!("{POTS}?watch=true")).await;
+    let names: BTreeSet<String> = [
+        watch.event().await.1,
+        watch.event().await.1,
+        watch.event().await.1,
+    ]
+    .into();
+    assert_eq!(names.into_iter().collect::<Vec<_>>(), ["a", "b", "c"]);
+}
+
+#[tokio::test]
+async fn a_hundred_watches_see_every_change_once_while_the_stores_watch_breaks() {
+    let kitchen = Kitchen::open().await;
+    let client = kitchen.client();
+    let start = client.get(POTS).await.expect(200);
+    let path = format!("{POTS}?watch=true&resourceVersion={}", revision(&start));
+    let watches = join_all((0..100).map(|_| client.watch(&path))).await;
+    let mut expected = Vec::new();
+    for at in 0..60 {
+        if at % 10 == 5 {
+            kitchen.store.break_watches();
+        }
+        let created = client
+            .create_pot(&format!("p{at}"), json!({"dish": "soup"}))
+            .await;
+        expected.push(event("ADDED", &format!("p{at}"), revision(&created)));
+    }
+    let seen = join_all(watches.into_iter().map(|mut watch| async move {
+        let mut seen = Vec::new();
+        for _ in 0..60 {
+            seen.push(watch.event().await);
+        }
+        seen
+    }))
+    .await;
+    for seen in seen {
+        assert_eq!(seen, expected);
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_is_noticed() {
+    let kitchen = Kitchen::open().await;
+    let client = kitchen.client();
+    let watching = |metrics: String| {
+        let line = metrics
+            .lines()
+            .find(|line| line.starts_with("apiserver_longrunning_requests{"))
+            .map(str::to_owned);
+        line.and_then(|line| line.rsplit(' ').next().map(str::to_owned))
+            .unwrap_or_default()
+    };
+    let watch = client.watch(&format!("{POTS}?watch=true")).await;
+    assert_eq!(watching(client.get("/metrics").await.text()), "1");
+    drop(watch);
+    eventually("the watch is gone", || async {
+        watching(client.get("/metrics").await.text()) == "0"
+    })
+    .await;
+}
