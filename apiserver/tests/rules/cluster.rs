@@ -70,9 +70,9 @@ impl Cluster {
     /// What the cluster was asked so far; forgets it. What is asked again and again counts once: the server decides
     /// anew when it finds that it decided by an older version of the object.
     pub(crate) fn asked(&self) -> Vec<String> {
-        let mut asked = std::mem::take(&mut *self.asked.lock().unwrap());
-        asked.dedup();
-        asked
+        let mut seen = BTreeSet::new();
+        let asked = std::mem::take(&mut *self.asked.lock().unwrap());
+        asked.into_iter().filter(|what| seen.insert(what.clone())).collect()
     }
 
     fn note(&self, what: String) {
