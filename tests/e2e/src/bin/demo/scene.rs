@@ -1,9 +1,9 @@
 //! The scene: one node with four apps, and what the operator does.
 
-use std::time::Duration;
+use std::{process::Stdio, time::Duration};
 
 use anyhow::{Context, bail};
-use controlplane::{Output, eventually, output_of};
+use controlplane::{Output, eventually};
 use evacuation_e2e::{App, Platform, Pods};
 use k8s_openapi::api::{
     apps::v1::Deployment,
@@ -14,6 +14,7 @@ use kube::{
     api::{ListParams, Patch, PatchParams, PostParams},
 };
 use serde_json::json;
+use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 
 use crate::story::Story;
 
@@ -167,15 +168,24 @@ impl Scene {
     }
 }
 
-/// Runs a command of the operator's and tells what it printed.
+/// Runs a command of the operator's and tells what it prints, as it prints it.
 async fn operator(platform: &Platform, story: &Story, arguments: &[&str]) -> anyhow::Result<Output> {
     story.tell(format!("$ kubectl {}", arguments.join(" ")));
-    let mut command = platform.kubectl_command();
-    command.args(arguments);
-    let output = output_of("kubectl", command).await?;
-    for line in output.stdout.lines().chain(output.stderr.lines()) {
-        story.tell(format!("  {line}"));
-    }
+    let mut command = tokio::process::Command::from(platform.kubectl_command());
+    command
+        .args(arguments)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true);
+    let mut child = command.spawn().context("kubectl did not start")?;
+    let stdout = tell_lines(child.stdout.take().context("kubectl has an output")?, story);
+    let stderr = tell_lines(child.stderr.take().context("kubectl has an error output")?, story);
+    let (stdout, stderr, status) = tokio::join!(stdout, stderr, child.wait());
+    let output = Output {
+        code: status?.code(),
+        stdout: stdout?,
+        stderr: stderr?,
+    };
     story.tell(format!(
         "  exit code {}",
         output
@@ -183,6 +193,17 @@ async fn operator(platform: &Platform, story: &Story, arguments: &[&str]) -> any
             .map_or_else(|| "none".to_owned(), |code| code.to_string())
     ));
     Ok(output)
+}
+
+async fn tell_lines(pipe: impl AsyncRead + Unpin, story: &Story) -> anyhow::Result<String> {
+    let mut lines = BufReader::new(pipe).lines();
+    let mut text = String::new();
+    while let Some(line) = lines.next_line().await? {
+        story.tell(format!("  {line}"));
+        text.push_str(&line);
+        text.push('\n');
+    }
+    Ok(text)
 }
 
 async fn cordon(nodes: &Api<Node>, name: &str, unschedulable: bool) -> anyhow::Result<()> {
@@ -210,7 +231,16 @@ async fn deployment(
             "selector": {"matchLabels": labels},
             "template": {
                 "metadata": {"labels": labels, "annotations": annotations},
-                "spec": {"containers": [{"name": "app", "image": "app"}]},
+                "spec": {
+                    "containers": [{"name": "app", "image": "app"}],
+                    // A replacement goes to a node with none of these, where there is one.
+                    "affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{
+                        "weight": 100,
+                        "podAffinityTerm": {"topologyKey": "kubernetes.io/hostname", "labelSelector": {
+                            "matchExpressions": [{"key": "app", "operator": "Exists"}],
+                        }},
+                    }]}},
+                },
             },
         },
     });
