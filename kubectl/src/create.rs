@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use clap::{Parser, ValueEnum};
+use clap::Parser;
 use evacuation_api::Evacuation;
 use evacuation_client::Requester;
 use k8s_openapi::api::core::v1::Pod;
@@ -12,8 +12,9 @@ use kube::{Api, Client, ResourceExt, api::ListParams};
 use crate::{
     Exit,
     connection::Connection,
+    dry_run::{DryRun, DryRunFlag},
     output::{Output, render},
-    progress,
+    progress::{self, Lines},
     requester_flags::{OnRefusal, RequesterFlags, duration, name_part},
     tracker::Tracker,
 };
@@ -47,22 +48,13 @@ pub struct Create {
     /// With --wait: stop waiting after this time, with exit code 3. The evacuations go on.
     #[arg(long, value_name = "DURATION", value_parser = duration, requires = "wait")]
     timeout: Option<Duration>,
-    /// client: only print what would be sent; server: have the server check it and store nothing.
-    #[arg(long, value_enum, default_value = "none", default_missing_value = "client", num_args = 0..=1, require_equals = true)]
-    dry_run: DryRun,
+    #[command(flatten)]
+    dry_run: DryRunFlag,
     /// How created evacuations are printed.
     #[arg(short, long, value_enum)]
     output: Option<Output>,
     #[command(flatten)]
     connection: Connection,
-}
-
-/// Whether anything is stored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum DryRun {
-    None,
-    Client,
-    Server,
 }
 
 impl Create {
@@ -77,7 +69,8 @@ impl Create {
         let namespace = client.default_namespace().to_owned();
         let name = |user: &str| format!("kubectl.evacuation.dev/{}", name_part(user));
         let requester = self.requester.requester(&client, self.on_refusal, name).await?;
-        let requester = if self.dry_run == DryRun::Server {
+        let dry_run = self.dry_run.dry_run;
+        let requester = if dry_run == DryRun::Server {
             requester.dry_run()
         } else {
             requester
@@ -94,8 +87,14 @@ impl Create {
                 }
             }
         }
-        let exit = if self.wait && self.dry_run == DryRun::None {
-            progress::wait(Api::namespaced(client, &namespace), tracker, self.timeout).await?
+        let exit = if self.wait && dry_run == DryRun::None {
+            // Standard output is for the objects, when they were asked for.
+            let lines = if self.output.is_some() {
+                Lines::Errors
+            } else {
+                Lines::Output
+            };
+            progress::wait(Api::namespaced(client, &namespace), tracker, self.timeout, lines).await?
         } else {
             Exit::Done
         };
@@ -125,23 +124,21 @@ impl Create {
         namespace: &str,
         pod: &str,
     ) -> anyhow::Result<Option<Evacuation>> {
-        if self.dry_run == DryRun::Client {
-            println!(
-                "{}",
-                render(
-                    &requester.manifest(namespace, pod),
-                    self.output,
-                    "created (dry run)"
-                )?
-            );
+        let dry_run = self.dry_run.dry_run;
+        let print = |evacuation: &Evacuation, what: &str| -> anyhow::Result<()> {
+            let what = format!("{what}{}", dry_run.note());
+            println!("{}", render(evacuation, self.output, &what)?);
+            Ok(())
+        };
+        if dry_run == DryRun::Client {
+            print(&requester.manifest(namespace, pod), "created")?;
             return Ok(None);
         }
         let evacuation = requester.evacuate(namespace, pod).await?;
-        let mut what = if evacuation.joined() { "joined" } else { "created" }.to_owned();
-        if self.dry_run == DryRun::Server {
-            what += " (server dry run)";
-        }
-        println!("{}", render(evacuation.object(), self.output, &what)?);
-        Ok((self.dry_run == DryRun::None).then(|| evacuation.object().clone()))
+        print(
+            evacuation.object(),
+            if evacuation.joined() { "joined" } else { "created" },
+        )?;
+        Ok((dry_run == DryRun::None).then(|| evacuation.object().clone()))
     }
 }

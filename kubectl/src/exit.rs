@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use clap::Parser;
+
 /// How a command ended. The codes are API: scripts rely on them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
@@ -13,6 +15,8 @@ pub enum Exit {
     Refused,
     /// 3: the time ran out.
     TimedOut,
+    /// 130, as shells have it: Ctrl-C.
+    Interrupted,
 }
 
 impl Exit {
@@ -23,12 +27,28 @@ impl Exit {
             Self::Errors => 1,
             Self::Refused => 2,
             Self::TimedOut => 3,
+            Self::Interrupted => 130,
         }
     }
 }
 
-/// Runs a command and turns its end into an exit code; an error is printed with all its causes.
-pub fn run(command: impl Future<Output = anyhow::Result<Exit>>) -> ExitCode {
+/// Reads the command line and runs the command; what goes wrong becomes an exit code, and an error is printed with all its
+/// causes.
+///
+/// A command line that makes no sense ends with 1, not with clap's 2, which means a refusal here. Ctrl-C takes nothing back.
+pub fn run<C: Parser, F: Future<Output = anyhow::Result<Exit>>>(command: impl FnOnce(C) -> F) -> ExitCode {
+    let parsed = match C::try_parse() {
+        Ok(parsed) => parsed,
+        Err(error) => {
+            // Help, or what is wrong with the arguments. Where it cannot be written the code tells all the same.
+            let _ = error.print();
+            return if error.use_stderr() {
+                ExitCode::from(Exit::Errors.code())
+            } else {
+                ExitCode::SUCCESS
+            };
+        }
+    };
     // Only one provider is compiled in; that one is installed already can only be another call of this function.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
@@ -38,9 +58,30 @@ pub fn run(command: impl Future<Output = anyhow::Result<Exit>>) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let exit = runtime.block_on(command).unwrap_or_else(|error| {
-        eprintln!("error: {error:#}");
-        Exit::Errors
+    let ended = runtime.block_on(async {
+        let interrupted = async {
+            // Without a handler Ctrl-C still ends the process, only without a word.
+            if tokio::signal::ctrl_c().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        };
+        tokio::select! {
+            ended = command(parsed) => Some(ended),
+            () = interrupted => None,
+        }
     });
+    let exit = match ended {
+        Some(Ok(exit)) => exit,
+        Some(Err(error)) => {
+            eprintln!("error: {error:#}");
+            Exit::Errors
+        }
+        None => {
+            eprintln!(
+                "interrupted: what was begun goes on, see kubectl get evacuations; deleting an evacuation takes it back"
+            );
+            Exit::Interrupted
+        }
+    };
     ExitCode::from(exit.code())
 }

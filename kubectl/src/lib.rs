@@ -5,6 +5,7 @@
 
 mod connection;
 pub mod create;
+mod dry_run;
 mod exit;
 pub mod node;
 mod output;

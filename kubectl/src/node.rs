@@ -21,8 +21,9 @@ use kube::{
 use crate::{
     Exit,
     connection::Connection,
-    progress,
-    requester_flags::{OnRefusal, RequesterFlags, duration},
+    dry_run::{DryRun, DryRunFlag},
+    progress::{self, Lines},
+    requester_flags::{OnRefusal, RequesterFlags, duration, name_part},
     tracker::Tracker,
 };
 
@@ -55,9 +56,8 @@ pub struct Node {
     /// Stop waiting after this time, with exit code 3. The evacuations go on.
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     timeout: Option<Duration>,
-    /// Only print what would be done.
-    #[arg(long)]
-    dry_run: bool,
+    #[command(flatten)]
+    dry_run: DryRunFlag,
     #[command(flatten)]
     connection: Connection,
 }
@@ -93,22 +93,32 @@ impl Node {
             }
             return Ok(Exit::Errors);
         }
-        if self.dry_run {
-            println!("node/{} cordoned (dry run)", self.name);
+        self.cordon(&nodes, &node).await?;
+        let dry_run = self.dry_run.dry_run;
+        if dry_run == DryRun::Client {
             for pod in &picked.evacuate {
-                println!("pod/{} would be asked (dry run)", full_name(pod));
+                println!("pod/{} asked{}", full_name(pod), dry_run.note());
             }
             return Ok(Exit::Done);
         }
-        self.cordon(&nodes, &node).await?;
-        let name = |_: &str| format!("drain.evacuation.dev/{}", self.name);
+        let name = |_: &str| format!("drain.evacuation.dev/{}", name_part(&self.name));
         let requester = self
             .requester
             .requester(&client, Some(self.on_refusal), name)
             .await?;
-        let (tracker, failed) = ask(&requester, &picked.evacuate).await;
-        let exit = progress::wait(Api::all(client), tracker, self.timeout).await?;
-        Ok(if failed { Exit::Errors } else { exit })
+        if dry_run == DryRun::Server {
+            let (_, failed) = ask(&requester.dry_run(), &picked.evacuate, dry_run).await;
+            return Ok(if failed { Exit::Errors } else { Exit::Done });
+        }
+        let (tracker, failed) = ask(&requester, &picked.evacuate, dry_run).await;
+        let exit = progress::wait(Api::all(client), tracker, self.timeout, Lines::Output).await?;
+        if failed {
+            return Ok(Exit::Errors);
+        }
+        if exit == Exit::Done {
+            println!("node/{} evacuated", self.name);
+        }
+        Ok(exit)
     }
 
     async fn pods(&self, client: &Client) -> anyhow::Result<Vec<Pod>> {
@@ -127,12 +137,17 @@ impl Node {
             println!("node/{} already cordoned", self.name);
             return Ok(());
         }
-        let patch = serde_json::json!({"spec": {"unschedulable": true}});
-        let cordoned = nodes
-            .patch(&self.name, &PatchParams::default(), &Patch::Merge(&patch))
-            .await;
-        cordoned.with_context(|| format!("node {} cannot be cordoned", self.name))?;
-        println!("node/{} cordoned", self.name);
+        let dry_run = self.dry_run.dry_run;
+        if dry_run != DryRun::Client {
+            let patch = serde_json::json!({"spec": {"unschedulable": true}});
+            let params = PatchParams {
+                dry_run: dry_run == DryRun::Server,
+                ..PatchParams::default()
+            };
+            let cordoned = nodes.patch(&self.name, &params, &Patch::Merge(&patch)).await;
+            cordoned.with_context(|| format!("node {} cannot be cordoned", self.name))?;
+        }
+        println!("node/{} cordoned{}", self.name, dry_run.note());
         Ok(())
     }
 }
@@ -167,13 +182,16 @@ async fn missing_daemon_sets(client: &Client, pods: &[Pod]) -> anyhow::Result<BT
 }
 
 /// Asks each pod. What goes wrong with one is printed, and the others are asked all the same.
-async fn ask(requester: &Requester, pods: &[&Pod]) -> (Tracker, bool) {
+async fn ask(requester: &Requester, pods: &[&Pod], dry_run: DryRun) -> (Tracker, bool) {
     let mut tracker = Tracker::default();
     let mut failed = false;
     for pod in pods {
         let namespace = pod.namespace().unwrap_or_default();
         match requester.evacuate(&namespace, &pod.name_any()).await {
-            Ok(evacuation) => tracker.follow(evacuation.object()),
+            Ok(evacuation) => {
+                println!("pod/{} asked{}", full_name(pod), dry_run.note());
+                tracker.follow(evacuation.object());
+            }
             Err(error) => {
                 failed = true;
                 eprintln!("error: {:#}", anyhow::Error::from(error));

@@ -18,15 +18,25 @@ use crate::{
 /// How often the spinners and the clock of the bar move.
 const TICK: Duration = Duration::from_millis(200);
 
-/// Shows what happens: a bar with a line for each pod under way.
+/// Where lines go when there is no terminal for the bar.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lines {
+    /// Standard output.
+    Output,
+    /// Standard error.
+    Errors,
+}
+
+/// Shows what happens: a bar with a line for each pod under way. The bar leaves the screen when this is dropped.
 struct View {
+    without_terminal: Lines,
     screen: MultiProgress,
     bar: ProgressBar,
     lines: std::collections::HashMap<String, ProgressBar>,
 }
 
 impl View {
-    fn new(total: usize) -> Self {
+    fn new(total: usize, without_terminal: Lines) -> Self {
         let screen = MultiProgress::new();
         let bar = screen.add(ProgressBar::new(u64::try_from(total).unwrap_or(u64::MAX)));
         if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} pods ended, {elapsed}") {
@@ -34,6 +44,7 @@ impl View {
         }
         bar.enable_steady_tick(TICK);
         Self {
+            without_terminal,
             screen,
             bar,
             lines: std::collections::HashMap::new(),
@@ -42,7 +53,10 @@ impl View {
 
     fn show(&mut self, tracked: &Tracked) {
         if self.bar.is_hidden() {
-            println!("{}", tracked.line());
+            match self.without_terminal {
+                Lines::Output => println!("{}", tracked.line()),
+                Lines::Errors => eprintln!("{}", tracked.line()),
+            }
             return;
         }
         if tracked.end.is_some() {
@@ -60,8 +74,10 @@ impl View {
         });
         line.set_message(tracked.line());
     }
+}
 
-    fn close(self) {
+impl Drop for View {
+    fn drop(&mut self) {
         for line in self.lines.values() {
             line.finish_and_clear();
         }
@@ -78,14 +94,15 @@ pub(crate) async fn wait(
     api: Api<Evacuation>,
     mut tracker: Tracker,
     timeout: Option<Duration>,
+    lines: Lines,
 ) -> anyhow::Result<Exit> {
-    let mut view = View::new(tracker.len());
+    let mut view = View::new(tracker.len(), lines);
     let watching = watch(api, &mut tracker, &mut view);
     let outcome = match timeout {
         Some(timeout) => tokio::time::timeout(timeout, watching).await.unwrap_or(Ok(())),
         None => watching.await,
     };
-    view.close();
+    drop(view);
     outcome?;
     for tracked in tracker.all().filter(|tracked| tracked.end.is_none()) {
         eprintln!(

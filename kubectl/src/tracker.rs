@@ -39,7 +39,10 @@ impl Tracked {
         };
         let first = format!("{}: {}", self.pod, self.state);
         let details = details.into_iter().map(|detail| format!("({detail})"));
-        std::iter::once(first).chain(details).collect::<Vec<_>>().join(" ")
+        std::iter::once(first)
+            .chain(details)
+            .collect::<Vec<_>>()
+            .join(" ")
     }
 }
 

@@ -17,7 +17,7 @@ enum What {
 }
 
 fn main() -> std::process::ExitCode {
-    match Evacuate::parse().what {
-        What::Node(command) => run(command.run()),
-    }
+    run(|command: Evacuate| match command.what {
+        What::Node(node) => node.run(),
+    })
 }

@@ -1,0 +1,33 @@
+//! `--dry-run`, with kubectl's meanings.
+
+use clap::{Args, ValueEnum};
+
+/// The flag.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct DryRunFlag {
+    /// client: only print what would be sent; server: have the server check it and store nothing.
+    #[arg(long, value_enum, default_value = "none", default_missing_value = "client", num_args = 0..=1, require_equals = true)]
+    pub(crate) dry_run: DryRun,
+}
+
+/// Whether anything is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DryRun {
+    /// It is.
+    None,
+    /// Nothing is sent that would change anything.
+    Client,
+    /// The server checks everything and stores nothing.
+    Server,
+}
+
+impl DryRun {
+    /// What is said after a change that was not made; nothing after one that was.
+    pub(crate) fn note(self) -> &'static str {
+        match self {
+            Self::None => "",
+            Self::Client => " (dry run)",
+            Self::Server => " (server dry run)",
+        }
+    }
+}
