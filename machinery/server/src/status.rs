@@ -173,85 +173,58 @@ mod tests {
         }
     }
 
+    fn assert_status(error: &ApiError, code: i32, reason: &str, message: &str) {
+        let status = status(error, &target());
+        assert_eq!(status.code, Some(code), "{error:?}");
+        assert_eq!(status.reason.as_deref(), Some(reason), "{error:?}");
+        assert_eq!(status.message.as_deref(), Some(message), "{error:?}");
+        assert_eq!(status.status.as_deref(), Some("Failure"), "{error:?}");
+    }
+
     #[test]
-    fn every_failure_has_its_status() {
-        let field = FieldPath::new("spec").child("x");
-        let one = FieldError::required(&field, "");
-        let cases: Vec<(ApiError, i32, &str, &str)> = vec![
-            (ApiError::status(Reason::BadRequest, "m"), 400, "BadRequest", "m"),
-            (
-                ApiError::status(Reason::Unauthorized, "m"),
-                401,
-                "Unauthorized",
-                "m",
-            ),
-            (ApiError::status(Reason::Forbidden, "m"), 403, "Forbidden", "m"),
-            (ApiError::status(Reason::NotFound, "m"), 404, "NotFound", "m"),
-            (
-                ApiError::status(Reason::MethodNotAllowed, "m"),
-                405,
-                "MethodNotAllowed",
-                "m",
-            ),
-            (
-                ApiError::status(Reason::NotAcceptable, "m"),
-                406,
-                "NotAcceptable",
-                "m",
-            ),
-            (
-                ApiError::status(Reason::AlreadyExists, "m"),
-                409,
-                "AlreadyExists",
-                "m",
-            ),
-            (ApiError::status(Reason::Conflict, "m"), 409, "Conflict", "m"),
-            (ApiError::status(Reason::Gone, "m"), 410, "Gone", "m"),
-            (ApiError::status(Reason::Expired, "m"), 410, "Expired", "m"),
-            (
-                ApiError::status(Reason::RequestEntityTooLarge, "m"),
-                413,
-                "RequestEntityTooLarge",
-                "m",
-            ),
-            (
-                ApiError::status(Reason::UnsupportedMediaType, "m"),
-                415,
-                "UnsupportedMediaType",
-                "m",
-            ),
-            (ApiError::status(Reason::Invalid, "m"), 422, "Invalid", "m"),
-            (
-                ApiError::status(Reason::TooManyRequests, "m"),
-                429,
-                "TooManyRequests",
-                "m",
-            ),
-            (
-                ApiError::status(Reason::InternalError, "m"),
-                500,
-                "InternalError",
-                "m",
-            ),
-            (
-                ApiError::status(Reason::ServiceUnavailable, "m"),
-                503,
-                "ServiceUnavailable",
-                "m",
-            ),
-            (ApiError::status(Reason::Timeout, "m"), 504, "Timeout", "m"),
-            (
-                ApiError::Invalid(vec![one.clone()]),
-                422,
-                "Invalid",
-                "Evacuation.evacuation.dev \"a\" is invalid: spec.x: Required value",
-            ),
-            (
-                ApiError::Invalid(vec![one.clone(), one]),
-                422,
-                "Invalid",
-                "Evacuation.evacuation.dev \"a\" is invalid: [spec.x: Required value, spec.x: Required value]",
-            ),
+    fn every_reason_has_its_code() {
+        let cases = [
+            (Reason::BadRequest, 400, "BadRequest"),
+            (Reason::Unauthorized, 401, "Unauthorized"),
+            (Reason::Forbidden, 403, "Forbidden"),
+            (Reason::NotFound, 404, "NotFound"),
+            (Reason::MethodNotAllowed, 405, "MethodNotAllowed"),
+            (Reason::NotAcceptable, 406, "NotAcceptable"),
+            (Reason::AlreadyExists, 409, "AlreadyExists"),
+            (Reason::Conflict, 409, "Conflict"),
+            (Reason::Gone, 410, "Gone"),
+            (Reason::Expired, 410, "Expired"),
+            (Reason::RequestEntityTooLarge, 413, "RequestEntityTooLarge"),
+            (Reason::UnsupportedMediaType, 415, "UnsupportedMediaType"),
+            (Reason::Invalid, 422, "Invalid"),
+            (Reason::TooManyRequests, 429, "TooManyRequests"),
+            (Reason::InternalError, 500, "InternalError"),
+            (Reason::ServiceUnavailable, 503, "ServiceUnavailable"),
+            (Reason::Timeout, 504, "Timeout"),
+        ];
+        for (reason, code, word) in cases {
+            assert_status(&ApiError::status(reason, "m"), code, word, "m");
+        }
+    }
+
+    #[test]
+    fn wrong_fields_are_all_in_the_message() {
+        let one = FieldError::required(&FieldPath::new("spec").child("x"), "");
+        let message = "Evacuation.evacuation.dev \"a\" is invalid: spec.x: Required value";
+        assert_status(&ApiError::Invalid(vec![one.clone()]), 422, "Invalid", message);
+        let message =
+            "Evacuation.evacuation.dev \"a\" is invalid: [spec.x: Required value, spec.x: Required value]";
+        assert_status(
+            &ApiError::Invalid(vec![one.clone(), one]),
+            422,
+            "Invalid",
+            message,
+        );
+    }
+
+    #[test]
+    fn what_fails_inside_is_not_told_outside() {
+        let cases: [(ApiError, i32, &str, &str); 5] = [
             (
                 StoreError::Compacted {
                     requested: 3,
@@ -296,11 +269,7 @@ mod tests {
             ),
         ];
         for (error, code, reason, message) in cases {
-            let status = status(&error, &target());
-            assert_eq!(status.code, Some(code), "{error:?}");
-            assert_eq!(status.reason.as_deref(), Some(reason), "{error:?}");
-            assert_eq!(status.message.as_deref(), Some(message), "{error:?}");
-            assert_eq!(status.status.as_deref(), Some("Failure"));
+            assert_status(&error, code, reason, message);
         }
     }
 

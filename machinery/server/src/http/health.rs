@@ -65,6 +65,8 @@ pub(crate) fn report(probe: &str, only: &str, checks: &[Check], params: &Params)
 mod tests {
     use super::*;
 
+    type Answer = Option<(u16, &'static str)>;
+
     fn answer(only: &str, healthy: bool, query: &str) -> Option<(u16, String)> {
         let checks = ["ping", "storage"].map(|name| Check {
             name: name.to_owned(),
@@ -80,7 +82,6 @@ mod tests {
     fn probes_answer_as_kube_apiservers_do() {
         let verbose = "[+]ping ok\n[+]storage ok\nreadyz check passed\n";
         let failed = "[+]ping ok\n[-]storage failed: reason withheld\nreadyz check failed\n";
-        type Answer = Option<(u16, &'static str)>;
         let cases: [(&str, bool, &str, Answer); 8] = [
             ("", true, "", Some((200, "ok"))),
             ("", true, "verbose", Some((200, verbose))),

@@ -129,6 +129,7 @@ impl<S: Strategy> Registry<S> {
         match version {
             Version::Newest => match self.catch_up().await {
                 Ok(()) => Ok(self.cache.list(scope, None)),
+                Err(error @ ApiError::Store(StoreError::Unavailable { .. })) => Err(error),
                 Err(error) => {
                     tracing::warn!(resource = %self.resource, %error, "the watch cache is behind: listing from the store");
                     self.stored_objects(scope, None, None).await

@@ -1,17 +1,22 @@
 //! The server over real HTTP, through the production routes, on a real store, with kinds of its own: a kitchen's pots and
 //! stoves.
 
+// Helpers of tests fail as tests do; clippy spares only the test functions themselves.
+#![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
+
 mod actions;
 mod claims;
 mod creates;
 mod deletes;
 mod discovery;
+mod kubernetes;
 mod lists;
 mod outages;
 mod refusals;
 mod shutdown;
 mod support;
 mod tables;
+mod tls;
 mod updates;
 mod views;
 mod watches;

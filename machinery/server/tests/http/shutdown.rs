@@ -34,7 +34,7 @@ async fn at_its_end_the_server_tells_its_clients_before_it_goes() {
     assert_eq!(watch.event().await.1, "b", "still served");
     assert_eq!(watch.next().await.expect("a bookmark")["type"], "BOOKMARK");
     assert_eq!(watch.next().await, None, "the watch ends in order");
-    let served = tokio::time::timeout(Duration::from_secs(20), &mut kitchen.served)
+    let served = tokio::time::timeout(Duration::from_secs(20), &mut kitchen.running)
         .await
         .expect("in time");
     served.expect("no panic").expect("no error");

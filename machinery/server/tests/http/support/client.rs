@@ -1,6 +1,6 @@
 //! A plain HTTP client.
 
-use std::{sync::Once, time::Duration};
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use futures::{StreamExt, stream::BoxStream};
@@ -62,17 +62,27 @@ impl Answer {
 
 impl Client {
     pub(crate) fn new(url: &str, user: &str) -> Self {
-        static PROVIDER: Once = Once::new();
-        PROVIDER.call_once(|| {
-            rustls::crypto::ring::default_provider()
-                .install_default()
-                .expect("the first provider");
-        });
+        // Whoever was first, it is the same one.
+        let _ = rustls::crypto::ring::default_provider().install_default();
         let http = reqwest::Client::builder().build().expect("a client");
         Self {
             http,
             url: url.to_owned(),
             user: user.to_owned(),
+        }
+    }
+
+    /// The same over TLS, trusting that CA and showing that certificate with its key, all PEM.
+    pub(crate) fn certified(self, ca: &str, identity: Option<&str>) -> Self {
+        let ca = reqwest::Certificate::from_pem(ca.as_bytes()).expect("a certificate");
+        let mut builder = reqwest::Client::builder().tls_certs_only([ca]);
+        if let Some(identity) = identity {
+            builder =
+                builder.identity(reqwest::Identity::from_pem(identity.as_bytes()).expect("an identity"));
+        }
+        Self {
+            http: builder.build().expect("a client"),
+            ..self
         }
     }
 
@@ -123,14 +133,16 @@ impl Client {
         self.with_json("PUT", path, body).await
     }
 
-    pub(crate) async fn merge(&self, path: &str, patch: &Value) -> Answer {
+    pub(crate) async fn merge(&self, path: &str, change: &Value) -> Answer {
         let headers = [("content-type", "application/merge-patch+json")];
-        self.send("PATCH", path, &headers, patch.to_string().into()).await
+        self.send("PATCH", path, &headers, change.to_string().into())
+            .await
     }
 
-    pub(crate) async fn json_patch(&self, path: &str, patch: &Value) -> Answer {
+    pub(crate) async fn json_patch(&self, path: &str, change: &Value) -> Answer {
         let headers = [("content-type", "application/json-patch+json")];
-        self.send("PATCH", path, &headers, patch.to_string().into()).await
+        self.send("PATCH", path, &headers, change.to_string().into())
+            .await
     }
 
     pub(crate) async fn delete(&self, path: &str) -> Answer {
@@ -164,11 +176,8 @@ impl Client {
     }
 
     pub(crate) async fn watch_as(&self, path: &str, accept: &str) -> Watch {
-        let request = self
-            .http
-            .get(format!("{}{path}", self.url))
-            .header("x-user", &self.user)
-            .header("accept", accept);
+        let request = self.http.get(format!("{}{path}", self.url));
+        let request = request.header("x-user", &self.user).header("accept", accept);
         let response = tokio::time::timeout(PATIENCE, request.send())
             .await
             .expect("in time")
@@ -186,7 +195,8 @@ impl Client {
 }
 
 /// A pot.
-pub(crate) fn pot(name: &str, spec: Value) -> Value {
+pub(crate) fn pot(name: &str, spec: impl Into<Value>) -> Value {
+    let spec = spec.into();
     json!({"apiVersion": "kitchen.dev/v1", "kind": "Pot", "metadata": {"name": name}, "spec": spec})
 }
 
@@ -231,7 +241,11 @@ impl Watch {
 
 /// The resourceVersion of an object or a list.
 pub(crate) fn revision(object: &Value) -> i64 {
-    object["metadata"]["resourceVersion"].as_str().expect("a version").parse().expect("a number")
+    object["metadata"]["resourceVersion"]
+        .as_str()
+        .expect("a version")
+        .parse()
+        .expect("a number")
 }
 
 /// The type of an event, the object's name and its resourceVersion.

@@ -25,15 +25,16 @@ pub(crate) struct Setup {
     pub(crate) options: ServerOptions,
     /// The store; an embedded one by default.
     pub(crate) store: Option<Arc<dyn Store>>,
+    /// Absent for plain text; the probe that waits for the server trusts that CA, PEM.
+    pub(crate) tls: Option<(rustls::ServerConfig, String)>,
 }
 
 /// A running server.
 pub(crate) struct Kitchen {
     pub(crate) namespaces: Arc<TestNamespaces>,
     pub(crate) store: Arc<FaultyStore>,
-    pub(crate) pots: Arc<Registry<PotStrategy>>,
     pub(crate) shutdown: CancellationToken,
-    pub(crate) served: JoinHandle<std::io::Result<()>>,
+    pub(crate) running: JoinHandle<std::io::Result<()>>,
     url: String,
     _folder: tempfile::TempDir,
 }
@@ -71,19 +72,26 @@ impl Kitchen {
         .build()
         .expect("a server");
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        let port = listener.local_addr().expect("an address").port();
+        let url = match &setup.tls {
+            None => format!("http://127.0.0.1:{port}"),
+            Some(_) => format!("https://localhost:{port}"),
+        };
+        let (tls, ca) = setup.tls.unzip();
         let shutdown = CancellationToken::new();
-        let served = tokio::spawn(server.serve(listener, None, shutdown.clone()));
+        let running = tokio::spawn(server.serve(listener, tls, shutdown.clone()));
         let kitchen = Self {
             namespaces,
             store,
-            pots,
             shutdown,
-            served,
+            running,
             url,
             _folder: folder,
         };
-        let probe = kitchen.client();
+        let probe = match &ca {
+            None => kitchen.client(),
+            Some(ca) => kitchen.client().certified(ca, None),
+        };
         eventually("the server is ready", || async {
             probe.get("/readyz").await.code == 200
         })
