@@ -26,6 +26,8 @@ pub struct PodSpec {
     pub annotations: Vec<(String, String)>,
     /// The node it runs on; the scheduler's choice without one.
     pub node: Option<String>,
+    /// The service account it runs as; `default` without one.
+    pub service_account: Option<String>,
 }
 
 impl PodSpec {
@@ -88,7 +90,11 @@ impl PodSpec {
             .collect();
         let pod = json!({
             "metadata": {"name": name, "labels": labels, "annotations": annotations},
-            "spec": {"nodeName": self.node, "containers": [{"name": "app", "image": "app"}]},
+            "spec": {
+                "nodeName": self.node,
+                "serviceAccountName": self.service_account,
+                "containers": [{"name": "app", "image": "app"}],
+            },
         });
         Ok(serde_json::from_value(pod)?)
     }
