@@ -3,12 +3,7 @@
 use chrono::{DateTime, Utc};
 use evacuation_api::{Evacuation, EvacuationStatus, FailedReason};
 
-use crate::{
-    EditError,
-    ending::fail,
-    is_finished, must_learn,
-    requesters::{check_fence, check_owner},
-};
+use crate::{EditError, ending::fail, fence::check_fence, is_finished, must_learn, ownership::check_owner};
 
 /// The status of an Evacuation that is canceled for that reason, in words. One that has ended stays as it is.
 ///

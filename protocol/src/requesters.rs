@@ -1,11 +1,15 @@
-//! Who wants the pod moved: rule 3 and the fence.
+//! Who wants the pod moved, and what may change about that: rule 3. Whose an entry is stands in `ownership`, when it is too
+//! late in `fence`.
 
 use chrono::{DateTime, Utc};
 use evacuation_api::{
     DeadlineAction, Evacuation, EvacuationSpec, EvacuationStatus, RecordedRequester, Requester,
 };
 
-use crate::{EditError, cancel, condition::finished_reason, derive_policy, has_lapsed, time::stamp};
+use crate::{
+    EditError, cancel, condition::finished_reason, derive_policy, fence::check_fence, has_lapsed,
+    ownership::check_owner, time::stamp,
+};
 
 /// What an edit of the requesters does. Holds the names of entries.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -79,41 +83,6 @@ pub fn check_requester_edit(
         });
     }
     Ok(edit)
-}
-
-/// Whether every one of the entries was made by `user`.
-pub(crate) fn check_owner<'a>(
-    status: &EvacuationStatus,
-    names: impl IntoIterator<Item = &'a String>,
-    user: &str,
-) -> Result<(), EditError> {
-    for name in names {
-        let owner = status
-            .requesters
-            .iter()
-            .find(|r| r.name == *name)
-            .map_or("nobody known", |r| r.user.as_str());
-        if owner != user {
-            return Err(EditError::NotYours {
-                requester: name.clone(),
-                owner: owner.to_owned(),
-            });
-        }
-    }
-    Ok(())
-}
-
-/// The fence: no withdrawal that succeeded is followed by an eviction.
-pub(crate) fn check_fence(status: &EvacuationStatus, requester: &str) -> Result<(), EditError> {
-    match &status.eviction {
-        Some(eviction) if eviction.in_flight => Err(EditError::EvictionInFlight {
-            requester: requester.to_owned(),
-        }),
-        Some(eviction) if eviction.accepted => Err(EditError::EvictionAccepted {
-            requester: requester.to_owned(),
-        }),
-        _ => Ok(()),
-    }
 }
 
 fn compare(old: &[Requester], new: &[Requester]) -> RequesterEdit {
