@@ -1,0 +1,168 @@
+//! What a world is made of, and how much may go wrong in it.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use evacuation_api::{Answer, DeadlineAction, RefusalPolicy, Requester, ResponderEntry};
+
+use crate::Rules;
+
+/// A small world: who is in it, what they may say, and how much may go wrong.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// For people.
+    pub name: &'static str,
+    /// The server's clock shows these times and no others, in seconds from the creation. It ends with the last.
+    pub instants: &'static [i64],
+    /// By how much the clock of a controller may differ from the server's whenever it looks, in seconds.
+    pub skews: &'static [i64],
+    /// How many controllers think that they lead.
+    pub controllers: usize,
+    /// Who has a say, highest priority first.
+    pub responders: &'static [Registered],
+    /// What a responder may say, at any time.
+    pub answers: &'static [Say],
+    /// Who may want the pod moved. The first of them creates the Evacuation.
+    pub users: &'static [User],
+    /// Whether a budget selects the pod, and lets it go at first.
+    pub budget: Option<bool>,
+    /// How much may happen.
+    pub limits: Limits,
+    /// The rules that are kept.
+    pub rules: Rules,
+}
+
+/// A responder as the pod registers it.
+#[derive(Clone, Copy, Debug)]
+pub struct Registered {
+    /// How long it may stay silent, in seconds.
+    pub timeout: i64,
+    /// How long it may delay in total, in seconds.
+    pub max_delay: i64,
+}
+
+/// One who may want the pod moved.
+#[derive(Clone, Copy, Debug)]
+pub struct User {
+    /// The entry with which the user is there from the start.
+    pub first: Option<Entry>,
+    /// The entries that the user may put in its place, or join with.
+    pub says: &'static [Entry],
+    /// Whether the user may leave, and delete what is its own.
+    pub leaves: bool,
+}
+
+/// What an entry of a requester says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Entry {
+    /// What a refusal leads to.
+    pub on_refusal: RefusalPolicy,
+    /// When the requester stops negotiating, in seconds, and what happens then.
+    pub deadline: Option<(i64, DeadlineAction)>,
+}
+
+/// What a responder may say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Say {
+    /// Go ahead.
+    Accept,
+    /// Do not.
+    Refuse,
+    /// Wait, for so many seconds.
+    Delay(i64),
+}
+
+/// How often things may happen that nobody can count on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Limits {
+    /// A controller loses all that it knows only by itself.
+    pub crashes: u8,
+    /// A request or its reply is lost.
+    pub losses: u8,
+    /// A responder says something. Any of them may, whatever it was asked and said before: that covers
+    /// answers that are late, repeated or overtake each other.
+    pub answers: u8,
+    /// A requester joins, changes its entry, leaves, or deletes the Evacuation.
+    pub edits: u8,
+    /// A controller gone mad writes a status.
+    pub forgeries: u8,
+    /// The budget changes its mind.
+    pub shifts: u8,
+    /// Somebody else deletes the pod.
+    pub departures: u8,
+    /// How many Evacuations of the pod may be created.
+    pub objects: u8,
+}
+
+impl Say {
+    /// The answer on the wire.
+    pub(crate) fn answer(self) -> Answer {
+        match self {
+            Self::Accept => Answer::Accept,
+            Self::Refuse => Answer::Refuse,
+            Self::Delay(_) => Answer::Delay,
+        }
+    }
+
+    /// For a delay: how long, in seconds.
+    pub(crate) fn delay_seconds(self) -> Option<i64> {
+        match self {
+            Self::Delay(seconds) => Some(seconds),
+            Self::Accept | Self::Refuse => None,
+        }
+    }
+}
+
+impl Entry {
+    /// The entry in a spec.
+    pub(crate) fn requester(self, user: usize) -> Requester {
+        Requester {
+            name: requester_name(user),
+            reason: None,
+            message: None,
+            on_refusal: Some(self.on_refusal),
+            deadline: self.deadline.map(|(seconds, _)| at(seconds).into()),
+            at_deadline: self.deadline.map(|(_, action)| action),
+            grace_period_seconds: None,
+        }
+    }
+}
+
+impl Config {
+    /// The entries of the pod's annotation.
+    pub(crate) fn registered(&self) -> Vec<ResponderEntry> {
+        let entry = |(i, r): (usize, &Registered)| ResponderEntry {
+            timeout_seconds: Some(r.timeout),
+            max_delay_seconds: Some(r.max_delay),
+            ..ResponderEntry::named(&responder_name(i))
+        };
+        self.responders.iter().enumerate().map(entry).collect()
+    }
+
+    /// The next time that the server's clock shows.
+    pub(crate) fn next_instant(&self, now: i64) -> Option<i64> {
+        self.instants.iter().copied().find(|time| *time > now)
+    }
+}
+
+/// The time that is so many seconds after the creation.
+pub(crate) fn at(seconds: i64) -> DateTime<Utc> {
+    DateTime::UNIX_EPOCH + TimeDelta::days(20_000) + TimeDelta::seconds(seconds)
+}
+
+/// The name of a user's entry.
+pub(crate) fn requester_name(user: usize) -> String {
+    format!("user.example/{user}")
+}
+
+/// The name by which a user is known to the server.
+pub(crate) fn user_name(user: usize) -> String {
+    format!("user-{user}")
+}
+
+/// The name of a responder: the first is the pod itself.
+pub(crate) fn responder_name(index: usize) -> String {
+    if index == 0 {
+        "self".to_owned()
+    } else {
+        format!("responder.example/{index}")
+    }
+}

@@ -1,0 +1,283 @@
+//! The controller: it looks, decides by the protocol, acts. What the real one does around the protocol is done here the same way.
+
+use evacuation_api::EvacuationStatus;
+use evacuation_protocol::{
+    ATTEMPT_TIMEOUT_SECONDS, Act, Attempt, BudgetView, EvictionOutcome, LivePod, PodPhase, PodView, World,
+    decide, record_eviction,
+};
+
+use crate::{
+    Negotiation,
+    config::at,
+    judge::judge_eviction,
+    server::Reply,
+    state::{Controller, Eviction, Pod, Recorded, State, Step, Version, Write},
+};
+
+/// How long before the end of its time an attempt must be over, in seconds; as in the controller.
+const MARGIN_SECONDS: i64 = 2;
+/// How long an attempt may take, counted from the moment at which its record was sent, in seconds.
+const ATTEMPT_SECONDS: i64 = ATTEMPT_TIMEOUT_SECONDS - MARGIN_SECONDS;
+
+/// Who looks at what, by which clock.
+#[derive(Clone, Copy)]
+pub(crate) struct Look {
+    pub(crate) controller: usize,
+    pub(crate) object: usize,
+    pub(crate) skew: i64,
+}
+
+impl Negotiation {
+    /// One look at an Evacuation. `None` when nothing came of it, and else when to look again, if nothing was done.
+    pub(crate) fn look(&self, state: &mut State, look: Look) -> Looked {
+        let Look { controller, object, .. } = look;
+        let waits = state
+            .writes
+            .iter()
+            .any(|w| w.by == Some(controller) && w.object == object);
+        let me = state.controllers.get(controller);
+        let Some(known) = me.and_then(|c| c.cache.get(object).cloned().flatten()).filter(|_| !waits) else {
+            return Looked::Nothing(None);
+        };
+        let now = at(state.now + look.skew);
+        let mut acted = false;
+        let attempt = me.and_then(|c| c.attempts.get(object).cloned().flatten());
+        if let Some(attempt) = &attempt {
+            if !known.in_flight() && attempt.step != Step::Posted {
+                acted |= forget(state, look);
+            } else if let Step::Over(outcome) = &attempt.step
+                && known.in_flight()
+                && self.is_about(attempt, &known)
+            {
+                let status = record_eviction(&known.status(), outcome, 0.5, now);
+                send(state, look, &known, status);
+                return Looked::Acted;
+            }
+        }
+        let Some(world) = self.world(state, look, &known) else {
+            return Looked::Nothing(None);
+        };
+        if !self.config.rules.resolve_late && known.in_flight() && world.attempt == Attempt::Unknown {
+            self.act(state, look, &known, Act::ResolveInFlight);
+            return Looked::Acted;
+        }
+        let decision = decide(&known, &world, now);
+        for act in decision.acts {
+            acted |= self.act(state, look, &known, act);
+        }
+        if acted {
+            return Looked::Acted;
+        }
+        let wake_at = decision.wake_at.filter(|_| self.config.rules.wake);
+        Looked::Nothing(wake_at.map(|time| (time - at(0)).num_seconds() - look.skew))
+    }
+
+    fn is_about(&self, attempt: &Recorded, known: &Version) -> bool {
+        attempt.number == known.attempts() || !self.config.rules.attempts_apart
+    }
+
+    fn world(&self, state: &State, look: Look, known: &Version) -> Option<World> {
+        let me = state.controllers.get(look.controller)?;
+        let budgets = state.budget.map(|free| BudgetView {
+            name: "budget".to_owned(),
+            disruptions_allowed: i32::from(free),
+            current_healthy: 3,
+            desired_healthy: 3,
+            always_allow_unhealthy: false,
+        });
+        let attempt = me.attempts.get(look.object)?.as_ref();
+        Some(World {
+            pod: me.pod.view(),
+            node_reachable: true,
+            registered: Ok(self.registered.clone()),
+            budgets: budgets.into_iter().collect(),
+            turn: state.budget == Some(true),
+            recovered_at: None,
+            attempt: match attempt.filter(|attempt| self.is_about(attempt, known)) {
+                None => Attempt::Unknown,
+                Some(Recorded { step: Step::Recorded, .. }) => Attempt::Recorded,
+                Some(_) => Attempt::Posted,
+            },
+        })
+    }
+
+    /// Whether something was done.
+    fn act(&self, state: &mut State, look: Look, known: &Version, act: Act) -> bool {
+        match act {
+            Act::WriteStatus(status) => {
+                let begins = !known.in_flight() && status.eviction.as_ref().is_some_and(|e| e.in_flight);
+                if begins && !self.config.rules.record_first {
+                    let attempt = Recorded {
+                        number: known.attempts() + 1,
+                        until: state.now + ATTEMPT_SECONDS,
+                        step: Step::Recorded,
+                    };
+                    put_attempt(state, look, attempt);
+                    self.post(state, look, false);
+                }
+                send(state, look, known, *status);
+                true
+            }
+            Act::Evict { .. } => self.post(state, look, false),
+            Act::Delete { .. } => self.post(state, look, true),
+            Act::ResolveInFlight => {
+                let pod = state.pod;
+                if let Some(me) = state.controllers.get_mut(look.controller) {
+                    me.pod = pod;
+                }
+                let outcome = EvictionOutcome::from_pod(&pod.view());
+                let status = record_eviction(&known.status(), &outcome, 0.5, at(state.now + look.skew));
+                send(state, look, known, status);
+                true
+            }
+            Act::ReleaseFinalizer => {
+                let stored = state.objects.get_mut(look.object).map(|o| &mut o.stored);
+                let released = stored.filter(|s| s.as_ref() == Some(known)).map(Option::take).is_some();
+                let cache = state.controllers.get_mut(look.controller).and_then(|c| c.cache.get_mut(look.object));
+                if let Some(cache) = cache.filter(|_| released) {
+                    *cache = None;
+                }
+                released
+            }
+            // Questions change nothing: what is said is said in every order anyway.
+            Act::Push(_) | Act::Remove => false,
+        }
+    }
+
+    /// Posts an attempt that is recorded, once.
+    fn post(&self, state: &mut State, look: Look, deletes: bool) -> bool {
+        let (now, in_time) = (state.now, self.config.rules.post_in_time);
+        let Some(attempt) = attempt_of(state, look).filter(|a| a.step == Step::Recorded) else {
+            return false;
+        };
+        if attempt.until <= now && in_time {
+            attempt.step = Step::Over(EvictionOutcome::NotTaken);
+            return true;
+        }
+        attempt.step = Step::Posted;
+        attempt.until = if in_time { attempt.until } else { now + ATTEMPT_SECONDS };
+        let eviction = Eviction {
+            by: Some(look.controller),
+            object: look.object,
+            number: attempt.number,
+            deletes,
+            until: attempt.until,
+        };
+        judge_eviction(state, &eviction);
+        state.evictions.push(eviction);
+        true
+    }
+
+    /// The reply to a write of a status.
+    pub(crate) fn receive(&self, state: &mut State, write: &Write, reply: Reply) {
+        let Some(controller) = write.by else { return };
+        let look = Look {
+            controller,
+            object: write.object,
+            skew: 0,
+        };
+        let stored = state.stored(write.object);
+        let cached = match reply {
+            Reply::Written(version) => {
+                if version.in_flight() && !write.base.in_flight() && self.config.rules.record_first {
+                    let attempt = Recorded {
+                        number: version.attempts(),
+                        until: write.sent + ATTEMPT_SECONDS,
+                        step: Step::Recorded,
+                    };
+                    put_attempt(state, look, attempt);
+                }
+                if write.base.in_flight() && !version.in_flight() {
+                    forget(state, look);
+                }
+                Some(version)
+            }
+            // It reads again.
+            Reply::Conflict => stored,
+            Reply::NotFound => None,
+            Reply::Refused => return,
+        };
+        let cache = state.controllers.get_mut(controller).and_then(|c| c.cache.get_mut(write.object));
+        if let Some(cache) = cache {
+            *cache = cached;
+        }
+    }
+
+    /// A controller starts anew and lists everything. What it sent is still under way.
+    pub(crate) fn crash(&self, state: &mut State, controller: usize) {
+        let fresh = self.fresh(state);
+        if let Some(me) = state.controllers.get_mut(controller) {
+            *me = fresh;
+        }
+        for write in state.writes.iter_mut().filter(|w| w.by == Some(controller)) {
+            write.by = None;
+        }
+        for eviction in state.evictions.iter_mut().filter(|e| e.by == Some(controller)) {
+            eviction.by = None;
+        }
+    }
+
+    /// A controller that has just listed everything.
+    pub(crate) fn fresh(&self, state: &State) -> Controller {
+        Controller {
+            cache: state.objects.iter().map(|o| o.stored.clone()).collect(),
+            pod: state.pod,
+            attempts: vec![None; state.objects.len()],
+        }
+    }
+}
+
+/// What came of a look.
+pub(crate) enum Looked {
+    /// Something was done: look again.
+    Acted,
+    /// Nothing was done. When to look again, by the server's clock, in seconds.
+    Nothing(Option<i64>),
+}
+
+pub(crate) fn attempt_of(state: &mut State, look: Look) -> Option<&mut Recorded> {
+    let me = state.controllers.get_mut(look.controller)?;
+    me.attempts.get_mut(look.object)?.as_mut()
+}
+
+fn put_attempt(state: &mut State, look: Look, attempt: Recorded) {
+    let me = state.controllers.get_mut(look.controller);
+    if let Some(place) = me.and_then(|c| c.attempts.get_mut(look.object)) {
+        *place = Some(attempt);
+    }
+}
+
+pub(crate) fn forget(state: &mut State, look: Look) -> bool {
+    let me = state.controllers.get_mut(look.controller);
+    me.and_then(|c| c.attempts.get_mut(look.object))
+        .is_some_and(|attempt| attempt.take().is_some())
+}
+
+fn send(state: &mut State, look: Look, known: &Version, status: EvacuationStatus) {
+    state.writes.push(Write {
+        by: Some(look.controller),
+        object: look.object,
+        base: known.clone(),
+        proposed: known.with_status(status),
+        sent: state.now,
+    });
+}
+
+impl Pod {
+    /// The pod as the protocol sees it.
+    pub(crate) fn view(self) -> PodView {
+        let live = |terminating_until| {
+            PodView::Live(LivePod {
+                phase: PodPhase::Running,
+                terminating_until,
+                running_container: true,
+                ready: true,
+            })
+        };
+        match self {
+            Self::Live => live(None),
+            Self::Terminating { until } => live(Some(at(until))),
+            Self::Gone => PodView::Gone,
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Whether a negotiation ends, when from now on nobody says anything, nothing is lost and time goes on.
+
+use evacuation_api::{BlockedReason, DeadlineAction, EvacuationStatus};
+use evacuation_protocol::is_finished;
+
+use crate::{
+    Negotiation,
+    controller::{Look, Looked},
+    state::{Pod, State},
+};
+
+/// How many steps an end may be away: more than any has, and far less than for ever.
+const STEPS: usize = 200;
+/// The controller that goes on.
+const ONE: usize = 0;
+
+impl Negotiation {
+    /// Whether every Evacuation ends, or waits for somebody who can be named: a budget, or a responder that refused and that
+    /// no deadline overrules. Nobody but one controller acts, and it looks only when something changed or when it said that it would.
+    pub(crate) fn ends(&self, state: &State) -> bool {
+        let mut state = state.clone();
+        self.crash(&mut state, ONE);
+        for _ in 0..STEPS {
+            match self.go_on(&mut state) {
+                Go::On => {}
+                Go::At(time) => self.pass_time(&mut state, time),
+                Go::Rests => return (0..state.objects.len()).all(|object| rests(&state, object)),
+            }
+            if (0..state.objects.len()).all(|object| has_ended(&state, object)) {
+                return true;
+            }
+        }
+        (0..state.objects.len()).all(|object| rests(&state, object))
+    }
+
+    fn go_on(&self, state: &mut State) -> Go {
+        if !state.writes.is_empty() {
+            let write = state.writes.remove(0);
+            let reply = self.write_status(state, &write, false);
+            self.receive(state, &write, reply);
+            return Go::On;
+        }
+        if !state.evictions.is_empty() {
+            let eviction = state.evictions.remove(0);
+            self.land(state, eviction, true);
+            return Go::On;
+        }
+        self.catch_up(state, ONE);
+        let mut next = match state.pod {
+            Pod::Terminating { until } => Some(until),
+            Pod::Live | Pod::Gone => None,
+        };
+        for object in 0..state.objects.len() {
+            let look = Look {
+                controller: ONE,
+                object,
+                skew: 0,
+            };
+            match self.look(state, look) {
+                Looked::Acted => return Go::On,
+                Looked::Nothing(wake_at) => {
+                    next = [next, wake_at].into_iter().flatten().min();
+                }
+            }
+        }
+        next.filter(|time| *time > state.now).map_or(Go::Rests, Go::At)
+    }
+
+    fn pass_time(&self, state: &mut State, time: i64) {
+        self.pass(state, time);
+        if matches!(state.pod, Pod::Terminating { until } if until <= time) {
+            state.pod = Pod::Gone;
+        }
+    }
+
+    /// The watches of a controller show what there is.
+    pub(crate) fn catch_up(&self, state: &mut State, controller: usize) {
+        let (pod, cache) = (state.pod, state.objects.iter().map(|o| o.stored.clone()).collect());
+        if let Some(me) = state.controllers.get_mut(controller) {
+            me.pod = pod;
+            me.cache = cache;
+        }
+    }
+}
+
+/// What one step of the fair end led to.
+enum Go {
+    /// Something changed.
+    On,
+    /// Nothing happens before that time.
+    At(i64),
+    /// Nothing will ever happen.
+    Rests,
+}
+
+fn has_ended(state: &State, object: usize) -> bool {
+    state.stored(object).is_none_or(|v| is_finished(&v.status()))
+}
+
+/// Whether an Evacuation ended or waits for somebody who can be named.
+fn rests(state: &State, object: usize) -> bool {
+    let Some(version) = state.stored(object) else { return true };
+    let status = version.status();
+    if is_finished(&status) {
+        return true;
+    }
+    let acts = |action| {
+        let mut requesters = version.spec.requesters.iter();
+        requesters.any(|r| r.deadline.is_some() && r.at_deadline.unwrap_or_default() == action)
+    };
+    let by_budget = state.budget == Some(false) && is_blocked(&status, BlockedReason::BudgetExhausted);
+    let by_refusal = is_blocked(&status, BlockedReason::Refused);
+    let forced = acts(DeadlineAction::Evict) || acts(DeadlineAction::Delete);
+    (by_budget && !acts(DeadlineAction::Delete)) || (by_refusal && !forced)
+}
+
+fn is_blocked(status: &EvacuationStatus, reason: BlockedReason) -> bool {
+    status
+        .conditions
+        .iter()
+        .any(|c| c.type_ == "Blocked" && c.status == "True" && c.reason == reason.as_str())
+}

@@ -1,0 +1,104 @@
+//! What happened to an Evacuation, seen from outside: what its responders were told and said, and who wanted what. It is kept apart from the
+//! Evacuation's own status, which is what is to be judged by it.
+
+use std::collections::BTreeSet;
+
+use evacuation_api::{DeadlineAction, EvacuationSpec, RefusalPolicy};
+
+use crate::config::{at, requester_name};
+
+/// What happened to an Evacuation, seen from outside.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct History {
+    /// What happened to each of its responders.
+    pub(crate) responders: Vec<Heard>,
+    /// The deadlines that were reached, by user; what leaves takes its own with it.
+    reached: BTreeSet<(usize, DeadlineAction)>,
+    /// What a refusal leads to.
+    pub(crate) on_refusal: RefusalPolicy,
+    /// Nobody wants the pod moved any more, and the server has confirmed it.
+    pub(crate) withdrawn: bool,
+    /// It failed for another reason.
+    pub(crate) failed: bool,
+}
+
+/// What happened to a responder.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Heard {
+    /// Since when it has the say.
+    pub(crate) asked: Option<i64>,
+    /// What it said last and the server confirmed.
+    pub(crate) said: Option<Said>,
+    /// Whether there was a reason when its part ended.
+    pub(crate) excused: bool,
+}
+
+/// What a responder said and the server confirmed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Said {
+    Accepted,
+    Refused,
+    /// With the end that the server granted.
+    Delayed { until: i64 },
+}
+
+impl History {
+    pub(crate) fn new(responders: usize) -> Self {
+        Self {
+            responders: vec![Heard::default(); responders],
+            ..Self::default()
+        }
+    }
+
+    /// Takes in who wants what at `now`.
+    pub(crate) fn observe(&mut self, spec: &EvacuationSpec, users: usize, now: i64) {
+        let entry = |user: usize| {
+            let name = requester_name(user);
+            spec.requesters.iter().find(move |r| r.name == name)
+        };
+        self.reached.retain(|(user, _)| entry(*user).is_some());
+        let mut hardest = RefusalPolicy::GiveUp;
+        for user in 0..users {
+            let Some(entry) = entry(user) else { continue };
+            let action = entry.at_deadline.unwrap_or_default();
+            if entry.deadline.is_some_and(|time| time.0 <= at(now)) {
+                self.reached.insert((user, action));
+            }
+            if !self.reached.contains(&(user, DeadlineAction::GiveUp)) {
+                hardest = hardest.max(entry.on_refusal.unwrap_or_default());
+            }
+        }
+        self.on_refusal = hardest;
+    }
+
+    /// Whether a deadline that ends the negotiation was reached.
+    pub(crate) fn is_forced(&self) -> bool {
+        self.has_reached(DeadlineAction::Evict) || self.may_delete()
+    }
+
+    /// Whether a deadline with Delete was reached.
+    pub(crate) fn may_delete(&self) -> bool {
+        self.has_reached(DeadlineAction::Delete)
+    }
+
+    /// Whether every one of the entries lapsed.
+    pub(crate) fn all_gave_up(&self, spec: &EvacuationSpec, users: usize) -> bool {
+        let gave_up = |user: &usize| self.reached.contains(&(*user, DeadlineAction::GiveUp));
+        (0..users).filter(gave_up).count() == spec.requesters.len()
+    }
+
+    fn has_reached(&self, action: DeadlineAction) -> bool {
+        self.reached.iter().any(|(_, reached)| *reached == action)
+    }
+
+    /// Whether there is a reason at `now` to go on without that responder, which may stay silent for `timeout`.
+    pub(crate) fn may_pass(&self, heard: &Heard, timeout: i64, now: i64) -> bool {
+        self.is_forced()
+            || match heard.said {
+                Some(Said::Accepted) => true,
+                Some(Said::Refused) => self.on_refusal == RefusalPolicy::Override,
+                Some(Said::Delayed { until }) => until <= now,
+                None => heard.asked.is_some_and(|since| since + timeout <= now),
+            }
+    }
+}
