@@ -3,7 +3,9 @@
 use bytes::Bytes;
 use machinery_storage::{Operation, Outcome, StoreError, Transaction};
 
-use crate::fixture::{Tested, absent, all, commit, commit_if, delete, put, revision, show, shown, unchanged};
+use crate::fixture::{
+    Tested, absent, all, commit, commit_if, delete, put, revision, show, shown, stories, take, unchanged,
+};
 
 pub(crate) async fn a_value_is_read_back_with_its_revisions(store: Tested) {
     let created = commit(&store, [put("/a/x", "1")]).await;
@@ -91,12 +93,19 @@ pub(crate) async fn of_several_operations_on_a_key_the_last_counts(store: Tested
         put("/a/y", "2"),
         put("/a/x", "3"),
     ];
+    let mut watch = store.watch("/a/", revision(&store).await).await.unwrap();
     let revision = commit(&store, operations).await;
     let page = store.list(&all("/a/")).await.unwrap();
     assert_eq!(shown(&page.items), ["/a/x=3", "/a/y=2"]);
     assert!(page.items.iter().all(|item| item.mod_revision == revision));
     commit(&store, [put("/a/x", "4"), delete("/a/x")]).await;
     assert_eq!(store.get("/a/x").await.unwrap().found, None);
+    let mut events = stories(&take(&mut watch, 3).await);
+    events[..2].sort();
+    assert_eq!(
+        events,
+        ["/a/x: nothing -> 3", "/a/y: nothing -> 2", "/a/x: 3 -> nothing"]
+    );
 }
 
 pub(crate) async fn one_of_fifty_concurrent_claims_wins(store: Tested) {

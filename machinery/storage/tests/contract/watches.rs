@@ -69,7 +69,8 @@ pub(crate) async fn the_operations_of_a_commit_come_together(store: Tested) {
         let store = store.clone();
         tokio::spawn(async move {
             for round in 0..50 {
-                let operations: Vec<Operation> = (0..5)
+                // Seven, so that commits do not end where a store's own batches do.
+                let operations: Vec<Operation> = (0..7)
                     .map(|part| put(&format!("/a/{writer}/{part}"), &format!("{writer}-{round}")))
                     .collect();
                 commit(&store, operations).await;
@@ -81,9 +82,9 @@ pub(crate) async fn the_operations_of_a_commit_come_together(store: Tested) {
     }
     let mut past = store.watch("/a/", start).await.unwrap();
     for watch in [&mut live, &mut past] {
-        let events = take(watch, 4 * 50 * 5).await;
+        let events = take(watch, 4 * 50 * 7).await;
         let mut last = start;
-        for commit in events.chunks(5) {
+        for commit in events.chunks(7) {
             let revision = commit[0].revision();
             assert!(revision > last, "revisions rise");
             last = revision;
