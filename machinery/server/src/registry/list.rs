@@ -1,6 +1,6 @@
 //! Lists. Source of the rules: "Resource versions" in Kubernetes' API concepts.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use machinery_storage::{Range, StoreError};
@@ -67,6 +67,9 @@ impl Continue {
         Ok(URL_SAFE_NO_PAD.encode(json))
     }
 }
+
+/// So often the store is asked how far it is while a reader waits, as upstream.
+const ASK_EVERY: Duration = Duration::from_millis(100);
 
 /// A list, or a page of one.
 pub(crate) struct Listed {
@@ -186,11 +189,21 @@ impl<S: Strategy> Registry<S> {
         if self.cache.synced() && self.cache.revision() >= revision {
             return Ok(());
         }
-        // The revision may belong to a key of another kind; then only a progress report tells that nothing is missing.
-        if let Err(error) = self.store.request_progress().await {
-            tracing::debug!(%error, "the store was not asked for its progress");
+        // The revision may belong to a key of another kind; then only a progress report tells that nothing is missing. A
+        // store whose watch is catching up may leave a request unanswered, so it is repeated.
+        let ask = async {
+            let mut again = tokio::time::interval(ASK_EVERY);
+            loop {
+                again.tick().await;
+                if let Err(error) = self.store.request_progress().await {
+                    tracing::debug!(%error, "the store was not asked for its progress");
+                }
+            }
+        };
+        tokio::select! {
+            reached = self.cache.wait_for(revision) => reached,
+            () = ask => Ok(()),
         }
-        self.cache.wait_for(revision).await
     }
 
     /// The same from the store, for what the cache does not have.

@@ -22,8 +22,9 @@ use crate::http::{self, PeerCertificates};
 /// Connections without a request are kept for so long: longer than the proxies of kube-apiserver keep them (90 s), so that it
 /// is not the server that closes one while a request is on its way.
 const KEEP_ALIVE: Duration = Duration::from_mins(3);
-/// So long a client may take to send the head of a request.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+/// So long a client may take to send the head of its first request. Longer than the 90 s for which Go's clients keep a connection
+/// that they opened and then did not need: one that is closed just when it is needed costs a request.
+const HEAD_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// What can be set on a server.
 #[derive(Clone, Debug)]
@@ -121,7 +122,7 @@ impl Server {
         // A block, so that what is not `Send` of the builder is gone before the first await.
         let running = {
             let mut server = HttpServer::new(app)
-                .on_connect(keep_peer_certificates)
+                .on_connect(on_connect)
                 .h1_allow_half_closed(false)
                 .keep_alive(KEEP_ALIVE)
                 .client_request_timeout(HEAD_TIMEOUT)
@@ -149,10 +150,17 @@ impl Server {
     }
 }
 
-/// Keeps the certificates that the client presented, for the authenticators.
-fn keep_peer_certificates(connection: &dyn Any, data: &mut Extensions) {
-    let certificates = connection
-        .downcast_ref::<TlsStream<TcpStream>>()
+/// Sends small writes at once (an event of a watch must not wait for the acknowledgement of the one before), and keeps the
+/// certificates that the client presented, for the authenticators.
+fn on_connect(connection: &dyn Any, data: &mut Extensions) {
+    let tls = connection.downcast_ref::<TlsStream<TcpStream>>();
+    let tcp = tls
+        .map(|stream| stream.get_ref().0)
+        .or_else(|| connection.downcast_ref::<TcpStream>());
+    if let Some(Err(error)) = tcp.map(|stream| stream.set_nodelay(true)) {
+        tracing::debug!(%error, "a connection sends its small writes late");
+    }
+    let certificates = tls
         .and_then(|stream| stream.get_ref().1.peer_certificates())
         .map(|chain| {
             chain
