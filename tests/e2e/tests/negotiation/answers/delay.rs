@@ -1,0 +1,198 @@
+//! Accept, Delay and silence.
+
+use chrono::{TimeDelta, Utc};
+use evacuation_api::{Answer, DeadlineAction, ResponderState};
+use evacuation_e2e::PodSpec;
+use kube::ResourceExt;
+use serde_json::{Value, json};
+
+use crate::{
+    cast::answer,
+    record::CONTROLLER,
+    refusal::{fields, refused_for},
+    scene::{Scene, delay_end, first, in_millis, status},
+};
+
+fn delay(seconds: i64) -> Value {
+    json!({"answer": "Delay", "delaySeconds": seconds})
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pod_that_accepts_is_evicted_at_once_and_not_before() {
+    let scene = Scene::new("accept").await;
+    let pod = scene.pod("app", PodSpec::watching()).await;
+    let evacuation = scene.ask_and_reach(&pod, json!({})).await;
+    assert!(scene.stays(&pod).await);
+    let app = scene.app(&pod).await;
+    let accept = || json!({"answer": "Accept", "reason": "Idle", "message": "nothing to do"});
+    answer(&app, &evacuation, accept()).await.unwrap();
+    let ended = scene.ends(&evacuation, "Evacuated Evicted").await;
+    let responder = first(&ended);
+    assert_eq!(
+        (
+            responder.state,
+            responder.answer,
+            responder.reason.as_deref(),
+            responder.message.as_deref()
+        ),
+        (
+            ResponderState::Completed,
+            Some(Answer::Accept),
+            Some("Idle"),
+            Some("nothing to do")
+        )
+    );
+    let (accepted, evicted) = (responder.answer_time.unwrap().0, scene.evicted_at("app"));
+    assert!(
+        accepted < evicted && evicted < accepted + TimeDelta::seconds(2),
+        "{accepted} {evicted}"
+    );
+    let calls = scene.evictions("app");
+    assert_eq!((calls.len(), calls[0].user()), (1, CONTROLLER));
+    let body = calls[0]
+        .value()
+        .pointer("/requestObject/deleteOptions/preconditions/uid");
+    assert_eq!(body.and_then(Value::as_str), pod.metadata.uid.as_deref());
+    scene.pods.gone(&pod).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_delay_is_granted_and_renewed_and_lapses_at_its_end_and_not_before() {
+    let scene = Scene::new("delay").await;
+    let pod = scene.pod("app", PodSpec::watching()).await;
+    let evacuation = scene.ask_and_reach(&pod, json!({})).await;
+    let app = scene.app(&pod).await;
+    let before = Utc::now();
+    let granted = answer(&app, &evacuation, delay(600)).await.unwrap();
+    assert_eq!((granted.granted_seconds, &granted.message), (Some(600), &None));
+    let until = granted.delay_until.unwrap().0;
+    assert!(until >= before + TimeDelta::seconds(600) && until <= Utc::now() + TimeDelta::seconds(600));
+    assert_eq!(delay_end(&scene.get(&evacuation).await), until);
+
+    // A renewal replaces what is left, a shorter one too.
+    let renewed = answer(&app, &evacuation, delay(3)).await.unwrap();
+    let until = renewed.delay_until.unwrap().0;
+    let ended = scene.ends(&evacuation, "Evacuated Evicted").await;
+    let responder = first(&ended);
+    assert_eq!(
+        (responder.state, responder.answer),
+        (ResponderState::Interrupted, Some(Answer::Delay))
+    );
+    let evicted = scene.evicted_at("app");
+    assert!(
+        until <= evicted && evicted < until + TimeDelta::seconds(2),
+        "{until} {evicted}"
+    );
+    let said = scene.event("Evacuation", &evacuation.name_any(), "Silent").await;
+    assert!(said.contains("its delay ran out"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_delay_ends_at_the_deadline_and_the_app_is_told_so() {
+    let scene = Scene::new("cut").await;
+    let pod = scene.pod("app", PodSpec::watching()).await;
+    let evacuation = scene
+        .ask_and_reach(&pod, json!({"deadline": in_millis(4000), "atDeadline": "Evict"}))
+        .await;
+    let deadline = evacuation.spec.requesters[0].deadline.unwrap().0;
+    let granted = answer(&scene.app(&pod).await, &evacuation, delay(60))
+        .await
+        .unwrap();
+    assert!((1..=4).contains(&granted.granted_seconds.unwrap()), "{granted:?}");
+    assert!(granted.delay_until.unwrap().0 <= deadline);
+    assert!(
+        granted
+            .message
+            .as_ref()
+            .unwrap()
+            .contains("the deadline of requester"),
+        "{granted:?}"
+    );
+    scene.ends(&evacuation, "Evacuated Evicted").await;
+    assert!(granted.delay_until.unwrap().0 <= scene.evicted_at("app"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn all_delays_together_last_no_longer_than_was_registered() {
+    let scene = Scene::new("total").await;
+    let spec = PodSpec::registered(&json!([{"name": "self", "maxDelaySeconds": 4}]));
+    let pod = scene.pod("app", spec).await;
+    let evacuation = scene.ask_and_reach(&pod, json!({})).await;
+    let app = scene.app(&pod).await;
+    let end = first(&evacuation).active_time.unwrap().0 + TimeDelta::seconds(4);
+    let granted = answer(&app, &evacuation, delay(60)).await.unwrap();
+    assert!(granted.delay_until.unwrap().0 <= end, "{granted:?}");
+    assert!(
+        granted.message.as_ref().unwrap().contains("longest total delay"),
+        "{granted:?}"
+    );
+    let last = scene
+        .until(&evacuation, "less than a second is left", |_| {
+            Utc::now() > end - TimeDelta::seconds(1)
+        })
+        .await;
+    // It may have lapsed by now on a busy machine, which is a refusal as well.
+    if first(&last).state == ResponderState::Active {
+        let refused = answer(&app, &evacuation, delay(1)).await;
+        if let Err(kube::Error::Api(status)) = &refused
+            && status.code == 422
+        {
+            let status = refused_for(refused, 422, "DelayExhausted");
+            assert_eq!(fields(&status), ["spec.delaySeconds"]);
+        } else {
+            refused_for(refused, 409, "ResponderNotActive");
+        }
+    }
+    scene.ends(&evacuation, "Evacuated Evicted").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_silent_past_its_timeout_is_passed_over_and_not_before() {
+    let scene = Scene::new("silence").await;
+    let spec = PodSpec::registered(&json!([{"name": "self", "timeoutSeconds": 3}]));
+    let pod = scene.pod("app", spec).await;
+    let evacuation = scene.ask_and_reach(&pod, json!({})).await;
+    let lapse = first(&evacuation).active_time.unwrap().0 + TimeDelta::seconds(3);
+    let ended = scene.ends(&evacuation, "Evacuated Evicted").await;
+    let responder = first(&ended);
+    assert_eq!(
+        (responder.state, responder.answer),
+        (ResponderState::Interrupted, None)
+    );
+    assert_eq!(responder.message.as_deref(), Some("it was silent for 3 s"));
+    let evicted = scene.evicted_at("app");
+    assert!(
+        lapse <= evicted && evicted < lapse + TimeDelta::seconds(2),
+        "{lapse} {evicted}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_accept_binds_and_may_be_said_twice() {
+    let scene = Scene::new("binds").await;
+    let pod = scene.pod("app", PodSpec::watching().label("app", "a")).await;
+    scene.pods.budget("app", ("app", "a"), 0).await.unwrap();
+    let evacuation = scene.ask_and_reach(&pod, json!({})).await;
+    let app = scene.app(&pod).await;
+    let accept = || json!({"answer": "Accept"});
+    answer(&app, &evacuation, accept()).await.unwrap();
+    let blocked = scene
+        .until_condition(&evacuation, "Blocked", "BudgetExhausted")
+        .await;
+    answer(&app, &evacuation, accept()).await.unwrap();
+    for other in [delay(60), json!({"answer": "Refuse"})] {
+        refused_for(answer(&app, &evacuation, other).await, 409, "ResponderNotActive");
+    }
+    let now = scene.get(&evacuation).await;
+    assert_eq!(first(&now).answer_time, first(&blocked).answer_time);
+    assert_eq!(
+        status(&now)
+            .policy
+            .unwrap()
+            .deadlines
+            .iter()
+            .filter(|d| d.action == DeadlineAction::Evict)
+            .count(),
+        0
+    );
+}

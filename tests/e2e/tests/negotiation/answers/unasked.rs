@@ -1,0 +1,90 @@
+//! Pods of which nobody can be asked.
+
+use chrono::TimeDelta;
+use evacuation_api::ResponderState;
+use evacuation_e2e::PodSpec;
+use kube::ResourceExt;
+use serde_json::json;
+
+use crate::{
+    record::post,
+    scene::{ASKER, Scene, condition, entry, first, in_millis, status, wanting},
+};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pod_without_the_annotation_is_evicted_at_once() {
+    let scene = Scene::new("plain").await;
+    let pod = scene.pod("app", PodSpec::default()).await;
+    let evacuation = scene.ask(&pod, json!({})).await;
+    let ended = scene.ends(&evacuation, "Evacuated Evicted").await;
+    assert_eq!(status(&ended).responders, Some(Vec::new()));
+    let asked = evacuation.metadata.creation_timestamp.unwrap().0;
+    let evicted = scene.evicted_at("app").timestamp();
+    assert!(evicted - asked.as_second() <= 2, "asked {asked}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_unreadable_annotation_is_reported_and_counts_as_one_who_is_silent() {
+    let scene = Scene::new("unreadable").await;
+    let mut spec = PodSpec::watching();
+    spec.responders = Some("[{\"name\": \"self\", \"timeout\": 5}".to_owned());
+    scene.pod("app", spec).await;
+    let wanted = wanting("app", &[entry(ASKER, json!({"deadline": in_millis(4000)}))]);
+    let posted = post(&scene.admin(), scene.namespace(), "", &json!(wanted)).await;
+    assert!(
+        posted
+            .warnings
+            .iter()
+            .any(|warning| warning.contains("cannot be read")),
+        "{posted:?}"
+    );
+    let evacuation = posted.created();
+    let blocked = scene
+        .until_condition(&evacuation, "Blocked", "UnreadableResponders")
+        .await;
+    assert_eq!(
+        (first(&blocked).name.as_str(), first(&blocked).state),
+        ("self", ResponderState::Active)
+    );
+    assert_eq!(first(&blocked).timeout_seconds, 60);
+    for (kind, name) in [("Evacuation", evacuation.name_any()), ("Pod", "app".to_owned())] {
+        let said = scene.event(kind, &name, "UnreadableResponders").await;
+        assert!(said.contains("evacuation.dev/responders"), "{said}");
+    }
+    // Sixty seconds are longer than this test: the deadline comes first.
+    let ended = scene.ends(&evacuation, "Evacuated Evicted").await;
+    let deadline = wanted.spec.requesters[0].deadline.unwrap().0;
+    let evicted = scene.evicted_at("app");
+    assert!(
+        deadline <= evicted && evicted < deadline + TimeDelta::seconds(2),
+        "{deadline} {evicted}"
+    );
+    assert_eq!(condition(&ended, "Blocked").unwrap().status, "False");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn self_is_skipped_when_no_container_runs() {
+    let scene = Scene::new("pending").await;
+    let pod = scene
+        .raw_pod(&json!({
+            "metadata": {"name": "app", "annotations": {
+                "evacuation.dev/responders": "[{\"name\":\"self\",\"timeoutSeconds\":600}]",
+                "controlplane.test/running-after": "600s",
+                "controlplane.test/gone-after": "100ms",
+            }},
+            "spec": {"containers": [{"name": "app", "image": "app"}]},
+        }))
+        .await;
+    let evacuation = scene.ask(&pod, json!({})).await;
+    let ended = scene.ends(&evacuation, "Evacuated Evicted").await;
+    let responder = first(&ended);
+    assert_eq!(
+        (responder.state, responder.active_time),
+        (ResponderState::Interrupted, None)
+    );
+    assert!(
+        responder.message.as_ref().unwrap().contains("no container"),
+        "{responder:?}"
+    );
+    scene.event("Pod", "app", "Skipped").await;
+}

@@ -1,0 +1,5 @@
+//! The eviction and what comes after: budgets, grace periods, Events, cancellation, removal.
+
+mod after;
+mod budgets;
+mod cancellation;

@@ -1,0 +1,170 @@
+//! Endpoints that fail. Each is tried again, reported, counted as silent at its timeout, and then the platform goes on.
+
+use std::time::Duration;
+
+use chrono::TimeDelta;
+use evacuation_api::{Answer, ResponderState, ReviewAction, ReviewRequest};
+use evacuation_e2e::PodSpec;
+use kube::ResourceExt;
+use serde_json::{Value, json};
+
+use crate::{
+    endpoint::{Endpoint, PORT, Reply, answering, ok},
+    scene::{Scene, first},
+};
+
+/// Asks an app whose endpoint behaves so, and checks that it is reported in these words and then passed over.
+async fn fails(prefix: &str, reply: impl Fn(&ReviewRequest) -> Reply + Send + Sync + 'static, said: &str) {
+    let scene = Scene::new(prefix).await;
+    let spec = registered(3);
+    let pod = scene.pod("app", spec).await;
+    let endpoint = Endpoint::of(&pod, reply).await;
+    let evacuation = scene.ask(&pod, json!({})).await;
+    let asked = scene.reached(&evacuation, 0).await;
+    let ended = scene.ends(&evacuation, "Evacuated Evicted").await;
+    let responder = first(&ended);
+    assert_eq!(
+        (responder.state, responder.answer),
+        (ResponderState::Interrupted, None)
+    );
+    assert_eq!(responder.message.as_deref(), Some("it was silent for 3 s"));
+    let lapse = first(&asked).active_time.unwrap().0 + TimeDelta::seconds(3);
+    let evicted = scene.evicted_at("app");
+    assert!(
+        lapse <= evicted && evicted < lapse + TimeDelta::seconds(2),
+        "{lapse} {evicted}"
+    );
+    endpoint.hears(ReviewAction::Ask).await;
+    if !said.is_empty() {
+        let event = scene
+            .event("Evacuation", &evacuation.name_any(), "PushFailed")
+            .await;
+        assert!(event.contains(said), "{said:?} is not in {event:?}");
+        scene.event("Pod", "app", "PushFailed").await;
+    }
+}
+
+fn registered(timeout: i64) -> PodSpec {
+    PodSpec::registered(&json!([{"name": "self", "http": {"port": PORT}, "timeoutSeconds": timeout}]))
+}
+
+fn accepting(question: &ReviewRequest) -> Value {
+    answering(question, json!({"answer": "Accept"}))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_endpoint_that_answers_nonsense_is_passed_over() {
+    let nonsense = |_: &ReviewRequest| Reply::Bytes(ok("application/json", b"{\"response\": 7}"));
+    fails("nonsense", nonsense, "something else than an EvacuationReview").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_endpoint_that_answers_in_another_type_is_passed_over() {
+    let html =
+        |question: &ReviewRequest| Reply::Bytes(ok("text/html", accepting(question).to_string().as_bytes()));
+    fails("html", html, "content type \"text/html\"").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_endpoint_that_answers_ten_megabytes_is_passed_over() {
+    let large = |question: &ReviewRequest| {
+        let mut body = accepting(question);
+        body["padding"] = json!("x".repeat(10_000_000));
+        Reply::Json(body)
+    };
+    fails("large", large, "more than 65536 bytes").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_endpoint_that_closes_the_connection_is_passed_over() {
+    fails("closing", |_| Reply::Close, "did not reply").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_endpoint_that_repeats_another_evacuations_uid_is_passed_over() {
+    let other = |question: &ReviewRequest| {
+        let mut reply = accepting(question);
+        reply["response"]["evacuationUid"] = json!("another");
+        Reply::Json(reply)
+    };
+    fails(
+        "other-evacuation",
+        other,
+        "replied for evacuation with UID \"another\"",
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_endpoint_that_repeats_another_pods_uid_is_passed_over() {
+    let other = |question: &ReviewRequest| {
+        let mut reply = accepting(question);
+        reply["response"]["podUid"] = json!("another");
+        Reply::Json(reply)
+    };
+    fails("other-pod", other, "replied for pod with UID \"another\"").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_endpoint_that_hangs_is_passed_over_at_its_timeout() {
+    // The exchange may take 10 s, so it is the timeout that speaks.
+    fails("hanging", |_| Reply::Hang, "").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_endpoint_that_hangs_for_ten_seconds_is_reported_and_asked_again() {
+    let scene = Scene::new("hung").await;
+    let pod = scene.pod("app", registered(600)).await;
+    let first_time = std::sync::atomic::AtomicBool::new(true);
+    let _endpoint = Endpoint::of(&pod, move |question| {
+        if first_time.swap(false, std::sync::atomic::Ordering::Relaxed) {
+            Reply::Hang
+        } else {
+            Reply::Json(accepting(question))
+        }
+    })
+    .await;
+    let evacuation = scene.ask(&pod, json!({})).await;
+    let said = scene.event("Pod", "app", "PushFailed").await;
+    assert!(said.contains("did not reply"), "{said}");
+    let ended = scene.ends(&evacuation, "Evacuated Evicted").await;
+    assert_eq!(first(&ended).answer, Some(Answer::Accept));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_redirect_is_not_followed() {
+    let scene = Scene::new("redirect").await;
+    let (pod, other) = tokio::join!(
+        scene.pod("app", registered(3)),
+        scene.pod("other", PodSpec::default())
+    );
+    let elsewhere = Endpoint::of(&other, |question| Reply::Json(accepting(question))).await;
+    let ip = other.status.as_ref().unwrap().pod_ip.clone().unwrap();
+    let redirect = format!(
+        "HTTP/1.1 307 Temporary Redirect\r\nLocation: http://{ip}:{PORT}/evacuation\r\nContent-Length: 0\r\n\r\n"
+    );
+    let _endpoint = Endpoint::of(&pod, move |_| Reply::Bytes(redirect.clone().into_bytes())).await;
+    let evacuation = scene.ask(&pod, json!({})).await;
+    let ended = scene.ends(&evacuation, "Evacuated Evicted").await;
+    assert_eq!(
+        (first(&ended).state, first(&ended).answer),
+        (ResponderState::Interrupted, None)
+    );
+    let said = scene.event("Pod", "app", "PushFailed").await;
+    assert!(said.contains("307"), "{said}");
+    assert!(elsewhere.asked().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_endpoint_that_is_not_up_yet_is_asked_until_it_is() {
+    let scene = Scene::new("late-start").await;
+    let pod = scene.pod("app", registered(60)).await;
+    let evacuation = scene.ask(&pod, json!({})).await;
+    scene.event("Pod", "app", "PushFailed").await;
+    let _endpoint = Endpoint::of(&pod, |question| {
+        Reply::Late(Duration::from_millis(300), accepting(question))
+    })
+    .await;
+    let ended = scene.ends(&evacuation, "Evacuated Evicted").await;
+    assert_eq!(first(&ended).answer, Some(Answer::Accept));
+}

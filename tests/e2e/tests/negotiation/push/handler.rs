@@ -1,0 +1,139 @@
+//! An app that does its part: the guide's Python handler, and what it is sent.
+
+use chrono::{TimeDelta, Utc};
+use evacuation_api::{Answer, ResponderState, ReviewAction};
+use evacuation_e2e::{App, PodSpec};
+use kube::ResourceExt;
+use serde_json::json;
+
+use crate::{
+    endpoint::{Endpoint, PORT, Reply, answering},
+    scene::{ASKER, Scene, delay_end, first},
+};
+
+async fn python(scene: &Scene, arguments: &[&str]) -> (k8s_openapi::api::core::v1::Pod, App) {
+    let pod = scene.pod("app", PodSpec::pushed(PORT)).await;
+    let app = App::python(scene.platform, &pod, PORT, arguments).await.unwrap();
+    (pod, app)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_guides_handler_accepts() {
+    let scene = Scene::new("python-accept").await;
+    let (pod, app) = python(&scene, &["--answer", "Accept", "--message", "idle"]).await;
+    let evacuation = scene.ask(&pod, json!({})).await;
+    let ended = scene.ends(&evacuation, "Evacuated Evicted").await;
+    assert_eq!(
+        (first(&ended).answer, first(&ended).message.as_deref()),
+        (Some(Answer::Accept), Some("idle"))
+    );
+    app.says(&format!("Ask by {ASKER}")).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_guides_handler_delays_and_is_reminded_and_renews() {
+    let scene = Scene::new("python-delay").await;
+    let (pod, app) = python(&scene, &["--answer", "Delay", "--delay", "3"]).await;
+    let evacuation = scene.ask(&pod, json!({})).await;
+    let granted = scene
+        .until(&evacuation, "a delay", |e| {
+            e.status.is_some() && first_delay(e).is_some()
+        })
+        .await;
+    let until = delay_end(&granted);
+    app.says(&format!("Remind by {ASKER}")).await.unwrap();
+    let renewed = scene
+        .until(&evacuation, "a longer delay", |e| first_delay(e) > Some(until))
+        .await;
+    assert_eq!(first(&renewed).state, ResponderState::Active);
+    assert!(scene.stays(&pod).await);
+    assert!(Utc::now() < delay_end(&renewed) + TimeDelta::seconds(3));
+}
+
+fn first_delay(evacuation: &evacuation_api::Evacuation) -> Option<chrono::DateTime<Utc>> {
+    Some(crate::scene::responder(evacuation, 0)?.delay_until?.0)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_guides_handler_refuses_and_is_asked_again_when_it_said_and_learns_of_the_cancellation() {
+    let scene = Scene::new("python-refuse").await;
+    let (pod, app) = python(
+        &scene,
+        &[
+            "--answer",
+            "Refuse",
+            "--message",
+            "a backup is running",
+            "--retry-after",
+            "2",
+        ],
+    )
+    .await;
+    let evacuation = scene.ask(&pod, json!({"onRefusal": "Wait"})).await;
+    let refused = scene.until_condition(&evacuation, "Blocked", "Refused").await;
+    let asked_at = first(&refused).answer_time.unwrap();
+    app.says(&format!("Remind by {ASKER}")).await.unwrap();
+    scene
+        .until(&evacuation, "the second refusal", |e| {
+            first(e).answer_time > Some(asked_at)
+        })
+        .await;
+    scene.withdraw(&evacuation).await.unwrap();
+    app.says(&format!("Cancel by {ASKER}"))
+        .await
+        .or_else(|_| Err("no cancel"))
+        .ok();
+    let known = scene
+        .until(&evacuation, "the cancellation is acknowledged", |e| {
+            first(e).cancellation_acknowledged
+        })
+        .await;
+    assert_eq!(first(&known).state, ResponderState::Canceled);
+    assert!(scene.stays(&pod).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_question_names_the_pod_and_who_asks_and_until_when() {
+    let scene = Scene::new("question").await;
+    let pod = scene.pod("app", PodSpec::pushed(PORT)).await;
+    let endpoint = Endpoint::of(&pod, |question| {
+        Reply::Json(answering(question, json!({"answer": "Refuse", "reason": "Busy"})))
+    })
+    .await;
+    let more = json!({"reason": "NodeMaintenance", "message": "kernel upgrade", "onRefusal": "GiveUp"});
+    let evacuation = scene.ask(&pod, more).await;
+    let ended = scene.ends(&evacuation, "Failed Refused").await;
+    let question = endpoint.hears(ReviewAction::Ask).await;
+    assert_eq!(
+        (&question.evacuation.name, &question.evacuation.uid),
+        (&evacuation.name_any(), &evacuation.uid().unwrap())
+    );
+    assert_eq!(
+        (question.pod.name.as_str(), &question.pod.uid),
+        ("app", &pod.uid().unwrap())
+    );
+    assert_eq!(question.pod.namespace, scene.namespace());
+    let requester = &question.requesters[0];
+    assert_eq!(
+        (
+            requester.name.as_str(),
+            requester.reason.as_deref(),
+            requester.message.as_deref()
+        ),
+        (ASKER, Some("NodeMaintenance"), Some("kernel upgrade"))
+    );
+    let answer_by = question.answer_by.unwrap().0;
+    assert_eq!(
+        answer_by,
+        first(&ended).active_time.unwrap().0 + TimeDelta::seconds(60)
+    );
+    assert_eq!(first(&ended).reason.as_deref(), Some("Busy"));
+    // The end of one that it refused is news for the app, too.
+    endpoint.hears(ReviewAction::Cancel).await;
+    let count = endpoint
+        .asked()
+        .iter()
+        .filter(|q| q.action == ReviewAction::Ask)
+        .count();
+    assert_eq!(count, 1, "an answer that was taken is not asked for again");
+}

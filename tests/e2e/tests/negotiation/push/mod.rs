@@ -1,0 +1,5 @@
+//! Apps that are asked over HTTP.
+
+mod failing;
+mod handler;
+mod reuse;

@@ -1,0 +1,132 @@
+//! The fence between withdrawing and evicting.
+
+use std::time::Duration;
+
+use evacuation_api::{Evacuation, EvictionStatus};
+use evacuation_e2e::PodSpec;
+use futures::future::join_all;
+use k8s_openapi::api::core::v1::Pod;
+use kube::{
+    ResourceExt,
+    api::{DeleteParams, PostParams},
+};
+use serde_json::json;
+
+use crate::{
+    cast::answer,
+    refusal::refused_for,
+    scene::{Scene, end_of, status},
+};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_fence_holds_a_withdrawal_off_while_the_outcome_of_an_attempt_is_not_recorded() {
+    let scene = Scene::new("in-flight").await;
+    let pod = scene.pod("app", PodSpec::default().label("app", "a")).await;
+    scene.pods.budget("app", ("app", "a"), 0).await.unwrap();
+    let evacuation = scene.ask(&pod, json!({})).await;
+    let mut blocked = scene
+        .until_condition(&evacuation, "Blocked", "BudgetExhausted")
+        .await;
+    // As a controller leaves it that dies between recording an attempt and posting it.
+    let attempt = blocked.status.as_mut().unwrap().eviction.get_or_insert_default();
+    attempt.in_flight = true;
+    let api = scene.evacuations();
+    let recorded = api
+        .replace_status(&blocked.name_any(), &PostParams::default(), &blocked)
+        .await
+        .unwrap();
+    assert!(eviction(&recorded).in_flight);
+
+    refused_for(scene.withdraw(&recorded).await, 409, "EvictionInFlight");
+    let deleted = api.delete(&recorded.name_any(), &DeleteParams::default()).await;
+    let refused = refused_for(deleted, 409, "EvictionInFlight");
+    assert_eq!(refused.details.unwrap().retry_after_seconds, 1);
+
+    // Whoever leads finds out what became of the attempt, by reading the pod.
+    let resolved = scene
+        .until(&evacuation, "the attempt is resolved", |e| !eviction(e).in_flight)
+        .await;
+    assert_eq!(end_of(&resolved), None);
+    scene.withdraw(&evacuation).await.unwrap();
+    scene.ends(&evacuation, "Failed Canceled").await;
+    assert!(scene.stays(&pod).await);
+}
+
+fn eviction(evacuation: &Evacuation) -> EvictionStatus {
+    status(evacuation).eviction.unwrap_or_default()
+}
+
+/// How many pods are raced for.
+const RACES: u64 = 24;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_fence_lets_no_eviction_follow_a_withdrawal_that_succeeded() {
+    let scene = Scene::new("races").await;
+    let races = join_all((0..RACES).map(|n| race(&scene, n))).await;
+
+    let (withdrawn, evicted): (Vec<_>, Vec<_>) = races.into_iter().partition(|race| race.withdrawn);
+    for race in &withdrawn {
+        let name = race.pod.name_any();
+        scene.ends(&race.evacuation, "Failed Canceled").await;
+        assert!(scene.stays(&race.pod).await, "{name} was told to go");
+        let taken = scene.evictions(&name).into_iter().find(|call| call.code() == 201);
+        assert!(
+            taken.is_none(),
+            "{name} was evicted after it was withdrawn: {taken:?}"
+        );
+    }
+    for race in &evicted {
+        scene.ends(&race.evacuation, "Evacuated Evicted").await;
+    }
+    assert!(
+        !withdrawn.is_empty() && !evicted.is_empty(),
+        "{} withdrawn, {} evicted: this was no race",
+        withdrawn.len(),
+        evicted.len()
+    );
+}
+
+struct Race {
+    pod: Pod,
+    evacuation: Evacuation,
+    withdrawn: bool,
+}
+
+/// An app accepts, and a little later the only requester leaves: each time a little later than the time before.
+async fn race(scene: &Scene, n: u64) -> Race {
+    let pod = scene.pod(&format!("app-{n}"), PodSpec::watching()).await;
+    let evacuation = scene.ask_and_reach(&pod, json!({})).await;
+    let app = scene.app(&pod).await;
+    let accepting = async {
+        if n > 0 {
+            // The first withdrawal comes before the answer, which is then too late.
+            answer(&app, &evacuation, json!({"answer": "Accept"})).await.ok();
+        }
+    };
+    let leaving = async {
+        tokio::time::sleep(Duration::from_millis(n * 4)).await;
+        if n + 1 == RACES {
+            // The last one comes when the pod is on its way.
+            scene
+                .until(&evacuation, "the eviction is taken", |e| {
+                    eviction(e).accepted || end_of(e).is_some()
+                })
+                .await;
+        }
+        scene.withdraw(&evacuation).await
+    };
+    let ((), left) = tokio::join!(accepting, leaving);
+    let withdrawn = match left {
+        Ok(left) => end_of(&left).as_deref() == Some("Failed Canceled"),
+        Err(kube::Error::Api(status)) => {
+            assert_eq!(status.code, 409, "{status:?}");
+            false
+        }
+        Err(other) => panic!("{other}"),
+    };
+    Race {
+        pod,
+        evacuation,
+        withdrawn,
+    }
+}

@@ -1,0 +1,9 @@
+//! The seven rules and the fence, each by its name.
+
+mod answering;
+mod fence;
+mod requesters;
+mod rights;
+mod status;
+mod target;
+mod uniqueness;

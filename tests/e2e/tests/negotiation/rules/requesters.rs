@@ -1,0 +1,189 @@
+//! Rule 3: who made an entry, and who changes or removes it.
+
+use evacuation_api::Evacuation;
+use evacuation_e2e::PodSpec;
+use kube::{
+    Api, ResourceExt,
+    api::{DeleteParams, PostParams},
+};
+use serde_json::json;
+
+use crate::{
+    cast::User,
+    refusal::{refused_for, refused_saying},
+    scene::{Scene, end_of, entry, leave, status, wanting},
+};
+
+const ALICES: &str = "alice.example.com/repair";
+const BOBS: &str = "bob.example.com/upgrade";
+
+/// A pod that Alice and Bob both want moved.
+struct Both {
+    scene: Scene,
+    alice: User,
+    bob: User,
+    evacuation: Evacuation,
+}
+
+async fn both(prefix: &str) -> Both {
+    let scene = Scene::new(prefix).await;
+    let (_, alice, bob) = tokio::join!(
+        scene.pod("app", PodSpec::watching()),
+        scene.user("alice", &["evacuation:requester"]),
+        scene.user("bob", &["evacuation:requester"]),
+    );
+    let wanted = wanting("app", &[entry(ALICES, json!({}))]);
+    let api = scene.evacuations_of(&alice.client);
+    let created = api.create(&PostParams::default(), &wanted).await.unwrap();
+    let evacuation = scene.reached(&created, 0).await;
+    let mut both = Both {
+        scene,
+        alice,
+        bob,
+        evacuation,
+    };
+    let mut joined = both.evacuation.clone();
+    joined
+        .spec
+        .requesters
+        .push(serde_json::from_value(entry(BOBS, json!({"reason": "Upgrade"}))).unwrap());
+    both.evacuation = both
+        .as_bob()
+        .replace(&joined.name_any(), &PostParams::default(), &joined)
+        .await
+        .unwrap();
+    both
+}
+
+impl Both {
+    fn as_alice(&self) -> Api<Evacuation> {
+        self.scene.evacuations_of(&self.alice.client)
+    }
+
+    fn as_bob(&self) -> Api<Evacuation> {
+        self.scene.evacuations_of(&self.bob.client)
+    }
+
+    /// Somebody writes the Evacuation with another list of entries.
+    async fn write(&self, api: &Api<Evacuation>, edit: impl Fn(&mut Evacuation)) -> kube::Result<Evacuation> {
+        let mut edited = self.scene.get(&self.evacuation).await;
+        edit(&mut edited);
+        api.replace(&edited.name_any(), &PostParams::default(), &edited)
+            .await
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rule_3_the_server_records_who_made_each_entry() {
+    let both = both("recorded").await;
+    let recorded = status(&both.evacuation).requesters;
+    let made: Vec<_> = recorded
+        .iter()
+        .map(|r| (r.name.as_str(), r.user.as_str()))
+        .collect();
+    assert_eq!(
+        made,
+        [(ALICES, both.alice.name.as_str()), (BOBS, both.bob.name.as_str())]
+    );
+    assert!(
+        recorded
+            .iter()
+            .all(|r| r.groups.contains(&"system:authenticated".to_owned()))
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rule_3_another_user_neither_changes_nor_removes_nor_forgets_an_entry() {
+    let both = both("others").await;
+    let bob = both.as_bob();
+    let edits: [(&str, fn(&mut Evacuation)); 4] = [
+        ("changes", |e| {
+            e.spec.requesters[0].message = Some("mine now".to_owned())
+        }),
+        ("removes", |e| {
+            e.spec.requesters.remove(0);
+        }),
+        ("takes both away", |e| e.spec.requesters.clear()),
+        ("forgets", |e| {
+            e.spec.requesters[0].name = "bob.example.com/other".to_owned()
+        }),
+    ];
+    for (what, edit) in edits {
+        let status = refused_for(both.write(&bob, edit).await, 403, "RequesterOfAnother");
+        assert!(status.message.contains(ALICES), "{what}: {status:?}");
+    }
+    let deleted = bob
+        .delete(&both.evacuation.name_any(), &DeleteParams::default())
+        .await;
+    let status = refused_for(deleted, 403, "RequesterOfAnother");
+    assert!(status.message.contains(ALICES), "{status:?}");
+    let now = both.scene.get(&both.evacuation).await;
+    assert_eq!(now.spec, both.evacuation.spec);
+    assert_eq!(end_of(&now), None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rule_3_who_holds_the_verb_override_changes_and_deletes_what_others_asked_for() {
+    let both = both("override").await;
+    let chief = both.scene.user("chief", &["evacuation:requester"]).await;
+    let rule = json!({"apiGroups": ["evacuation.dev"], "resources": ["evacuations"], "verbs": ["override"],
+        "resourceNames": [both.evacuation.name_any()]});
+    both.scene.grant(&chief.name, rule).await;
+    let api = both.scene.evacuations_of(&chief.client);
+    let changed = both
+        .write(&api, |e| {
+            e.spec.requesters.remove(1);
+            e.spec.requesters[0].message = Some("by order".to_owned());
+        })
+        .await
+        .unwrap();
+    assert_eq!(
+        status(&changed).requesters[0].user,
+        both.alice.name,
+        "a changed entry keeps its maker"
+    );
+    api.delete(&changed.name_any(), &DeleteParams::default())
+        .await
+        .unwrap();
+    both.scene.ends(&changed, "Failed Canceled").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rule_3_when_the_last_entry_leaves_it_is_canceled_and_cannot_be_joined_any_more() {
+    let both = both("leaving").await;
+    let after_alice = both
+        .write(&both.as_alice(), |e| {
+            e.spec.requesters.remove(0);
+        })
+        .await
+        .unwrap();
+    assert_eq!(end_of(&after_alice), None, "Bob still wants the pod moved");
+    let after_bob = leave(&both.as_bob(), &after_alice).await.unwrap();
+    assert_eq!(end_of(&after_bob).as_deref(), Some("Failed Canceled"));
+    let late = both
+        .write(&both.as_alice(), |e| {
+            e.spec
+                .requesters
+                .push(serde_json::from_value(entry(ALICES, json!({}))).unwrap());
+        })
+        .await;
+    refused_for(late, 409, "EvacuationFinished");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rule_3_who_joins_with_an_old_version_is_told_to_read_again() {
+    let both = both("stale").await;
+    let stale = both.scene.get(&both.evacuation).await;
+    both.write(&both.as_alice(), |e| {
+        e.spec.requesters[0].message = Some("news".to_owned())
+    })
+    .await
+    .unwrap();
+    let mut joined = stale;
+    joined.spec.requesters[1].message = Some("too late".to_owned());
+    let written = both
+        .as_bob()
+        .replace(&joined.name_any(), &PostParams::default(), &joined)
+        .await;
+    refused_saying(written, 409, "modified");
+}
