@@ -11,6 +11,7 @@ use kube::{Api, Client, ResourceExt, api::ListParams};
 
 use crate::{
     Exit,
+    complaint::complaint,
     connection::Connection,
     dry_run::{DryRun, DryRunFlag},
     output::{Output, render},
@@ -83,7 +84,7 @@ impl Create {
                 Ok(None) => {}
                 Err(error) => {
                     failed = true;
-                    eprintln!("error: {error:#}");
+                    eprintln!("error: {}", complaint(&error));
                 }
             }
         }

@@ -4,6 +4,8 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
+use crate::complaint::complaint;
+
 /// How a command ended. The codes are API: scripts rely on them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
@@ -73,7 +75,7 @@ pub fn run<C: Parser, F: Future<Output = anyhow::Result<Exit>>>(command: impl Fn
     let exit = match ended {
         Some(Ok(exit)) => exit,
         Some(Err(error)) => {
-            eprintln!("error: {error:#}");
+            eprintln!("error: {}", complaint(&error));
             Exit::Errors
         }
         None => {

@@ -3,6 +3,7 @@
 //! kubectl finds a plugin by its name on PATH: `kubectl-create-evacuation` and `kubectl-evacuate` are the binaries, each
 //! a few lines over this library.
 
+mod complaint;
 mod connection;
 pub mod create;
 mod dry_run;

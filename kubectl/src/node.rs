@@ -20,6 +20,7 @@ use kube::{
 
 use crate::{
     Exit,
+    complaint::complaint,
     connection::Connection,
     dry_run::{DryRun, DryRunFlag},
     progress::{self, Lines},
@@ -194,7 +195,7 @@ async fn ask(requester: &Requester, pods: &[&Pod], dry_run: DryRun) -> (Tracker,
             }
             Err(error) => {
                 failed = true;
-                eprintln!("error: {:#}", anyhow::Error::from(error));
+                eprintln!("error: {}", complaint(&error.into()));
             }
         }
     }

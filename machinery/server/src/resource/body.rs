@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::{
-    ApiError, Object, Reason, RequestContext,
+    ApiError, Cause, Object, Reason, RequestContext,
     registry::Make,
     resource_name::ResourceName,
     stored::{Item, Stored},
@@ -114,16 +114,11 @@ impl Patch {
         check_type(&resource, TypeMeta::deserialize(&patched).ok())?;
         let decoded = decode_value(patched, self.strictness).map_err(|error| {
             // As upstream: unknown fields are the request's fault, a result that is no such object is invalid.
-            let strict = matches!(error, DecodeError::Strict { .. });
-            refuse(
-                &resource,
-                if strict {
-                    Reason::BadRequest
-                } else {
-                    Reason::Invalid
-                },
-                &error,
-            )
+            if matches!(error, DecodeError::Strict { .. }) {
+                refuse(&resource, Reason::BadRequest, &error)
+            } else {
+                invalid_patch(error.to_string())
+            }
         })?;
         Ok(warn(context, decoded))
     }
@@ -176,7 +171,21 @@ fn patch_error(error: &PatchError) -> ApiError {
         PatchError::TooManyOperations { .. } | PatchError::CopiesTooMuch { .. } => {
             Reason::RequestEntityTooLarge
         }
-        PatchError::Inapplicable { .. } => Reason::Invalid,
+        PatchError::Inapplicable { .. } => return invalid_patch(error.to_string()),
     };
     ApiError::status(reason, error.to_string())
+}
+
+/// A patch that the object cannot take. Of an invalid object kubectl shows the causes only, so there is one.
+fn invalid_patch(message: String) -> ApiError {
+    ApiError::Status {
+        reason: Reason::Invalid,
+        causes: vec![Cause {
+            reason: "FieldValueInvalid".to_owned(),
+            message: message.clone(),
+            field: "patch".to_owned(),
+        }],
+        message,
+        retry_after_seconds: None,
+    }
 }
