@@ -1,8 +1,8 @@
 //! What is worth an Event: the difference between two states of an Evacuation, or something that went wrong.
 
 use evacuation_api::{
-    Answer, ConditionType, Evacuation, EvacuationStatus, FailedReason, ResponderState, ResponderStatus,
-    Timestamp,
+    Answer, ConditionType, DeadlineAction, Evacuation, EvacuationStatus, FailedReason, ResponderState,
+    ResponderStatus, Timestamp,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
@@ -50,7 +50,7 @@ pub(crate) fn notices(old: &Evacuation, new: &Evacuation) -> Vec<Notice> {
             .iter()
             .flatten()
             .find(|known| known.name == responder.name);
-        found.extend(responder_notice(before, responder));
+        found.extend(responder_notice(before, responder, forced(new)));
     }
     found.extend(eviction_notice(old, new));
     found.extend(blocked_notice(old, new));
@@ -58,7 +58,19 @@ pub(crate) fn notices(old: &Evacuation, new: &Evacuation) -> Vec<Notice> {
     found
 }
 
-fn responder_notice(before: Option<&ResponderStatus>, after: &ResponderStatus) -> Option<Notice> {
+/// Whether a deadline that skips the responders was reached.
+fn forced(status: &EvacuationStatus) -> bool {
+    let deadlines = status.policy.iter().flat_map(|policy| &policy.deadlines);
+    deadlines
+        .filter(|deadline| deadline.action != DeadlineAction::GiveUp)
+        .any(|deadline| deadline.reached)
+}
+
+fn responder_notice(
+    before: Option<&ResponderStatus>,
+    after: &ResponderStatus,
+    forced: bool,
+) -> Option<Notice> {
     let name = &after.name;
     let state = before.map_or(ResponderState::Inactive, |before| before.state);
     let answered =
@@ -80,7 +92,7 @@ fn responder_notice(before: Option<&ResponderStatus>, after: &ResponderStatus) -
         ResponderState::Interrupted if state == ResponderState::Active => {
             let why = after.message.as_deref().unwrap_or("it did not answer in time");
             Some(Notice::warning(
-                "Silent",
+                if forced { "Interrupted" } else { "Silent" },
                 format!("responder {name} was passed over: {why}"),
             ))
         }
@@ -235,6 +247,7 @@ mod tests {
     type Row = (Value, Value, &'static [(&'static str, &'static str)]);
 
     #[test]
+    #[expect(clippy::too_many_lines, reason = "one table of every transition")]
     fn every_transition_has_its_notice() {
         let time = "2026-01-01T00:00:01.000000Z";
         let answered = |answer: &str, more: &Value| {
@@ -245,6 +258,10 @@ mod tests {
             responder("Active", &all)
         };
         let active = responder("Active", &json!({}));
+        let mut forced = responder("Interrupted", &json!({"message": "the deadline was reached"}));
+        forced["policy"] = json!({"onRefusal": "Wait", "deadlines": [
+            {"requester": "a.b/c", "time": time, "action": "Evict", "reached": true}
+        ]});
         let table: Vec<Row> = vec![
             (
                 json!({}),
@@ -284,6 +301,14 @@ mod tests {
                 &[(
                     "Silent",
                     "responder self was passed over: it did not answer in time",
+                )],
+            ),
+            (
+                responder("Active", &json!({})),
+                forced,
+                &[(
+                    "Interrupted",
+                    "responder self was passed over: the deadline was reached",
                 )],
             ),
             (

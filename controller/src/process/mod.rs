@@ -152,10 +152,12 @@ async fn lead(
     let mut leads = leadership.subscribe();
     loop {
         tokio::select! {
+            biased;
             () = shutdown.cancelled() => return,
             started = leads.wait_for(|leads| *leads) => if started.is_err() { return },
         }
         tokio::select! {
+            biased;
             () = shutdown.cancelled() => return,
             () = controller.synced() => {}
         }
