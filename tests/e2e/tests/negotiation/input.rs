@@ -126,7 +126,11 @@ async fn what_is_no_evacuation_is_refused_with_the_place_of_the_mistake() {
             "gracePeriodSeconds",
         ),
         (no_requester, 422, "spec.requesters"),
-        (json!({"apiVersion": "v1", "kind": "Pod"}), 400, "Pod"),
+        (
+            json!({"apiVersion": "v1", "kind": "Pod"}),
+            400,
+            "(v1) does not match",
+        ),
         (json!([]), 400, ""),
     ];
     for (wrong, code, said) in cases {

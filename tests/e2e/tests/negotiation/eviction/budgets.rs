@@ -7,7 +7,7 @@ use futures::{StreamExt, future::join_all, pin_mut};
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::Pod, policy::v1::PodDisruptionBudget};
 use kube::{
     Api, ResourceExt,
-    api::{ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams},
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams},
 };
 use serde_json::json;
 
@@ -22,6 +22,28 @@ fn blockers(evacuation: &Evacuation) -> Vec<String> {
     blockers
         .map(|blocker| format!("{} {}", blocker.kind, blocker.name))
         .collect()
+}
+
+impl Scene {
+    /// A budget for the pods with that label. One that counts from below, for the pods of a test belong to nothing
+    /// whose replicas a budget could count.
+    async fn floor(&self, name: &str, label: (&str, &str), min_available: i32) {
+        self.pods.budget(name, label, 0).await.unwrap();
+        self.lower(name, min_available).await;
+    }
+
+    async fn lower(&self, name: &str, min_available: i32) {
+        let patch = Patch::Merge(json!({"spec": {"maxUnavailable": null, "minAvailable": min_available}}));
+        let budgets = self.budgets();
+        budgets
+            .patch(name, &PatchParams::default(), &patch)
+            .await
+            .unwrap();
+    }
+
+    fn budgets(&self) -> Api<PodDisruptionBudget> {
+        Api::namespaced(self.admin(), self.namespace())
+    }
 }
 
 /// Three pods of a Deployment, each of which is replaced when it goes.
@@ -117,7 +139,7 @@ fn pods_gone(up: &std::collections::BTreeSet<String>, first: &[Pod]) -> bool {
 async fn a_budget_that_allows_nothing_is_named_and_one_that_is_widened_is_noticed_at_once() {
     let scene = Scene::new("widened").await;
     let pod = scene.pod("app", PodSpec::default().label("app", "a")).await;
-    scene.pods.budget("tight", ("app", "a"), 0).await.unwrap();
+    scene.floor("tight", ("app", "a"), 1).await;
     let evacuation = scene.ask(&pod, json!({})).await;
     let blocked = scene
         .until_condition(&evacuation, "Blocked", "BudgetExhausted")
@@ -132,11 +154,8 @@ async fn a_budget_that_allows_nothing_is_named_and_one_that_is_widened_is_notice
         "a budget that allows nothing is not asked again and again"
     );
 
-    let budgets: Api<PodDisruptionBudget> = Api::namespaced(scene.admin(), scene.namespace());
-    let patch = Patch::Merge(json!({"spec": {"maxUnavailable": 1}}));
-    let params = PatchParams::default();
     let widened = chrono::Utc::now();
-    budgets.patch("tight", &params, &patch).await.unwrap();
+    scene.lower("tight", 0).await;
     let ended = scene.ends(&evacuation, "Evacuated Evicted").await;
     let evicted = scene.evicted_at("app");
     assert!(
@@ -153,11 +172,10 @@ async fn two_budgets_of_one_pod_are_both_named() {
     let pod = scene
         .pod("app", PodSpec::default().label("app", "a").label("tier", "b"))
         .await;
-    let (one, two) = tokio::join!(
-        scene.pods.budget("one", ("app", "a"), 1),
-        scene.pods.budget("two", ("tier", "b"), 1)
+    tokio::join!(
+        scene.floor("one", ("app", "a"), 0),
+        scene.floor("two", ("tier", "b"), 0)
     );
-    one.and(two).unwrap();
     let evacuation = scene.ask(&pod, json!({})).await;
     let blocked = scene
         .until_condition(&evacuation, "Blocked", "MultipleBudgets")
@@ -169,8 +187,8 @@ async fn two_budgets_of_one_pod_are_both_named() {
     assert!(scene.stays(&pod).await);
 
     // The eviction goes on when one of the two is gone.
-    let budgets: Api<PodDisruptionBudget> = Api::namespaced(scene.admin(), scene.namespace());
-    budgets.delete("two", &Default::default()).await.unwrap();
+    let params = DeleteParams::default();
+    scene.budgets().delete("two", &params).await.unwrap();
     scene.ends(&evacuation, "Evacuated Evicted").await;
 }
 

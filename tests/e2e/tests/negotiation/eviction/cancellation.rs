@@ -5,12 +5,16 @@ use controlplane::eventually;
 use evacuation_api::{CANCELLATION_FINALIZER, ResponderState};
 use evacuation_e2e::{App, PodSpec};
 use k8s_openapi::api::core::v1::{Namespace, Pod};
-use kube::{Api, ResourceExt, api::DeleteParams};
+use kube::{
+    Api, ResourceExt,
+    api::{DeleteParams, PostParams},
+};
 use serde_json::json;
 
 use crate::{
     cast::answer,
-    scene::{PATIENCE, Scene, first, status},
+    refusal::refused_for,
+    scene::{PATIENCE, Scene, first, status, wanting},
 };
 
 /// An app that delays for as long as its work takes, which is longer than any test.
@@ -110,27 +114,44 @@ async fn one_that_nobody_was_asked_for_is_deleted_at_once() {
     assert!(scene.stays(&pod).await);
 }
 
+/// Kubernetes deletes the pods of a namespace first and waits for them; this one is held, so that the Evacuation is active
+/// in a namespace that is on its way.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_namespace_goes_with_an_active_evacuation_in_it() {
+async fn in_a_terminating_namespace_anybody_who_may_delete_does_and_the_namespace_goes() {
     let scene = Scene::new("namespace").await;
     let alice = scene.user("alice", &["evacuation:requester"]).await;
-    let pod = scene.pod("app", PodSpec::watching()).await;
-    let wanted = crate::scene::wanting("app", &[json!({"name": "alice.example.com/repair"})]);
-    let created = scene
-        .evacuations_of(&alice.client)
-        .create(&Default::default(), &wanted)
-        .await
-        .unwrap();
-    scene.reached(&created, 0).await;
-    // The pod stays for longer than the Evacuation, which waits for nobody here.
+    let bob = scene.user("bob", &["evacuation:requester"]).await;
+    let (pod, going) = tokio::join!(
+        scene.pod("app", PodSpec::watching()),
+        scene.pod("going", PodSpec::watching())
+    );
+    let ask = async |pod: &Pod| {
+        let entries = [json!({"name": "alice.example.com/repair"})];
+        let wanted = wanting(&pod.name_any(), &entries);
+        let api = scene.evacuations_of(&alice.client);
+        let created = api.create(&PostParams::default(), &wanted).await.unwrap();
+        scene.reached(&created, 0).await
+    };
+    let (held, other) = (ask(&pod).await, ask(&going).await);
+    let api = scene.evacuations_of(&bob.client);
+    let params = DeleteParams::default();
+    refused_for(
+        api.delete(&held.name_any(), &params).await,
+        403,
+        "RequesterOfAnother",
+    );
+
     scene.finalizers(&pod, &["test.evacuation.dev/hold"]).await;
     let namespaces: Api<Namespace> = Api::all(scene.admin());
-    namespaces
-        .delete(scene.namespace(), &DeleteParams::default())
-        .await
-        .unwrap();
-    scene.removed(&created).await;
+    namespaces.delete(scene.namespace(), &params).await.unwrap();
+    // The server hears of it a little later.
+    let deleted = eventually(PATIENCE, "the deletion is taken", || async {
+        api.delete(&held.name_any(), &params).await.map(drop)
+    });
+    deleted.await.unwrap();
+    scene.removed(&held).await;
     assert!(scene.pods.api().get_opt("app").await.unwrap().is_some());
+    scene.ends(&other, "Evacuated GoneByOther").await;
     scene.finalizers(&pod, &[]).await;
     let gone = eventually(PATIENCE, "the namespace is gone", || async {
         match namespaces.get_opt(scene.namespace()).await.unwrap() {

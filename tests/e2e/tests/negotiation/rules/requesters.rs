@@ -3,14 +3,14 @@
 use evacuation_api::Evacuation;
 use evacuation_e2e::PodSpec;
 use kube::{
-    Api, ResourceExt,
+    Api, Error, ResourceExt,
     api::{DeleteParams, PostParams},
 };
 use serde_json::json;
 
 use crate::{
     cast::User,
-    refusal::{refused_for, refused_saying},
+    refusal::{causes, refused_for, refused_saying},
     scene::{Scene, end_of, entry, leave, status, wanting},
 };
 
@@ -42,14 +42,11 @@ async fn both(prefix: &str) -> Both {
         bob,
         evacuation,
     };
-    let mut joined = both.evacuation.clone();
-    joined
-        .spec
-        .requesters
-        .push(serde_json::from_value(entry(BOBS, json!({"reason": "Upgrade"}))).unwrap());
     both.evacuation = both
-        .as_bob()
-        .replace(&joined.name_any(), &PostParams::default(), &joined)
+        .write(&both.as_bob(), |e| {
+            let own = entry(BOBS, json!({"reason": "Upgrade"}));
+            e.spec.requesters.push(serde_json::from_value(own).unwrap());
+        })
         .await
         .unwrap();
     both
@@ -64,12 +61,19 @@ impl Both {
         self.scene.evacuations_of(&self.bob.client)
     }
 
-    /// Somebody writes the Evacuation with another list of entries.
+    /// Somebody writes the Evacuation as it is now, but for an edit; again when the controller was first.
     async fn write(&self, api: &Api<Evacuation>, edit: impl Fn(&mut Evacuation)) -> kube::Result<Evacuation> {
-        let mut edited = self.scene.get(&self.evacuation).await;
-        edit(&mut edited);
-        api.replace(&edited.name_any(), &PostParams::default(), &edited)
-            .await
+        loop {
+            let mut edited = self.scene.get(&self.evacuation).await;
+            edit(&mut edited);
+            let written = api
+                .replace(&edited.name_any(), &PostParams::default(), &edited)
+                .await;
+            match written {
+                Err(Error::Api(status)) if status.code == 409 && causes(&status).is_empty() => {}
+                other => return other,
+            }
+        }
     }
 }
 
