@@ -1,6 +1,6 @@
 //! Evacuations in the index.
 
-use evacuation_api::{ConditionType, Evacuation};
+use evacuation_api::Evacuation;
 
 use super::{Change, Index, Indexed, Table};
 use crate::ObjectKey;
@@ -52,12 +52,10 @@ impl Index {
 
 /// Whether nothing more will happen.
 pub(crate) fn is_finished(evacuation: &Evacuation) -> bool {
-    evacuation.status.as_ref().is_some_and(|status| {
-        status
-            .conditions
-            .iter()
-            .any(|c| c.type_ == ConditionType::Finished.as_str() && c.status == "True")
-    })
+    evacuation
+        .status
+        .as_ref()
+        .is_some_and(evacuation_protocol::is_finished)
 }
 
 /// The key of the target.

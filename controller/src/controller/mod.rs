@@ -1,37 +1,34 @@
 //! What the parts of the controller share.
 
+mod fed;
+mod term;
+
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
+    sync::{Mutex, MutexGuard, PoisonError},
 };
 
 use chrono::{DateTime, Utc};
 use evacuation_api::Evacuation;
 use evacuation_protocol::phase;
-use k8s_openapi::api::{
-    core::v1::{Node, Pod},
-    policy::v1::PodDisruptionBudget,
-};
 use kube::{Api, Client};
-use tokio::{sync::watch, task::JoinSet, time::Instant};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
+pub(crate) use fed::{Fed, budget_status};
+
 use crate::{
     Leadership, ObjectKey,
-    events::{EventSink, Notice, notices},
-    evictor::{Attempts, BudgetStatus, Evictor, Turns},
-    index::{Index, Indexed, Update},
+    events::{EventSink, Notice},
+    evictor::{Attempts, Evictor, Turns},
+    index::{Index, Update},
     metrics::{Metrics, Probed, Seen},
     push::{Deliveries, Pusher},
     queue::WorkQueue,
     reachability::Reachability,
     watch::WATCHED,
 };
-
-/// How often every Evacuation is reconsidered although nothing touched it.
-const RESYNC_EVERY: Duration = Duration::from_mins(5);
 
 /// What the parts of the controller share: what is known, what is to be done, and who may do it.
 pub(crate) struct Controller {
@@ -51,45 +48,6 @@ pub(crate) struct Controller {
     events: EventSink,
     synced: watch::Sender<BTreeSet<&'static str>>,
     term: Mutex<CancellationToken>,
-}
-
-/// A kind that is fed into the index.
-pub(crate) trait Fed: Indexed {
-    /// What else follows from a change.
-    fn fed(_controller: &Controller, _update: &Update<Self>) {}
-}
-
-impl Fed for Pod {}
-
-impl Fed for Node {}
-
-impl Fed for PodDisruptionBudget {
-    fn fed(controller: &Controller, update: &Update<Self>) {
-        let now = Instant::now();
-        for change in &update.changes {
-            let woken = match &change.new {
-                Some(budget) => lock(&controller.turns).observe(&change.key, budget_status(budget), now),
-                None => lock(&controller.turns).forget(&change.key),
-            };
-            controller.wake(woken);
-        }
-    }
-}
-
-impl Fed for Evacuation {
-    fn fed(controller: &Controller, update: &Update<Self>) {
-        if controller.leadership.check().is_err() {
-            return;
-        }
-        for change in &update.changes {
-            if let (Some(old), Some(new)) = (&change.old, &change.new) {
-                for notice in notices(old, new) {
-                    controller.metrics.count(&notice, new);
-                    controller.notify(new, notice);
-                }
-            }
-        }
-    }
 }
 
 impl Controller {
@@ -194,70 +152,6 @@ impl Controller {
             .collect();
         self.wake(keys);
     }
-
-    /// Begins to act; `term` ends what is under way when this process may no longer.
-    pub(crate) fn start_term(&self, term: CancellationToken) {
-        *lock(&self.term) = term;
-        self.metrics.leader.set(1);
-        self.wake_all();
-    }
-
-    /// Forgets what only a leader knows.
-    pub(crate) fn end_term(&self) {
-        self.metrics.leader.set(0);
-        self.attempts.clear();
-        self.deliveries.clear();
-        *lock(&self.turns) = Turns::default();
-    }
-
-    /// Ends when this process may no longer act.
-    pub(crate) fn term(&self) -> CancellationToken {
-        lock(&self.term).clone()
-    }
-
-    /// Starts workers, and the resync, that take up nothing new after `stop`.
-    pub(crate) fn spawn_workers(self: &Arc<Self>, count: usize, stop: &CancellationToken) -> JoinSet<()> {
-        let mut workers = JoinSet::new();
-        for _ in 0..count.max(1) {
-            let (controller, stop) = (Arc::clone(self), stop.clone());
-            workers.spawn(async move {
-                loop {
-                    let key = tokio::select! {
-                        biased;
-                        () = stop.cancelled() => return,
-                        key = controller.queue.next() => key,
-                    };
-                    let _done = Done {
-                        controller: &controller,
-                        key: &key,
-                    };
-                    controller.work(&key).await;
-                }
-            });
-        }
-        let (controller, stop) = (Arc::clone(self), stop.clone());
-        workers.spawn(async move {
-            loop {
-                tokio::select! {
-                    () = stop.cancelled() => return,
-                    () = tokio::time::sleep(RESYNC_EVERY) => controller.wake_all(),
-                }
-            }
-        });
-        workers
-    }
-}
-
-/// Says that the work on a key is done, also when the worker is aborted.
-struct Done<'a> {
-    controller: &'a Controller,
-    key: &'a ObjectKey,
-}
-
-impl Drop for Done<'_> {
-    fn drop(&mut self) {
-        self.controller.queue.done(self.key);
-    }
 }
 
 impl Probed for Controller {
@@ -283,32 +177,6 @@ impl Probed for Controller {
             .into_iter()
             .filter(|name| !synced.contains(name))
             .collect()
-    }
-}
-
-/// What a budget's status says. One that was not computed for the newest spec allows nothing, as in the eviction API.
-pub(crate) fn budget_status(budget: &PodDisruptionBudget) -> BudgetStatus {
-    let Some(status) = &budget.status else {
-        return BudgetStatus::default();
-    };
-    let (current, desired) = (
-        status.current_healthy.unwrap_or(0),
-        status.desired_healthy.unwrap_or(0),
-    );
-    let stale = status.observed_generation.unwrap_or(0) < budget.metadata.generation.unwrap_or(0);
-    BudgetStatus {
-        disruptions_allowed: if stale {
-            0
-        } else {
-            status.disruptions_allowed.unwrap_or(0)
-        },
-        disrupted_pods: status
-            .disrupted_pods
-            .iter()
-            .flatten()
-            .map(|(pod, _)| pod.clone())
-            .collect(),
-        healthy: desired > 0 && current >= desired,
     }
 }
 

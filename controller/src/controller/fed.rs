@@ -1,0 +1,80 @@
+//! What is fed into the index, and what else follows from it.
+
+use evacuation_api::Evacuation;
+use k8s_openapi::api::{
+    core::v1::{Node, Pod},
+    policy::v1::PodDisruptionBudget,
+};
+use tokio::time::Instant;
+
+use super::{Controller, lock};
+use crate::{
+    events::notices,
+    evictor::BudgetStatus,
+    index::{Indexed, Update},
+};
+
+/// A kind that is fed into the index.
+pub(crate) trait Fed: Indexed {
+    /// What else follows from a change.
+    fn fed(_controller: &Controller, _update: &Update<Self>) {}
+}
+
+impl Fed for Pod {}
+
+impl Fed for Node {}
+
+impl Fed for PodDisruptionBudget {
+    fn fed(controller: &Controller, update: &Update<Self>) {
+        let now = Instant::now();
+        for change in &update.changes {
+            let woken = match &change.new {
+                Some(budget) => lock(&controller.turns).observe(&change.key, budget_status(budget), now),
+                None => lock(&controller.turns).forget(&change.key),
+            };
+            controller.wake(woken);
+        }
+    }
+}
+
+impl Fed for Evacuation {
+    fn fed(controller: &Controller, update: &Update<Self>) {
+        if controller.leadership.check().is_err() {
+            return;
+        }
+        for change in &update.changes {
+            if let (Some(old), Some(new)) = (&change.old, &change.new) {
+                for notice in notices(old, new) {
+                    controller.metrics.count(&notice, new);
+                    controller.notify(new, notice);
+                }
+            }
+        }
+    }
+}
+
+/// What a budget's status says. One that was not computed for the newest spec allows nothing, as in the eviction API.
+pub(crate) fn budget_status(budget: &PodDisruptionBudget) -> BudgetStatus {
+    let Some(status) = &budget.status else {
+        return BudgetStatus::default();
+    };
+    let (current, desired) = (
+        status.current_healthy.unwrap_or(0),
+        status.desired_healthy.unwrap_or(0),
+    );
+    let stale = status.observed_generation.unwrap_or(0) < budget.metadata.generation.unwrap_or(0);
+    BudgetStatus {
+        disruptions_allowed: if stale {
+            0
+        } else {
+            status.disruptions_allowed.unwrap_or(0)
+        },
+        disrupted_pods: status
+            .disrupted_pods
+            .iter()
+            .flatten()
+            .map(|(pod, _)| pod.clone())
+            .collect(),
+        healthy: desired > 0 && current >= desired,
+    }
+}

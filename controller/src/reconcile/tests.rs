@@ -1,0 +1,359 @@
+//! The controller against an API that keeps one Evacuation by the protocol's own rules, and records what it is asked.
+
+use std::sync::Mutex;
+
+use chrono::TimeDelta;
+use evacuation_protocol::{begin, check_status_update};
+use http::{Method, Request, Response};
+use http_body_util::BodyExt;
+use k8s_openapi::api::{core::v1::Pod, policy::v1::PodDisruptionBudget};
+use kube::{Client, client::Body};
+use serde_json::{Value, json};
+use tower_test::mock::{self, SendResponse};
+
+use super::*;
+use crate::{Leadership, events::EventSink, push::Pusher};
+
+type Fault = (u16, Value);
+
+/// What the API was asked, and what it answers.
+#[derive(Default)]
+struct Server {
+    evacuation: Option<Evacuation>,
+    pod: Option<Pod>,
+    /// What it answers instead, once, to the next request of that kind.
+    fault: Option<(&'static str, Fault)>,
+    asked: Vec<String>,
+    bodies: Vec<Value>,
+}
+
+struct Fixture {
+    controller: Arc<Controller>,
+    server: Arc<Mutex<Server>>,
+}
+
+fn failure(code: u16, cause: &str, retry_after: u32) -> Fault {
+    let details =
+        json!({"causes": [{"reason": cause, "message": "said so"}], "retryAfterSeconds": retry_after});
+    (
+        code,
+        json!({"kind": "Status", "status": "Failure", "code": code, "message": "no", "details": details}),
+    )
+}
+
+impl Server {
+    fn answer(&mut self, method: &Method, path: &str, body: Value) -> (u16, Value) {
+        let last = path.rsplit('/').next().unwrap_or_default();
+        self.asked.push(format!("{method} {last}"));
+        self.bodies.push(body.clone());
+        let asked = self.asked.last();
+        if let Some((_, fault)) = self
+            .fault
+            .take_if(|(kind, _)| asked.is_some_and(|asked| asked == kind))
+        {
+            return fault;
+        }
+        match (method.as_str(), last) {
+            ("PUT", "status") => self.write(body),
+            ("POST", "eviction") => (201, json!({"kind": "Status", "status": "Success", "code": 201})),
+            ("GET", "p") if path.contains("/pods/") => match &self.pod {
+                Some(pod) => (200, serde_json::to_value(pod).unwrap()),
+                None => failure(404, "NotFound", 0),
+            },
+            ("GET", _) => (200, serde_json::to_value(&self.evacuation).unwrap()),
+            _ => failure(405, "MethodNotAllowed", 0),
+        }
+    }
+
+    /// A write of the status, as the API server takes it.
+    fn write(&mut self, body: Value) -> (u16, Value) {
+        let proposed: Evacuation = serde_json::from_value(body).unwrap();
+        let old = self.evacuation.clone().unwrap();
+        if proposed.metadata.resource_version != old.metadata.resource_version {
+            return failure(409, "Conflict", 0);
+        }
+        match check_status_update(&old, proposed.status.unwrap(), Utc::now()) {
+            Ok(status) => {
+                let mut new = Evacuation {
+                    status: Some(status),
+                    ..old
+                };
+                touch(&mut new);
+                self.evacuation = Some(new.clone());
+                (200, serde_json::to_value(new).unwrap())
+            }
+            Err(errors) => panic!("the server refuses the write: {errors:?}"),
+        }
+    }
+}
+
+/// Gives an object its next resourceVersion.
+fn touch(evacuation: &mut Evacuation) {
+    let version: u64 = evacuation
+        .metadata
+        .resource_version
+        .as_ref()
+        .unwrap()
+        .parse()
+        .unwrap();
+    evacuation.metadata.resource_version = Some((version + 1).to_string());
+}
+
+fn pod() -> Pod {
+    serde_json::from_value(json!({
+        "metadata": {"namespace": "ns", "name": "p", "uid": "p1", "resourceVersion": "5", "labels": {"app": "x"}},
+        "spec": {"containers": [{"name": "c"}]},
+        "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}],
+                   "containerStatuses": [{"name": "c", "image": "", "imageID": "", "ready": true, "restartCount": 0,
+                                          "state": {"running": {}}}]},
+    }))
+    .unwrap()
+}
+
+fn evacuation(status: &Value) -> Evacuation {
+    let mut evacuation: Evacuation = serde_json::from_value(json!({
+        "metadata": {"namespace": "ns", "name": "e", "uid": "e1", "resourceVersion": "10", "generation": 1},
+        "spec": {"target": {"pod": {"name": "p", "uid": "p1"}}, "requesters": [{"name": "a.b/c"}]},
+    }))
+    .unwrap();
+    let created = begin(&evacuation.spec, "ann", &[], Utc::now());
+    let mut value = serde_json::to_value(created).unwrap();
+    value
+        .as_object_mut()
+        .unwrap()
+        .extend(status.as_object().unwrap().clone());
+    evacuation.status = Some(serde_json::from_value(value).unwrap());
+    evacuation
+}
+
+/// An attempt is recorded, made so many seconds ago.
+fn in_flight(seconds: i64) -> Value {
+    let time = evacuation_api::Timestamp(Utc::now() - TimeDelta::seconds(seconds));
+    json!({"responders": [], "observedGeneration": 1,
+           "eviction": {"attempts": 1, "inFlight": true, "lastAttemptTime": time}})
+}
+
+impl Fixture {
+    fn new(evacuation: Evacuation, leadership: Leadership) -> Self {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let (service, mut handle) = mock::pair::<Request<Body>, Response<Body>>();
+        let client = Client::new(service, "default");
+        let server = Arc::new(Mutex::new(Server {
+            evacuation: Some(evacuation.clone()),
+            pod: Some(pod()),
+            ..Server::default()
+        }));
+        let answering = Arc::clone(&server);
+        tokio::spawn(async move {
+            while let Some((request, send)) = handle.next_request().await {
+                reply(&answering, request, send).await;
+            }
+        });
+        let pusher = Pusher::new(client.clone(), Vec::new(), 4).unwrap();
+        let (events, _) = EventSink::new();
+        let controller = Arc::new(Controller::new(client, leadership, pusher, events));
+        controller.apply(pod());
+        controller.apply(evacuation);
+        Self { controller, server }
+    }
+
+    fn leading(evacuation: Evacuation) -> Self {
+        Self::new(evacuation, Leadership::alone())
+    }
+
+    async fn work(&self) {
+        self.controller.work(&ObjectKey::new("ns", "e")).await;
+    }
+
+    /// Works until the API was asked so often.
+    async fn work_until(&self, requests: usize) {
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while self.asked().len() < requests {
+            assert!(Instant::now() < deadline, "asked only {:?}", self.asked());
+            self.work().await;
+            tokio::task::yield_now().await;
+        }
+    }
+
+    fn asked(&self) -> Vec<String> {
+        self.server.lock().unwrap().asked.clone()
+    }
+
+    fn status(&self) -> EvacuationStatus {
+        self.server
+            .lock()
+            .unwrap()
+            .evacuation
+            .clone()
+            .unwrap()
+            .status
+            .unwrap()
+    }
+
+    fn break_next(&self, kind: &'static str, fault: Fault) {
+        self.server.lock().unwrap().fault = Some((kind, fault));
+    }
+}
+
+async fn reply(server: &Mutex<Server>, request: Request<Body>, send: SendResponse<Response<Body>>) {
+    let (parts, body) = request.into_parts();
+    let bytes = body.collect().await.unwrap().to_bytes();
+    let body = serde_json::from_slice(&bytes).unwrap_or_default();
+    let (code, answer) = server
+        .lock()
+        .unwrap()
+        .answer(&parts.method, parts.uri.path(), body);
+    let response = Response::builder().status(code);
+    send.send_response(
+        response
+            .body(Body::from(serde_json::to_vec(&answer).unwrap()))
+            .unwrap(),
+    );
+}
+
+#[tokio::test]
+async fn the_fence_an_attempt_is_recorded_before_it_is_posted_and_its_outcome_after() {
+    let fixture = Fixture::leading(evacuation(&json!({})));
+    fixture.work_until(3).await;
+    assert_eq!(fixture.asked(), ["PUT status", "POST eviction", "PUT status"]);
+    let bodies = fixture.server.lock().unwrap().bodies.clone();
+    assert_eq!(bodies[0]["status"]["eviction"]["inFlight"], true);
+    assert_eq!(bodies[1]["deleteOptions"]["preconditions"]["uid"], "p1");
+    assert_eq!(bodies[2]["status"]["eviction"]["inFlight"], false);
+    assert_eq!(
+        bodies[2]["metadata"]["resourceVersion"], "11",
+        "what the first write returned is decided on"
+    );
+    let eviction = fixture.status().eviction.unwrap();
+    assert!(eviction.accepted && !eviction.in_flight && eviction.attempts == 1);
+    for _ in 0..5 {
+        fixture.work().await;
+    }
+    assert_eq!(
+        fixture.asked().len(),
+        3,
+        "nothing is left to do until the pod is gone"
+    );
+}
+
+#[tokio::test]
+async fn a_process_that_does_not_lead_asks_for_nothing() {
+    let fixture = Fixture::new(evacuation(&json!({})), Leadership::standby());
+    fixture.work().await;
+    assert_eq!(fixture.asked(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn after_a_conflict_what_the_server_has_is_decided_on() {
+    let fixture = Fixture::leading(evacuation(&json!({})));
+    touch(fixture.server.lock().unwrap().evacuation.as_mut().unwrap());
+    fixture.work_until(4).await;
+    assert_eq!(
+        fixture.asked(),
+        ["PUT status", "GET e", "PUT status", "POST eviction"]
+    );
+    let bodies = fixture.server.lock().unwrap().bodies.clone();
+    assert_eq!(bodies[2]["metadata"]["resourceVersion"], "11");
+}
+
+#[tokio::test]
+async fn what_is_too_early_by_the_servers_clock_waits_as_long_as_the_server_says() {
+    let fixture = Fixture::leading(evacuation(&json!({})));
+    fixture.break_next("PUT status", failure(409, "NotYet", 30));
+    fixture.work().await;
+    assert_eq!(fixture.asked(), ["PUT status"]);
+    assert_eq!(
+        (
+            fixture.controller.queue.scheduled(),
+            fixture.controller.queue.ready()
+        ),
+        (1, 1)
+    );
+}
+
+#[tokio::test]
+async fn an_attempt_of_another_process_is_left_alone_until_its_time_is_over() {
+    let fixture = Fixture::leading(evacuation(&in_flight(5)));
+    fixture.work().await;
+    assert_eq!(fixture.asked(), Vec::<String>::new());
+    assert_eq!(fixture.controller.queue.scheduled(), 1);
+}
+
+#[tokio::test]
+async fn an_attempt_of_another_process_is_then_resolved_by_reading_the_pod() {
+    let fixture = Fixture::leading(evacuation(&in_flight(11)));
+    fixture
+        .server
+        .lock()
+        .unwrap()
+        .pod
+        .as_mut()
+        .unwrap()
+        .metadata
+        .deletion_timestamp = Some(evacuation_api::condition_time(Utc::now()));
+    fixture.work().await;
+    assert_eq!(fixture.asked(), ["GET p", "PUT status"]);
+    assert!(fixture.status().eviction.unwrap().accepted);
+}
+
+#[tokio::test]
+async fn an_attempt_whose_reply_is_lost_is_not_posted_again_before_its_time_is_over() {
+    let fixture = Fixture::leading(evacuation(&json!({})));
+    // It says nothing of whether the eviction was carried out.
+    fixture.break_next("POST eviction", failure(504, "Timeout", 0));
+    fixture.work_until(2).await;
+    for _ in 0..20 {
+        fixture.work().await;
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(fixture.asked(), ["PUT status", "POST eviction"]);
+    assert!(
+        fixture.status().eviction.unwrap().in_flight,
+        "no withdrawal succeeds meanwhile"
+    );
+}
+
+#[tokio::test]
+async fn a_pod_that_no_watch_showed_is_read_before_it_counts_as_gone() {
+    let fixture = Fixture::leading(evacuation(&json!({})));
+    fixture.controller.reset::<Pod>(Vec::new());
+    // What was seen to go needs no reading: forget that it was seen at all.
+    fixture
+        .controller
+        .remove::<Evacuation>(&ObjectKey::new("ns", "e"));
+    let known = fixture.server.lock().unwrap().evacuation.clone().unwrap();
+    fixture.controller.apply(known);
+    fixture.work_until(2).await;
+    assert_eq!(fixture.asked()[..2], ["GET p", "PUT status"]);
+    assert!(fixture.status().eviction.is_some(), "it is there, and is evicted");
+}
+
+#[tokio::test]
+async fn an_eviction_that_a_budget_holds_back_is_not_posted_and_goes_when_the_budget_has_room() {
+    let budget = |version: &str, allowed: i32| -> PodDisruptionBudget {
+        serde_json::from_value(json!({
+            "metadata": {"namespace": "ns", "name": "b", "resourceVersion": version, "generation": 1},
+            "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "x"}}},
+            "status": {"observedGeneration": 1, "disruptionsAllowed": allowed, "currentHealthy": 1, "desiredHealthy": 1,
+                       "expectedPods": 1},
+        }))
+        .unwrap()
+    };
+    let fixture = Fixture::leading(evacuation(&json!({})));
+    fixture.controller.apply(budget("1", 0));
+    fixture.work().await;
+    fixture.work().await;
+    assert_eq!(
+        fixture.asked(),
+        ["PUT status"],
+        "the block is written once, and no eviction is posted"
+    );
+    let blocked = fixture.status().eviction.unwrap().blocked_by;
+    assert_eq!(blocked.iter().map(|b| b.name.as_str()).collect::<Vec<_>>(), ["b"]);
+    fixture.controller.apply(budget("2", 1));
+    fixture.work_until(4).await;
+    assert_eq!(
+        fixture.asked()[1..],
+        ["PUT status", "POST eviction", "PUT status"]
+    );
+}
