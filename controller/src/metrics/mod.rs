@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, sync::atomic::AtomicU64};
 use evacuation_api::{Answer, Evacuation, Timestamp};
 use evacuation_protocol::EvictionOutcome;
 use prometheus_client::{
-    encoding::{EncodeLabelSet, text::encode},
+    encoding::text::encode,
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
     registry::{Registry, Unit},
 };
@@ -19,12 +19,8 @@ use crate::events::Notice;
 /// The upper bounds of latencies, in seconds: from what is aimed at, 50 ms, to the timeouts.
 const LATENCY_BOUNDS: [f64; 11] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0];
 
-/// A phase, an answer, an outcome.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(crate) struct Label {
-    /// The word.
-    pub(crate) kind: &'static str,
-}
+/// One label: its name, and a word of a closed set.
+pub(crate) type Label = [(&'static str, &'static str); 1];
 
 /// What is only counted when somebody asks.
 #[derive(Debug, Default)]
@@ -120,7 +116,7 @@ impl Metrics {
     pub(crate) fn count(&self, notice: &Notice, evacuation: &Evacuation) {
         match notice.reason {
             "Accepted" | "Delayed" | "Refused" | "Silent" => {
-                self.answers.get_or_create(&Label { kind: notice.reason }).inc();
+                self.answers.get_or_create(&[("answer", notice.reason)]).inc();
             }
             "Asked" => observe(&self.asked, asked_latency(evacuation)),
             "Evicting" => observe(&self.evicting, evicting_latency(evacuation)),
@@ -131,12 +127,12 @@ impl Metrics {
     /// The metrics as OpenMetrics text.
     pub(crate) fn text(&self, seen: &Seen) -> String {
         self.evacuations.clear();
-        for (kind, count) in &seen.phases {
-            self.evacuations.get_or_create(&Label { kind }).set(*count);
+        for (phase, count) in &seen.phases {
+            self.evacuations.get_or_create(&[("phase", *phase)]).set(*count);
         }
-        for (kind, count) in &seen.queues {
+        for (queue, count) in &seen.queues {
             self.queues
-                .get_or_create(&Label { kind })
+                .get_or_create(&[("queue", *queue)])
                 .set(i64::try_from(*count).unwrap_or(i64::MAX));
         }
         let mut text = String::new();
@@ -186,7 +182,7 @@ fn seconds_between(start: Timestamp, end: Timestamp) -> Option<f64> {
 
 /// The label of an attempt's outcome.
 pub(crate) fn outcome_label(outcome: Option<&EvictionOutcome>) -> Label {
-    let kind = match outcome {
+    let word = match outcome {
         None => "unknown",
         Some(EvictionOutcome::Accepted) => "accepted",
         Some(EvictionOutcome::BudgetExhausted { .. }) => "budget_exhausted",
@@ -196,5 +192,64 @@ pub(crate) fn outcome_label(outcome: Option<&EvictionOutcome>) -> Label {
         Some(EvictionOutcome::UidMismatch) => "uid_mismatch",
         Some(EvictionOutcome::NotTaken) => "not_taken",
     };
-    Label { kind }
+    [("outcome", word)]
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn metrics_say_what_they_count() {
+        let metrics = Metrics::default();
+        metrics
+            .evictions
+            .get_or_create(&outcome_label(Some(&EvictionOutcome::Accepted)))
+            .inc();
+        let evacuation = serde_json::from_value(json!({
+            "spec": {"target": {"pod": {"name": "p"}}},
+            "status": {
+                "requesters": [{"name": "a.b/c", "user": "ann", "time": "2026-01-01T00:00:00.000000Z"}],
+                "responders": [{"name": "self", "priority": 1, "timeoutSeconds": 1, "maxDelaySeconds": 1,
+                                "state": "Active", "activeTime": "2026-01-01T00:00:00.020000Z"}],
+            },
+        }))
+        .unwrap();
+        let notice = Notice {
+            reason: "Asked",
+            warning: false,
+            note: String::new(),
+        };
+        metrics.count(&notice, &evacuation);
+        metrics.count(
+            &Notice {
+                reason: "Refused",
+                ..notice
+            },
+            &evacuation,
+        );
+        let seen = Seen {
+            phases: [("Asking", 3)].into(),
+            queues: vec![("budget", 2)],
+        };
+        let text = metrics.text(&seen);
+        for line in [
+            "evacuation_controller_evictions_total{outcome=\"accepted\"} 1",
+            "evacuation_controller_answers_total{answer=\"Refused\"} 1",
+            "evacuation_controller_evacuations{phase=\"Asking\"} 3",
+            "evacuation_controller_queue_length{queue=\"budget\"} 2",
+            "evacuation_controller_asked_latency_seconds_bucket{le=\"0.01\"} 0",
+            "evacuation_controller_asked_latency_seconds_bucket{le=\"0.025\"} 1",
+            "evacuation_controller_leader 0",
+        ] {
+            assert!(text.lines().any(|known| known == line), "{line} in {text}");
+        }
+        let later = metrics.text(&Seen::default());
+        assert!(
+            !later.contains("Asking"),
+            "a phase that no Evacuation has any more is not shown"
+        );
+    }
 }

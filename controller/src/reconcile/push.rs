@@ -12,7 +12,6 @@ use crate::{
     ObjectKey,
     controller::{Controller, lock},
     events::Notice,
-    metrics::Label,
     push::{Next, PushError},
 };
 
@@ -51,7 +50,7 @@ impl Controller {
                     controller
                         .metrics
                         .pushes
-                        .get_or_create(&Label { kind: "answered" })
+                        .get_or_create(&[("outcome", "answered")])
                         .inc();
                     true
                 }
@@ -79,8 +78,8 @@ impl Controller {
     ) -> bool {
         // The server no longer waits for this answer: another came first, or the Evacuation went on.
         let too_late = matches!(error, PushError::Call(call) if matches!(call.code(), 404 | 409));
-        let kind = if too_late { "too_late" } else { "failed" };
-        self.metrics.pushes.get_or_create(&Label { kind }).inc();
+        let outcome = if too_late { "too_late" } else { "failed" };
+        self.metrics.pushes.get_or_create(&[("outcome", outcome)]).inc();
         if too_late || matches!(error, PushError::PodGone(_)) {
             debug!(evacuation = %key, responder = question.responder, error = error as &dyn Error, "a question is moot");
             return true;
