@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
-use evacuation_api::Evacuation;
-use evacuation_protocol::{BudgetView, PodView, World, registered_responders};
+use evacuation_api::{Evacuation, ResponderState, SELF_RESPONDER};
+use evacuation_protocol::{BudgetView, LivePod, PodPhase, PodView, World, registered_responders};
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 
@@ -16,7 +16,8 @@ use crate::{
 };
 
 impl Controller {
-    /// What is seen besides the Evacuation. A pod that the watch does not show is read live, for the watch may lag behind.
+    /// What is seen besides the Evacuation. A pod that the watch does not show is read live, for the watch may lag behind;
+    /// and so is one whose app would not be asked by what the watch shows.
     pub(super) async fn world(
         &self,
         key: &ObjectKey,
@@ -25,6 +26,7 @@ impl Controller {
     ) -> Result<World, CallError> {
         let target = lock(&self.index).target(evacuation);
         let pod = match target {
+            TargetPod::Live(pod) if would_skip(evacuation, &pod) => self.read_target(key, evacuation).await?,
             TargetPod::Live(pod) => Some(pod),
             TargetPod::Gone => None,
             // What has ended does not need its pod.
@@ -74,5 +76,86 @@ impl Controller {
             (None, None) => {}
         }
         Ok(found.map(Arc::new))
+    }
+}
+
+/// Whether the pod's app is to be asked and would be skipped because none of the pod's containers runs.
+///
+/// Nothing makes up for that later, so it is not decided on a view of the pod that may be old: an app that has just started
+/// would be evicted without a word.
+fn would_skip(evacuation: &Evacuation, pod: &Pod) -> bool {
+    let live = LivePod::of(pod);
+    if live.running_container || live.phase == PodPhase::Terminal || live.terminating_until.is_some() {
+        return false;
+    }
+    let status = evacuation.status.as_ref();
+    match status.and_then(|status| status.responders.as_ref()) {
+        _ if is_finished(evacuation) => false,
+        Some(all) => all
+            .iter()
+            .any(|responder| responder.name == SELF_RESPONDER && responder.state == ResponderState::Inactive),
+        None => registered_responders(pod)
+            .map_or(true, |all| all.iter().any(|entry| entry.name == SELF_RESPONDER)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn pod(annotation: Option<&str>, running: bool, phase: &str) -> Pod {
+        let state = if running {
+            json!({"running": {}})
+        } else {
+            json!({"waiting": {}})
+        };
+        let annotations = annotation.map(|text| json!({evacuation_api::RESPONDERS_ANNOTATION: text}));
+        serde_json::from_value(json!({
+            "metadata": {"name": "p", "annotations": annotations},
+            "status": {"phase": phase, "containerStatuses": [
+                {"name": "c", "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": state}
+            ]},
+        }))
+        .unwrap()
+    }
+
+    fn evacuation(status: &Value) -> Evacuation {
+        serde_json::from_value(json!({"spec": {"target": {"pod": {"name": "p"}}}, "status": status})).unwrap()
+    }
+
+    fn responders(state: &str) -> Value {
+        json!({"responders": [
+            {"name": "self", "priority": 1, "timeoutSeconds": 1, "maxDelaySeconds": 1, "state": state}
+        ]})
+    }
+
+    #[test]
+    fn a_pod_is_read_again_only_before_its_app_would_be_skipped() {
+        let own = Some(r#"[{"name":"self"}]"#);
+        let other = Some(r#"[{"name":"a.b/c"}]"#);
+        let finished = json!({"conditions": [{"type": "Finished", "status": "True", "reason": "x", "message": "",
+                                              "lastTransitionTime": "2026-01-01T00:00:00Z"}]});
+        let table = [
+            (json!({}), pod(own, false, "Pending"), true),
+            (json!({}), pod(own, true, "Running"), false),
+            (json!({}), pod(own, false, "Running"), true),
+            (json!({}), pod(own, false, "Succeeded"), false),
+            (json!({}), pod(Some("nonsense"), false, "Pending"), true),
+            (json!({}), pod(other, false, "Pending"), false),
+            (json!({}), pod(None, false, "Pending"), false),
+            (responders("Inactive"), pod(own, false, "Pending"), true),
+            (responders("Active"), pod(own, false, "Running"), false),
+            (json!({"responders": []}), pod(own, false, "Pending"), false),
+            (finished, pod(own, false, "Pending"), false),
+        ];
+        for (status, pod, expected) in table {
+            assert_eq!(
+                would_skip(&evacuation(&status), &pod),
+                expected,
+                "{status} {pod:?}"
+            );
+        }
     }
 }
