@@ -357,3 +357,24 @@ async fn an_eviction_that_a_budget_holds_back_is_not_posted_and_goes_when_the_bu
         ["PUT status", "POST eviction", "PUT status"]
     );
 }
+
+#[tokio::test]
+async fn an_app_that_has_just_started_is_asked_although_no_watch_has_shown_it_yet() {
+    let fixture = Fixture::leading(evacuation(&json!({})));
+    let mut running = pod();
+    let annotation = (
+        evacuation_api::RESPONDERS_ANNOTATION.to_owned(),
+        r#"[{"name":"self"}]"#.to_owned(),
+    );
+    running.metadata.annotations = Some([annotation].into());
+    running.metadata.resource_version = Some("7".to_owned());
+    let mut pending = running.clone();
+    pending.metadata.resource_version = Some("6".to_owned());
+    pending.status = None;
+    fixture.server.lock().unwrap().pod = Some(running);
+    fixture.controller.apply(pending);
+    fixture.work_until(2).await;
+    assert_eq!(fixture.asked(), ["GET p", "PUT status"]);
+    let responders = fixture.status().responders.unwrap();
+    assert_eq!(responders[0].state, evacuation_api::ResponderState::Active);
+}
