@@ -1,0 +1,233 @@
+//! `kubectl evacuate node`: which pods it takes, and what it leaves alone.
+
+use std::time::Duration;
+
+use controlplane::eventually;
+use evacuation_e2e::PodSpec;
+use k8s_openapi::api::{
+    apps::v1::{DaemonSet, Deployment},
+    core::v1::{Node, Pod},
+};
+use kube::{
+    Api, ResourceExt,
+    api::{ListParams, PostParams},
+};
+use serde_json::json;
+
+use crate::desk::{Desk, assert_has};
+
+/// A node of this test's own. Nothing else runs there.
+pub(crate) async fn own_node(desk: &Desk) -> String {
+    let name = format!("node-of-{}", desk.pods.namespace());
+    let control_plane = desk.platform.control_plane();
+    control_plane
+        .add_node(&name, &[("for", desk.pods.namespace())])
+        .await
+        .unwrap();
+    name
+}
+
+/// Whether a node is cordoned.
+pub(crate) async fn cordoned(desk: &Desk, node: &str) -> bool {
+    let nodes: Api<Node> = Api::all(desk.platform.client().unwrap());
+    let node = nodes.get(node).await.unwrap();
+    node.spec.and_then(|spec| spec.unschedulable) == Some(true)
+}
+
+/// Runs `kubectl evacuate node` with no namespace.
+pub(crate) async fn evacuate(desk: &Desk, node: &str, arguments: &[&str]) -> controlplane::Output {
+    let mut all = vec!["evacuate", "node", node];
+    all.extend(arguments);
+    desk.platform.kubectl(&all).await.unwrap()
+}
+
+/// A Deployment's ready pods, once it has that many.
+async fn ready_pods(desk: &Desk, app: &str, count: usize) -> Vec<Pod> {
+    let api = desk.pods.api();
+    let params = ListParams::default().labels(&format!("app={app}"));
+    let ready = eventually(crate::watch::PATIENCE, "the pods are ready", || async {
+        let mut pods = api.list(&params).await.unwrap().items;
+        pods.retain(|pod| ready_since(pod).is_some() && pod.metadata.deletion_timestamp.is_none());
+        if pods.len() == count {
+            Ok(pods)
+        } else {
+            Err(pods.len())
+        }
+    });
+    ready.await.unwrap()
+}
+
+/// Since when a pod is ready, in seconds.
+fn ready_since(pod: &Pod) -> Option<i64> {
+    let conditions = pod.status.as_ref()?.conditions.as_ref()?;
+    let ready = conditions
+        .iter()
+        .find(|c| c.type_ == "Ready" && c.status == "True")?;
+    Some(ready.last_transition_time.as_ref()?.0.as_second())
+}
+
+/// A workload's template: pods on the nodes of this test.
+fn template(desk: &Desk, app: &str) -> serde_json::Value {
+    json!({
+        "metadata": {"labels": {"app": app}},
+        "spec": {
+            "nodeSelector": {"for": desk.pods.namespace()},
+            "containers": [{"name": "app", "image": "app"}],
+        },
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn all_pods_of_a_node_move_and_their_budget_is_kept() {
+    let desk = Desk::new("drain").await;
+    let node = own_node(&desk).await;
+    let deployment = json!({
+        "metadata": {"name": "web"},
+        "spec": {
+            "replicas": 3,
+            "selector": {"matchLabels": {"app": "web"}},
+            "template": template(&desk, "web"),
+        },
+    });
+    let deployment: Deployment = serde_json::from_value(deployment).unwrap();
+    Api::<Deployment>::namespaced(desk.platform.client().unwrap(), desk.pods.namespace())
+        .create(&PostParams::default(), &deployment)
+        .await
+        .unwrap();
+    let old = ready_pods(&desk, "web", 3).await;
+    desk.pods.budget("web", ("app", "web"), 1).await.unwrap();
+    // Where they can go.
+    let other = format!("other-{node}");
+    let control_plane = desk.platform.control_plane();
+    control_plane
+        .add_node(&other, &[("for", desk.pods.namespace())])
+        .await
+        .unwrap();
+
+    let output = evacuate(&desk, &node, &["--reason=NodeMaintenance", "--timeout=60s"]).await;
+    assert_eq!(output.code, Some(0), "{output:?}");
+    assert_has(
+        &output.stdout,
+        &[
+            "cordoned",
+            "asked",
+            "Evacuated",
+            &format!("node/{node} evacuated"),
+        ],
+    );
+    assert!(cordoned(&desk, &node).await);
+
+    let new = ready_pods(&desk, "web", 3).await;
+    assert!(new.iter().all(|pod| old.iter().all(|old| old.uid() != pod.uid())));
+    let mut evicted: Vec<_> = control_plane
+        .audit_events()
+        .unwrap()
+        .into_iter()
+        .filter(|event| event.namespace() == desk.pods.namespace() && event.subresource() == "eviction")
+        .filter(|event| event.stage() == "ResponseComplete" && event.code() == 201)
+        .map(|event| event.answered().unwrap().as_second())
+        .collect();
+    evicted.sort_unstable();
+    assert_eq!(evicted.len(), 3, "one eviction a pod");
+    let mut ready: Vec<_> = new.iter().filter_map(ready_since).collect();
+    ready.sort_unstable();
+    for (next_eviction, replacement) in evicted[1..].iter().zip(&ready) {
+        assert!(
+            next_eviction >= replacement,
+            "evictions at {evicted:?}, replacements ready at {ready:?}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_unmanaged_pod_stops_the_drain_before_anything_is_cordoned() {
+    let desk = Desk::new("unmanaged").await;
+    let node = own_node(&desk).await;
+    desk.pods
+        .create("lonely", &PodSpec::default().on(&node))
+        .await
+        .unwrap();
+    let output = evacuate(&desk, &node, &[]).await;
+    assert_eq!(output.code, Some(1), "{output:?}");
+    assert_has(
+        &output.stderr,
+        &[&format!("{}/lonely", desk.pods.namespace()), "no controller"],
+    );
+    assert!(!cordoned(&desk, &node).await);
+    assert_eq!(desk.evacuations().await, 0);
+
+    let output = evacuate(&desk, &node, &["--force", "--timeout=60s"]).await;
+    assert_eq!(output.code, Some(0), "{output:?}");
+    assert_has(&output.stderr, &["warning: ", "lonely"]);
+    let gone = desk.pods.api().get_opt("lonely").await.unwrap();
+    assert!(gone.is_none());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pods_of_a_daemon_set_are_left_alone_only_with_the_flag() {
+    let desk = Desk::new("daemon").await;
+    let node = own_node(&desk).await;
+    let set = json!({
+        "metadata": {"name": "agent"},
+        "spec": {"selector": {"matchLabels": {"app": "agent"}}, "template": template(&desk, "agent")},
+    });
+    let set: DaemonSet = serde_json::from_value(set).unwrap();
+    Api::<DaemonSet>::namespaced(desk.platform.client().unwrap(), desk.pods.namespace())
+        .create(&PostParams::default(), &set)
+        .await
+        .unwrap();
+    let agent = ready_pods(&desk, "agent", 1).await.remove(0);
+    let output = evacuate(&desk, &node, &[]).await;
+    assert_eq!(output.code, Some(1), "{output:?}");
+    assert_has(&output.stderr, &[&agent.name_any(), "DaemonSet"]);
+    assert!(!cordoned(&desk, &node).await);
+
+    desk.pods
+        .create("lonely", &PodSpec::default().on(&node))
+        .await
+        .unwrap();
+    let output = evacuate(&desk, &node, &["--ignore-daemonsets", "--force", "--timeout=60s"]).await;
+    assert_eq!(output.code, Some(0), "{output:?}");
+    let now = desk.pods.api().get(&agent.name_any()).await.unwrap();
+    assert_eq!(now.uid(), agent.uid());
+    assert!(now.metadata.deletion_timestamp.is_none());
+    assert_eq!(desk.evacuations().await, 1, "only of the other pod");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dry_run_names_the_pods_and_changes_nothing() {
+    let desk = Desk::new("draindry").await;
+    let node = own_node(&desk).await;
+    desk.pods
+        .create("lonely", &PodSpec::default().on(&node))
+        .await
+        .unwrap();
+    for (flag, note) in [
+        ("--dry-run", "(dry run)"),
+        ("--dry-run=client", "(dry run)"),
+        ("--dry-run=server", "(server dry run)"),
+    ] {
+        let output = evacuate(&desk, &node, &["--force", flag]).await;
+        assert_eq!(output.code, Some(0), "{output:?}");
+        let pod = format!("pod/{}/lonely asked {note}", desk.pods.namespace());
+        assert_has(&output.stdout, &[&format!("node/{node} cordoned {note}"), &pod]);
+    }
+    assert!(!cordoned(&desk, &node).await);
+    assert_eq!(desk.evacuations().await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_empty_node_is_done_at_once_and_an_unknown_one_is_an_error() {
+    let desk = Desk::new("empty").await;
+    let node = own_node(&desk).await;
+    let started = std::time::Instant::now();
+    let output = evacuate(&desk, &node, &[]).await;
+    assert_eq!(output.code, Some(0), "{output:?}");
+    assert_has(&output.stdout, &["cordoned", "evacuated"]);
+    assert!(started.elapsed() < Duration::from_secs(20));
+    let output = evacuate(&desk, &node, &[]).await;
+    assert_has(&output.stdout, &["already cordoned"]);
+    let output = evacuate(&desk, "no-such-node", &[]).await;
+    assert_eq!(output.code, Some(1), "{output:?}");
+    assert_has(&output.stderr, &["no-such-node"]);
+}

@@ -1,0 +1,22 @@
+//! What a person at the command line sees: real kubectl, and our plugins.
+//!
+//! All tests share one platform. Their pods run on `node-1`, so that nodes which a test adds are its own.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panic, so that the logs are kept"
+)]
+
+mod desk;
+mod discovery;
+mod drain;
+mod drain_end;
+mod edit;
+mod input;
+mod plugin;
+mod plugin_flags;
+mod read;
+mod terminal;
+mod watch;

@@ -1,0 +1,20 @@
+//! What becomes of Evacuations when parts of the system go away and come back.
+//!
+//! Each test disturbs its platform, so each has its own, and they run one after another.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panic, so that the logs are kept"
+)]
+
+mod api_server;
+mod certificate;
+mod embedded;
+mod etcd;
+mod in_flight;
+mod kube_apiserver;
+mod scene;
+mod takeover;
+mod webhook;

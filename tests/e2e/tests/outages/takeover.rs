@@ -1,0 +1,118 @@
+//! Two controllers: when the one that leads goes, the other acts.
+
+use std::time::{Duration, Instant};
+
+use controlplane::{Process, Signal, eventually};
+use evacuation_client::End;
+use evacuation_e2e::{PlatformOptions, PodSpec};
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::{Api, api::ListParams};
+
+use crate::scene::{PATIENCE, Scene};
+
+const AFTER_SIGTERM: Duration = Duration::from_secs(3);
+const AFTER_SIGKILL: Duration = Duration::from_secs(20);
+
+/// Who holds the lease, if anybody does.
+async fn holder(scene: &Scene) -> Option<String> {
+    let leases: Api<Lease> = Api::namespaced(scene.platform.client().unwrap(), "evacuation-system");
+    let found = leases.list(&ListParams::default()).await.unwrap().items;
+    let holder = found.into_iter().next()?.spec?.holder_identity?;
+    (!holder.is_empty()).then_some(holder)
+}
+
+/// The controllers: the one that leads, and the other.
+fn parts(scene: &Scene) -> (&Process, &Process) {
+    let [first, second] = scene.platform.controllers() else {
+        panic!("two controllers");
+    };
+    if first.log().unwrap().contains("this process leads") {
+        (first, second)
+    } else {
+        (second, first)
+    }
+}
+
+async fn two_controllers(prefix: &str) -> Scene {
+    let options = PlatformOptions {
+        controllers: 2,
+        ..PlatformOptions::default()
+    };
+    Scene::new(prefix, options).await
+}
+
+/// Waits for another holder, until `bound` after `since`, and returns it.
+async fn another_holder(scene: &Scene, old: &str, since: Instant, bound: Duration) -> String {
+    let left = bound.saturating_sub(since.elapsed());
+    let taken = eventually(left, "the other controller leads", || async {
+        match holder(scene).await {
+            Some(new) if new != old => Ok(new),
+            other => Err(format!("{other:?}")),
+        }
+    });
+    taken.await.unwrap()
+}
+
+/// What was asked while nobody led is done by the new leader.
+async fn evacuates(scene: &Scene, evacuation: &str) {
+    let end = scene.pods.ended(evacuation).await.unwrap();
+    assert!(
+        matches!(&end, End::Evacuated { reason, .. } if reason == "Evicted"),
+        "{end}"
+    );
+    assert_eq!(scene.evictions().len(), 1, "the pod was evicted once");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_sigterm_the_other_controller_leads_within_three_seconds() {
+    let scene = two_controllers("term").await;
+    scene.pods.create("web-0", &PodSpec::default()).await.unwrap();
+    let (leader, other) = parts(&scene);
+    assert!(
+        !other.log().unwrap().contains("this process leads"),
+        "only one leads"
+    );
+    let old = holder(&scene).await.unwrap();
+
+    let since = Instant::now();
+    leader.signal(Signal::Terminate).unwrap();
+    let evacuation = scene.evacuate("web-0").await;
+    another_holder(&scene, &old, since, AFTER_SIGTERM).await;
+    assert!(leader.wait(PATIENCE).await.unwrap().success());
+    evacuates(&scene, evacuation.name()).await;
+    other.wait_for_log(PATIENCE, "acting").await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_sigkill_the_other_controller_leads_within_twenty_seconds() {
+    let scene = two_controllers("kill").await;
+    scene.pods.create("web-0", &PodSpec::default()).await.unwrap();
+    let (leader, _) = parts(&scene);
+    let old = holder(&scene).await.unwrap();
+
+    let since = Instant::now();
+    leader.kill().unwrap();
+    let evacuation = scene.evacuate("web-0").await;
+    another_holder(&scene, &old, since, AFTER_SIGKILL).await;
+    evacuates(&scene, evacuation.name()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_leader_that_was_frozen_past_its_lease_does_not_act_when_it_goes_on() {
+    let scene = two_controllers("frozen").await;
+    scene.pods.create("web-0", &PodSpec::default()).await.unwrap();
+    let (leader, _) = parts(&scene);
+    let old = holder(&scene).await.unwrap();
+
+    let since = Instant::now();
+    leader.pause().unwrap();
+    let new = another_holder(&scene, &old, since, AFTER_SIGKILL).await;
+    leader.resume().unwrap();
+    let evacuation = scene.evacuate("web-0").await;
+    evacuates(&scene, evacuation.name()).await;
+    leader
+        .wait_for_log(PATIENCE, "this process no longer leads")
+        .await
+        .unwrap();
+    assert_eq!(holder(&scene).await, Some(new));
+}
