@@ -137,7 +137,7 @@ mod tests {
         let other = Some(r#"[{"name":"a.b/c"}]"#);
         let finished = json!({"conditions": [{"type": "Finished", "status": "True", "reason": "x", "message": "",
                                               "lastTransitionTime": "2026-01-01T00:00:00Z"}]});
-        let table = [
+        let table = vec![
             (json!({}), pod(own, false, "Pending"), true),
             (json!({}), pod(own, true, "Running"), false),
             (json!({}), pod(own, false, "Running"), true),
