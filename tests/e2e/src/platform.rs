@@ -1,6 +1,10 @@
 //! The installed system: manifests, API server and controller on a real control plane.
 
-use std::{path::PathBuf, process::Command, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+    time::Duration,
+};
 
 use anyhow::{Context, bail};
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -115,17 +119,24 @@ impl Platform {
             programs,
             apiserver_port,
         };
+        // Written once: a controller that starts must not find it half written.
+        let kubeconfig = account(&platform.control_plane, "evacuation-controller").await?;
         for number in 0..options.controllers {
-            platform
-                .start_controller(number, &options.controller_args)
-                .await?;
+            platform.start_controller(number, &kubeconfig, &options.controller_args)?;
         }
         platform.available().await?;
+        if let Some(ended) = platform.controllers.iter().find(|process| !process.is_running()) {
+            bail!("{} ended: {}", ended.name(), ended.log().unwrap_or_default());
+        }
         Ok(platform)
     }
 
-    async fn start_controller(&mut self, number: usize, arguments: &[String]) -> anyhow::Result<()> {
-        let kubeconfig = account(&self.control_plane, "evacuation-controller").await?;
+    fn start_controller(
+        &mut self,
+        number: usize,
+        kubeconfig: &Path,
+        arguments: &[String],
+    ) -> anyhow::Result<()> {
         let mut command = Command::new(self.programs.binary("evacuation-controller"));
         command
             .arg(format!("--kubeconfig={}", kubeconfig.display()))
