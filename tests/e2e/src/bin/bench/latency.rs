@@ -1,5 +1,6 @@
 //! 200 Evacuations at 20 a second for each transport, no budget: from create to the app being asked, and from
-//! Accept to the eviction call. Times are kube-apiserver's audit log's and the apps', on one machine's clock.
+//! Accept to the eviction call. A creation is timed by its caller, the rest by the apps and kube-apiserver's audit log, on one
+//! machine's clock.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -125,7 +126,7 @@ async fn measure(platform: &Platform, transport: Transport) -> anyhow::Result<(S
         }
         Transport::Push => apps::push(&targets, PORT, &asked, &stop)?,
     }
-    create_all(&pods, &targets).await?;
+    let created = create_all(&pods, &targets).await?;
     for pod in &targets {
         pods.gone(pod).await?;
     }
@@ -134,10 +135,7 @@ async fn measure(platform: &Platform, transport: Transport) -> anyhow::Result<(S
         .iter()
         .filter(|event| event.namespace() == pods.namespace())
         .collect();
-    let samples = (
-        asked_samples(&log, &asked, &targets),
-        acted_samples(&log, &targets),
-    );
+    let samples = (asked_samples(&created, &asked), acted_samples(&log, &targets));
     ensure!(
         samples.0.len() == COUNT,
         "{} of {COUNT} apps were asked",
@@ -151,12 +149,12 @@ async fn measure(platform: &Platform, transport: Transport) -> anyhow::Result<(S
     Ok(samples)
 }
 
-/// Creates an Evacuation of each pod, one every [`PERIOD`], each named after its pod.
-async fn create_all(pods: &Pods, targets: &[Pod]) -> anyhow::Result<()> {
+/// Creates an Evacuation of each pod, one every [`PERIOD`], each named after its pod. Returns when each was called for.
+async fn create_all(pods: &Pods, targets: &[Pod]) -> anyhow::Result<HashMap<String, Timestamp>> {
     let api = pods.evacuations();
     let mut tick = interval(PERIOD);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut creations = Vec::new();
+    let (mut creations, mut created) = (Vec::new(), HashMap::new());
     for pod in targets {
         tick.tick().await;
         let name = pod.name_any();
@@ -179,6 +177,7 @@ async fn create_all(pods: &Pods, targets: &[Pod]) -> anyhow::Result<()> {
             ttl_seconds_after_finished: None,
         };
         let api = api.clone();
+        created.insert(name.clone(), Timestamp::now());
         creations.push(tokio::spawn(async move {
             api.create(
                 &PostParams::default(),
@@ -190,21 +189,16 @@ async fn create_all(pods: &Pods, targets: &[Pod]) -> anyhow::Result<()> {
     for creation in creations {
         creation.await??;
     }
-    Ok(())
+    Ok(created)
 }
 
-/// From the arrival of the creation to the app's note.
-fn asked_samples(log: &[&AuditEvent], asked: &Asked, targets: &[Pod]) -> Samples {
-    let created = by_name(log, |event| {
-        event.resource() == "evacuations" && event.subresource().is_empty() && event.verb() == "create"
-    });
+/// From the call that creates the Evacuation to the app's note.
+fn asked_samples(created: &HashMap<String, Timestamp>, asked: &Asked) -> Samples {
     let asked = asked.all();
     let mut samples = Samples::default();
-    for name in targets.iter().map(ResourceExt::name_any) {
-        if let (Some(created), Some(asked)) =
-            (created.get(&name).and_then(|e| e.received()), asked.get(&name))
-        {
-            samples.add(created, *asked);
+    for (name, created) in created {
+        if let Some(asked) = asked.get(name) {
+            samples.add(*created, *asked);
         }
     }
     samples
