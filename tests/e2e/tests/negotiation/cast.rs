@@ -48,7 +48,7 @@ impl Scene {
 
     /// Gives a user a right of its own: the rule of a role.
     pub(crate) async fn grant(&self, user: &str, rule: Value) {
-        let name = self.role(&rule).await;
+        let name = self.role_with(&rule).await;
         self.bind(user, "Role", &name).await;
         let first = |list: &str| rule[list][0].clone();
         let (resource, subresource) = rule["resources"][0]
@@ -63,14 +63,12 @@ impl Scene {
         self.may(user, &right).await;
     }
 
-    async fn role(&self, rule: &Value) -> String {
-        let role = json!({"metadata": {"generateName": "right-"}, "rules": [rule]});
+    async fn role_with(&self, rule: &Value) -> String {
+        let wanted = json!({"metadata": {"generateName": "right-"}, "rules": [rule]});
+        let wanted = serde_json::from_value(wanted).unwrap();
         let api: Api<Role> = Api::namespaced(self.admin(), self.namespace());
-        let role = serde_json::from_value(role).unwrap();
-        api.create(&PostParams::default(), &role)
-            .await
-            .unwrap()
-            .name_any()
+        let created = api.create(&PostParams::default(), &wanted).await.unwrap();
+        created.name_any()
     }
 
     /// Binds a user, or the service account `system:serviceaccount:NAMESPACE:NAME`, to a role.

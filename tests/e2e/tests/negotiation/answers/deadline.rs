@@ -1,7 +1,7 @@
 //! What happens at a requester's deadline.
 
 use chrono::TimeDelta;
-use evacuation_api::{Answer, ResponderState};
+use evacuation_api::ResponderState;
 use evacuation_e2e::PodSpec;
 use kube::api::PostParams;
 use serde_json::{Value, json};
@@ -115,5 +115,5 @@ async fn each_entry_acts_at_its_own_deadline_and_the_others_go_on() {
     );
     assert_eq!(condition(&lapsed, "Finished"), None);
     let ended = scene.ends(&created, "Evacuated Evicted").await;
-    assert_ne!(first(&ended).answer, Some(Answer::Accept));
+    assert_eq!(first(&ended).state, ResponderState::Interrupted);
 }

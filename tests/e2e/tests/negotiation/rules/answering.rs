@@ -3,7 +3,7 @@
 use evacuation_api::{Answer, Evacuation, ResponderState};
 use evacuation_e2e::PodSpec;
 use k8s_openapi::api::core::v1::Pod;
-use kube::{Client, ResourceExt};
+use kube::{Client, ResourceExt, api::ListParams};
 use serde_json::{Value, json};
 
 use crate::{
@@ -90,7 +90,7 @@ async fn rule_4_a_pod_sees_and_answers_nothing_but_its_own_evacuations() {
     let seen = async |pod: &Pod| {
         let client = scene.app(pod).await;
         let api: kube::Api<evacuation_api::SelfEvacuation> = kube::Api::default_namespaced(client);
-        let all = api.list(&Default::default()).await.unwrap().items;
+        let all = api.list(&ListParams::default()).await.unwrap().items;
         all.iter().map(ResourceExt::name_any).collect::<Vec<_>>()
     };
     assert_eq!(seen(&target).await, [evacuation.name_any()]);

@@ -17,6 +17,8 @@ use crate::{
 const ALICES: &str = "alice.example.com/repair";
 const BOBS: &str = "bob.example.com/upgrade";
 
+type Edit = fn(&mut Evacuation);
+
 /// A pod that Alice and Bob both want moved.
 struct Both {
     scene: Scene,
@@ -100,16 +102,16 @@ async fn rule_3_the_server_records_who_made_each_entry() {
 async fn rule_3_another_user_neither_changes_nor_removes_nor_forgets_an_entry() {
     let both = both("others").await;
     let bob = both.as_bob();
-    let edits: [(&str, fn(&mut Evacuation)); 4] = [
+    let edits: [(&str, Edit); 4] = [
         ("changes", |e| {
-            e.spec.requesters[0].message = Some("mine now".to_owned())
+            e.spec.requesters[0].message = Some("mine now".to_owned());
         }),
         ("removes", |e| {
             e.spec.requesters.remove(0);
         }),
         ("takes both away", |e| e.spec.requesters.clear()),
         ("forgets", |e| {
-            e.spec.requesters[0].name = "bob.example.com/other".to_owned()
+            e.spec.requesters[0].name = "bob.example.com/other".to_owned();
         }),
     ];
     for (what, edit) in edits {
@@ -179,7 +181,7 @@ async fn rule_3_who_joins_with_an_old_version_is_told_to_read_again() {
     let both = both("stale").await;
     let stale = both.scene.get(&both.evacuation).await;
     both.write(&both.as_alice(), |e| {
-        e.spec.requesters[0].message = Some("news".to_owned())
+        e.spec.requesters[0].message = Some("news".to_owned());
     })
     .await
     .unwrap();

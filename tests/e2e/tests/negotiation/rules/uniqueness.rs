@@ -4,7 +4,7 @@ use evacuation_e2e::PodSpec;
 use futures::future::join_all;
 use kube::{
     ResourceExt,
-    api::{DeleteParams, PostParams},
+    api::{DeleteParams, ListParams, PostParams},
 };
 use serde_json::json;
 
@@ -33,7 +33,7 @@ async fn rule_1_of_twenty_creates_at_once_one_wins_and_the_others_are_told_its_n
             [("ActiveEvacuationExists".to_owned(), winner.clone())]
         );
     }
-    let all = scene.evacuations().list(&Default::default()).await.unwrap();
+    let all = scene.evacuations().list(&ListParams::default()).await.unwrap();
     assert_eq!(all.items.len(), 1);
 }
 
@@ -64,7 +64,7 @@ async fn rule_1_one_that_has_ended_never_blocks_a_new_one_whatever_holds_it() {
 
     let third = scene.ask(&pod, json!({})).await;
     let there: Vec<_> = api
-        .list(&Default::default())
+        .list(&ListParams::default())
         .await
         .unwrap()
         .items
