@@ -27,7 +27,12 @@ pub struct Options {
     #[arg(long, value_enum, default_value_t = Storage::Etcd)]
     pub storage: Storage,
     /// The URLs of the etcd members, separated by commas.
-    #[arg(long, value_delimiter = ',', required_unless_present = "storage", required_if_eq("storage", "etcd"))]
+    #[arg(
+        long,
+        value_delimiter = ',',
+        required_unless_present = "storage",
+        required_if_eq("storage", "etcd")
+    )]
     pub etcd_servers: Vec<String>,
     /// Every key in etcd starts with it.
     #[arg(long, default_value = "/registry/evacuation.dev")]

@@ -1,5 +1,8 @@
 //! Starting and ending, as far as it needs no cluster.
 
+// Clippy knows the tests of an integration test, but not what they share.
+#![allow(clippy::expect_used)]
+
 use std::{
     net::{Ipv4Addr, TcpListener},
     path::Path,
@@ -13,6 +16,9 @@ use tokio_util::sync::CancellationToken;
 
 /// Far more than it should take.
 const SOON: Duration = Duration::from_secs(20);
+
+/// Whether an error is the expected one.
+type Expected = fn(&RunError) -> bool;
 
 /// Options of a server whose kube-apiserver does not answer, on this port.
 fn options(folder: &Path, port: u16) -> Options {
@@ -53,7 +59,9 @@ async fn a_server_that_waits_for_the_kube_apiserver_ends_when_it_is_told_to() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    tokio::time::timeout(SOON, started).await.expect("the store is opened");
+    tokio::time::timeout(SOON, started)
+        .await
+        .expect("the store is opened");
     assert!(!running.is_finished(), "it waits");
     shutdown.cancel();
     let ended = tokio::time::timeout(SOON, running).await.expect("it ends");
@@ -67,21 +75,40 @@ async fn what_waiting_cannot_mend_is_an_error_at_once() {
     let address = taken.local_addr().expect("an address");
     let good = options(folder.path(), 0);
     let missing = folder.path().join("missing");
-    let cases: [(&str, Options, fn(&RunError) -> bool); 4] = [
-        ("no certificate", Options { tls_cert_file: missing.clone(), ..good.clone() }, |error| {
-            matches!(error, RunError::Certificate(_))
-        }),
-        ("no kubeconfig", Options { kubeconfig: Some(missing.clone()), ..good.clone() }, |error| {
-            matches!(error, RunError::Kubeconfig(_))
-        }),
+    let cases: [(&str, Options, Expected); 4] = [
+        (
+            "no certificate",
+            Options {
+                tls_cert_file: missing.clone(),
+                ..good.clone()
+            },
+            |error| matches!(error, RunError::Certificate(_)),
+        ),
+        (
+            "no kubeconfig",
+            Options {
+                kubeconfig: Some(missing.clone()),
+                ..good.clone()
+            },
+            |error| matches!(error, RunError::Kubeconfig(_)),
+        ),
         (
             "no CA for etcd",
-            Options { storage: evacuation_apiserver::Storage::Etcd, etcd_cafile: Some(missing), ..good.clone() },
+            Options {
+                storage: evacuation_apiserver::Storage::Etcd,
+                etcd_cafile: Some(missing),
+                ..good.clone()
+            },
             |error| matches!(error, RunError::Read { .. }),
         ),
-        ("the port is taken", Options { secure_port: address.port(), ..good }, |error| {
-            matches!(error, RunError::Listen { .. })
-        }),
+        (
+            "the port is taken",
+            Options {
+                secure_port: address.port(),
+                ..good
+            },
+            |error| matches!(error, RunError::Listen { .. }),
+        ),
     ];
     for (what, options, expected) in cases {
         let ended = tokio::time::timeout(SOON, run(options, CancellationToken::new())).await;

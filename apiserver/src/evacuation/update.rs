@@ -4,7 +4,6 @@ use evacuation_api::Evacuation;
 use evacuation_protocol::{
     EditError, RequesterEdit, apply_requester_edit, check_requester_edit, check_status_update,
 };
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use machinery_server::{ApiError, RequestContext};
 
 use super::EvacuationStrategy;
@@ -58,7 +57,7 @@ impl EvacuationStrategy {
         .map_err(|error| refusal::edit(name, &error))
     }
 
-    /// Takes the status that the controller writes, checked by the server's clock, and nothing else of the object.
+    /// Takes the status that the controller writes, checked by the server's clock. The metadata is the registry's matter.
     pub(super) fn accept_status(
         context: &RequestContext,
         object: &mut Evacuation,
@@ -68,11 +67,6 @@ impl EvacuationStrategy {
         let proposed = object.status.take().unwrap_or_default();
         let status = check_status_update(old, proposed, context.now)
             .map_err(|errors| refusal::status(name, &errors, context.now))?;
-        object.metadata = ObjectMeta {
-            uid: object.metadata.uid.take(),
-            resource_version: object.metadata.resource_version.take(),
-            ..old.metadata.clone()
-        };
         object.spec = old.spec.clone();
         object.status = Some(status);
         Ok(())

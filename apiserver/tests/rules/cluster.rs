@@ -72,7 +72,10 @@ impl Cluster {
     pub(crate) fn asked(&self) -> Vec<String> {
         let mut seen = BTreeSet::new();
         let asked = std::mem::take(&mut *self.asked.lock().unwrap());
-        asked.into_iter().filter(|what| seen.insert(what.clone())).collect()
+        asked
+            .into_iter()
+            .filter(|what| seen.insert(what.clone()))
+            .collect()
     }
 
     fn note(&self, what: String) {
