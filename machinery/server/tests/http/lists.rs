@@ -44,6 +44,23 @@ async fn a_list_shows_every_write_that_was_answered_before() {
 }
 
 #[tokio::test]
+async fn a_list_shows_what_the_cache_has_not_heard_of_yet() {
+    let kitchen = filled().await;
+    let client = kitchen.client();
+    client.get(POTS).await.expect(200);
+    kitchen.store.hold_watches(true);
+    client.create_pot("d", json!({"dish": "soup"})).await;
+    assert_eq!(names(&client.get(POTS).await.expect(200)), ["a", "b", "c", "d"]);
+    let at_hand = client.get(&format!("{POTS}?resourceVersion=0")).await.expect(200);
+    assert_eq!(
+        names(&at_hand),
+        ["a", "b", "c"],
+        "or else the test proves nothing"
+    );
+    kitchen.store.hold_watches(false);
+}
+
+#[tokio::test]
 async fn lists_are_narrowed_by_namespace_labels_and_fields() {
     let kitchen = filled().await;
     let client = kitchen.client();

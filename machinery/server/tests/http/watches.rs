@@ -179,11 +179,19 @@ async fn a_watch_ends_at_its_time_with_a_bookmark_to_resume_at() {
     assert_eq!(last["object"]["kind"], "Pot");
     assert!(summary(&last).2 >= revision(&stove), "{last}");
     assert_eq!(watch.next().await, None, "the end");
+    let b = client.create_pot("b", json!({"dish": "soup"})).await;
+    let resume = format!("{POTS}?watch=true&resourceVersion={}", summary(&last).2);
+    let mut resumed = client.watch(&resume).await;
+    assert_eq!(
+        resumed.event().await,
+        event("ADDED", "b", revision(&b)),
+        "nothing is lost between"
+    );
 
     let mut plain = client
         .watch(&format!(
             "{POTS}?watch=true&timeoutSeconds=1&resourceVersion={}",
-            revision(&a)
+            revision(&b)
         ))
         .await;
     assert_eq!(

@@ -8,6 +8,7 @@ use std::sync::{
 use async_trait::async_trait;
 use futures::StreamExt;
 use machinery_storage::{Outcome, Page, Range, Read, Store, StoreError, Transaction, WatchStream};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 /// A store that can be made to fail: everything at once, or its watches.
@@ -17,6 +18,8 @@ pub(crate) struct FaultyStore {
     /// Watches after an earlier revision are answered as compacted.
     compacted_before: AtomicI64,
     watches: Mutex<CancellationToken>,
+    /// Whether watches tell nothing for the time being.
+    held: watch::Sender<bool>,
 }
 
 impl FaultyStore {
@@ -26,6 +29,7 @@ impl FaultyStore {
             down: AtomicBool::new(false),
             compacted_before: AtomicI64::new(0),
             watches: Mutex::default(),
+            held: watch::Sender::new(false),
         })
     }
 
@@ -42,6 +46,11 @@ impl FaultyStore {
         let mut watches = self.watches.lock().unwrap_or_else(PoisonError::into_inner);
         watches.cancel();
         *watches = CancellationToken::new();
+    }
+
+    /// Lets the watches tell nothing; or ends that, and they tell what they have.
+    pub(crate) fn hold_watches(&self, held: bool) {
+        self.held.send_replace(held);
     }
 
     /// Breaks the watches, and lets them not be resumed before that revision.
@@ -92,7 +101,18 @@ impl Store for FaultyStore {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone();
-        let stream = self.store.watch(prefix, after_revision).await?;
+        let held = self.held.subscribe();
+        let stream = self
+            .store
+            .watch(prefix, after_revision)
+            .await?
+            .then(move |event| {
+                let mut held = held.clone();
+                async move {
+                    let _ = held.wait_for(|held| !held).await;
+                    event
+                }
+            });
         Ok(stream.take_until(async move { broken.cancelled().await }).boxed())
     }
 
