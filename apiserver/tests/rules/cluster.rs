@@ -26,6 +26,8 @@ pub(crate) struct Cluster {
     grants: Mutex<BTreeSet<String>>,
     terminating: Mutex<BTreeSet<String>>,
     asked: Mutex<Vec<String>>,
+    /// What does not answer: `pods` or `rights`.
+    outage: Mutex<Option<&'static str>>,
 }
 
 impl Cluster {
@@ -67,6 +69,15 @@ impl Cluster {
         self.terminating.lock().unwrap().insert(name.to_owned());
     }
 
+    /// From now on, `pods` or `rights` cannot be found out; nothing is in the way after `None`.
+    pub(crate) fn break_down(&self, what: Option<&'static str>) {
+        *self.outage.lock().unwrap() = what;
+    }
+
+    fn is_down(&self, what: &str) -> bool {
+        *self.outage.lock().unwrap() == Some(what)
+    }
+
     /// What the cluster was asked so far; forgets it. What is asked again and again counts once: the server decides
     /// anew when it finds that it decided by an older version of the object.
     pub(crate) fn asked(&self) -> Vec<String> {
@@ -100,6 +111,12 @@ pub(crate) struct Shared(pub(crate) Arc<Cluster>);
 impl Pods for Shared {
     async fn get(&self, namespace: &str, name: &str) -> Result<Option<Pod>, PodsError> {
         self.0.note(format!("get pod {name}"));
+        if self.0.is_down("pods") {
+            return Err(PodsError::Timeout {
+                namespace: namespace.to_owned(),
+                name: name.to_owned(),
+            });
+        }
         Ok(self
             .0
             .pods
@@ -128,6 +145,13 @@ impl Authorizer for Shared {
         );
         let of_object = format!("{act} {}", resource.name);
         self.0.note(of_object.clone());
+        if self.0.is_down("rights") {
+            let source = Arc::new(std::io::Error::other("down"));
+            return Err(AuthError::Unavailable {
+                action: "the review",
+                source,
+            });
+        }
         let user = &attributes.user.name;
         let grants = self.0.grants.lock().unwrap();
         let granted = [act, of_object]

@@ -129,3 +129,32 @@ async fn nothing_is_created_in_a_terminating_namespace() {
         .refused(403, "Forbidden");
     refusal.cause("NamespaceTerminating");
 }
+
+#[tokio::test]
+async fn what_cannot_be_found_out_is_refused_for_a_while_and_never_granted() {
+    let server = Server::start().await;
+    let jane = server.user("jane");
+    let object = evacuation("e", "db-0", &[requester("jane.example.com/a", json!({}))]);
+    for what in ["pods", "rights"] {
+        server.cluster.break_down(Some(what));
+        let refusal = jane.create(&object).await.refused(503, "ServiceUnavailable");
+        assert_eq!(refusal.retry_after(), Some(1), "{what}");
+        jane.get("evacuations/e").await.refused(404, "NotFound");
+    }
+    server.cluster.break_down(None);
+    jane.create(&object).await.ok();
+
+    // Reading and withdrawing need nothing else.
+    server.cluster.break_down(Some("rights"));
+    server.begin("e", &[responder("self", 10_000, "Active")]).await;
+    jane.get("evacuations/e").await.ok();
+    server.cluster.break_down(Some("pods"));
+    server
+        .target()
+        .respond("e", json!({"answer": "Accept"}))
+        .await
+        .refused(503, "ServiceUnavailable");
+    jane.edit("e", |object| object["spec"]["requesters"] = json!([]))
+        .await
+        .ok();
+}
