@@ -170,7 +170,6 @@ fn refused(status: &Status, order: &Order) -> Reply {
         status.message.clone()
     };
     match status.code {
-        404 => Reply::Clear(EvictionOutcome::PodGone),
         429 => {
             let causes: Vec<&str> = details
                 .map(|d| {
@@ -206,7 +205,8 @@ fn refused(status: &Status, order: &Order) -> Reply {
         500 if matches!(status.reason.as_str(), "Timeout" | "ServerTimeout") || message.contains("etcd") => {
             Reply::Lost
         }
-        // Among them 409, which is about the UID, or about a change of the pod in the meantime.
+        // Among them 409, which is about the UID, or about a change of the pod in the meantime; and 404, which may be about a
+        // budget that was deleted while it was asked, or a webhook's denial, with the pod alive.
         _ => Reply::ReadPod {
             retry_after_seconds,
             message,

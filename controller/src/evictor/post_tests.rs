@@ -118,6 +118,7 @@ async fn every_reply_of_the_api_has_its_meaning() {
     let budget = json!({"retryAfterSeconds": 10, "causes": [
         {"reason": "DisruptionBudget", "message": "The disruption budget db needs 3 healthy pods and has 3 currently"}
     ]});
+    let lost_budget = json!({"name": "db", "group": "policy", "kind": "poddisruptionbudgets"});
     let many =
         "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
     let rejected = |retry_after_seconds, message: &str| {
@@ -162,8 +163,27 @@ async fn every_reply_of_the_api_has_its_meaning() {
         ),
         (
             "no pod",
-            vec![(404, status(404, "NotFound", "no", &json!({})))],
+            vec![
+                (404, status(404, "NotFound", "no", &json!({}))),
+                (404, status(404, "NotFound", "no", &json!({}))),
+            ],
             Some(EvictionOutcome::PodGone),
+        ),
+        (
+            "a budget that was deleted while it was asked",
+            vec![
+                (404, status(404, "NotFound", "no budget", &lost_budget)),
+                (200, pod("p1", false)),
+            ],
+            rejected(None, "no budget"),
+        ),
+        (
+            "no pod, and another of its name by now",
+            vec![
+                (404, status(404, "NotFound", "no", &json!({}))),
+                (200, pod("p2", false)),
+            ],
+            Some(EvictionOutcome::UidMismatch),
         ),
         (
             "a pod of another UID",
