@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use evacuation_api::{Evacuation, EvictionStatus};
 use evacuation_e2e::PodSpec;
-use futures::future::join_all;
+use futures::{StreamExt, future::join_all, pin_mut};
 use k8s_openapi::api::core::v1::Pod;
 use kube::{
     ResourceExt,
-    api::{DeleteParams, PostParams},
+    api::{DeleteParams, PostParams, WatchEvent, WatchParams},
 };
 use serde_json::json;
 
@@ -92,26 +92,24 @@ struct Race {
     withdrawn: bool,
 }
 
-/// An app accepts, and a little later the only requester leaves: each time a little later than the time before.
+/// An app accepts, and the only requester leaves: the first before the answer, half of the others a little later each, and
+/// half when they see that the eviction is attempted.
 async fn race(scene: &Scene, n: u64) -> Race {
-    let pod = scene.pod(&format!("app-{n}"), PodSpec::watching()).await;
+    let slow = PodSpec::watching().annotation("controlplane.test/gone-after", "2s");
+    let pod = scene.pod(&format!("app-{n}"), slow).await;
     let evacuation = scene.ask_and_reach(&pod, json!({})).await;
     let app = scene.app(&pod).await;
     let accepting = async {
         if n > 0 {
-            // The first withdrawal comes before the answer, which is then too late.
+            // Too late when the requester has left.
             answer(&app, &evacuation, json!({"answer": "Accept"})).await.ok();
         }
     };
     let leaving = async {
-        tokio::time::sleep(Duration::from_millis(n * 4)).await;
-        if n + 1 == RACES {
-            // The last one comes when the pod is on its way.
-            scene
-                .until(&evacuation, "the eviction is taken", |e| {
-                    eviction(e).accepted || end_of(e).is_some()
-                })
-                .await;
+        if n % 2 == 0 {
+            tokio::time::sleep(Duration::from_millis(n * 4)).await;
+        } else {
+            attempted(scene, &evacuation).await;
         }
         scene.withdraw(&evacuation).await
     };
@@ -128,5 +126,22 @@ async fn race(scene: &Scene, n: u64) -> Race {
         pod,
         evacuation,
         withdrawn,
+    }
+}
+
+/// Waits for the very write that records an attempt.
+async fn attempted(scene: &Scene, evacuation: &Evacuation) {
+    let name = format!("metadata.name={}", evacuation.name_any());
+    let since = evacuation.resource_version().unwrap();
+    let params = WatchParams::default().fields(&name);
+    let api = scene.evacuations();
+    let events = api.watch(&params, &since).await.unwrap();
+    pin_mut!(events);
+    while let Some(event) = events.next().await {
+        if let WatchEvent::Modified(changed) = event.unwrap()
+            && eviction(&changed).attempts > 0
+        {
+            return;
+        }
     }
 }
