@@ -122,19 +122,21 @@ impl EvacuationHandle {
     /// # Errors
     ///
     /// [`RequestError::Removed`] when the Evacuation was removed before its end was seen; what the API said when
-    /// watching is not allowed.
+    /// watching is not allowed from the start. Later that passes: an API server that has just started knows neither
+    /// tokens nor roles.
     pub async fn wait(&self) -> Result<End, RequestError> {
         let config = watcher::Config::default().fields(&format!("metadata.name={}", self.name));
         let events = watcher(self.api.clone(), config).backoff(Retry::default());
         pin_mut!(events);
         let mut seen = false;
+        let mut allowed = false;
         loop {
             let event = match events.try_next().await {
                 Ok(Some(event)) => event,
                 Ok(None) => return Err(self.removed()),
                 Err(error) => match forbidden(error) {
-                    Some(source) => return Err(self.fail("watching evacuation", source)),
-                    None => continue,
+                    Some(source) if !allowed => return Err(self.fail("watching evacuation", source)),
+                    _ => continue,
                 },
             };
             match event {
@@ -149,7 +151,7 @@ impl EvacuationHandle {
                     }
                 }
                 watcher::Event::InitDone if !seen => return Err(self.removed()),
-                watcher::Event::InitDone => {}
+                watcher::Event::InitDone => allowed = true,
                 watcher::Event::Delete(evacuation) => {
                     return End::of(&evacuation).ok_or_else(|| self.removed());
                 }
@@ -230,5 +232,69 @@ fn forbidden(error: watcher::Error) -> Option<kube::Error> {
             matches!(&source, kube::Error::Api(status) if matches!(status.code, 401 | 403)).then_some(source)
         }
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::replying;
+
+    const FORBIDDEN: (u16, &str) = (
+        403,
+        r#"{"kind":"Status","status":"Failure","code":403,"reason":"Forbidden"}"#,
+    );
+    const ACTIVE: (u16, &str) = (
+        200,
+        r#"{"metadata":{"resourceVersion":"5"},"items":[{
+            "metadata":{"name":"a","namespace":"shop","uid":"1"},
+            "spec":{"target":{"pod":{"name":"db-0"}}}}]}"#,
+    );
+    const ENDED: (u16, &str) = (
+        200,
+        r#"{"metadata":{"resourceVersion":"9"},"items":[{
+            "metadata":{"name":"a","namespace":"shop","uid":"1"},
+            "spec":{"target":{"pod":{"name":"db-0"}}},
+            "status":{"conditions":[{"type":"Evacuated","status":"True","reason":"Evicted","message":"gone",
+                "lastTransitionTime":"2026-11-20T22:00:00Z"}]}}]}"#,
+    );
+    /// A watch that ends because what it follows is no longer known: it begins anew with a list.
+    const EXPIRED: (u16, &str) = (
+        200,
+        r#"{"type":"ERROR","object":{"kind":"Status","status":"Failure","code":410,"reason":"Expired","message":""}}"#,
+    );
+    const OTHER: (u16, &str) = (
+        200,
+        r#"{"metadata":{"resourceVersion":"9"},"items":[{
+            "metadata":{"name":"a","namespace":"shop","uid":"2"},
+            "spec":{"target":{"pod":{"name":"db-0"}}}}]}"#,
+    );
+    const NONE: (u16, &str) = (200, r#"{"metadata":{"resourceVersion":"9"},"items":[]}"#);
+
+    async fn wait(replies: &'static [(u16, &'static str)]) -> Result<End, RequestError> {
+        let object: Evacuation = serde_json::from_value(serde_json::json!({
+            "metadata": {"name": "a", "namespace": "shop", "uid": "1"},
+            "spec": {"target": {"pod": {"name": "db-0"}}},
+        }))
+        .unwrap();
+        let api = Api::namespaced(replying(replies), "shop");
+        EvacuationHandle::new(api, "acme.io/a", object, false)
+            .wait()
+            .await
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_may_not_watch_is_told_at_once_and_never_while_waiting() {
+        assert!(matches!(wait(&[FORBIDDEN]).await, Err(RequestError::Api { .. })));
+        let end = wait(&[ACTIVE, FORBIDDEN, FORBIDDEN, EXPIRED, FORBIDDEN, ENDED]).await;
+        assert!(matches!(end, Ok(End::Evacuated { reason, .. }) if reason == "Evicted"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_evacuation_that_went_unseen_is_an_error_and_another_of_its_name_is_not_taken_for_it() {
+        for missing in [NONE, OTHER] {
+            let replies: &'static [_] = Box::leak(Box::new([ACTIVE, EXPIRED, missing]));
+            assert!(matches!(wait(replies).await, Err(RequestError::Removed { .. })));
+        }
     }
 }

@@ -47,6 +47,8 @@ mod requester;
 mod responder;
 mod session;
 mod source;
+#[cfg(test)]
+mod testing;
 
 pub use answer::Answer;
 pub use error::{RequestError, RespondError};

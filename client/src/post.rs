@@ -5,12 +5,16 @@ use std::time::Duration;
 use async_trait::async_trait;
 use evacuation_api::{EvacuationResponse, EvacuationResponseSpec, EvacuationResponseStatus};
 use kube::{Api, api::PostParams};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::{RespondError, backoff::Retry, source::Source};
 
 /// How long one post may take.
 const POST_TIMEOUT: Duration = Duration::from_secs(10);
+/// For how long a 401 or 403 is taken for a passing one: an API server that has just started knows neither the tokens nor
+/// the roles yet.
+const STRANGER_PATIENCE: Duration = Duration::from_secs(30);
 
 /// Posts answers to one Evacuation; hides which kind they are posted through.
 #[async_trait]
@@ -46,12 +50,14 @@ impl<S: Source> Poster<S> {
     }
 }
 
-/// Whether trying the same post again can help.
-fn transient(error: &kube::Error) -> bool {
+/// Whether trying the same post again can help, that long after the first try.
+fn transient(error: &kube::Error, after: Duration) -> bool {
     match error {
-        kube::Error::Api(status) => {
-            status.code == 429 || (status.code >= 500 && status.code != 501) || retry_asked(status)
-        }
+        kube::Error::Api(status) => match status.code {
+            401 | 403 => after < STRANGER_PATIENCE,
+            501 => false,
+            code => code == 429 || code >= 500 || retry_asked(status),
+        },
         _ => true,
     }
 }
@@ -80,6 +86,7 @@ impl<S: Source> Post for Poster<S> {
             evacuation: self.evacuation(),
         };
         let mut retry = Retry::default();
+        let begun = Instant::now();
         loop {
             let params = PostParams::default();
             let call = self
@@ -89,7 +96,7 @@ impl<S: Source> Post for Poster<S> {
                 () = closed.cancelled() => return Err(closed_error()),
                 result = tokio::time::timeout(POST_TIMEOUT, call) => match result {
                     Ok(Ok(recorded)) => return Ok(recorded.status.unwrap_or_default()),
-                    Ok(Err(error)) if !transient(&error) => {
+                    Ok(Err(error)) if !transient(&error, begun.elapsed()) => {
                         let source = Box::new(error);
                         return Err(RespondError::Refused { evacuation: self.evacuation(), source });
                     }
@@ -112,12 +119,12 @@ mod tests {
     use kube::core::Status;
 
     use super::*;
+    use crate::testing::replying;
 
     #[test]
     fn only_failures_that_pass_by_themselves_are_tried_again() {
         for (code, expected) in [
             (400, false),
-            (403, false),
             (404, false),
             (409, false),
             (422, false),
@@ -126,7 +133,41 @@ mod tests {
             (503, true),
         ] {
             let error = kube::Error::Api(Box::new(Status::failure("x", "y").with_code(code)));
-            assert_eq!(transient(&error), expected, "{code}");
+            assert_eq!(transient(&error, Duration::ZERO), expected, "{code}");
         }
+    }
+
+    /// Posts to an API that replies so, one reply after another and the last one for ever.
+    async fn post(replies: &'static [(u16, &'static str)]) -> Result<EvacuationResponseStatus, RespondError> {
+        let evacuation: evacuation_api::Evacuation = serde_json::from_value(serde_json::json!({
+            "metadata": {"name": "a", "namespace": "shop", "uid": "1"},
+            "spec": {"target": {"pod": {"name": "db-0"}}},
+        }))
+        .unwrap();
+        let poster = Poster::new(replying(replies), &evacuation);
+        poster
+            .post(EvacuationResponseSpec::default(), &CancellationToken::new())
+            .await
+    }
+
+    const FORBIDDEN: &str = r#"{"kind":"Status","status":"Failure","code":403,"reason":"Forbidden"}"#;
+    const TAKEN: &str = r#"{"spec":{},"status":{"grantedSeconds":7}}"#;
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_outlives_an_api_that_does_not_know_the_app_yet() {
+        let recorded = post(&[(403, FORBIDDEN), (401, FORBIDDEN), (403, FORBIDDEN), (201, TAKEN)]).await;
+        assert_eq!(recorded.unwrap().granted_seconds, Some(7));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_app_that_may_not_answer_is_told_after_half_a_minute() {
+        let begun = Instant::now();
+        let refused = post(&[(403, FORBIDDEN)]).await;
+        assert!(
+            matches!(refused, Err(RespondError::Refused { .. })),
+            "{refused:?}"
+        );
+        assert!(begun.elapsed() >= STRANGER_PATIENCE);
+        assert!(begun.elapsed() < STRANGER_PATIENCE * 2);
     }
 }

@@ -63,6 +63,13 @@ pub struct Node {
     connection: Connection,
 }
 
+/// The pods that a drain asks.
+struct Chosen {
+    pods: Vec<Pod>,
+    /// What is lost with them.
+    warnings: Vec<String>,
+}
+
 impl Node {
     /// Carries the command out.
     ///
@@ -76,28 +83,21 @@ impl Node {
             .get(&self.name)
             .await
             .with_context(|| format!("node {} cannot be read", self.name))?;
-        let pods = self.pods(&client).await?;
-        let filters = DrainFilters {
-            ignore_daemon_sets: self.ignore_daemonsets,
-            delete_empty_dir_data: self.delete_emptydir_data,
-            force: self.force,
-            missing_daemon_sets: missing_daemon_sets(&client, &pods).await?,
-            ..DrainFilters::default()
-        };
-        let picked = pick(&pods, &filters, chrono::Utc::now());
-        for (pod, warning) in &picked.warnings {
-            eprintln!("warning: {}: {}", full_name(pod), warning.as_str());
-        }
-        if !picked.refused.is_empty() {
-            for (pod, why) in &picked.refused {
-                eprintln!("error: {}: {}", full_name(pod), why.as_str());
-            }
+        if self.choose(&client).await?.is_none() {
             return Ok(Exit::Errors);
         }
         self.cordon(&nodes, &node).await?;
+        // Until then more pods could come.
+        let Some(chosen) = self.choose(&client).await? else {
+            eprintln!("error: pods came to node {} before it was cordoned", self.name);
+            return Ok(Exit::Errors);
+        };
+        for warning in &chosen.warnings {
+            eprintln!("warning: {warning}");
+        }
         let dry_run = self.dry_run.dry_run;
         if dry_run == DryRun::Client {
-            for pod in &picked.evacuate {
+            for pod in &chosen.pods {
                 println!("pod/{} asked{}", full_name(pod), dry_run.note());
             }
             return Ok(Exit::Done);
@@ -108,10 +108,10 @@ impl Node {
             .requester(&client, Some(self.on_refusal), name)
             .await?;
         if dry_run == DryRun::Server {
-            let (_, failed) = ask(&requester.dry_run(), &picked.evacuate, dry_run).await;
+            let (_, failed) = ask(&requester.dry_run(), &chosen.pods, dry_run).await;
             return Ok(if failed { Exit::Errors } else { Exit::Done });
         }
-        let (tracker, failed) = ask(&requester, &picked.evacuate, dry_run).await;
+        let (tracker, failed) = ask(&requester, &chosen.pods, dry_run).await;
         let exit = progress::wait(Api::all(client), tracker, self.timeout, Lines::Output).await?;
         if failed {
             return Ok(Exit::Errors);
@@ -120,6 +120,29 @@ impl Node {
             println!("node/{} evacuated", self.name);
         }
         Ok(exit)
+    }
+
+    /// The pods to ask; `None`, after saying why, when the drain must not begin.
+    async fn choose(&self, client: &Client) -> anyhow::Result<Option<Chosen>> {
+        let pods = self.pods(client).await?;
+        let filters = DrainFilters {
+            ignore_daemon_sets: self.ignore_daemonsets,
+            delete_empty_dir_data: self.delete_emptydir_data,
+            force: self.force,
+            missing_daemon_sets: missing_daemon_sets(client, &pods).await?,
+            ..DrainFilters::default()
+        };
+        let picked = pick(&pods, &filters, chrono::Utc::now());
+        for (pod, why) in &picked.refused {
+            eprintln!("error: {}: {}", full_name(pod), why.as_str());
+        }
+        let warnings = picked.warnings.iter();
+        Ok(picked.refused.is_empty().then(|| Chosen {
+            warnings: warnings
+                .map(|(pod, warning)| format!("{}: {}", full_name(pod), warning.as_str()))
+                .collect(),
+            pods: picked.evacuate.into_iter().cloned().collect(),
+        }))
     }
 
     async fn pods(&self, client: &Client) -> anyhow::Result<Vec<Pod>> {
@@ -183,7 +206,7 @@ async fn missing_daemon_sets(client: &Client, pods: &[Pod]) -> anyhow::Result<BT
 }
 
 /// Asks each pod. What goes wrong with one is printed, and the others are asked all the same.
-async fn ask(requester: &Requester, pods: &[&Pod], dry_run: DryRun) -> (Tracker, bool) {
+async fn ask(requester: &Requester, pods: &[Pod], dry_run: DryRun) -> (Tracker, bool) {
     let mut tracker = Tracker::default();
     let mut failed = false;
     for pod in pods {

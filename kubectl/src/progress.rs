@@ -89,7 +89,7 @@ impl Drop for View {
 ///
 /// # Errors
 ///
-/// When watching is not allowed.
+/// When watching is not allowed from the start.
 pub(crate) async fn wait(
     api: Api<Evacuation>,
     mut tracker: Tracker,
@@ -118,6 +118,7 @@ async fn watch(api: Api<Evacuation>, tracker: &mut Tracker, view: &mut View) -> 
     let events = watcher(api, watcher::Config::default()).default_backoff();
     pin_mut!(events);
     let mut listed = Vec::new();
+    let mut allowed = false;
     while !tracker.finished() {
         let Some(event) = events.next().await else { break };
         let changed = match event {
@@ -132,12 +133,14 @@ async fn watch(api: Api<Evacuation>, tracker: &mut Tracker, view: &mut View) -> 
             Ok(watcher::Event::Apply(evacuation)) => tracker.apply(&evacuation),
             Ok(watcher::Event::Delete(evacuation)) => tracker.remove(&evacuation),
             Ok(watcher::Event::InitDone) => {
+                allowed = true;
                 for tracked in tracker.lose_all_but(&listed) {
                     view.show(&tracked);
                 }
                 None
             }
-            Err(error) if refused(&error) => return Err(error.into()),
+            // Later it passes: an API server that has just started knows neither tokens nor roles.
+            Err(error) if !allowed && refused(&error) => return Err(error.into()),
             Err(_) => None,
         };
         if let Some(tracked) = changed {

@@ -43,8 +43,8 @@ async fn restarts_and_crashes_of_the_api_server_lose_nothing_and_watches_go_on()
         });
 
         if graceful {
-            let status = server.terminate().await.unwrap();
-            assert!(status.success(), "it ends in good order: {status:?}");
+            let exit = server.terminate().await.unwrap();
+            assert!(exit.success(), "it ends in good order: {exit:?}");
         } else {
             server.kill().unwrap();
         }
