@@ -19,6 +19,7 @@ use k8s_openapi::api::{
 use kube::core::Selector;
 
 pub(crate) use evacuations::is_finished;
+pub(crate) use nodes::{is_reachable, node_name};
 pub(crate) use pods::{TargetPod, prune_pod};
 pub(crate) use table::{Change, Table};
 

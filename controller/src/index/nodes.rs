@@ -17,8 +17,7 @@ impl Indexed for Node {
 
     /// A node touches the Evacuations of its pods when it becomes reachable or unreachable.
     fn changed(index: &mut Index, change: &Change<Self>) -> Vec<ObjectKey> {
-        if change.old.as_deref().is_some_and(is_reachable) == change.new.as_deref().is_some_and(is_reachable)
-        {
+        if change.old.as_deref().is_none_or(is_reachable) == change.new.as_deref().is_none_or(is_reachable) {
             return Vec::new();
         }
         let node = Some(change.key.name.as_str());
@@ -32,15 +31,11 @@ impl Indexed for Node {
 }
 
 impl Index {
-    /// Whether the kubelet of a pod's node reports. A pod that is on no node yet counts as reachable.
+    /// Whether the kubelet of a pod's node reports. A node that the watch has not shown counts as reachable, and so does that
+    /// of a pod that is on none yet.
     pub(crate) fn node_reachable(&self, pod: &Pod) -> bool {
-        match node_name(pod) {
-            Some(name) => self
-                .nodes
-                .get(&ObjectKey::new("", name))
-                .is_some_and(|node| is_reachable(node)),
-            None => true,
-        }
+        let node = node_name(pod).and_then(|name| self.nodes.get(&ObjectKey::new("", name)));
+        node.is_none_or(|node| is_reachable(node))
     }
 
     /// Whether an address is that of a node.
@@ -53,7 +48,8 @@ impl Index {
     }
 }
 
-fn node_name(pod: &Pod) -> Option<&str> {
+/// The node that a pod is on.
+pub(crate) fn node_name(pod: &Pod) -> Option<&str> {
     pod.spec
         .as_ref()?
         .node_name
@@ -61,7 +57,8 @@ fn node_name(pod: &Pod) -> Option<&str> {
         .filter(|name| !name.is_empty())
 }
 
-fn is_reachable(node: &Node) -> bool {
+/// Whether a node's kubelet reports.
+pub(crate) fn is_reachable(node: &Node) -> bool {
     let tainted = node
         .spec
         .as_ref()

@@ -6,7 +6,10 @@ use chrono::TimeDelta;
 use evacuation_protocol::{begin, check_status_update};
 use http::{Method, Request, Response};
 use http_body_util::BodyExt;
-use k8s_openapi::api::{core::v1::Pod, policy::v1::PodDisruptionBudget};
+use k8s_openapi::api::{
+    core::v1::{Node, Pod},
+    policy::v1::PodDisruptionBudget,
+};
 use kube::{Client, client::Body};
 use serde_json::{Value, json};
 use tower_test::mock::{self, SendResponse};
@@ -21,6 +24,7 @@ type Fault = (u16, Value);
 struct Server {
     evacuation: Option<Evacuation>,
     pod: Option<Pod>,
+    node: Option<Node>,
     /// What it answers instead, once, to the next request of that kind.
     fault: Option<(&'static str, Fault)>,
     asked: Vec<String>,
@@ -37,7 +41,7 @@ fn failure(code: u16, cause: &str, retry_after: u32) -> Fault {
         json!({"causes": [{"reason": cause, "message": "said so"}], "retryAfterSeconds": retry_after});
     (
         code,
-        json!({"kind": "Status", "status": "Failure", "code": code, "message": "no", "details": details}),
+        json!({"kind": "Status", "status": "Failure", "code": code, "reason": cause, "message": "no", "details": details}),
     )
 }
 
@@ -58,6 +62,10 @@ impl Server {
             ("POST", "eviction") => (201, json!({"kind": "Status", "status": "Success", "code": 201})),
             ("GET", "p") if path.contains("/pods/") => match &self.pod {
                 Some(pod) => (200, serde_json::to_value(pod).unwrap()),
+                None => failure(404, "NotFound", 0),
+            },
+            ("GET", "n") if path.contains("/nodes/") => match &self.node {
+                Some(node) => (200, serde_json::to_value(node).unwrap()),
                 None => failure(404, "NotFound", 0),
             },
             ("GET", _) => (200, serde_json::to_value(&self.evacuation).unwrap()),
@@ -377,4 +385,45 @@ async fn an_app_that_has_just_started_is_asked_although_no_watch_has_shown_it_ye
     assert_eq!(fixture.asked(), ["GET p", "PUT status"]);
     let responders = fixture.status().responders.unwrap();
     assert_eq!(responders[0].state, evacuation_api::ResponderState::Active);
+}
+
+#[tokio::test]
+async fn an_app_is_asked_unless_its_node_read_live_does_not_answer() {
+    use evacuation_api::ResponderState::{Active, Interrupted};
+
+    let node = |version: &str, ready: &str| -> Node {
+        serde_json::from_value(json!({
+            "metadata": {"name": "n", "resourceVersion": version},
+            "status": {"conditions": [{"type": "Ready", "status": ready}]},
+        }))
+        .unwrap()
+    };
+    let silent = || Some(node("6", "Unknown"));
+    let table = [
+        ("no watch has shown it yet", None, None, Active, 1),
+        ("it reports again", silent(), Some(node("7", "True")), Active, 2),
+        ("it is silent", silent(), silent(), Interrupted, 2),
+        ("it is gone", silent(), None, Interrupted, 2),
+    ];
+    for (name, watched, live, expected, requests) in table {
+        let fixture = Fixture::leading(evacuation(&json!({})));
+        let mut pod = pod();
+        let annotation = (
+            evacuation_api::RESPONDERS_ANNOTATION.to_owned(),
+            r#"[{"name":"self"}]"#.to_owned(),
+        );
+        pod.metadata.annotations = Some([annotation].into());
+        pod.metadata.resource_version = Some("6".to_owned());
+        pod.spec.as_mut().unwrap().node_name = Some("n".to_owned());
+        fixture.server.lock().unwrap().node = live;
+        fixture.controller.apply(pod);
+        if let Some(node) = watched {
+            fixture.controller.apply(node);
+        }
+        fixture.work_until(requests).await;
+        let mut asked = vec!["GET n", "PUT status"];
+        asked.drain(..2 - requests);
+        assert_eq!(fixture.asked()[..requests], asked, "{name}");
+        assert_eq!(fixture.status().responders.unwrap()[0].state, expected, "{name}");
+    }
 }

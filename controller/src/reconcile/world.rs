@@ -5,19 +5,19 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 use evacuation_api::{Evacuation, ResponderState, SELF_RESPONDER};
 use evacuation_protocol::{BudgetView, LivePod, PodPhase, PodView, World, registered_responders};
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::Api;
 
 use crate::{
     ObjectKey,
     controller::{Controller, lock},
     error::{CallError, call},
-    index::{TargetPod, is_finished},
+    index::{TargetPod, is_finished, is_reachable, node_name},
 };
 
 impl Controller {
     /// What is seen besides the Evacuation. A pod that the watch does not show is read live, for the watch may lag behind;
-    /// and so is one whose app would not be asked by what the watch shows.
+    /// and so is one whose app would not be asked by what the watch shows, and its node.
     pub(super) async fn world(
         &self,
         key: &ObjectKey,
@@ -34,11 +34,15 @@ impl Controller {
             TargetPod::Unknown => self.read_target(key, evacuation).await?,
         };
         let uid = evacuation.spec.target.pod.uid.as_deref().unwrap_or_default();
-        let index = lock(&self.index);
         let pod = pod.as_deref();
+        let node_reachable = match pod {
+            Some(pod) => self.node_reachable(evacuation, pod).await?,
+            None => true,
+        };
+        let index = lock(&self.index);
         Ok(World {
             pod: PodView::of(pod, uid),
-            node_reachable: pod.is_none_or(|pod| index.node_reachable(pod)),
+            node_reachable,
             registered: pod.map_or_else(|| Ok(Vec::new()), registered_responders),
             budgets: pod
                 .map(|pod| {
@@ -53,6 +57,23 @@ impl Controller {
             recovered_at: self.reachability.recovered_at(now),
             attempt: self.attempts.view(key, super::uid(evacuation)),
         })
+    }
+
+    /// Whether the kubelet of the pod's node reports. One that would keep the app from being asked is read live.
+    async fn node_reachable(&self, evacuation: &Evacuation, pod: &Pod) -> Result<bool, CallError> {
+        if lock(&self.index).node_reachable(pod) {
+            return Ok(true);
+        }
+        let Some(name) = node_name(pod).filter(|_| may_skip_self(evacuation)) else {
+            return Ok(false);
+        };
+        let api: Api<Node> = Api::all(self.client.clone());
+        let Some(node) = call(format!("read node {name}"), api.get_opt(name)).await? else {
+            return Ok(false);
+        };
+        let reachable = is_reachable(&node);
+        self.apply(node);
+        Ok(reachable)
     }
 
     /// The target as the API has it now. `None` when it is gone.
@@ -97,6 +118,17 @@ fn would_skip(evacuation: &Evacuation, pod: &Pod) -> bool {
         None => registered_responders(pod)
             .map_or(true, |all| all.iter().any(|entry| entry.name == SELF_RESPONDER)),
     }
+}
+
+/// Whether it is still to be decided whether the pod's app is asked.
+fn may_skip_self(evacuation: &Evacuation) -> bool {
+    let status = evacuation.status.as_ref();
+    let responders = status.and_then(|status| status.responders.as_ref());
+    !is_finished(evacuation)
+        && responders.is_none_or(|all| {
+            all.iter()
+                .any(|r| r.name == SELF_RESPONDER && r.state == ResponderState::Inactive)
+        })
 }
 
 #[cfg(test)]
