@@ -1,6 +1,6 @@
 //! The server, put together from its parts.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use evacuation_api::{Evacuation, SelfEvacuation};
 use machinery_auth::{Authenticator, Authorizer};
@@ -21,6 +21,8 @@ pub struct Parts {
     pub authorizer: Arc<dyn Authorizer>,
     /// The namespaces of the cluster.
     pub namespaces: Arc<dyn Namespaces>,
+    /// For how long requests are still taken after the server was told to end.
+    pub shutdown_delay: Duration,
 }
 
 /// The server with every resource of the API, ready to serve. Tests drive these very routes.
@@ -35,6 +37,7 @@ pub fn assemble(parts: Parts) -> Result<Server, BuildError> {
         authenticator,
         authorizer,
         namespaces,
+        shutdown_delay,
     } = parts;
     let strategy = EvacuationStrategy::new(Arc::clone(&pods), Arc::clone(&authorizer));
     let evacuations = Registry::new(store, "", strategy);
@@ -47,6 +50,7 @@ pub fn assemble(parts: Parts) -> Result<Server, BuildError> {
     let options = ServerOptions {
         title: "Evacuation API".to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
+        shutdown_delay,
         ..ServerOptions::default()
     };
     Server::builder(options)

@@ -49,6 +49,10 @@ pub struct Options {
     /// The folder of the embedded store; one process at a time.
     #[arg(long, required_if_eq("storage", "embedded"))]
     pub data_dir: Option<PathBuf>,
+    /// For how many seconds the server goes on to serve after it was told to end, while /readyz says no, so that nobody is
+    /// sent to it any more. Kubernetes takes a moment to notice.
+    #[arg(long, default_value_t = 0, value_name = "SECONDS")]
+    pub shutdown_delay_seconds: u64,
     /// How much is logged, from 0 (what went wrong) to 4 (everything); `RUST_LOG` comes first.
     #[arg(short, long = "v", default_value_t = 2)]
     pub verbosity: u8,

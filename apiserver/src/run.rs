@@ -103,6 +103,7 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> Result<(), Ru
         authenticator,
         authorizer: Arc::new(SubjectAccessReviewAuthorizer::new(client.clone())),
         namespaces: KubeNamespaces::start(client, shutdown.child_token()),
+        shutdown_delay: Duration::from_secs(options.shutdown_delay_seconds),
     })
     .map_err(RunError::Build)?;
     tracing::info!(%address, version = env!("CARGO_PKG_VERSION"), "serving");

@@ -51,6 +51,7 @@ impl Server {
             authenticator: shared.clone(),
             authorizer: shared.clone(),
             namespaces: shared,
+            shutdown_delay: Duration::ZERO,
         })
         .unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();

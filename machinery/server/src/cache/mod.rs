@@ -8,13 +8,16 @@ mod scope;
 mod subscribers;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, VecDeque},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use machinery_storage::StoreError;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{
+    mpsc::{self, error::TryRecvError},
+    watch,
+};
 
 pub(crate) use self::{change::Change, feed::feed, scope::Scope};
 use self::{index::Index, subscribers::Subscribers};
@@ -59,6 +62,19 @@ pub(crate) struct Subscription<O> {
     pub(crate) changes: mpsc::Receiver<Arc<Change<O>>>,
     /// What `present` and `backlog` cover.
     pub(crate) revision: i64,
+}
+
+impl<O> Subscription<O> {
+    /// Takes out the changes that wait. False when the reader was left behind: what came after them is lost to it.
+    pub(crate) fn take_waiting(&mut self, into: &mut VecDeque<Arc<Change<O>>>) -> bool {
+        loop {
+            match self.changes.try_recv() {
+                Ok(change) => into.push_back(change),
+                Err(TryRecvError::Empty) => return true,
+                Err(TryRecvError::Disconnected) => return false,
+            }
+        }
+    }
 }
 
 impl<O: Object> Cache<O> {

@@ -73,7 +73,10 @@ impl<O: Object> Subscribers<O> {
 mod tests {
     use k8s_openapi::api::core::v1::ConfigMap;
 
+    use std::collections::VecDeque;
+
     use super::*;
+    use crate::cache::Subscription;
 
     fn change(revision: i64, key: &str) -> Arc<Change<ConfigMap>> {
         Arc::new(Change::new(revision, key.to_owned(), None, None))
@@ -94,6 +97,28 @@ mod tests {
             read += 1;
         }
         assert_eq!(read, WAITING, "told of what fitted, then ended");
+    }
+
+    #[tokio::test]
+    async fn a_reader_that_was_left_behind_is_not_told_that_it_has_everything() {
+        let mut subscribers = Subscribers::new();
+        let mut subscription = Subscription {
+            present: Vec::new(),
+            backlog: Vec::new(),
+            changes: subscribers.add(Scope::default()),
+            revision: 0,
+        };
+        let mut taken = VecDeque::new();
+        subscribers.tell(&change(1, "n/a"));
+        assert!(subscription.take_waiting(&mut taken), "nothing was lost yet");
+        for revision in 2..=i64::try_from(WAITING).expect("small") + 2 {
+            subscribers.tell(&change(revision, "n/a"));
+        }
+        assert!(
+            !subscription.take_waiting(&mut taken),
+            "the last change did not fit"
+        );
+        assert_eq!(taken.len(), WAITING + 1);
     }
 
     #[tokio::test]

@@ -185,7 +185,7 @@ impl WatchStream {
     fn bookmarked(&mut self) -> Result<Bytes, ApiError> {
         let (events, revision) = self.watching.drain();
         let mut lines = self.lines(&events)?;
-        if self.bookmarks.is_some() {
+        if let (Some(revision), true) = (revision, self.bookmarks.is_some()) {
             self.renderer().bookmark(revision, false, &mut lines)?;
         }
         Ok(lines.freeze())

@@ -55,8 +55,9 @@ pub(crate) trait Watching: Send {
     /// be filled anew. Nothing is lost when the call is dropped.
     async fn next(&mut self) -> Option<Vec<WatchEvent>>;
 
-    /// The events that are waiting, and the revision up to which nothing else happened.
-    fn drain(&mut self) -> (Vec<WatchEvent>, i64);
+    /// The events that are waiting, and the revision up to which nothing else happened; no revision when the watch was left
+    /// behind and does not know.
+    fn drain(&mut self) -> (Vec<WatchEvent>, Option<i64>);
 }
 
 struct Watch<S: Strategy> {
@@ -100,14 +101,13 @@ impl<S: Strategy> Watching for Watch<S> {
         }
     }
 
-    fn drain(&mut self) -> (Vec<WatchEvent>, i64) {
+    fn drain(&mut self) -> (Vec<WatchEvent>, Option<i64>) {
         // The revision first: what is told up to it is in the channel by now.
         let revision = self.registry.cache.revision().max(self.subscription.revision);
-        while let Ok(change) = self.subscription.changes.try_recv() {
-            self.received.push_back(change);
-        }
+        let whole = self.subscription.take_waiting(&mut self.received);
         let newest = self.received.back().map_or(0, |change| change.revision);
-        (self.take(), revision.max(newest))
+        // A watch that was left behind misses what came after its last change: it knows no revision up to which it is whole.
+        (self.take(), whole.then_some(revision.max(newest)))
     }
 }
 
