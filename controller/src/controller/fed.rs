@@ -39,6 +39,10 @@ impl Fed for PodDisruptionBudget {
 
 impl Fed for Evacuation {
     fn fed(controller: &Controller, update: &Update<Self>) {
+        // Also by a process that only stands by: it has waited already when it leads.
+        for change in &update.changes {
+            controller.sightings.observe(&change.key, change.new.as_deref());
+        }
         if controller.leadership.check().is_err() {
             return;
         }

@@ -2,6 +2,7 @@
 
 mod attempts;
 mod post;
+mod sightings;
 mod turns;
 
 use std::{
@@ -18,6 +19,7 @@ use tokio::{
 
 pub(crate) use attempts::Attempts;
 pub(crate) use post::{Manner, Order};
+pub(crate) use sightings::Sightings;
 pub(crate) use turns::{BudgetStatus, Turn, TurnEnd, Turns};
 
 use crate::{Leadership, ObjectKey};

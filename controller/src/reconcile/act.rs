@@ -5,6 +5,7 @@ use std::sync::Arc;
 use evacuation_api::{CANCELLATION_FINALIZER, Evacuation};
 use evacuation_protocol::{Act, EvictionOutcome, PodView, World, record_eviction};
 use kube::api::{DeleteParams, PostParams, Preconditions};
+use tokio::time::Instant;
 
 use super::Round;
 use crate::{
@@ -48,6 +49,12 @@ impl Controller {
         let Some(status) = &evacuation.status else {
             return Ok(Round::Rest(None));
         };
+        // The clock that decided may be ahead of the server's, which stamped the attempt.
+        if let Some(over) = self.sightings.over(key, evacuation)
+            && Instant::now() < over
+        {
+            return Ok(Round::Rest(Some(over)));
+        }
         let pod = self.read_target(key, evacuation).await?;
         let uid = evacuation.spec.target.pod.uid.as_deref().unwrap_or_default();
         let outcome = EvictionOutcome::from_pod(&PodView::of(pod.as_deref(), uid));

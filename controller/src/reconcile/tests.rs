@@ -287,9 +287,22 @@ async fn an_attempt_of_another_process_is_left_alone_until_its_time_is_over() {
     assert_eq!(fixture.controller.queue.scheduled(), 1);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
+async fn an_attempt_is_left_alone_until_it_was_seen_for_its_time_although_this_clock_is_ahead() {
+    let fixture = Fixture::leading(evacuation(&in_flight(3600)));
+    tokio::time::advance(Duration::from_millis(9999)).await;
+    fixture.work().await;
+    assert_eq!(fixture.asked(), Vec::<String>::new());
+    assert_eq!(fixture.controller.queue.scheduled(), 1);
+    tokio::time::advance(Duration::from_millis(1)).await;
+    fixture.work().await;
+    assert_eq!(fixture.asked()[..2], ["GET p", "PUT status"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_attempt_of_another_process_is_then_resolved_by_reading_the_pod() {
     let fixture = Fixture::leading(evacuation(&in_flight(11)));
+    tokio::time::advance(Duration::from_secs(10)).await;
     fixture
         .server
         .lock()
