@@ -36,9 +36,13 @@ async fn main() -> anyhow::Result<()> {
     let timeout = Duration::from_secs(options.timeout_seconds);
     if let Ok(end) = tokio::time::timeout(timeout, evacuation.wait()).await {
         println!("{}", end?);
-    } else {
-        evacuation.withdraw().await?;
-        println!("waited for {} s: withdrawn", options.timeout_seconds);
+        return Ok(());
+    }
+    match evacuation.withdraw().await {
+        Ok(()) => println!("waited for {} s: withdrawn", options.timeout_seconds),
+        // The eviction was posted: whether the pod goes is seen only by waiting on.
+        Err(error) if error.is_too_late() => println!("{}", evacuation.wait().await?),
+        Err(error) => return Err(error.into()),
     }
     Ok(())
 }

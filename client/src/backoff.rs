@@ -17,6 +17,19 @@ fn build() -> ExponentialBackoff {
         .build()
 }
 
+/// How often a write is tried again that is lost only to another writer.
+const TURNS: usize = 10;
+
+/// The pauses between writes that others came before: 50 ms, growing to 1 s, with jitter, so that two writers do not meet again.
+pub(crate) fn turns() -> ExponentialBackoff {
+    ExponentialBuilder::default()
+        .with_min_delay(Duration::from_millis(50))
+        .with_max_delay(Duration::from_secs(1))
+        .with_max_times(TURNS)
+        .with_jitter()
+        .build()
+}
+
 impl Default for Retry {
     fn default() -> Self {
         Self(build())

@@ -10,12 +10,9 @@ use kube::{
 
 use crate::{
     RequestError,
-    backoff::Retry,
-    requester::{has_cause, lost_turn},
+    backoff::{Retry, turns},
+    call::call,
 };
-
-/// How often a withdrawal is tried before giving up: each turn is lost only to another writer.
-const TURNS: usize = 10;
 
 /// How an Evacuation ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -164,11 +161,14 @@ impl EvacuationHandle {
     ///
     /// # Errors
     ///
-    /// A conflict with cause `EvictionInFlight` when it is too late.
+    /// One that [is too late](RequestError::is_too_late) when an eviction is in flight or was accepted: the pod may go, or
+    /// goes, all the same. Otherwise what the API said, [`RequestError::NoReply`] when it said nothing, and
+    /// [`RequestError::Contended`] when others kept changing the object.
     pub async fn withdraw(&self) -> Result<(), RequestError> {
-        for _ in 0..TURNS {
-            let found = self.api.get_opt(&self.name).await;
-            let Some(mut evacuation) = found.map_err(|e| self.fail("reading evacuation", e))? else {
+        let mut pauses = turns();
+        loop {
+            let found = self.call("reading evacuation", self.api.get_opt(&self.name)).await?;
+            let Some(mut evacuation) = found else {
                 return Ok(());
             };
             let before = evacuation.spec.requesters.len();
@@ -180,20 +180,29 @@ impl EvacuationHandle {
             if !same || End::of(&evacuation).is_some() || evacuation.spec.requesters.len() == before {
                 return Ok(());
             }
-            match self
-                .api
-                .replace(&self.name, &PostParams::default(), &evacuation)
-                .await
-            {
-                Ok(_) => return Ok(()),
-                Err(kube::Error::Api(status)) if status.code == 404 || lost_turn(&status) => {}
-                Err(error) => return Err(self.fail("withdrawing from evacuation", error)),
+            let params = PostParams::default();
+            let write = self.api.replace(&self.name, &params, &evacuation);
+            match self.call("withdrawing from evacuation", write).await {
+                Err(error) if error.is_lost_turn() => {}
+                Err(error) if !error.is_over() => return Err(error),
+                Ok(_) | Err(_) => return Ok(()),
             }
+            let Some(pause) = pauses.next() else {
+                return Err(RequestError::Contended {
+                    namespace: self.namespace.clone(),
+                    name: self.name.clone(),
+                });
+            };
+            tokio::time::sleep(pause).await;
         }
-        Err(RequestError::Contended {
-            namespace: self.namespace.clone(),
-            name: self.name.clone(),
-        })
+    }
+
+    async fn call<T>(
+        &self,
+        action: &'static str,
+        future: impl Future<Output = kube::Result<T>>,
+    ) -> Result<T, RequestError> {
+        call(action, &self.namespace, &self.name, future).await
     }
 
     fn fail(&self, action: &'static str, source: kube::Error) -> RequestError {
@@ -211,16 +220,6 @@ impl EvacuationHandle {
             namespace: self.namespace.clone(),
             name: self.name.clone(),
         }
-    }
-}
-
-impl RequestError {
-    /// Whether a withdrawal came too late: an eviction was posted whose outcome is not recorded yet.
-    pub fn is_eviction_in_flight(&self) -> bool {
-        let Self::Api { source, .. } = self else {
-            return false;
-        };
-        matches!(source.as_ref(), kube::Error::Api(status) if has_cause(status, "EvictionInFlight"))
     }
 }
 
@@ -296,5 +295,59 @@ mod tests {
             let replies: &'static [_] = Box::leak(Box::new([ACTIVE, EXPIRED, missing]));
             assert!(matches!(wait(replies).await, Err(RequestError::Removed { .. })));
         }
+    }
+
+    const ONE: (u16, &str) = (
+        200,
+        r#"{"metadata":{"name":"a","namespace":"shop","uid":"1"},
+            "spec":{"target":{"pod":{"name":"db-0"}},"requesters":[{"name":"acme.io/a"}]}}"#,
+    );
+    const CONFLICT: (u16, &str) = (
+        409,
+        r#"{"kind":"Status","status":"Failure","code":409,"reason":"Conflict"}"#,
+    );
+    const IN_FLIGHT: (u16, &str) = (
+        409,
+        r#"{"kind":"Status","status":"Failure","code":409,"reason":"Conflict",
+            "details":{"causes":[{"reason":"EvictionInFlight"}]}}"#,
+    );
+    const ACCEPTED: (u16, &str) = (
+        409,
+        r#"{"kind":"Status","status":"Failure","code":409,"reason":"Conflict",
+            "details":{"causes":[{"reason":"EvictionAccepted"}]}}"#,
+    );
+    const FINISHED: (u16, &str) = (
+        409,
+        r#"{"kind":"Status","status":"Failure","code":409,"reason":"Conflict",
+            "details":{"causes":[{"reason":"EvacuationFinished"}]}}"#,
+    );
+
+    async fn withdraw(replies: &'static [(u16, &'static str)]) -> Result<(), RequestError> {
+        let object: Evacuation = serde_json::from_str(ONE.1).unwrap();
+        let api = Api::namespaced(replying(replies), "shop");
+        EvacuationHandle::new(api, "acme.io/a", object, false)
+            .withdraw()
+            .await
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_withdrawal_that_comes_too_late_says_so_at_once() {
+        for replies in [&[ONE, IN_FLIGHT, ONE], &[ONE, ACCEPTED, ONE]] {
+            let error = withdraw(replies).await.unwrap_err();
+            assert!(error.is_too_late(), "{error:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_withdrawal_lost_to_another_writer_is_made_again_after_a_pause() {
+        let begun = tokio::time::Instant::now();
+        withdraw(&[ONE, CONFLICT, ONE, CONFLICT, ONE, ONE]).await.unwrap();
+        assert!(begun.elapsed() >= std::time::Duration::from_millis(100));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_evacuation_that_ends_meanwhile_needs_no_withdrawal() {
+        // Another try would be refused.
+        withdraw(&[ONE, FINISHED, FORBIDDEN]).await.unwrap();
     }
 }

@@ -38,6 +38,7 @@
 
 mod answer;
 mod backoff;
+mod call;
 mod error;
 mod handle;
 mod handler;

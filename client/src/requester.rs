@@ -9,10 +9,7 @@ use evacuation_api::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{Api, Client, api::PostParams};
 
-use crate::{EvacuationHandle, RequestError};
-
-/// How often create and join are tried in turn before giving up: each turn is lost only to another writer.
-const TURNS: usize = 10;
+use crate::{EvacuationHandle, RequestError, backoff::turns, call::call};
 
 /// One who wants pods moved.
 #[derive(Clone, Debug)]
@@ -100,36 +97,32 @@ impl Requester {
     ///
     /// # Errors
     ///
-    /// What the API said: no such pod, not allowed, invalid.
+    /// What the API said: no such pod ([`RequestError::is_pod_gone`]), not allowed, invalid; a conflict with cause
+    /// `RequesterLapsed` when an entry of this name has passed its GiveUp deadline, which only a withdrawal takes away.
+    /// [`RequestError::NoReply`] when it said nothing for 30 s, and [`RequestError::Contended`] when others kept changing
+    /// the object.
     pub async fn evacuate(&self, namespace: &str, pod: &str) -> Result<EvacuationHandle, RequestError> {
         let api: Api<Evacuation> = Api::namespaced(self.client.0.clone(), namespace);
         let entry = self.entry();
-        let fail = |action, name: &str, source| RequestError::Api {
-            action,
-            namespace: namespace.to_owned(),
-            name: name.to_owned(),
-            source: Box::new(source),
-        };
-        let mut last = pod.to_owned();
-        for _ in 0..TURNS {
+        let mut pauses = turns();
+        loop {
             let new = evacuation(pod, &entry);
-            let active = match api.create(&self.params, &new).await {
+            let create = api.create(&self.params, &new);
+            let active = match call("creating an evacuation of pod", namespace, pod, create).await {
                 Ok(created) => return Ok(self.handle(api, created, false)),
-                Err(error) => match active_evacuation(&error) {
-                    Some(name) => name,
-                    None => return Err(fail("creating an evacuation of pod", pod, error)),
-                },
+                Err(error) => active_evacuation(&error).ok_or(error)?,
             };
-            match self.join(&api, &active, &entry).await {
-                Ok(Some(joined)) => return Ok(self.handle(api, joined, true)),
-                Ok(None) => last = active,
-                Err(error) => return Err(fail("joining evacuation", &active, error)),
+            if let Some(joined) = self.join(&api, namespace, &active, &entry).await? {
+                return Ok(self.handle(api, joined, true));
             }
+            let Some(pause) = pauses.next() else {
+                return Err(RequestError::Contended {
+                    namespace: namespace.to_owned(),
+                    name: active,
+                });
+            };
+            tokio::time::sleep(pause).await;
         }
-        Err(RequestError::Contended {
-            namespace: namespace.to_owned(),
-            name: last,
-        })
     }
 
     /// The Evacuation that [`Requester::evacuate`] would create, for a dry run or a manifest.
@@ -153,10 +146,12 @@ impl Requester {
     async fn join(
         &self,
         api: &Api<Evacuation>,
+        namespace: &str,
         name: &str,
         entry: &Entry,
-    ) -> Result<Option<Evacuation>, kube::Error> {
-        let Some(mut evacuation) = api.get_opt(name).await? else {
+    ) -> Result<Option<Evacuation>, RequestError> {
+        let found = call("reading evacuation", namespace, name, api.get_opt(name)).await?;
+        let Some(mut evacuation) = found else {
             return Ok(None);
         };
         match evacuation
@@ -168,9 +163,10 @@ impl Requester {
             Some(own) => *own = entry.clone(),
             None => evacuation.spec.requesters.push(entry.clone()),
         }
-        match api.replace(name, &self.params, &evacuation).await {
+        let write = api.replace(name, &self.params, &evacuation);
+        match call("joining evacuation", namespace, name, write).await {
             Ok(joined) => Ok(Some(joined)),
-            Err(kube::Error::Api(status)) if status.code == 404 || lost_turn(&status) => Ok(None),
+            Err(error) if error.is_lost_turn() || error.is_over() => Ok(None),
             Err(error) => Err(error),
         }
     }
@@ -202,67 +198,91 @@ fn evacuation(pod: &str, entry: &Entry) -> Evacuation {
     }
 }
 
-/// Whether a 409 means only that another writer was first, or that the Evacuation has ended.
-pub(crate) fn lost_turn(status: &kube::core::Status) -> bool {
-    status.code == 409 && !has_cause(status, "EvictionInFlight")
-}
-
-/// Whether a status carries a cause of that reason.
-pub(crate) fn has_cause(status: &kube::core::Status, reason: &str) -> bool {
-    status
-        .details
-        .as_ref()
-        .is_some_and(|details| details.causes.iter().any(|cause| cause.reason == reason))
-}
-
 /// The name of the active Evacuation that a refused creation names.
-fn active_evacuation(error: &kube::Error) -> Option<String> {
-    let kube::Error::Api(status) = error else {
-        return None;
-    };
-    let causes = &status.details.as_ref()?.causes;
-    let cause = causes
-        .iter()
-        .find(|cause| cause.reason == "ActiveEvacuationExists")?;
-    Some(cause.message.clone())
+fn active_evacuation(error: &RequestError) -> Option<String> {
+    error
+        .cause("ActiveEvacuationExists")
+        .map(|cause| cause.message.clone())
 }
 
 #[cfg(test)]
 mod tests {
-    use kube::core::{
-        Status,
-        response::{StatusCause, StatusDetails},
-    };
-
     use super::*;
+    use crate::testing::replying;
 
-    #[test]
-    fn a_refused_creation_names_the_active_evacuation() {
-        let cause = StatusCause {
-            reason: "ActiveEvacuationExists".to_owned(),
-            message: "db-0-x7k2p".to_owned(),
-            field: String::new(),
-        };
-        let details = StatusDetails {
-            name: String::new(),
-            group: String::new(),
-            kind: String::new(),
-            uid: String::new(),
-            causes: vec![cause],
-            retry_after_seconds: 0,
-        };
-        let status = Status::failure("exists", "AlreadyExists")
-            .with_code(409)
-            .with_details(details);
-        assert_eq!(
-            active_evacuation(&kube::Error::Api(Box::new(status))).as_deref(),
-            Some("db-0-x7k2p")
-        );
+    const ACTIVE_EXISTS: (u16, &str) = (
+        409,
+        r#"{"kind":"Status","status":"Failure","code":409,"reason":"Conflict",
+            "details":{"causes":[{"reason":"ActiveEvacuationExists","message":"db-0-x7k2p"}]}}"#,
+    );
+    const ACTIVE: (u16, &str) = (
+        200,
+        r#"{"metadata":{"name":"db-0-x7k2p","namespace":"shop","uid":"1"},
+            "spec":{"target":{"pod":{"name":"db-0","uid":"P"}}}}"#,
+    );
+    const CREATED: (u16, &str) = (
+        201,
+        r#"{"metadata":{"name":"db-0-new","namespace":"shop","uid":"2"},
+            "spec":{"target":{"pod":{"name":"db-0","uid":"P"}}}}"#,
+    );
+    const CONFLICT: (u16, &str) = (
+        409,
+        r#"{"kind":"Status","status":"Failure","code":409,"reason":"Conflict"}"#,
+    );
+    const FINISHED: (u16, &str) = (
+        409,
+        r#"{"kind":"Status","status":"Failure","code":409,"reason":"Conflict",
+            "details":{"causes":[{"reason":"EvacuationFinished"}]}}"#,
+    );
+    const LAPSED: (u16, &str) = (
+        409,
+        r#"{"kind":"Status","status":"Failure","code":409,"reason":"Conflict",
+            "details":{"causes":[{"reason":"RequesterLapsed"}]}}"#,
+    );
+    const TAKEN: (u16, &str) = (
+        409,
+        r#"{"kind":"Status","status":"Failure","code":409,"reason":"AlreadyExists"}"#,
+    );
+
+    async fn evacuate(replies: &'static [(u16, &'static str)]) -> Result<EvacuationHandle, RequestError> {
+        Requester::new(replying(replies), "acme.io/a")
+            .evacuate("shop", "db-0")
+            .await
     }
 
-    #[test]
-    fn another_conflict_names_none() {
-        let status = Status::failure("name taken", "AlreadyExists").with_code(409);
-        assert_eq!(active_evacuation(&kube::Error::Api(Box::new(status))), None);
+    #[tokio::test(start_paused = true)]
+    async fn the_active_evacuation_that_a_refused_creation_names_is_joined() {
+        let handle = evacuate(&[ACTIVE_EXISTS, ACTIVE, ACTIVE]).await.unwrap();
+        assert!(handle.joined());
+        assert_eq!(handle.name(), "db-0-x7k2p");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_creation_refused_for_another_conflict_is_an_error() {
+        let error = evacuate(&[TAKEN, CREATED]).await.unwrap_err();
+        assert!(matches!(error, RequestError::Api { .. }), "{error:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lapsed_entry_cannot_be_joined_again_and_that_is_said_at_once() {
+        let error = evacuate(&[ACTIVE_EXISTS, ACTIVE, LAPSED, CREATED])
+            .await
+            .unwrap_err();
+        assert!(error.cause("RequesterLapsed").is_some(), "{error:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn when_the_active_one_ends_before_it_is_joined_another_is_created() {
+        let handle = evacuate(&[ACTIVE_EXISTS, ACTIVE, FINISHED, CREATED]).await.unwrap();
+        assert!(!handle.joined());
+        assert_eq!(handle.name(), "db-0-new");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn turns_that_are_lost_to_another_writer_end_after_pauses() {
+        let begun = tokio::time::Instant::now();
+        let handle = evacuate(&[ACTIVE_EXISTS, ACTIVE, CONFLICT, ACTIVE_EXISTS, ACTIVE, ACTIVE]).await;
+        assert!(handle.unwrap().joined());
+        assert!(begun.elapsed() >= Duration::from_millis(50), "{:?}", begun.elapsed());
     }
 }

@@ -42,7 +42,7 @@ async fn an_attempt_that_did_not_happen_is_found_out_by_the_next_leader_and_made
     assert!(eviction.in_flight && eviction.attempts == 1, "{eviction:?}");
     let error = evacuation.withdraw().await.unwrap_err();
     assert!(
-        error.is_eviction_in_flight(),
+        error.is_too_late(),
         "the fence holds without a controller: {error:?}"
     );
     assert!(scene.stays(&pod).await);
