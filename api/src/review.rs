@@ -72,7 +72,7 @@ pub struct ReviewRequest {
 pub enum ReviewAction {
     /// The pod is asked to move.
     Ask,
-    /// The question is repeated: a delay is running out, or no answer came.
+    /// The question is repeated: a delay is running out, or it is time to ask again after a refusal.
     Remind,
     /// The Evacuation was canceled; any 2xx reply acknowledges it.
     Cancel,

@@ -18,10 +18,15 @@ pub(crate) fn page() -> String {
                 .collect(),
             ConditionType::Failed => FailedReason::ALL.iter().map(|reason| reason.as_str()).collect(),
             ConditionType::Finished => vec!["that of Evacuated or Failed"],
-            ConditionType::Blocked => BlockedReason::ALL.iter().map(|reason| reason.as_str()).collect(),
+            ConditionType::Blocked => BlockedReason::ALL
+                .iter()
+                .filter(|reason| **reason != BlockedReason::NotBlocked)
+                .map(|reason| reason.as_str())
+                .collect(),
         };
         // Writing to a String cannot fail.
         let _ = writeln!(text, "| `{condition}` | {} |", reasons.join(", "));
     }
+    text.push_str("\n`Blocked=False` has the reason `NotBlocked`.\n");
     text
 }

@@ -161,6 +161,12 @@ impl Scene {
         self.refusing.name_any()
     }
 
+    /// The pods of an app as they are now.
+    pub(crate) async fn app(&self, app: &str) -> anyhow::Result<Vec<Pod>> {
+        let selector = ListParams::default().labels(&format!("app={app}"));
+        Ok(self.pods.api().list(&selector).await?.items)
+    }
+
     /// A pod as it is now; none when its UID is gone.
     pub(crate) async fn now(&self, pod: &Pod) -> anyhow::Result<Option<Pod>> {
         let found = self.pods.api().get_opt(&pod.name_any()).await?;
