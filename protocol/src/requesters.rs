@@ -120,8 +120,12 @@ fn deletes(entry: &Requester) -> bool {
 /// Whether an entry asks for more than before. Where that depends on the pod, it counts as more.
 fn hardens(old: &Requester, new: &Requester) -> bool {
     let harder_policy = new.on_refusal.unwrap_or_default() > old.on_refusal.unwrap_or_default();
+    let gives_up = |entry: &Requester| entry.at_deadline.unwrap_or_default() == DeadlineAction::GiveUp;
     let harder_deadline = match (old.deadline, new.deadline) {
-        (_, None) => false,
+        // An entry that gives up later, or never, wants the pod moved for longer.
+        (Some(_), None) => gives_up(old),
+        (Some(before), Some(after)) if gives_up(old) => after > before || !gives_up(new),
+        (None, None) => false,
         (None, Some(_)) => true,
         (Some(before), Some(after)) => {
             after < before || new.at_deadline.unwrap_or_default() > old.at_deadline.unwrap_or_default()
