@@ -6,8 +6,8 @@ use evacuation_api::{
     DeadlineAction, Evacuation, EvacuationSpec, PodTarget, RefusalPolicy, Requester as Entry, Target,
     Timestamp,
 };
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::{Api, Client, api::PostParams};
+use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::ObjectMeta};
+use kube::{Api, Client, ResourceExt, api::PostParams};
 
 use crate::{EvacuationHandle, RequestError, backoff::turns, call::call};
 
@@ -102,17 +102,51 @@ impl Requester {
     /// [`RequestError::NoReply`] when it said nothing for 30 s, and [`RequestError::Contended`] when others kept changing
     /// the object.
     pub async fn evacuate(&self, namespace: &str, pod: &str) -> Result<EvacuationHandle, RequestError> {
+        let target = PodTarget {
+            name: pod.to_owned(),
+            uid: None,
+        };
+        self.evacuate_target(namespace, &target).await
+    }
+
+    /// As [`Requester::evacuate`], but only this very pod: not another that has taken its name since it was read, such as
+    /// a StatefulSet's on another node. A pod that was not read from the API has no UID, and is asked by its name.
+    ///
+    /// # Errors
+    ///
+    /// As [`Requester::evacuate`]; [`RequestError::is_pod_gone`] also when another pod has the name.
+    pub async fn evacuate_pod(&self, pod: &Pod) -> Result<EvacuationHandle, RequestError> {
+        let target = PodTarget {
+            name: pod.name_any(),
+            uid: pod.uid(),
+        };
+        let namespace = pod.namespace();
+        let namespace = namespace.as_deref();
+        self.evacuate_target(namespace.unwrap_or_else(|| self.client.0.default_namespace()), &target)
+            .await
+    }
+
+    /// As [`Requester::evacuate_pod`], for a target of a name and perhaps a UID.
+    ///
+    /// # Errors
+    ///
+    /// As [`Requester::evacuate_pod`].
+    pub async fn evacuate_target(
+        &self,
+        namespace: &str,
+        pod: &PodTarget,
+    ) -> Result<EvacuationHandle, RequestError> {
         let api: Api<Evacuation> = Api::namespaced(self.client.0.clone(), namespace);
         let entry = self.entry();
         let mut pauses = turns();
         loop {
             let new = evacuation(pod, &entry);
             let create = api.create(&self.params, &new);
-            let active = match call("creating an evacuation of pod", namespace, pod, create).await {
+            let active = match call("creating an evacuation of pod", namespace, &pod.name, create).await {
                 Ok(created) => return Ok(self.handle(api, created, false)),
                 Err(error) => active_evacuation(&error).ok_or(error)?,
             };
-            if let Some(joined) = self.join(&api, namespace, &active, &entry).await? {
+            if let Some(joined) = self.join(&api, namespace, &active, pod.uid.as_deref(), &entry).await? {
                 return Ok(self.handle(api, joined, true));
             }
             let Some(pause) = pauses.next() else {
@@ -127,7 +161,11 @@ impl Requester {
 
     /// The Evacuation that [`Requester::evacuate`] would create, for a dry run or a manifest.
     pub fn manifest(&self, namespace: &str, pod: &str) -> Evacuation {
-        let mut evacuation = evacuation(pod, &self.entry());
+        let target = PodTarget {
+            name: pod.to_owned(),
+            uid: None,
+        };
+        let mut evacuation = evacuation(&target, &self.entry());
         evacuation.metadata.namespace = Some(namespace.to_owned());
         evacuation
     }
@@ -142,18 +180,23 @@ impl Requester {
         }
     }
 
-    /// Adds or replaces the requester's entry. `None` when somebody else changed the object, or it ended meanwhile.
+    /// Adds or replaces the requester's entry. `None` when somebody else changed the object, it ended meanwhile,
+    /// or it is of another pod than that of the given UID: its name was used again.
     async fn join(
         &self,
         api: &Api<Evacuation>,
         namespace: &str,
         name: &str,
+        pod_uid: Option<&str>,
         entry: &Entry,
     ) -> Result<Option<Evacuation>, RequestError> {
         let found = call("reading evacuation", namespace, name, api.get_opt(name)).await?;
         let Some(mut evacuation) = found else {
             return Ok(None);
         };
+        if pod_uid.is_some() && evacuation.spec.target.pod.uid.as_deref() != pod_uid {
+            return Ok(None);
+        }
         match evacuation
             .spec
             .requesters
@@ -177,19 +220,14 @@ impl Requester {
 }
 
 /// A new Evacuation of that pod, with one entry.
-fn evacuation(pod: &str, entry: &Entry) -> Evacuation {
+fn evacuation(pod: &PodTarget, entry: &Entry) -> Evacuation {
     let spec = EvacuationSpec {
-        target: Target {
-            pod: PodTarget {
-                name: pod.to_owned(),
-                uid: None,
-            },
-        },
+        target: Target { pod: pod.clone() },
         requesters: vec![entry.clone()],
         ttl_seconds_after_finished: None,
     };
     let metadata = ObjectMeta {
-        generate_name: Some(format!("{pod}-")),
+        generate_name: Some(format!("{}-", pod.name)),
         ..ObjectMeta::default()
     };
     Evacuation {
@@ -208,7 +246,7 @@ fn active_evacuation(error: &RequestError) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::replying;
+    use crate::testing::{recording, replying};
 
     const ACTIVE_EXISTS: (u16, &str) = (
         409,
@@ -284,5 +322,42 @@ mod tests {
         let handle = evacuate(&[ACTIVE_EXISTS, ACTIVE, CONFLICT, ACTIVE_EXISTS, ACTIVE, ACTIVE]).await;
         assert!(handle.unwrap().joined());
         assert!(begun.elapsed() >= Duration::from_millis(50), "{:?}", begun.elapsed());
+    }
+
+    /// The pod `db-0` as it was read.
+    fn seen(uid: &str) -> Pod {
+        let mut pod = Pod::default();
+        pod.metadata.name = Some("db-0".to_owned());
+        pod.metadata.namespace = Some("shop".to_owned());
+        pod.metadata.uid = Some(uid.to_owned());
+        pod
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_pod_that_was_read_is_asked_with_its_uid() {
+        let (client, sent) = recording(&[CREATED]);
+        Requester::new(client, "acme.io/a")
+            .evacuate_pod(&seen("P"))
+            .await
+            .unwrap();
+        let sent = sent.lock().unwrap();
+        assert_eq!(
+            sent[0]["spec"]["target"]["pod"],
+            serde_json::json!({"name": "db-0", "uid": "P"})
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_evacuation_of_another_pod_is_not_joined() {
+        const WRONG_POD: (u16, &str) = (
+            409,
+            r#"{"kind":"Status","status":"Failure","code":409,"reason":"Conflict",
+                "details":{"causes":[{"reason":"WrongPod","field":"spec.target.pod.uid"}]}}"#,
+        );
+        let requester = Requester::new(replying(&[ACTIVE_EXISTS, ACTIVE, WRONG_POD]), "acme.io/a");
+        let error = requester.evacuate_pod(&seen("older")).await.unwrap_err();
+        assert!(error.is_pod_gone(), "{error:?}");
+        let requester = Requester::new(replying(&[ACTIVE_EXISTS, ACTIVE, ACTIVE]), "acme.io/a");
+        assert!(requester.evacuate_pod(&seen("P")).await.unwrap().joined());
     }
 }
