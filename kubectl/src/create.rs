@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::Parser;
-use evacuation_api::Evacuation;
+use evacuation_api::{Evacuation, PodTarget};
 use evacuation_client::Requester;
 use k8s_openapi::api::core::v1::Pod;
 use kube::{Api, Client, ResourceExt, api::ListParams};
@@ -102,9 +102,14 @@ impl Create {
         Ok(if failed { Exit::Errors } else { exit })
     }
 
-    async fn pods(&self, client: &Client) -> anyhow::Result<Vec<String>> {
+    /// Whom to ask. Pods that were found by labels are meant as they were found, not by their name.
+    async fn pods(&self, client: &Client) -> anyhow::Result<Vec<PodTarget>> {
         let Some(selector) = &self.selector else {
-            return Ok(self.pods.clone());
+            let named = |name: &String| PodTarget {
+                name: name.clone(),
+                uid: None,
+            };
+            return Ok(self.pods.iter().map(named).collect());
         };
         let api: Api<Pod> = Api::default_namespaced(client.clone());
         let pods = api.list(&ListParams::default().labels(selector)).await;
@@ -115,7 +120,7 @@ impl Create {
                 client.default_namespace()
             );
         }
-        Ok(pods.items.iter().map(ResourceExt::name_any).collect())
+        Ok(pods.items.iter().map(target).collect())
     }
 
     /// Asks one pod, and prints what came of it. Nothing to follow comes of a dry run.
@@ -123,7 +128,7 @@ impl Create {
         &self,
         requester: &Requester,
         namespace: &str,
-        pod: &str,
+        pod: &PodTarget,
     ) -> anyhow::Result<Option<Evacuation>> {
         let dry_run = self.dry_run.dry_run;
         let print = |evacuation: &Evacuation, what: &str| -> anyhow::Result<()> {
@@ -132,14 +137,38 @@ impl Create {
             Ok(())
         };
         if dry_run == DryRun::Client {
-            print(&requester.manifest(namespace, pod), "created")?;
+            let mut evacuation = requester.manifest(namespace, &pod.name);
+            evacuation.spec.target.pod = pod.clone();
+            print(&evacuation, "created")?;
             return Ok(None);
         }
-        let evacuation = requester.evacuate(namespace, pod).await?;
+        let evacuation = requester.evacuate_target(namespace, pod).await?;
         print(
             evacuation.object(),
             if evacuation.joined() { "joined" } else { "created" },
         )?;
         Ok((dry_run == DryRun::None).then(|| evacuation.object().clone()))
+    }
+}
+
+/// That very pod.
+fn target(pod: &Pod) -> PodTarget {
+    PodTarget {
+        name: pod.name_any(),
+        uid: pod.uid(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pod_that_was_found_by_labels_is_asked_with_its_uid() {
+        let mut pod = Pod::default();
+        pod.metadata.name = Some("db-0".to_owned());
+        pod.metadata.uid = Some("P".to_owned());
+        let target = target(&pod);
+        assert_eq!((target.name.as_str(), target.uid.as_deref()), ("db-0", Some("P")));
     }
 }
