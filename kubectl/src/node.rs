@@ -24,7 +24,7 @@ use crate::{
     connection::Connection,
     dry_run::{DryRun, DryRunFlag},
     progress::{self, Lines},
-    requester_flags::{OnRefusal, RequesterFlags, duration, name_part},
+    requester_flags::{OnRefusal, RequesterFlags, drain_name, duration},
     tracker::Tracker,
 };
 
@@ -102,7 +102,7 @@ impl Node {
             }
             return Ok(Exit::Done);
         }
-        let name = |_: &str| format!("drain.evacuation.dev/{}", name_part(&self.name));
+        let name = |user: &str| drain_name(&self.name, user);
         let requester = self
             .requester
             .requester(&client, Some(self.on_refusal), name)
@@ -210,12 +210,13 @@ async fn ask(requester: &Requester, pods: &[Pod], dry_run: DryRun) -> (Tracker, 
     let mut tracker = Tracker::default();
     let mut failed = false;
     for pod in pods {
-        let namespace = pod.namespace().unwrap_or_default();
-        match requester.evacuate(&namespace, &pod.name_any()).await {
+        match requester.evacuate_pod(pod).await {
             Ok(evacuation) => {
                 println!("pod/{} asked{}", full_name(pod), dry_run.note());
                 tracker.follow(evacuation.object());
             }
+            // Others move pods, too: that it has left is what was wanted.
+            Err(error) if error.is_pod_gone() => println!("pod/{} is gone{}", full_name(pod), dry_run.note()),
             Err(error) => {
                 failed = true;
                 eprintln!("error: {}", complaint(&error.into()));
@@ -227,4 +228,79 @@ async fn ask(requester: &Requester, pods: &[Pod], dry_run: DryRun) -> (Tracker, 
 
 fn full_name(pod: &Pod) -> String {
     format!("{}/{}", pod.namespace().unwrap_or_default(), pod.name_any())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        convert::Infallible,
+        sync::{Arc, Mutex},
+    };
+
+    use http::{Request, Response};
+    use kube::client::Body;
+
+    use super::*;
+
+    const VANISHED: (u16, &str) = (
+        422,
+        r#"{"kind":"Status","status":"Failure","code":422,"reason":"Invalid",
+            "details":{"causes":[{"reason":"FieldValueNotFound","field":"spec.target.pod.name"}]}}"#,
+    );
+    const REPLACED: (u16, &str) = (
+        409,
+        r#"{"kind":"Status","status":"Failure","code":409,"reason":"Conflict",
+            "details":{"causes":[{"reason":"WrongPod","field":"spec.target.pod.uid"}]}}"#,
+    );
+    const INVALID: (u16, &str) = (
+        422,
+        r#"{"kind":"Status","status":"Failure","code":422,"reason":"Invalid",
+            "details":{"causes":[{"reason":"FieldValueInvalid","field":"spec.target.pod.name"}]}}"#,
+    );
+    const CREATED: (u16, &str) = (
+        201,
+        r#"{"metadata":{"name":"a","namespace":"shop","uid":"1"},"spec":{"target":{"pod":{"name":"db-0","uid":"P"}}}}"#,
+    );
+
+    /// Asks the pod `db-0` of an API that replies so; how many are followed, whether it failed, and what was sent.
+    async fn ask_one(reply: (u16, &'static str)) -> (usize, bool, serde_json::Value) {
+        let sent = Arc::new(Mutex::new(serde_json::Value::Null));
+        let record = sent.clone();
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let record = record.clone();
+            async move {
+                let body = request.into_body().collect_bytes().await.unwrap();
+                *record.lock().unwrap() = serde_json::from_slice(&body).unwrap();
+                let body = Body::from(reply.1.as_bytes().to_vec());
+                Ok::<_, Infallible>(Response::builder().status(reply.0).body(body).unwrap())
+            }
+        });
+        let requester = Requester::new(Client::new(service, "shop"), "acme.io/a");
+        let mut pod = Pod::default();
+        pod.metadata.name = Some("db-0".to_owned());
+        pod.metadata.namespace = Some("shop".to_owned());
+        pod.metadata.uid = Some("P".to_owned());
+        let (tracker, failed) = ask(&requester, &[pod], DryRun::None).await;
+        let sent = sent.lock().unwrap().clone();
+        (tracker.len(), failed, sent)
+    }
+
+    #[tokio::test]
+    async fn a_pod_that_left_before_it_was_asked_is_no_error() {
+        for (reply, followed, failed) in [
+            (VANISHED, 0, false),
+            (REPLACED, 0, false),
+            (INVALID, 0, true),
+            (CREATED, 1, false),
+        ] {
+            let (found, error, _) = ask_one(reply).await;
+            assert_eq!((found, error), (followed, failed), "{reply:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_drain_asks_the_pod_that_it_saw_on_the_node() {
+        let (_, _, sent) = ask_one(CREATED).await;
+        assert_eq!(sent["spec"]["target"]["pod"]["uid"], "P");
+    }
 }

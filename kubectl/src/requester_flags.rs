@@ -9,8 +9,10 @@ use kube::Client;
 
 use crate::connection::user_name;
 
-/// The longest name part that Kubernetes allows after the slash of a qualified name.
-const NAME_PART: usize = 63;
+/// The longest part after the slash of a requester's name that the API takes.
+const NAME_PART: usize = 253;
+/// How much of it a user's name may have in the name of a drain; the node's name has the rest.
+const USER_OF_DRAIN: usize = 126;
 
 /// Who wants the pods moved, and how hard.
 #[derive(Args, Debug)]
@@ -122,6 +124,22 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
 
 /// A user's name as the part of a qualified name after the slash.
 pub(crate) fn name_part(user: &str) -> String {
+    shortened(user, NAME_PART)
+}
+
+/// The name of a user's drain of a node: `drain.evacuation.dev/NODE_USER`.
+///
+/// An entry belongs to who made it, so that two users who drain one node need a name each. No node's name holds `_`: what
+/// comes before the first one is the node. The end of a node's name that is too long is left out: a pod is on one node only.
+pub(crate) fn drain_name(node: &str, user: &str) -> String {
+    let user = shortened(user, USER_OF_DRAIN);
+    let room = NAME_PART.saturating_sub(user.len() + 1);
+    let node = node.get(..room).unwrap_or(node);
+    format!("drain.evacuation.dev/{node}_{user}")
+}
+
+/// At most the last `most` characters: the end of a service account's name tells more than its start.
+fn shortened(user: &str, most: usize) -> String {
     let allowed = |c: char| {
         if c.is_ascii_alphanumeric() || "-_.".contains(c) {
             c
@@ -130,9 +148,8 @@ pub(crate) fn name_part(user: &str) -> String {
         }
     };
     let name: String = user.chars().map(allowed).collect();
-    let start = name.len().saturating_sub(NAME_PART);
+    let start = name.len().saturating_sub(most);
     let ends = |c: char| !c.is_ascii_alphanumeric();
-    // The end of a service account's name tells more than its start.
     let part = name.get(start..).unwrap_or_default().trim_matches(ends);
     if part.is_empty() {
         "anonymous".to_owned()
@@ -143,6 +160,8 @@ pub(crate) fn name_part(user: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use evacuation_api::is_qualified_name;
+
     use super::*;
 
     #[test]
@@ -165,6 +184,27 @@ mod tests {
         ] {
             assert_eq!(name_part(user), part);
         }
-        assert!(name_part(&"x:".repeat(60)).len() <= NAME_PART);
+        assert_eq!(name_part(&"x".repeat(300)).len(), 253);
+    }
+
+    #[test]
+    fn two_users_who_drain_one_node_have_a_name_each() {
+        assert_eq!(
+            drain_name("node-a.acme.io", "alice@acme.io"),
+            "drain.evacuation.dev/node-a.acme.io_alice.acme.io"
+        );
+        assert_ne!(drain_name("node-a", "alice"), drain_name("node-a", "bob"));
+    }
+
+    #[test]
+    fn the_name_of_a_drain_is_valid_however_long_its_parts_are() {
+        for node in ["a".to_owned(), "n.".repeat(126) + "n"] {
+            for user in ["b".to_owned(), "::".to_owned(), "x:".repeat(200)] {
+                let name = drain_name(&node, &user);
+                assert!(is_qualified_name(&name), "{name}");
+            }
+        }
+        let (long, short) = (drain_name(&"n".repeat(253), "alice"), drain_name(&"n".repeat(253), "bob"));
+        assert!(long.ends_with("n_alice") && short.ends_with("n_bob"));
     }
 }
