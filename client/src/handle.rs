@@ -12,6 +12,7 @@ use crate::{
     RequestError,
     backoff::{Retry, turns},
     call::call,
+    watching,
 };
 
 /// How an Evacuation ended.
@@ -122,7 +123,7 @@ impl EvacuationHandle {
     /// watching is not allowed from the start. Later that passes: an API server that has just started knows neither
     /// tokens nor roles.
     pub async fn wait(&self) -> Result<End, RequestError> {
-        let config = watcher::Config::default().fields(&format!("metadata.name={}", self.name));
+        let config = watching::config().fields(&format!("metadata.name={}", self.name));
         let events = watcher(self.api.clone(), config).backoff(Retry::default());
         pin_mut!(events);
         let mut seen = false;

@@ -50,6 +50,7 @@ mod session;
 mod source;
 #[cfg(test)]
 mod testing;
+mod watching;
 
 pub use answer::Answer;
 pub use error::{RequestError, RespondError};

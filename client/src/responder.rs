@@ -20,6 +20,7 @@ use crate::{
     backoff::Retry,
     session::{Session, question},
     source::Source,
+    watching,
 };
 
 /// Answers questions for one responder.
@@ -99,7 +100,7 @@ impl Responder {
     }
 
     async fn watch<S: Source>(self, api: Api<S>, handler: Arc<dyn Handler>) {
-        let events = watcher(api, watcher::Config::default()).backoff(Retry::default());
+        let events = watcher(api, watching::config()).backoff(Retry::default());
         let mut events = events
             .inspect_err(|error| {
                 tracing::warn!(
