@@ -59,6 +59,9 @@ pub(crate) enum PushError {
         /// What it is.
         problem: AddressProblem,
     },
+    /// The pod has another address than the one that was asked.
+    #[error("pod {0} has another address by now")]
+    Moved(String),
     /// The endpoint did not answer.
     #[error(transparent)]
     Post(#[from] PostError),
@@ -116,14 +119,35 @@ impl Pusher {
         let request = question(evacuation, responder, action).ok_or_else(no_endpoint)?;
         // Only then is the pod read, so that nothing comes between the reading and the question.
         let _slot = self.slots.acquire().await;
-        let address = self.address(evacuation, endpoint, is_node).await?;
+        let address = self.address(evacuation, endpoint, &is_node).await?;
         let limit = self.endpoint(address, endpoint.port);
-        let _place = limit.acquire().await;
+        let still = || self.still_at(evacuation, endpoint, &is_node, address);
+        let mut place = limit.try_acquire().ok();
+        if place.is_none() {
+            place = limit.acquire().await.ok();
+            still().await?;
+        }
         let path = endpoint.path.as_deref().unwrap_or(DEFAULT_PATH);
         let reply = self.transport.post(address, endpoint.port, path, request).await?;
         let answer = reply.as_ref().map(|reply| reply.answer);
-        self.relay(evacuation, responder, reply).await?;
+        drop(place);
+        self.relay(evacuation, responder, reply, still).await?;
         Ok(answer)
+    }
+
+    /// Fails unless the target, read live, is there and has this address.
+    async fn still_at(
+        &self,
+        evacuation: &Evacuation,
+        endpoint: &HttpEndpoint,
+        is_node: impl Fn(IpAddr) -> bool,
+        address: IpAddr,
+    ) -> Result<(), PushError> {
+        if self.address(evacuation, endpoint, is_node).await? == address {
+            Ok(())
+        } else {
+            Err(PushError::Moved(evacuation.spec.target.pod.name.clone()))
+        }
     }
 
     /// The address of the target, read live: a pod's address may have become another pod's.
@@ -153,33 +177,34 @@ impl Pusher {
     }
 
     /// Posts the answer, or the acknowledgement of a cancellation, to the Evacuation. An answer in hand is not lost to an
-    /// API that is away for some seconds.
-    async fn relay(
+    /// API that is away for some seconds. Before each attempt `still` makes sure that the pod that answered is the target.
+    async fn relay<Still: Future<Output = Result<(), PushError>>>(
         &self,
         evacuation: &Evacuation,
         responder: &str,
         reply: Option<ReviewResponse>,
-    ) -> Result<(), CallError> {
+        still: impl Fn() -> Still,
+    ) -> Result<(), PushError> {
         let key = ObjectKey::of(evacuation);
         let api: Api<Evacuation> = Api::namespaced(self.client.clone(), &key.namespace);
         let body = EvacuationResponse::new(relayed(evacuation, responder, reply));
         let parameters = PostParams::default();
         let mut failures = 0;
         loop {
-            let request =
-                api.create_subresource::<_, EvacuationResponse>("respond", &key.name, &parameters, &body);
-            match call(
-                format!("relay the answer of {responder} to evacuation {key}"),
-                request,
-            )
-            .await
-            {
+            let attempt = async {
+                still().await?;
+                let request =
+                    api.create_subresource::<_, EvacuationResponse>("respond", &key.name, &parameters, &body);
+                let action = format!("relay the answer of {responder} to evacuation {key}");
+                Ok(call(action, request).await?)
+            };
+            match attempt.await {
                 Ok(_) => return Ok(()),
-                Err(error) => {
+                Err(PushError::Call(error)) => {
                     failures += 1;
                     let refused = (400..500).contains(&error.code()) && error.code() != 429;
                     if refused || failures >= RELAY_ATTEMPTS {
-                        return Err(error);
+                        return Err(error.into());
                     }
                     tokio::time::sleep(backoff(
                         Duration::from_millis(200),
@@ -188,6 +213,7 @@ impl Pusher {
                     ))
                     .await;
                 }
+                Err(error) => return Err(error),
             }
         }
     }
@@ -258,7 +284,15 @@ fn relayed(
 
 #[cfg(test)]
 mod tests {
+    use http::Response;
+    use http_body_util::BodyExt;
+    use kube::client::Body;
     use serde_json::{Value, json};
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        net::TcpListener,
+    };
+    use tower_test::mock;
 
     use super::*;
 
@@ -313,6 +347,91 @@ mod tests {
                 expected,
                 "{spec} {ip}"
             );
+        }
+    }
+
+    /// Pushes one question to an app that accepts; the API shows these pods, by UID and address, one at each reading and the
+    /// last for ever. Returns how it went, and how often an answer was relayed.
+    async fn pushed(seen: Vec<(&str, &str)>) -> (Result<Option<Answer>, PushError>, usize) {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let app = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = app.local_addr().unwrap().port();
+        tokio::spawn(async move {
+            let (mut stream, _) = app.accept().await.unwrap();
+            let mut asked = Vec::new();
+            let mut part = [0; 4096];
+            while !asked.ends_with(b"}") {
+                let read = stream.read(&mut part).await.unwrap();
+                asked.extend_from_slice(&part[..read]);
+            }
+            let body = json!({"apiVersion": "evacuation.dev/v1alpha1", "kind": "EvacuationReview",
+                              "response": {"evacuationUid": "e1", "podUid": "p1", "answer": "Accept"}})
+            .to_string();
+            let head =
+                "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: ";
+            let reply = format!("{head}{}\r\n\r\n{body}", body.len());
+            stream.write_all(reply.as_bytes()).await.unwrap();
+        });
+        let pods: Vec<Value> = seen
+            .iter()
+            .map(|(uid, ip)| json!({"metadata": {"name": "p", "uid": uid}, "status": {"podIP": ip}}))
+            .collect();
+        let (service, mut handle) = mock::pair::<http::Request<Body>, Response<Body>>();
+        let relayed = Arc::new(Mutex::new(0));
+        let count = Arc::clone(&relayed);
+        tokio::spawn(async move {
+            let mut readings = 0;
+            while let Some((request, send)) = handle.next_request().await {
+                let answer = if request.method() == http::Method::GET {
+                    readings += 1;
+                    pods[readings.min(pods.len()) - 1].clone()
+                } else {
+                    *count.lock().unwrap() += 1;
+                    let body = request.into_body().collect().await.unwrap().to_bytes();
+                    serde_json::from_slice(&body).unwrap()
+                };
+                let body = serde_json::to_vec(&answer).unwrap();
+                send.send_response(Response::new(Body::from(body)));
+            }
+        });
+        let evacuation = serde_json::from_value(json!({
+            "metadata": {"namespace": "ns", "name": "e", "uid": "e1"},
+            "spec": {"target": {"pod": {"name": "p", "uid": "p1"}}, "requesters": [{"name": "a.b/c"}]},
+            "status": {"responders": [{"name": "self", "priority": 1, "timeoutSeconds": 60, "maxDelaySeconds": 1,
+                                       "http": {"port": port}, "state": "Active",
+                                       "activeTime": "2026-01-01T00:00:00.000000Z"}]},
+        }))
+        .unwrap();
+        let pusher = Pusher::new(
+            Client::new(service, "default"),
+            vec!["127.0.0.0/8".parse().unwrap()],
+            1,
+        )
+        .unwrap();
+        let outcome = pusher
+            .push(&evacuation, "self", ReviewAction::Ask, |_| false)
+            .await;
+        let relayed = *relayed.lock().unwrap();
+        (outcome, relayed)
+    }
+
+    #[tokio::test]
+    async fn an_answer_is_relayed_only_while_the_pod_that_gave_it_is_the_target() {
+        let asked = ("p1", "127.0.0.1");
+        let table = [
+            (vec![asked], Ok(Some(Answer::Accept)), 1),
+            (vec![asked, ("p2", "127.0.0.1")], Err("pod p is gone"), 0),
+            (
+                vec![asked, ("p1", "127.0.0.2")],
+                Err("pod p has another address by now"),
+                0,
+            ),
+        ];
+        for (seen, expected, relays) in table {
+            let (outcome, relayed) = pushed(seen.clone()).await;
+            let outcome = outcome.map_err(|error| error.to_string());
+            assert_eq!(outcome, expected.map_err(str::to_owned), "{seen:?}");
+            assert_eq!(relayed, relays, "{seen:?}");
         }
     }
 }
