@@ -53,7 +53,12 @@ pub(crate) async fn hold_lease(
         leadership,
     };
     loop {
-        let next = holder.turn().await;
+        // A slow API must not keep the lease from being given back in time.
+        let next = tokio::select! {
+            biased;
+            () = stop.cancelled() => break,
+            next = holder.turn() => next,
+        };
         tokio::select! {
             () = stop.cancelled() => break,
             () = sleep_until(next) => {}
@@ -151,11 +156,15 @@ impl Holder {
         let Some((lease, _)) = self.held.take() else {
             return;
         };
-        let lease = Election::released(lease, Timestamp::now());
-        match self
-            .call(self.api.replace(&self.name, &PostParams::default(), &lease))
-            .await
+        let mut outcome = self.give_back(lease).await;
+        if matches!(&outcome, Err(LeaseError::Api(_, kube::Error::Api(status))) if status.code == 409)
+            && let Ok(Some(found)) = self.call(self.api.get_opt(&self.name)).await
+            && self.election.holds(&found)
         {
+            // Our own last write, which was cut off, was carried out.
+            outcome = self.give_back(found).await;
+        }
+        match outcome {
             Ok(_) => info!(lease = self.name, "the lease was given back"),
             Err(error) => {
                 warn!(
@@ -167,10 +176,76 @@ impl Holder {
         }
     }
 
+    async fn give_back(&self, lease: Lease) -> Result<Lease, LeaseError> {
+        let lease = Election::released(lease, Timestamp::now());
+        self.call(self.api.replace(&self.name, &PostParams::default(), &lease))
+            .await
+    }
+
     async fn call<T>(&self, request: impl Future<Output = Result<T, kube::Error>>) -> Result<T, LeaseError> {
         match timeout(REQUEST_TIMEOUT, request).await {
             Ok(result) => result.map_err(|error| LeaseError::Api(self.name.clone(), error)),
             Err(_) => Err(LeaseError::Timeout(self.name.clone())),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::BodyExt;
+    use kube::{Client, client::Body};
+    use serde_json::{Value, json};
+    use tower_test::mock;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_renewal_without_a_reply_does_not_keep_the_lease_from_being_given_back() {
+        let (service, mut handle) = mock::pair::<http::Request<Body>, http::Response<Body>>();
+        let api = Api::namespaced(Client::new(service, "default"), "ns");
+        let stop = CancellationToken::new();
+        let holder = tokio::spawn(hold_lease(
+            api,
+            "lease".to_owned(),
+            "a".to_owned(),
+            Leadership::standby(),
+            stop.clone(),
+        ));
+        let mut unanswered = None;
+        let mut released = Value::Null;
+        let mut stopped = Instant::now();
+        for turn in ["GET", "POST", "renewal", "release"] {
+            let (request, send) = handle.next_request().await.unwrap();
+            let body = request.into_body().collect().await.unwrap().to_bytes();
+            let body: Value = serde_json::from_slice(&body).unwrap_or_default();
+            let (code, answer) = match turn {
+                "GET" => (
+                    404,
+                    json!({"kind": "Status", "status": "Failure", "code": 404, "reason": "NotFound", "message": ""}),
+                ),
+                "renewal" => {
+                    unanswered = Some(send);
+                    stopped = Instant::now();
+                    stop.cancel();
+                    continue;
+                }
+                _ => (200, body.clone()),
+            };
+            released = body;
+            let response = http::Response::builder().status(code);
+            send.send_response(
+                response
+                    .body(Body::from(serde_json::to_vec(&answer).unwrap()))
+                    .unwrap(),
+            );
+        }
+        holder.await.unwrap();
+        assert_eq!(released["spec"]["holderIdentity"], "");
+        assert!(
+            stopped.elapsed() < Duration::from_secs(1),
+            "{:?}",
+            stopped.elapsed()
+        );
+        drop(unanswered);
     }
 }
