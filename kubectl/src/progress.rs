@@ -18,6 +18,12 @@ use crate::{
 /// How often the spinners and the clock of the bar move.
 const TICK: Duration = Duration::from_millis(200);
 
+/// For how long one watch runs before it is begun anew, in seconds.
+///
+/// A connection that died without a word looks like one on which nothing happens, and is given up a few seconds after this
+/// time. Kube's own 290 s are longer than anybody looks at a bar that does not move.
+const WATCH_SECONDS: u32 = 30;
+
 /// Where lines go when there is no terminal for the bar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lines {
@@ -115,7 +121,7 @@ pub(crate) async fn wait(
 }
 
 async fn watch(api: Api<Evacuation>, tracker: &mut Tracker, view: &mut View) -> anyhow::Result<()> {
-    let events = watcher(api, watcher::Config::default()).default_backoff();
+    let events = watcher(api, watcher::Config::default().timeout(WATCH_SECONDS)).default_backoff();
     pin_mut!(events);
     let mut listed = Vec::new();
     let mut allowed = false;
@@ -160,5 +166,53 @@ fn refused(error: &watcher::Error) -> bool {
             matches!(source, kube::Error::Api(status) if matches!(status.code, 401 | 403))
         }
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        convert::Infallible,
+        sync::atomic::{AtomicUsize, Ordering},
+    };
+
+    use bytes::Bytes;
+    use futures::stream;
+    use http::{Request, Response};
+    use http_body_util::{Full, StreamBody, combinators::BoxBody};
+    use kube::{Client, client::Body};
+
+    use super::*;
+
+    const FOUND: &str = r#"{"metadata":{"resourceVersion":"5"},"items":[{
+        "metadata":{"name":"a","namespace":"shop","uid":"1"},"spec":{"target":{"pod":{"name":"db-0"}}}}]}"#;
+    const ENDED: &str = concat!(
+        r#"{"type":"MODIFIED","object":{"apiVersion":"evacuation.dev/v1alpha1","kind":"Evacuation","#,
+        r#""metadata":{"name":"a","namespace":"shop","uid":"1","resourceVersion":"9"},"#,
+        r#""spec":{"target":{"pod":{"name":"db-0"}}},"status":{"conditions":[{"type":"Evacuated","status":"True","#,
+        r#""reason":"Evicted","message":"gone","lastTransitionTime":"2026-11-20T22:00:00Z"}]}}}"#,
+        "\n"
+    );
+
+    #[tokio::test(start_paused = true)]
+    async fn an_end_is_seen_within_a_minute_of_a_connection_that_died_without_a_word() {
+        let next = AtomicUsize::new(0);
+        let service = tower::service_fn(move |_: Request<Body>| {
+            let body: BoxBody<Bytes, Infallible> = match next.fetch_add(1, Ordering::Relaxed) {
+                0 => BoxBody::new(Full::from(FOUND)),
+                1 => BoxBody::new(StreamBody::new(stream::pending())),
+                _ => BoxBody::new(Full::from(ENDED)),
+            };
+            async move { Ok::<_, Infallible>(Response::new(body)) }
+        });
+        let mut tracker = Tracker::default();
+        let object = serde_json::from_value(serde_json::json!({
+            "metadata": {"name": "a", "namespace": "shop", "uid": "1"},
+            "spec": {"target": {"pod": {"name": "db-0"}}},
+        }));
+        tracker.follow(&object.unwrap());
+        let api = Api::all(Client::new(service, "shop"));
+        let exit = wait(api, tracker, Some(Duration::from_mins(1)), Lines::Errors).await;
+        assert_eq!(exit.unwrap(), Exit::Done);
     }
 }
