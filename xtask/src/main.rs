@@ -1,4 +1,4 @@
-//! The project's commands: `cargo xtask demo`, `test`, `check`, `bench`, `generate`.
+//! The project's commands: `cargo xtask demo`, `test`, `model`, `check`, `bench`, `generate`.
 //!
 //! This crate stays small so that it compiles at once: it sees to what is needed, builds the rest, and starts it.
 
@@ -8,6 +8,7 @@ mod check;
 mod command;
 mod demo;
 mod generate;
+mod model;
 mod prerequisites;
 mod test;
 
@@ -27,6 +28,8 @@ enum Command {
     Demo(demo::Demo),
     /// Run all tests.
     Test(test::Test),
+    /// Walk every state of the model of the protocol.
+    Model(model::Model),
     /// Format, lints, documentation, licences: what CI checks besides the tests.
     Check,
     /// Measure, beside the peers.
@@ -39,6 +42,7 @@ fn main() -> anyhow::Result<()> {
     match Xtask::parse().command {
         Command::Demo(demo) => demo.run(),
         Command::Test(test) => test.run(),
+        Command::Model(model) => model.run(),
         Command::Check => check::check(),
         Command::Bench(bench) => bench.run(),
         Command::Generate(generate) => generate.run(),

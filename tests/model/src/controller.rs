@@ -30,13 +30,18 @@ pub(crate) struct Look {
 impl Negotiation {
     /// One look at an Evacuation. `None` when nothing came of it, and else when to look again, if nothing was done.
     pub(crate) fn look(&self, state: &mut State, look: Look) -> Looked {
-        let Look { controller, object, .. } = look;
+        let Look {
+            controller, object, ..
+        } = look;
         let waits = state
             .writes
             .iter()
             .any(|w| w.by == Some(controller) && w.object == object);
         let me = state.controllers.get(controller);
-        let Some(known) = me.and_then(|c| c.cache.get(object).cloned().flatten()).filter(|_| !waits) else {
+        let Some(known) = me
+            .and_then(|c| c.cache.get(object).cloned().flatten())
+            .filter(|_| !waits)
+        else {
             return Looked::Nothing(None);
         };
         let now = at(state.now + look.skew);
@@ -95,7 +100,9 @@ impl Negotiation {
             recovered_at: None,
             attempt: match attempt.filter(|attempt| self.is_about(attempt, known)) {
                 None => Attempt::Unknown,
-                Some(Recorded { step: Step::Recorded, .. }) => Attempt::Recorded,
+                Some(Recorded {
+                    step: Step::Recorded, ..
+                }) => Attempt::Recorded,
                 Some(_) => Attempt::Posted,
             },
         })
@@ -132,8 +139,14 @@ impl Negotiation {
             }
             Act::ReleaseFinalizer => {
                 let stored = state.objects.get_mut(look.object).map(|o| &mut o.stored);
-                let released = stored.filter(|s| s.as_ref() == Some(known)).map(Option::take).is_some();
-                let cache = state.controllers.get_mut(look.controller).and_then(|c| c.cache.get_mut(look.object));
+                let released = stored
+                    .filter(|s| s.as_ref() == Some(known))
+                    .map(Option::take)
+                    .is_some();
+                let cache = state
+                    .controllers
+                    .get_mut(look.controller)
+                    .and_then(|c| c.cache.get_mut(look.object));
                 if let Some(cache) = cache.filter(|_| released) {
                     *cache = None;
                 }
@@ -155,7 +168,11 @@ impl Negotiation {
             return true;
         }
         attempt.step = Step::Posted;
-        attempt.until = if in_time { attempt.until } else { now + ATTEMPT_SECONDS };
+        attempt.until = if in_time {
+            attempt.until
+        } else {
+            now + ATTEMPT_SECONDS
+        };
         let eviction = Eviction {
             by: Some(look.controller),
             object: look.object,
@@ -197,7 +214,10 @@ impl Negotiation {
             Reply::NotFound => None,
             Reply::Refused => return,
         };
-        let cache = state.controllers.get_mut(controller).and_then(|c| c.cache.get_mut(write.object));
+        let cache = state
+            .controllers
+            .get_mut(controller)
+            .and_then(|c| c.cache.get_mut(write.object));
         if let Some(cache) = cache {
             *cache = cached;
         }
@@ -260,6 +280,7 @@ fn send(state: &mut State, look: Look, known: &Version, status: EvacuationStatus
         base: known.clone(),
         proposed: known.with_status(status),
         sent: state.now,
+        decided: state.now + look.skew,
     });
 }
 

@@ -1,5 +1,10 @@
 //! Whether a negotiation ends, when from now on nobody says anything, nothing is lost and time goes on.
 
+use std::{
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::PoisonError,
+};
+
 use evacuation_api::{BlockedReason, DeadlineAction, EvacuationStatus};
 use evacuation_protocol::is_finished;
 
@@ -17,13 +22,42 @@ const ONE: usize = 0;
 impl Negotiation {
     /// Whether every Evacuation ends, or waits for somebody who can be named: a budget, or a responder that refused and that
     /// no deadline overrules. Nobody but one controller acts, and it looks only when something changed or when it said that it would.
+    ///
+    /// Of a state in which a request is under way nothing is asked: it leads to others in which none is.
     pub(crate) fn ends(&self, state: &State) -> bool {
+        if !state.writes.is_empty() || !state.evictions.is_empty() {
+            return true;
+        }
+        // What the controllers knew, and what may still happen, does not matter any more.
+        let stored: Vec<_> = state.objects.iter().map(|object| &object.stored).collect();
+        let mut hasher = DefaultHasher::new();
+        (state.now, state.pod, state.budget, stored).hash(&mut hasher);
+        let key = hasher.finish();
+        let known = |memo: &Self| {
+            memo.endings
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .get(&key)
+                .copied()
+        };
+        if let Some(known) = known(self) {
+            return known;
+        }
+        let ends = self.plays_out(state);
+        self.endings
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(key, ends);
+        ends
+    }
+
+    fn plays_out(&self, state: &State) -> bool {
         let mut state = state.clone();
         self.crash(&mut state, ONE);
         for _ in 0..STEPS {
             match self.go_on(&mut state) {
                 Go::On => {}
-                Go::At(time) => self.pass_time(&mut state, time),
+                Go::At(time) => self.pass(&mut state, time),
                 Go::Rests => return (0..state.objects.len()).all(|object| rests(&state, object)),
             }
             if (0..state.objects.len()).all(|object| has_ended(&state, object)) {
@@ -45,11 +79,15 @@ impl Negotiation {
             self.land(state, eviction, true);
             return Go::On;
         }
-        self.catch_up(state, ONE);
         let mut next = match state.pod {
+            Pod::Terminating { until } if until <= state.now => {
+                state.pod = Pod::Gone;
+                return Go::On;
+            }
             Pod::Terminating { until } => Some(until),
             Pod::Live | Pod::Gone => None,
         };
+        self.catch_up(state, ONE);
         for object in 0..state.objects.len() {
             let look = Look {
                 controller: ONE,
@@ -66,16 +104,12 @@ impl Negotiation {
         next.filter(|time| *time > state.now).map_or(Go::Rests, Go::At)
     }
 
-    fn pass_time(&self, state: &mut State, time: i64) {
-        self.pass(state, time);
-        if matches!(state.pod, Pod::Terminating { until } if until <= time) {
-            state.pod = Pod::Gone;
-        }
-    }
-
     /// The watches of a controller show what there is.
     pub(crate) fn catch_up(&self, state: &mut State, controller: usize) {
-        let (pod, cache) = (state.pod, state.objects.iter().map(|o| o.stored.clone()).collect());
+        let (pod, cache) = (
+            state.pod,
+            state.objects.iter().map(|o| o.stored.clone()).collect(),
+        );
         if let Some(me) = state.controllers.get_mut(controller) {
             me.pod = pod;
             me.cache = cache;
@@ -99,7 +133,9 @@ fn has_ended(state: &State, object: usize) -> bool {
 
 /// Whether an Evacuation ended or waits for somebody who can be named.
 fn rests(state: &State, object: usize) -> bool {
-    let Some(version) = state.stored(object) else { return true };
+    let Some(version) = state.stored(object) else {
+        return true;
+    };
     let status = version.status();
     if is_finished(&status) {
         return true;

@@ -78,6 +78,7 @@ impl Negotiation {
             proposed: base.with_status(status),
             base,
             sent: state.now,
+            decided: state.now,
         };
         self.write_status(state, &write, true);
         Some(())

@@ -39,7 +39,9 @@ pub(crate) enum Said {
     Accepted,
     Refused,
     /// With the end that the server granted.
-    Delayed { until: i64 },
+    Delayed {
+        until: i64,
+    },
 }
 
 impl History {

@@ -49,7 +49,10 @@ impl Negotiation {
         broken.require(active <= 1, Law::OneResponder);
         broken.require(was.is_empty() || was.len() == is.len(), Law::Forward);
         for (i, responder) in is.iter().enumerate() {
-            let (from, to) = (was.get(i).map_or(ResponderState::Inactive, |r| r.state), responder.state);
+            let (from, to) = (
+                was.get(i).map_or(ResponderState::Inactive, |r| r.state),
+                responder.state,
+            );
             let Some(heard) = history.responders.get(i).cloned() else {
                 broken.note(Law::Forward);
                 continue;
@@ -162,4 +165,3 @@ pub(crate) fn judge_eviction(state: &mut State, eviction: &Eviction) {
     }
     broken.require(!eviction.deletes || history.may_delete(), Law::Deletion);
 }
-

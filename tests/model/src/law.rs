@@ -1,34 +1,34 @@
 //! What must hold, whatever happens in whatever order.
 
-/// A property of every reachable state.
+/// A property of every reachable state; [`Law::words`] says it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Law {
-    /// See [`Law::words`].
+    /// Of the responders of an Evacuation.
     OneResponder,
-    /// See [`Law::words`].
+    /// Rule 1.
     OneEvacuation,
-    /// See [`Law::words`].
+    /// Of every responder, by what it was told and said.
     Reason,
-    /// See [`Law::words`].
+    /// Of a responder that refused.
     Refusal,
-    /// See [`Law::words`].
+    /// Of every eviction that is posted or arrives.
     Agreed,
-    /// See [`Law::words`].
+    /// The fence.
     Withdrawal,
-    /// See [`Law::words`].
+    /// Of every deletion that is posted or arrives.
     Deletion,
-    /// See [`Law::words`].
+    /// Of the reason with which an Evacuation ends.
     End,
-    /// See [`Law::words`].
+    /// Rule 6.
     Forward,
-    /// See [`Law::words`].
+    /// Of `violations`.
     Invariants,
-    /// See [`Law::words`].
+    /// Of the decisions of the controller and the checks of the server.
     Agreement,
-    /// See [`Law::words`].
+    /// Rule 3.
     Ownership,
-    /// See [`Law::words`].
+    /// Liveness, from every state at rest.
     Ends,
 }
 
@@ -68,10 +68,12 @@ impl Law {
             Self::Forward => "status moves only along the transition tables, and what has ended stays so",
             Self::Invariants => "the protocol's invariants hold",
             Self::Agreement => {
-                "the server refuses nothing that was decided on what it has, but for what comes too early"
+                "the server refuses nothing that was decided on what it has by its own time, and takes no write that changes nothing"
             }
             Self::Ownership => "only its maker removes an entry",
-            Self::Ends => "with a deadline every negotiation ends, and without one it waits for somebody who can be named",
+            Self::Ends => {
+                "with a deadline every negotiation ends, and without one it waits for somebody who can be named"
+            }
         }
     }
 }

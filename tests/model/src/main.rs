@@ -1,12 +1,44 @@
-//! Explores every world and prints what was found.
+//! Walks every world, or the one that is named, and prints the states seen and the laws that hold.
 
-use evacuation_model::{explore, worlds};
+use anyhow::{bail, ensure};
+use evacuation_model::{Law, explore, worlds};
 
-fn main() {
-    for world in worlds() {
-        let name = world.name;
-        let found = explore(world);
-        println!("{name}: {} states, depth {}, {:?}", found.states, found.depth, found.elapsed);
-        for c in found.counterexamples { println!("{c}"); }
+/// How many states are seen at least when every world is walked.
+const STATES: usize = 1_000_000;
+
+fn main() -> anyhow::Result<()> {
+    let only = std::env::args().nth(1);
+    let mut worlds = worlds();
+    if let Some(only) = &only {
+        worlds.retain(|world| world.name == only);
+        ensure!(!worlds.is_empty(), "there is no world {only:?}");
     }
+    let (mut states, mut broken) = (0, false);
+    for world in worlds {
+        let (name, about) = (world.name, world.about);
+        let found = explore(world);
+        states += found.states;
+        println!(
+            "{name:<10} {:>9} states, {:>2} steps deep, {:>6.1} s: {about}",
+            found.states,
+            found.depth,
+            found.elapsed.as_secs_f64(),
+        );
+        for counterexample in &found.counterexamples {
+            broken = true;
+            println!("{counterexample}");
+        }
+    }
+    if broken {
+        bail!("a law is broken");
+    }
+    println!("\n{states} states, in each of which hold:");
+    for law in Law::ALL {
+        println!("  {}", law.words());
+    }
+    ensure!(
+        only.is_some() || states >= STATES,
+        "fewer than {STATES} states were seen"
+    );
+    Ok(())
 }

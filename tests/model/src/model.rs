@@ -1,5 +1,7 @@
 //! The world as a model checker walks it.
 
+use std::{collections::HashMap, sync::Mutex};
+
 use evacuation_api::ResponderEntry;
 use stateright::{Model, Property};
 
@@ -11,10 +13,12 @@ use crate::{
 };
 
 /// The model of one [`Config`].
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Negotiation {
     pub(crate) config: Config,
     pub(crate) registered: Vec<ResponderEntry>,
+    /// Whether what is known by its hash ends, played fairly.
+    pub(crate) endings: Mutex<HashMap<u64, bool>>,
 }
 
 /// One step of the world.
@@ -28,7 +32,11 @@ pub enum Action {
     /// A controller's watch shows what became of the pod.
     SeePod { controller: usize },
     /// A controller looks, decides and acts.
-    Look { controller: usize, object: usize, skew: i64 },
+    Look {
+        controller: usize,
+        object: usize,
+        skew: i64,
+    },
     /// A write of a status reaches the server.
     Deliver { write: usize, reply: bool },
     /// An eviction reaches the API.
@@ -36,13 +44,25 @@ pub enum Action {
     /// A controller dies and starts anew.
     Crash { controller: usize },
     /// A responder says something.
-    Say { object: usize, responder: usize, say: Say },
+    Say {
+        object: usize,
+        responder: usize,
+        say: Say,
+    },
     /// A responder says that it knows of the cancellation.
     Acknowledge { object: usize, responder: usize },
     /// A user puts its entry.
-    Put { object: usize, user: usize, entry: Entry },
+    Put {
+        object: usize,
+        user: usize,
+        entry: Entry,
+    },
     /// A user removes an entry; everyone but the owner should fail.
-    Leave { object: usize, user: usize, owner: usize },
+    Leave {
+        object: usize,
+        user: usize,
+        owner: usize,
+    },
     /// A user deletes the Evacuation.
     Delete { object: usize, user: usize },
     /// Somebody creates another Evacuation of the pod.
@@ -61,7 +81,11 @@ impl Negotiation {
     /// The model of that world.
     pub fn new(config: Config) -> Self {
         let registered = config.registered();
-        Self { config, registered }
+        Self {
+            config,
+            registered,
+            endings: Mutex::default(),
+        }
     }
 
     fn controller_actions(&self, state: &State, actions: &mut Vec<Action>) {
@@ -95,9 +119,15 @@ impl Negotiation {
             }
         }
         for eviction in 0..state.evictions.len() {
-            actions.push(Action::Land { eviction, reply: true });
+            actions.push(Action::Land {
+                eviction,
+                reply: true,
+            });
             if state.left.losses > 0 {
-                actions.push(Action::Land { eviction, reply: false });
+                actions.push(Action::Land {
+                    eviction,
+                    reply: false,
+                });
             }
         }
     }
@@ -143,7 +173,11 @@ impl Negotiation {
                 *state.controllers.get_mut(controller)?.cache.get_mut(object)? = stored;
             }
             Action::SeePod { controller } => state.controllers.get_mut(controller)?.pod = state.pod,
-            Action::Look { controller, object, skew } => {
+            Action::Look {
+                controller,
+                object,
+                skew,
+            } => {
                 let look = Look {
                     controller,
                     object,
@@ -169,7 +203,11 @@ impl Negotiation {
                 state.left.crashes -= 1;
                 self.crash(state, controller);
             }
-            Action::Say { object, responder, say } => {
+            Action::Say {
+                object,
+                responder,
+                say,
+            } => {
                 state.left.answers -= 1;
                 self.say(state, object, responder, say)?;
             }

@@ -88,8 +88,8 @@ impl Negotiation {
                 Ok(next) => next,
                 Err(errors) => {
                     let early = errors.iter().all(|e| matches!(e, StatusError::NotYet { .. }));
-                    let expected = forged || !fresh || early;
-                    state.broken.require(expected, Law::Agreement);
+                    let timely = write.decided == state.now && !early;
+                    state.broken.require(forged || !fresh || !timely, Law::Agreement);
                     return Reply::Refused;
                 }
             }
@@ -119,7 +119,12 @@ impl Negotiation {
                 until: state.now + granted.unwrap_or_default(),
             },
         };
-        let heard = state.objects.get_mut(object)?.history.responders.get_mut(responder)?;
+        let heard = state
+            .objects
+            .get_mut(object)?
+            .history
+            .responders
+            .get_mut(responder)?;
         let binds = heard.said != Some(Said::Accepted) || said == Said::Accepted;
         heard.said = Some(said);
         state.broken.require(binds, Law::Forward);
@@ -234,9 +239,7 @@ impl Negotiation {
 
 fn state_of<'a>(evacuation: &'a mut Evacuation, responder: &str) -> Option<&'a mut ResponderState> {
     let all = evacuation.status.as_mut()?.responders.as_mut()?;
-    all.iter_mut()
-        .find(|r| r.name == responder)
-        .map(|r| &mut r.state)
+    all.iter_mut().find(|r| r.name == responder).map(|r| &mut r.state)
 }
 
 fn put(requesters: &mut Vec<Requester>, name: &str, entry: Option<Requester>) {

@@ -99,6 +99,8 @@ pub(crate) struct Write {
     pub(crate) proposed: Version,
     /// When it was sent.
     pub(crate) sent: i64,
+    /// What the clock of the one who decided it showed.
+    pub(crate) decided: i64,
 }
 
 /// An eviction or deletion that is under way.

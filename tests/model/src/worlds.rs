@@ -22,26 +22,212 @@ const fn entry(on_refusal: RefusalPolicy, deadline: Option<(i64, DeadlineAction)
 const WAIT: Entry = entry(RefusalPolicy::Wait, None);
 const GIVE_UP: Entry = entry(RefusalPolicy::GiveUp, None);
 const OVERRIDE: Entry = entry(RefusalPolicy::Override, None);
+const GIVE_UP_AT_4: Entry = entry(RefusalPolicy::Override, Some((4, DeadlineAction::GiveUp)));
 const EVICT_AT_6: Entry = entry(RefusalPolicy::Wait, Some((6, DeadlineAction::Evict)));
 
 /// The worlds that are walked, each for a part of the protocol.
 pub fn worlds() -> Vec<Config> {
-    vec![Config {
-        name: "negotiation",
-        instants: &[0, 2, 4, 6, 8, 16, 18, 30],
-        skews: &[-2, 0, 2],
-        controllers: 1,
-        responders: &[
-            Registered { timeout: 4, max_delay: 6 },
-            Registered { timeout: 2, max_delay: 2 },
-        ],
-        answers: &[Say::Accept, Say::Refuse, Say::Delay(2)],
-        users: &[
-            User { first: Some(EVICT_AT_6), says: &[], leaves: true },
-            User { first: None, says: &[GIVE_UP, WAIT, OVERRIDE], leaves: true },
-        ],
-        budget: None,
-        limits: Limits { answers: 2, edits: 1, crashes: 1, losses: 1, ..NO_LIMITS },
-        rules: Rules::KEPT,
-    }]
+    vec![ANSWERS, PEOPLE, DEADLINES, FENCE, LEADERS, BUDGET, AGAIN, MADNESS]
 }
+
+const fn waits(timeout: i64, max_delay: i64) -> Registered {
+    Registered { timeout, max_delay }
+}
+
+const fn stays(entry: Entry) -> User {
+    User {
+        first: Some(entry),
+        says: &[],
+        leaves: false,
+    }
+}
+
+const fn leaves(entry: Entry) -> User {
+    User {
+        leaves: true,
+        ..stays(entry)
+    }
+}
+
+const fn joins(says: &'static [Entry]) -> User {
+    User {
+        first: None,
+        says,
+        leaves: true,
+    }
+}
+
+const ANSWERS: Config = Config {
+    name: "answers",
+    about: "two answers in every order, late, repeated and out of turn; a clock that is off",
+    large: false,
+    instants: &[0, 2, 4, 6, 8],
+    skews: &[-2, 0, 2],
+    controllers: 1,
+    responders: &[waits(4, 6), waits(2, 2)],
+    answers: &[Say::Accept, Say::Refuse, Say::Delay(2), Say::Delay(60)],
+    users: &[stays(entry(
+        RefusalPolicy::Wait,
+        Some((8, DeadlineAction::Evict)),
+    ))],
+    budget: None,
+    limits: Limits {
+        answers: 2,
+        ..NO_LIMITS
+    },
+    rules: Rules::KEPT,
+};
+
+const PEOPLE: Config = Config {
+    name: "people",
+    about: "two who want the pod moved join, change, leave and delete",
+    large: true,
+    instants: &[0, 4, 6, 8],
+    skews: &[0],
+    controllers: 1,
+    responders: &[waits(4, 6)],
+    answers: &[Say::Accept, Say::Refuse],
+    users: &[
+        User {
+            first: Some(WAIT),
+            says: &[GIVE_UP, EVICT_AT_6],
+            leaves: true,
+        },
+        joins(&[OVERRIDE, GIVE_UP_AT_4]),
+    ],
+    budget: None,
+    limits: Limits {
+        answers: 1,
+        edits: 2,
+        ..NO_LIMITS
+    },
+    rules: Rules::KEPT,
+};
+
+const DEADLINES: Config = Config {
+    name: "deadlines",
+    about: "deadlines of every kind as a schedule; a clock that is ahead; the pod is deleted by another",
+    large: true,
+    instants: &[0, 4, 6, 8, 10],
+    skews: &[0, 2],
+    controllers: 1,
+    responders: &[waits(60, 60)],
+    answers: &[Say::Refuse, Say::Delay(60)],
+    users: &[
+        stays(GIVE_UP_AT_4),
+        leaves(EVICT_AT_6),
+        leaves(entry(RefusalPolicy::GiveUp, Some((8, DeadlineAction::Delete)))),
+    ],
+    budget: Some(false),
+    limits: Limits {
+        answers: 1,
+        edits: 1,
+        departures: 1,
+        ..NO_LIMITS
+    },
+    rules: Rules::KEPT,
+};
+
+const FENCE: Config = Config {
+    name: "fence",
+    about: "withdrawals, crashes and lost replies around every step of an eviction; clocks that are off",
+    large: true,
+    instants: &[0, 2, 8, 10, 12, 20],
+    skews: &[-2, 2],
+    controllers: 1,
+    responders: &[],
+    answers: &[],
+    users: &[leaves(OVERRIDE)],
+    budget: None,
+    limits: Limits {
+        edits: 1,
+        crashes: 1,
+        losses: 1,
+        ..NO_LIMITS
+    },
+    rules: Rules::KEPT,
+};
+
+const LEADERS: Config = Config {
+    name: "leaders",
+    about: "two controllers that both think that they lead",
+    large: true,
+    instants: &[0, 2, 8, 10, 12],
+    skews: &[0, 2],
+    controllers: 2,
+    responders: &[],
+    answers: &[],
+    users: &[leaves(WAIT)],
+    budget: None,
+    limits: Limits {
+        edits: 1,
+        ..NO_LIMITS
+    },
+    rules: Rules::KEPT,
+};
+
+const BUDGET: Config = Config {
+    name: "budget",
+    about: "a budget that changes its mind, a withdrawal, a crash, a Delete deadline",
+    large: false,
+    instants: &[0, 2, 10, 12, 20, 70],
+    skews: &[0],
+    controllers: 1,
+    responders: &[],
+    answers: &[],
+    users: &[leaves(entry(
+        RefusalPolicy::Wait,
+        Some((20, DeadlineAction::Delete)),
+    ))],
+    budget: Some(false),
+    limits: Limits {
+        edits: 1,
+        crashes: 1,
+        shifts: 1,
+        ..NO_LIMITS
+    },
+    rules: Rules::KEPT,
+};
+
+const AGAIN: Config = Config {
+    name: "again",
+    about: "a second Evacuation of the same pod",
+    large: false,
+    instants: &[0, 2, 4],
+    skews: &[0],
+    controllers: 1,
+    responders: &[waits(2, 2)],
+    answers: &[Say::Accept, Say::Refuse],
+    users: &[leaves(GIVE_UP)],
+    budget: None,
+    limits: Limits {
+        answers: 1,
+        edits: 1,
+        objects: 2,
+        ..NO_LIMITS
+    },
+    rules: Rules::KEPT,
+};
+
+const MADNESS: Config = Config {
+    name: "madness",
+    about: "a controller gone mad writes whatever it likes",
+    large: false,
+    instants: &[0, 2, 4, 6],
+    skews: &[0],
+    controllers: 1,
+    responders: &[waits(4, 4), waits(4, 4)],
+    answers: &[Say::Accept, Say::Refuse, Say::Delay(2)],
+    users: &[leaves(entry(
+        RefusalPolicy::GiveUp,
+        Some((6, DeadlineAction::Evict)),
+    ))],
+    budget: None,
+    limits: Limits {
+        answers: 1,
+        edits: 1,
+        forgeries: 2,
+        ..NO_LIMITS
+    },
+    rules: Rules::KEPT,
+};

@@ -1,0 +1,135 @@
+//! Each rule is needed: without it the model checker finds what the rule is for.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use evacuation_model::{Law, Rules, explore, worlds};
+
+/// Walks that world under those rules and expects one of those laws to be broken.
+fn finds(world: &str, rules: Rules, laws: &[Law]) {
+    let mut world = worlds().into_iter().find(|w| w.name == world).unwrap();
+    world.rules = rules;
+    let found = explore(world);
+    let broken: Vec<_> = found.counterexamples.iter().map(|c| c.law).collect();
+    assert!(
+        broken.iter().any(|law| laws.contains(law)),
+        "of {laws:?}, none was broken in {} states, but {broken:?}",
+        found.states
+    );
+}
+
+#[test]
+fn without_the_resource_version_a_late_outcome_breaks_the_fence() {
+    let rules = Rules {
+        resource_version: false,
+        ..Rules::KEPT
+    };
+    finds("leaders", rules, &[Law::Withdrawal]);
+}
+
+#[test]
+fn without_the_check_of_the_status_a_clock_that_is_ahead_passes_a_responder_over() {
+    let rules = Rules {
+        status_check: false,
+        ..Rules::KEPT
+    };
+    finds("answers", rules, &[Law::Reason]);
+}
+
+#[test]
+fn without_the_check_of_the_status_a_mad_controller_asks_two_at_once() {
+    let rules = Rules {
+        status_check: false,
+        ..Rules::KEPT
+    };
+    finds("madness", rules, &[Law::OneResponder]);
+}
+
+#[test]
+fn without_turns_an_answer_of_one_that_was_not_asked_is_taken() {
+    let rules = Rules {
+        turn: false,
+        ..Rules::KEPT
+    };
+    finds("answers", rules, &[Law::Invariants, Law::Forward]);
+}
+
+#[test]
+fn without_the_fence_an_eviction_follows_a_withdrawal() {
+    let rules = Rules {
+        fence: false,
+        ..Rules::KEPT
+    };
+    finds("fence", rules, &[Law::Withdrawal]);
+}
+
+#[test]
+fn without_ownership_one_removes_the_entry_of_another() {
+    let rules = Rules {
+        ownership: false,
+        ..Rules::KEPT
+    };
+    finds("people", rules, &[Law::Ownership]);
+}
+
+#[test]
+fn without_the_end_one_joins_what_has_ended() {
+    let rules = Rules {
+        end: false,
+        ..Rules::KEPT
+    };
+    finds("people", rules, &[Law::Forward]);
+}
+
+#[test]
+fn without_the_claim_on_the_pod_two_evacuations_are_active() {
+    let rules = Rules {
+        one_active: false,
+        ..Rules::KEPT
+    };
+    finds("again", rules, &[Law::OneEvacuation]);
+}
+
+#[test]
+fn without_the_record_of_the_attempt_an_eviction_follows_a_withdrawal() {
+    let rules = Rules {
+        record_first: false,
+        ..Rules::KEPT
+    };
+    finds("fence", rules, &[Law::Withdrawal]);
+}
+
+#[test]
+fn without_waiting_for_the_end_of_a_lost_attempt_an_eviction_follows_a_withdrawal() {
+    let rules = Rules {
+        resolve_late: false,
+        ..Rules::KEPT
+    };
+    finds("fence", rules, &[Law::Withdrawal]);
+}
+
+#[test]
+fn without_telling_attempts_apart_an_eviction_follows_a_withdrawal() {
+    let rules = Rules {
+        attempts_apart: false,
+        ..Rules::KEPT
+    };
+    finds("leaders", rules, &[Law::Withdrawal]);
+}
+
+#[test]
+fn without_the_end_of_an_attempt_an_eviction_follows_a_withdrawal() {
+    let rules = Rules {
+        post_in_time: false,
+        ..Rules::KEPT
+    };
+    finds("leaders", rules, &[Law::Withdrawal]);
+}
+
+#[test]
+fn without_looking_again_a_silent_responder_holds_the_pod_for_ever() {
+    let rules = Rules {
+        wake: false,
+        ..Rules::KEPT
+    };
+    finds("deadlines", rules, &[Law::Ends]);
+}
