@@ -4,7 +4,7 @@
 pub const GROUP: &str = "evacuation.dev";
 /// The version of the API group that this crate describes.
 pub const VERSION: &str = "v1alpha1";
-/// The domain of names that the project itself owns, such as `drain.evacuation.dev/NODE`.
+/// The domain of names that the project itself owns, such as `drain.evacuation.dev/NODE_USER`.
 pub const DOMAIN: &str = GROUP;
 /// The pod annotation that registers responders: a JSON list of [`ResponderEntry`](crate::ResponderEntry).
 pub const RESPONDERS_ANNOTATION: &str = "evacuation.dev/responders";
