@@ -77,7 +77,7 @@ pub(crate) fn answer(name: &str, error: &AnswerError) -> ApiError {
         field: error.field().to_owned(),
     };
     if error.is_conflict() {
-        conflict(name, &why, cause, None)
+        conflict(name, &why, cause, error.retry_after_seconds())
     } else {
         rejected(name, &why, vec![cause])
     }
@@ -216,6 +216,14 @@ mod tests {
             reason: "Canceled".to_owned(),
         };
         assert_eq!(parts(answer("db-0", &late)).0, Reason::Conflict);
+        let early = AnswerError::NotStarted {
+            responder: "x".to_owned(),
+        };
+        let (reason, _, causes, retry) = parts(answer("db-0", &early));
+        assert_eq!(
+            (reason, causes[0].reason.as_str(), retry),
+            (Reason::Conflict, "EvacuationNotStarted", Some(1))
+        );
         let unknown = AnswerError::NoSuchResponder {
             responder: "x".to_owned(),
         };

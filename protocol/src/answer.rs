@@ -31,9 +31,14 @@ pub fn answer(
     let mut status = evacuation.status.clone().unwrap_or_default();
     let policy = policy_at(&evacuation.spec.requesters, &status, now);
     let finished = finished_reason(&status).map(str::to_owned);
-    let responder = status
-        .responders
-        .iter_mut()
+    let responders = status.responders.as_mut();
+    if responders.is_none() && finished.is_none() {
+        return Err(AnswerError::NotStarted {
+            responder: name.to_owned(),
+        });
+    }
+    let responder = responders
+        .into_iter()
         .flatten()
         .find(|r| r.name == name)
         .ok_or_else(|| AnswerError::NoSuchResponder {

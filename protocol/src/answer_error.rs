@@ -45,9 +45,15 @@ pub enum AnswerError {
         /// The target's.
         actual: String,
     },
-    /// No such responder was registered when the Evacuation started, or it has not started.
+    /// No such responder was registered when the Evacuation started.
     #[error("the evacuation has no responder {responder}")]
     NoSuchResponder {
+        /// Who answered.
+        responder: String,
+    },
+    /// The Evacuation has not started: who its responders are is not known yet.
+    #[error("the evacuation has not started, and responder {responder} is not known yet")]
+    NotStarted {
         /// Who answered.
         responder: String,
     },
@@ -102,6 +108,7 @@ impl AnswerError {
             Self::WrongEvacuation { .. } => "WrongEvacuation",
             Self::WrongPod { .. } => "WrongPod",
             Self::NoSuchResponder { .. } => "NoSuchResponder",
+            Self::NotStarted { .. } => "EvacuationNotStarted",
             Self::Finished { .. } => "EvacuationFinished",
             Self::NotActive { .. } => "ResponderNotActive",
             Self::AlreadyAccepted { .. } => "AlreadyAccepted",
@@ -119,12 +126,17 @@ impl AnswerError {
         )
     }
 
+    /// How long to wait before answering again, in whole seconds; `None` when waiting does not help.
+    pub fn retry_after_seconds(&self) -> Option<u32> {
+        matches!(self, Self::NotStarted { .. }).then_some(1)
+    }
+
     /// The field of the response that is to blame; empty when none is.
     pub fn field(&self) -> &'static str {
         match self {
             Self::WrongEvacuation { .. } => "spec.evacuationUid",
             Self::WrongPod { .. } => "spec.podUid",
-            Self::NoSuchResponder { .. } => "spec.responder",
+            Self::NoSuchResponder { .. } | Self::NotStarted { .. } => "spec.responder",
             Self::DelayExhausted { .. } => "spec.delaySeconds",
             Self::AlreadyAccepted { .. } | Self::Incomplete { .. } => "spec.answer",
             Self::NotCanceled { .. } => "spec.acknowledgeCancellation",

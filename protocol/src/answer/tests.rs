@@ -207,10 +207,16 @@ fn an_answer_counts_only_for_the_active_responder_of_the_right_objects() {
         );
     }
     e.status.as_mut().unwrap().responders = None;
+    let error = give(&mut e, &say(Answer::Accept), 1).unwrap_err();
     assert_eq!(
-        give(&mut e, &say(Answer::Accept), 1).unwrap_err().cause(),
-        "NoSuchResponder",
-        "not started"
+        (error.cause(), error.is_conflict(), error.retry_after_seconds()),
+        ("EvacuationNotStarted", true, Some(1))
+    );
+    e.status.as_mut().unwrap().responders = Some(Vec::new());
+    let error = give(&mut e, &say(Answer::Accept), 1).unwrap_err();
+    assert_eq!(
+        (error.cause(), error.is_conflict(), error.retry_after_seconds()),
+        ("NoSuchResponder", false, None)
     );
 }
 
