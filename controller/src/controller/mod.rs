@@ -119,7 +119,9 @@ impl Controller {
 
     /// Has an Event published.
     pub(crate) fn notify(&self, evacuation: &Evacuation, notice: Notice) {
-        self.events.send(evacuation, notice);
+        if !self.events.send(evacuation, notice) {
+            self.metrics.events_dropped.inc();
+        }
     }
 
     /// Records that a kind was listed.

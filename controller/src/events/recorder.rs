@@ -1,5 +1,7 @@
 //! Publishing Events without standing in the way of anything.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use evacuation_api::Evacuation;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{
@@ -8,7 +10,7 @@ use kube::{
 };
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio_util::sync::CancellationToken;
-use tracing::{debug, warn};
+use tracing::warn;
 
 use super::Notice;
 use crate::error::call;
@@ -21,8 +23,12 @@ const WAITING: usize = 4096;
 const MAX_NOTE: usize = 1024;
 
 /// Takes Events and never waits.
-#[derive(Clone, Debug)]
-pub(crate) struct EventSink(Sender<Waiting>);
+#[derive(Debug)]
+pub(crate) struct EventSink {
+    sender: Sender<Waiting>,
+    /// Whether the last Event was dropped: the first of many is warned of.
+    dropping: AtomicBool,
+}
 
 #[derive(Debug)]
 pub(crate) struct Waiting {
@@ -35,11 +41,12 @@ impl EventSink {
     /// A sink and what it is emptied by.
     pub(crate) fn new() -> (Self, Receiver<Waiting>) {
         let (sender, receiver) = channel(WAITING);
-        (Self(sender), receiver)
+        let dropping = AtomicBool::new(false);
+        (Self { sender, dropping }, receiver)
     }
 
-    /// Has an Event published on an Evacuation and on its pod.
-    pub(crate) fn send(&self, evacuation: &Evacuation, notice: Notice) {
+    /// Has an Event published on an Evacuation and on its pod. False when it was dropped, because too many wait.
+    pub(crate) fn send(&self, evacuation: &Evacuation, notice: Notice) -> bool {
         let reference = evacuation.object_ref(&());
         let target = &evacuation.spec.target.pod;
         let pod = ObjectReference {
@@ -50,13 +57,21 @@ impl EventSink {
             uid: target.uid.clone(),
             ..ObjectReference::default()
         };
-        if let Err(error) = self.0.try_send(Waiting {
+        let sent = self.sender.try_send(Waiting {
             notice,
             evacuation: reference,
             pod,
-        }) {
-            debug!(error = &error as &dyn std::error::Error, "an event was dropped");
+        });
+        let dropped = sent.is_err();
+        if !self.dropping.swap(dropped, Ordering::Relaxed)
+            && let Err(error) = sent
+        {
+            warn!(
+                error = &error as &dyn std::error::Error,
+                "events are dropped until fewer wait"
+            );
         }
+        !dropped
     }
 }
 
@@ -127,6 +142,24 @@ fn shortened(note: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_event_that_finds_no_room_is_dropped_and_the_next_that_does_is_not() {
+        let evacuation =
+            serde_json::from_value(serde_json::json!({"spec": {"target": {"pod": {"name": "p"}}}})).unwrap();
+        let notice = || Notice {
+            reason: "Asked",
+            warning: false,
+            note: String::new(),
+        };
+        let (sink, mut waiting) = EventSink::new();
+        for _ in 0..WAITING {
+            assert!(sink.send(&evacuation, notice()));
+        }
+        assert!(!sink.send(&evacuation, notice()));
+        waiting.try_recv().unwrap();
+        assert!(sink.send(&evacuation, notice()));
+    }
 
     #[test]
     fn a_note_is_cut_where_the_api_would_refuse_it() {

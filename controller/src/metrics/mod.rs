@@ -55,6 +55,8 @@ pub(crate) struct Metrics {
     pub(crate) recovered: Gauge<f64, AtomicU64>,
     /// Reconciliations that failed.
     pub(crate) failures: Counter,
+    /// Events that were not published, because too many waited.
+    pub(crate) events_dropped: Counter,
 }
 
 impl Default for Metrics {
@@ -72,6 +74,7 @@ impl Default for Metrics {
             leader: Gauge::default(),
             recovered: Gauge::default(),
             failures: Counter::default(),
+            events_dropped: Counter::default(),
             registry: Registry::default(),
         };
         registry.register("evacuations", "Evacuations by phase", metrics.evacuations.clone());
@@ -106,6 +109,11 @@ impl Default for Metrics {
             "failures",
             "Reconciliations that failed",
             metrics.failures.clone(),
+        );
+        registry.register(
+            "events_dropped",
+            "Events that were not published because too many waited",
+            metrics.events_dropped.clone(),
         );
         Self { registry, ..metrics }
     }
@@ -243,6 +251,7 @@ mod tests {
             "evacuation_controller_asked_latency_seconds_bucket{le=\"0.01\"} 0",
             "evacuation_controller_asked_latency_seconds_bucket{le=\"0.025\"} 1",
             "evacuation_controller_leader 0",
+            "evacuation_controller_events_dropped_total 0",
         ] {
             assert!(text.lines().any(|known| known == line), "{line} in {text}");
         }

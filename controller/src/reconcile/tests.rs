@@ -440,3 +440,16 @@ async fn an_app_is_asked_unless_its_node_read_live_does_not_answer() {
         assert_eq!(fixture.status().responders.unwrap()[0].state, expected, "{name}");
     }
 }
+
+#[tokio::test]
+async fn an_event_that_is_dropped_is_counted() {
+    let fixture = Fixture::leading(evacuation(&json!({})));
+    let notice = crate::events::Notice {
+        reason: "Asked",
+        warning: false,
+        note: String::new(),
+    };
+    // Nobody takes Events from the fixture's sink.
+    fixture.controller.notify(&evacuation(&json!({})), notice);
+    assert_eq!(fixture.controller.metrics.events_dropped.get(), 1);
+}
