@@ -168,7 +168,9 @@ impl EvacuationHandle {
     pub async fn withdraw(&self) -> Result<(), RequestError> {
         let mut pauses = turns();
         loop {
-            let found = self.call("reading evacuation", self.api.get_opt(&self.name)).await?;
+            let found = self
+                .call("reading evacuation", self.api.get_opt(&self.name))
+                .await?;
             let Some(mut evacuation) = found else {
                 return Ok(());
             };

@@ -122,8 +122,11 @@ impl Requester {
         };
         let namespace = pod.namespace();
         let namespace = namespace.as_deref();
-        self.evacuate_target(namespace.unwrap_or_else(|| self.client.0.default_namespace()), &target)
-            .await
+        self.evacuate_target(
+            namespace.unwrap_or_else(|| self.client.0.default_namespace()),
+            &target,
+        )
+        .await
     }
 
     /// As [`Requester::evacuate_pod`], for a target of a name and perhaps a UID.
@@ -146,7 +149,10 @@ impl Requester {
                 Ok(created) => return Ok(self.handle(api, created, false)),
                 Err(error) => active_evacuation(&error).ok_or(error)?,
             };
-            if let Some(joined) = self.join(&api, namespace, &active, pod.uid.as_deref(), &entry).await? {
+            if let Some(joined) = self
+                .join(&api, namespace, &active, pod.uid.as_deref(), &entry)
+                .await?
+            {
                 return Ok(self.handle(api, joined, true));
             }
             let Some(pause) = pauses.next() else {
@@ -311,7 +317,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn when_the_active_one_ends_before_it_is_joined_another_is_created() {
-        let handle = evacuate(&[ACTIVE_EXISTS, ACTIVE, FINISHED, CREATED]).await.unwrap();
+        let handle = evacuate(&[ACTIVE_EXISTS, ACTIVE, FINISHED, CREATED])
+            .await
+            .unwrap();
         assert!(!handle.joined());
         assert_eq!(handle.name(), "db-0-new");
     }
@@ -321,7 +329,11 @@ mod tests {
         let begun = tokio::time::Instant::now();
         let handle = evacuate(&[ACTIVE_EXISTS, ACTIVE, CONFLICT, ACTIVE_EXISTS, ACTIVE, ACTIVE]).await;
         assert!(handle.unwrap().joined());
-        assert!(begun.elapsed() >= Duration::from_millis(50), "{:?}", begun.elapsed());
+        assert!(
+            begun.elapsed() >= Duration::from_millis(50),
+            "{:?}",
+            begun.elapsed()
+        );
     }
 
     /// The pod `db-0` as it was read.

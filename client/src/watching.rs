@@ -59,7 +59,7 @@ mod tests {
         .unwrap();
         let api = Api::namespaced(Client::new(service, "shop"), "shop");
         let handle = EvacuationHandle::new(api, "acme.io/a", object, false);
-        let end = tokio::time::timeout(Duration::from_secs(60), handle.wait()).await;
+        let end = tokio::time::timeout(Duration::from_mins(1), handle.wait()).await;
         assert!(matches!(end, Ok(Ok(End::Evacuated { .. }))), "{end:?}");
     }
 }

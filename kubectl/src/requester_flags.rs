@@ -204,7 +204,10 @@ mod tests {
                 assert!(is_qualified_name(&name), "{name}");
             }
         }
-        let (long, short) = (drain_name(&"n".repeat(253), "alice"), drain_name(&"n".repeat(253), "bob"));
+        let (long, short) = (
+            drain_name(&"n".repeat(253), "alice"),
+            drain_name(&"n".repeat(253), "bob"),
+        );
         assert!(long.ends_with("n_alice") && short.ends_with("n_bob"));
     }
 }
