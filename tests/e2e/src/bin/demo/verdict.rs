@@ -115,14 +115,14 @@ async fn budget(log: &[AuditEvent], scene: &Scene, story: &Story) -> anyhow::Res
 /// When the node last reported on a pod: with that report it was ready.
 fn last_status(log: &[AuditEvent], pod: &Pod) -> Option<Timestamp> {
     let (namespace, name) = (pod.namespace().unwrap_or_default(), pod.name_any());
-    let reports = log.iter().filter(|event| {
+    let report = log.iter().rfind(|event| {
         event.resource() == "pods"
             && event.subresource() == "status"
             && event.namespace() == namespace
             && event.name() == name
             && event.user().contains("kwok")
     });
-    reports.last().and_then(AuditEvent::received)
+    report.and_then(AuditEvent::received)
 }
 
 /// The calls of the eviction API for a pod.
