@@ -17,10 +17,7 @@ use tokio::{
     task::JoinHandle,
 };
 
-use crate::scene::PATIENCE;
-
-/// The port at which the pods of the tests are asked.
-pub(crate) const PORT: u16 = 8080;
+use crate::scene::{PATIENCE, Scene};
 
 /// What an endpoint does with a question.
 pub(crate) enum Reply {
@@ -51,11 +48,12 @@ impl Drop for Endpoint {
 impl Endpoint {
     /// Listens at the pod's address.
     pub(crate) async fn of(
+        scene: &Scene,
         pod: &Pod,
         reply: impl Fn(&ReviewRequest) -> Reply + Send + Sync + 'static,
     ) -> Self {
         let ip = pod.status.as_ref().unwrap().pod_ip.as_ref().unwrap();
-        let address = SocketAddr::new(ip.parse().unwrap(), PORT);
+        let address = SocketAddr::new(ip.parse().unwrap(), scene.port);
         let listener = TcpListener::bind(address).await.unwrap();
         let asked = Arc::default();
         let task = tokio::spawn(serve(listener, Arc::clone(&asked), Arc::new(reply)));

@@ -1,6 +1,9 @@
 //! One test's namespace on the shared system.
 
-use std::time::Duration;
+use std::{
+    sync::atomic::{AtomicU16, Ordering},
+    time::Duration,
+};
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use controlplane::eventually;
@@ -22,13 +25,19 @@ pub(crate) const ASKER: &str = "test.evacuation.dev/asks";
 pub(crate) struct Scene {
     pub(crate) platform: &'static Platform,
     pub(crate) pods: Pods,
+    /// Where the endpoints of its pods listen: no other test's do, for the address of a pod that is gone is another pod's soon.
+    pub(crate) port: u16,
 }
+
+/// The port of the next test.
+static PORT: AtomicU16 = AtomicU16::new(8080);
 
 impl Scene {
     pub(crate) async fn new(prefix: &str) -> Self {
         let platform = shared().await.unwrap();
         let pods = platform.namespace(prefix).await.unwrap();
-        Self { platform, pods }
+        let port = PORT.fetch_add(1, Ordering::Relaxed);
+        Self { platform, pods, port }
     }
 
     pub(crate) fn namespace(&self) -> &str {

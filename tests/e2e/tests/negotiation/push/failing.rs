@@ -9,16 +9,16 @@ use kube::ResourceExt;
 use serde_json::{Value, json};
 
 use crate::{
-    endpoint::{Endpoint, PORT, Reply, answering, ok},
+    endpoint::{Endpoint, Reply, answering, ok},
     scene::{Scene, first},
 };
 
 /// Asks an app whose endpoint behaves so, and checks that it is reported in these words and then passed over.
 async fn fails(prefix: &str, reply: impl Fn(&ReviewRequest) -> Reply + Send + Sync + 'static, said: &str) {
     let scene = Scene::new(prefix).await;
-    let spec = registered(3);
+    let spec = registered(&scene, 3);
     let pod = scene.pod("app", spec).await;
-    let endpoint = Endpoint::of(&pod, reply).await;
+    let endpoint = Endpoint::of(&scene, &pod, reply).await;
     let evacuation = scene.ask(&pod, json!({})).await;
     let asked = scene.reached(&evacuation, 0).await;
     let ended = scene.ends(&evacuation, "Evacuated Evicted").await;
@@ -44,8 +44,8 @@ async fn fails(prefix: &str, reply: impl Fn(&ReviewRequest) -> Reply + Send + Sy
     }
 }
 
-fn registered(timeout: i64) -> PodSpec {
-    PodSpec::registered(&json!([{"name": "self", "http": {"port": PORT}, "timeoutSeconds": timeout}]))
+fn registered(scene: &Scene, timeout: i64) -> PodSpec {
+    PodSpec::registered(&json!([{"name": "self", "http": {"port": scene.port}, "timeoutSeconds": timeout}]))
 }
 
 fn accepting(question: &ReviewRequest) -> Value {
@@ -114,9 +114,9 @@ async fn an_endpoint_that_hangs_is_passed_over_at_its_timeout() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_endpoint_that_hangs_for_ten_seconds_is_reported_and_asked_again() {
     let scene = Scene::new("hung").await;
-    let pod = scene.pod("app", registered(600)).await;
+    let pod = scene.pod("app", registered(&scene, 600)).await;
     let first_time = std::sync::atomic::AtomicBool::new(true);
-    let _endpoint = Endpoint::of(&pod, move |question| {
+    let _endpoint = Endpoint::of(&scene, &pod, move |question| {
         if first_time.swap(false, std::sync::atomic::Ordering::Relaxed) {
             Reply::Hang
         } else {
@@ -135,15 +135,16 @@ async fn an_endpoint_that_hangs_for_ten_seconds_is_reported_and_asked_again() {
 async fn a_redirect_is_not_followed() {
     let scene = Scene::new("redirect").await;
     let (pod, other) = tokio::join!(
-        scene.pod("app", registered(3)),
+        scene.pod("app", registered(&scene, 3)),
         scene.pod("other", PodSpec::default())
     );
-    let elsewhere = Endpoint::of(&other, |question| Reply::Json(accepting(question))).await;
+    let elsewhere = Endpoint::of(&scene, &other, |question| Reply::Json(accepting(question))).await;
     let ip = other.status.as_ref().unwrap().pod_ip.clone().unwrap();
+    let port = scene.port;
     let redirect = format!(
-        "HTTP/1.1 307 Temporary Redirect\r\nLocation: http://{ip}:{PORT}/evacuation\r\nContent-Length: 0\r\n\r\n"
+        "HTTP/1.1 307 Temporary Redirect\r\nLocation: http://{ip}:{port}/evacuation\r\nContent-Length: 0\r\n\r\n"
     );
-    let _endpoint = Endpoint::of(&pod, move |_| Reply::Bytes(redirect.clone().into_bytes())).await;
+    let _endpoint = Endpoint::of(&scene, &pod, move |_| Reply::Bytes(redirect.clone().into_bytes())).await;
     let evacuation = scene.ask(&pod, json!({})).await;
     let ended = scene.ends(&evacuation, "Evacuated Evicted").await;
     assert_eq!(
@@ -158,10 +159,10 @@ async fn a_redirect_is_not_followed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_endpoint_that_is_not_up_yet_is_asked_until_it_is() {
     let scene = Scene::new("late-start").await;
-    let pod = scene.pod("app", registered(60)).await;
+    let pod = scene.pod("app", registered(&scene, 60)).await;
     let evacuation = scene.ask(&pod, json!({})).await;
     scene.event("Pod", "app", "PushFailed").await;
-    let _endpoint = Endpoint::of(&pod, |question| {
+    let _endpoint = Endpoint::of(&scene, &pod, |question| {
         Reply::Late(Duration::from_millis(300), accepting(question))
     })
     .await;

@@ -7,13 +7,15 @@ use kube::ResourceExt;
 use serde_json::json;
 
 use crate::{
-    endpoint::{Endpoint, PORT, Reply, answering},
+    endpoint::{Endpoint, Reply, answering},
     scene::{ASKER, Scene, delay_end, first},
 };
 
 async fn python(scene: &Scene, arguments: &[&str]) -> (k8s_openapi::api::core::v1::Pod, App) {
-    let pod = scene.pod("app", PodSpec::pushed(PORT)).await;
-    let app = App::python(scene.platform, &pod, PORT, arguments).await.unwrap();
+    let pod = scene.pod("app", PodSpec::pushed(scene.port)).await;
+    let app = App::python(scene.platform, &pod, scene.port, arguments)
+        .await
+        .unwrap();
     (pod, app)
 }
 
@@ -93,8 +95,8 @@ async fn the_guides_handler_refuses_and_is_asked_again_when_it_said_and_learns_o
 #[tokio::test(flavor = "multi_thread")]
 async fn the_question_names_the_pod_and_who_asks_and_until_when() {
     let scene = Scene::new("question").await;
-    let pod = scene.pod("app", PodSpec::pushed(PORT)).await;
-    let endpoint = Endpoint::of(&pod, |question| {
+    let pod = scene.pod("app", PodSpec::pushed(scene.port)).await;
+    let endpoint = Endpoint::of(&scene, &pod, |question| {
         Reply::Json(answering(question, json!({"answer": "Refuse", "reason": "Busy"})))
     })
     .await;

@@ -12,7 +12,7 @@ use kube::{
 use serde_json::json;
 
 use crate::{
-    endpoint::{Endpoint, PORT, Reply, answering},
+    endpoint::{Endpoint, Reply, answering},
     scene::{Scene, first},
 };
 
@@ -32,8 +32,8 @@ async fn readdress(scene: &Scene, pod: &Pod, address: &str) -> Pod {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_answer_of_a_pod_that_was_replaced_meanwhile_is_not_taken() {
     let scene = Scene::new("late-answer").await;
-    let old = scene.pod("db-0", PodSpec::pushed(PORT)).await;
-    let endpoint = Endpoint::of(&old, |question| {
+    let old = scene.pod("db-0", PodSpec::pushed(scene.port)).await;
+    let endpoint = Endpoint::of(&scene, &old, |question| {
         Reply::Late(
             Duration::from_secs(3),
             answering(question, json!({"answer": "Accept"})),
@@ -44,7 +44,7 @@ async fn the_answer_of_a_pod_that_was_replaced_meanwhile_is_not_taken() {
     endpoint.hears(ReviewAction::Ask).await;
     scene.delete_pod("db-0").await;
     scene.pods.gone(&old).await.unwrap();
-    let new = scene.pod("db-0", PodSpec::pushed(PORT)).await;
+    let new = scene.pod("db-0", PodSpec::pushed(scene.port)).await;
     // The answer comes from an address that is the new pod's by now.
     let new = readdress(&scene, &new, &address(&old)).await;
     let ended = scene.ends(&evacuation, "Evacuated GoneByOther").await;
@@ -66,8 +66,9 @@ async fn the_answer_of_a_pod_that_was_replaced_meanwhile_is_not_taken() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pod_that_has_got_the_address_of_the_target_is_not_asked_in_its_place() {
     let scene = Scene::new("taken-over").await;
-    let spec =
-        || PodSpec::registered(&json!([{"name": "self", "http": {"port": PORT}, "timeoutSeconds": 600}]));
+    let spec = || {
+        PodSpec::registered(&json!([{"name": "self", "http": {"port": scene.port}, "timeoutSeconds": 600}]))
+    };
     let (target, heir) = tokio::join!(scene.pod("target", spec()), scene.pod("heir", spec()));
     // Nobody listens, so the question is still to be asked when the target goes.
     let evacuation = scene.ask(&target, json!({})).await;
@@ -77,7 +78,7 @@ async fn a_pod_that_has_got_the_address_of_the_target_is_not_asked_in_its_place(
     scene.finalizers(&target, &[]).await;
     scene.pods.gone(&target).await.unwrap();
     let heir = readdress(&scene, &heir, &address(&target)).await;
-    let endpoint = Endpoint::of(&heir, |question| {
+    let endpoint = Endpoint::of(&scene, &heir, |question| {
         Reply::Json(answering(question, json!({"answer": "Refuse"})))
     })
     .await;

@@ -106,7 +106,7 @@ async fn race(scene: &Scene, n: u64) -> Race {
         }
     };
     let leaving = async {
-        if n % 2 == 0 {
+        if n.is_multiple_of(2) {
             tokio::time::sleep(Duration::from_millis(n * 4)).await;
         } else {
             attempted(scene, &evacuation).await;
