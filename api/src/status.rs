@@ -155,6 +155,9 @@ pub struct EvictionStatus {
     /// Whether the API took the eviction or deletion: the pod is on its way out.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub accepted: bool,
+    /// What the last attempt was: `Evict` or `Delete`. Fixed when it is recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub action: Option<DeadlineAction>,
     /// When the last attempt was made. Server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_attempt_time: Option<Timestamp>,

@@ -39,7 +39,13 @@ impl Step<'_> {
         }
         match self.permission(world, &eviction) {
             Permission::Now => {
+                let deletes = reached(&self.policy, DeadlineAction::Delete).is_some();
                 let attempt = self.next.eviction.get_or_insert_default();
+                attempt.action = Some(if deletes {
+                    DeadlineAction::Delete
+                } else {
+                    DeadlineAction::Evict
+                });
                 attempt.in_flight = true;
                 attempt.attempts = attempt.attempts.saturating_add(1);
                 attempt.last_attempt_time = Some(stamp(self.now));

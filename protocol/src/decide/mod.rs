@@ -263,8 +263,11 @@ impl<'a> Step<'a> {
     }
 }
 
-/// Whether the last attempt is a deletion: it was recorded when a Delete deadline was reached.
+/// Whether the last attempt is a deletion. A record that does not say so is one if it was made after a Delete deadline.
 fn is_deletion(policy: &Policy, eviction: &EvictionStatus) -> bool {
+    if let Some(action) = eviction.action {
+        return action == DeadlineAction::Delete;
+    }
     reached(policy, DeadlineAction::Delete)
         .is_some_and(|deadline| eviction.last_attempt_time >= Some(deadline.time))
 }

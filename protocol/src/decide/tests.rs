@@ -909,3 +909,20 @@ fn a_refusal_under_override_hands_on_to_the_next_responder() {
     );
     assert_eq!(status.eviction, None);
 }
+
+#[test]
+fn an_eviction_stays_one_although_a_deletion_was_due_before_it_by_a_later_entry() {
+    let mut e = evacuation_for(vec![with_deadline(60, DeadlineAction::Delete)]);
+    e.status.as_mut().unwrap().eviction = Some(EvictionStatus {
+        attempts: 1,
+        action: Some(DeadlineAction::Evict),
+        last_attempt_time: Some(at(90).into()),
+        next_attempt_time: Some(at(500).into()),
+        ..EvictionStatus::default()
+    });
+    let policy = policy_at(&e.spec.requesters, e.status.as_ref().unwrap(), at(100));
+    assert!(!is_deletion(
+        &policy,
+        e.status.as_ref().unwrap().eviction.as_ref().unwrap()
+    ));
+}

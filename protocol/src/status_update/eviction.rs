@@ -39,6 +39,7 @@ pub(super) fn check_eviction(
     }
     Some(EvictionStatus {
         attempts: was.attempts.saturating_add(i32::from(begins)),
+        action: if begins { proposed.action } else { was.action },
         last_attempt_time: if begins {
             Some(stamp(now))
         } else {
