@@ -1,0 +1,166 @@
+//! From questions to runs, and from verdicts to answers.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use evacuation_client::{Answer, Handler, Question};
+
+use crate::{
+    context::{Context, Event},
+    options::OnError,
+    verdict::Verdict,
+    work::Work,
+};
+
+/// How long the work has before a delay is asked for: work that is quick needs none. The shortest time to answer
+/// that a registration may give is a second.
+const HEAD_START: Duration = Duration::from_millis(300);
+
+/// Answers questions by doing the work.
+pub(crate) struct Answering {
+    pub(crate) work: Work,
+    /// The delay that is asked for while the work goes on.
+    pub(crate) hold: Duration,
+    /// After a refusal that says nothing of it.
+    pub(crate) retry_after: Option<Duration>,
+    pub(crate) on_error: OnError,
+}
+
+#[async_trait]
+impl Handler for Answering {
+    async fn asked(&self, question: Question) -> Answer {
+        tracing::info!(evacuation = %question.name(), requesters = %question.wanted_by(), "asked");
+        let work = self.work.verdict(Context::of(Event::Ask, &question));
+        tokio::pin!(work);
+        let verdict = match tokio::time::timeout(HEAD_START, &mut work).await {
+            Ok(verdict) => Some(verdict),
+            Err(_) => question.hold(self.hold, work).await.ok(),
+        };
+        match verdict.and_then(|verdict| self.answer(verdict)) {
+            Some(answer) => answer,
+            // The question has ended, or is to stay without an answer: then the platform goes on in its time.
+            None => std::future::pending().await,
+        }
+    }
+
+    async fn canceled(&self, question: Question) {
+        tracing::info!(evacuation = %question.name(), "canceled");
+        self.work.cancel(Context::of(Event::Cancel, &question)).await;
+    }
+}
+
+impl Answering {
+    /// The answer, if there is to be one.
+    fn answer(&self, verdict: Verdict) -> Option<Answer> {
+        let (answer, message) = match verdict {
+            Verdict::Accept { message } => (Answer::accept(), message),
+            Verdict::Delay { time, message } => (Answer::delay(time).ask_again(), message),
+            Verdict::Refuse { message, retry_after } => (refuse(retry_after.or(self.retry_after)), message),
+            Verdict::Failure { message } => {
+                tracing::warn!(%message, "the work gave no answer");
+                match self.on_error {
+                    OnError::Accept => (Answer::accept(), message),
+                    OnError::Refuse => (refuse(self.retry_after), message),
+                    OnError::Silent => return None,
+                }
+            }
+        };
+        Some(if message.is_empty() {
+            answer
+        } else {
+            answer.message(message)
+        })
+    }
+}
+
+fn refuse(retry_after: Option<Duration>) -> Answer {
+    let answer = Answer::refuse("");
+    match retry_after {
+        Some(time) => answer.retry_after(time),
+        None => answer,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{action::Action, options::Bounds};
+
+    fn answering(on_error: OnError, retry_after: Option<Duration>) -> Answering {
+        let bounds = Bounds {
+            limit: Duration::from_secs(1),
+            grace: Duration::from_secs(1),
+        };
+        Answering {
+            work: Work::new(Action::Exec(vec!["true".into()]), None, bounds),
+            hold: Duration::from_secs(30),
+            retry_after,
+            on_error,
+        }
+    }
+
+    #[test]
+    fn a_verdict_is_answered_and_a_failure_as_it_was_chosen() {
+        let minute = Duration::from_mins(1);
+        let message = || "why".to_owned();
+        let failure = || Verdict::Failure { message: message() };
+        let refusal = |retry_after| Verdict::Refuse {
+            message: message(),
+            retry_after,
+        };
+        let accept = Some(Answer::accept().message("why"));
+        for (on_error, retry_after, verdict, expected) in [
+            (
+                OnError::Silent,
+                None,
+                Verdict::Accept { message: message() },
+                accept.clone(),
+            ),
+            (
+                OnError::Silent,
+                None,
+                Verdict::Accept {
+                    message: String::new(),
+                },
+                Some(Answer::accept()),
+            ),
+            (
+                OnError::Silent,
+                None,
+                Verdict::Delay {
+                    time: minute,
+                    message: message(),
+                },
+                Some(Answer::delay(minute).ask_again().message("why")),
+            ),
+            (OnError::Accept, None, refusal(None), Some(Answer::refuse("why"))),
+            (
+                OnError::Accept,
+                Some(minute),
+                refusal(None),
+                Some(Answer::refuse("why").retry_after(minute)),
+            ),
+            (
+                OnError::Accept,
+                Some(minute),
+                refusal(Some(minute * 2)),
+                Some(Answer::refuse("why").retry_after(minute * 2)),
+            ),
+            (OnError::Accept, None, failure(), accept),
+            (
+                OnError::Refuse,
+                Some(minute),
+                failure(),
+                Some(Answer::refuse("why").retry_after(minute)),
+            ),
+            (OnError::Silent, None, failure(), None),
+        ] {
+            let said = format!("{on_error:?} {verdict:?}");
+            assert_eq!(
+                answering(on_error, retry_after).answer(verdict),
+                expected,
+                "{said}"
+            );
+        }
+    }
+}

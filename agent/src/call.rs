@@ -1,0 +1,214 @@
+//! Calling a local URL.
+
+use std::{fmt, net::IpAddr, str::FromStr};
+
+use bytes::Bytes;
+use http::{Request, Uri, header};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+use tokio_util::sync::CancellationToken;
+
+use crate::{context::Context, options::Bounds, verdict::Verdict};
+
+/// How much of a reply is read, in bytes.
+const MAX_REPLY: usize = 64 * 1024;
+
+/// An http URL whose host is this one: the agent carries nothing out of its pod.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct LocalUrl {
+    uri: Uri,
+    host: String,
+    port: u16,
+}
+
+impl fmt::Debug for LocalUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.uri, f)
+    }
+}
+
+/// Why a URL cannot be called.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum UrlError {
+    #[error("it is not a URL")]
+    Malformed,
+    #[error("its scheme must be http")]
+    Scheme,
+    #[error("its host must be localhost or a loopback address")]
+    Host,
+}
+
+impl FromStr for LocalUrl {
+    type Err = UrlError;
+
+    fn from_str(text: &str) -> Result<Self, UrlError> {
+        let uri: Uri = text.parse().map_err(|_| UrlError::Malformed)?;
+        if uri.scheme_str() != Some("http") {
+            return Err(UrlError::Scheme);
+        }
+        let host = uri.host().ok_or(UrlError::Malformed)?;
+        let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+        // The name is not looked up: whatever it meant there, it means this host here.
+        let host = if host == "localhost" {
+            "127.0.0.1".to_owned()
+        } else {
+            host
+        };
+        if !host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback()) {
+            return Err(UrlError::Host);
+        }
+        let port = uri.port_u16().unwrap_or(80);
+        Ok(Self { uri, host, port })
+    }
+}
+
+/// Why a call gave no answer.
+#[derive(Debug, thiserror::Error)]
+enum CallError {
+    #[error("cannot be reached: {0}")]
+    Connect(#[from] std::io::Error),
+    #[error("does not speak HTTP: {0}")]
+    Http(#[from] hyper::Error),
+    #[error("cannot be asked: {0}")]
+    Request(#[from] http::Error),
+    #[error("answers more than {MAX_REPLY} bytes, or not to the end")]
+    Body,
+}
+
+/// Posts the context to the URL, and waits for the reply until `stop` or the limit.
+pub(crate) async fn call(
+    url: &LocalUrl,
+    context: &Context,
+    bounds: Bounds,
+    stop: &CancellationToken,
+) -> Verdict {
+    let failure = |message: String| Verdict::Failure { message };
+    tokio::select! {
+        verdict = post(url, context) => {
+            verdict.unwrap_or_else(|error| failure(format!("{url:?} {error}")))
+        }
+        () = stop.cancelled() => failure(format!("the call of {url:?} was stopped")),
+        () = tokio::time::sleep(bounds.limit) => {
+            let limit = humantime::format_duration(bounds.limit);
+            failure(format!("{url:?} took longer than {limit}"))
+        }
+    }
+}
+
+async fn post(url: &LocalUrl, context: &Context) -> Result<Verdict, CallError> {
+    let stream = TcpStream::connect((url.host.as_str(), url.port)).await?;
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
+    let path = url
+        .uri
+        .path_and_query()
+        .map_or("/", http::uri::PathAndQuery::as_str);
+    let host = url
+        .uri
+        .authority()
+        .map_or("localhost", http::uri::Authority::as_str);
+    let body = serde_json::to_vec(context).unwrap_or_default();
+    let request = Request::post(path)
+        .header(header::HOST, host)
+        .header(header::CONTENT_TYPE, "application/json")
+        .body(Full::new(Bytes::from(body)))?;
+    let exchange = async {
+        let reply = sender.send_request(request).await?;
+        let (head, body) = reply.into_parts();
+        let body = Limited::new(body, MAX_REPLY).collect().await;
+        let body = body.map_err(|_| CallError::Body)?.to_bytes();
+        let text = String::from_utf8_lossy(&body);
+        Ok(Verdict::of_reply(head.status, &head.headers, &text))
+    };
+    tokio::pin!(exchange);
+    tokio::select! {
+        verdict = &mut exchange => verdict,
+        // Once the connection has ended, the exchange knows how.
+        _ = connection => exchange.await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        net::TcpListener,
+    };
+
+    use super::*;
+
+    const BOUNDS: Bounds = Bounds {
+        limit: Duration::from_secs(10),
+        grace: Duration::from_secs(1),
+    };
+
+    /// Answers one request with these bytes, and returns what it was sent.
+    async fn serve(listener: TcpListener, reply: Vec<u8>) -> String {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut request = vec![0; 4096];
+        let read = stream.read(&mut request).await.unwrap();
+        stream.write_all(&reply).await.unwrap();
+        request.truncate(read);
+        String::from_utf8(request).unwrap()
+    }
+
+    async fn call_one(reply: &[u8]) -> (Verdict, String) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/drain?fast=1", listener.local_addr().unwrap());
+        let url: LocalUrl = url.parse().unwrap();
+        let (context, stop) = (Context::pre_stop(), CancellationToken::new());
+        tokio::join!(
+            call(&url, &context, BOUNDS, &stop),
+            serve(listener, reply.to_vec())
+        )
+    }
+
+    #[test]
+    fn only_this_host_is_called() {
+        for (text, expected) in [
+            ("http://127.0.0.1:8080/drain", None),
+            ("http://127.9.9.9/", None),
+            ("http://[::1]:8080/drain", None),
+            ("http://localhost", None),
+            ("https://127.0.0.1/", Some(UrlError::Scheme)),
+            ("/drain", Some(UrlError::Scheme)),
+            ("http://10.0.0.1/", Some(UrlError::Host)),
+            ("http://169.254.169.254/", Some(UrlError::Host)),
+            ("http://localhost.example.com/", Some(UrlError::Host)),
+            ("http://127.0.0.1@example.com/", Some(UrlError::Host)),
+            ("not a url", Some(UrlError::Malformed)),
+        ] {
+            assert_eq!(text.parse::<LocalUrl>().err(), expected, "{text}");
+        }
+    }
+
+    #[tokio::test]
+    async fn the_reply_is_the_answer_and_the_body_says_why_it_was_called() {
+        let reply = b"HTTP/1.1 202 Accepted\r\nRetry-After: 7\r\nContent-Length: 11\r\n\r\n3 jobs left";
+        let (verdict, request) = call_one(reply).await;
+        let (time, message) = (Duration::from_secs(7), "3 jobs left".to_owned());
+        assert_eq!(verdict, Verdict::Delay { time, message });
+        assert!(
+            request.starts_with("POST /drain?fast=1 HTTP/1.1\r\nhost: 127.0.0.1:"),
+            "{request}"
+        );
+        assert!(request.ends_with(r#"{"event":"PreStop"}"#), "{request}");
+    }
+
+    #[tokio::test]
+    async fn what_is_no_reply_is_no_answer() {
+        let long = format!(
+            "HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n{}",
+            "x".repeat(100_000)
+        );
+        for reply in [&b""[..], b"nonsense\r\n\r\n", long.as_bytes()] {
+            let (verdict, _) = call_one(reply).await;
+            assert!(matches!(verdict, Verdict::Failure { .. }), "{verdict:?}");
+        }
+        let url: LocalUrl = "http://127.0.0.1:1/".parse().unwrap();
+        let verdict = call(&url, &Context::pre_stop(), BOUNDS, &CancellationToken::new()).await;
+        assert!(matches!(verdict, Verdict::Failure { .. }), "{verdict:?}");
+    }
+}

@@ -1,0 +1,207 @@
+//! Running a command, and ending it.
+
+use std::{process::Stdio, time::Duration};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::process::{Child, Command};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    context::Context,
+    options::Bounds,
+    output::{Tail, follow},
+    verdict::Verdict,
+};
+
+/// How long the output of a command that has ended is still read: what it left running may hold it open.
+const AFTER: Duration = Duration::from_millis(500);
+
+/// Runs a command to its end, to `stop`, or to the limit. Whatever ends it, the whole process group is ended: by
+/// SIGTERM, and after the grace by SIGKILL.
+pub(crate) async fn run(
+    command: &[String],
+    context: &Context,
+    bounds: Bounds,
+    stop: &CancellationToken,
+) -> Verdict {
+    let failure = |message: String| Verdict::Failure { message };
+    let Some((program, arguments)) = command.split_first() else {
+        return failure("there is no command".to_owned());
+    };
+    let child = Command::new(program)
+        .args(arguments)
+        .envs(context.environment())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .kill_on_drop(true)
+        .spawn();
+    let mut child = match child {
+        Ok(child) => child,
+        Err(error) => return failure(format!("{program} did not start: {error}")),
+    };
+    let (out, err) = (child.stdout.take(), child.stderr.take());
+    let (mut stdout, mut stderr) = (Tail::default(), Tail::default());
+    let over = CancellationToken::new();
+    let command = async {
+        let ended = end(&mut child, program, bounds, stop).await;
+        over.cancel();
+        ended
+    };
+    let output = async {
+        tokio::select! {
+            _ = async { tokio::join!(follow(out, &mut stdout), follow(err, &mut stderr)) } => {}
+            () = async { over.cancelled().await; tokio::time::sleep(AFTER).await } => {}
+        }
+    };
+    let (ended, ()) = tokio::join!(command, output);
+    match ended {
+        Ok(Some(status)) => Verdict::of_exit(status, &stdout.text(), &stderr.text()),
+        Ok(None) => failure(format!("{program} was stopped")),
+        Err(message) => failure(message),
+    }
+}
+
+/// The status of a command that ended by itself; none where it was stopped.
+async fn end(
+    child: &mut Child,
+    program: &str,
+    bounds: Bounds,
+    stop: &CancellationToken,
+) -> Result<Option<std::process::ExitStatus>, String> {
+    let late = tokio::select! {
+        status = child.wait() => {
+            return status.map(Some).map_err(|error| format!("{program} was lost: {error}"));
+        }
+        () = stop.cancelled() => false,
+        () = tokio::time::sleep(bounds.limit) => true,
+    };
+    let group = child
+        .id()
+        .and_then(|id| i32::try_from(id).ok())
+        .and_then(Pid::from_raw);
+    for signal in [Signal::TERM, Signal::KILL] {
+        if let Some(group) = group {
+            // A group that is gone needs no signal.
+            kill_process_group(group, signal).ok();
+        }
+        if tokio::time::timeout(bounds.grace, child.wait()).await.is_ok() {
+            break;
+        }
+    }
+    if late {
+        let limit = humantime::format_duration(bounds.limit);
+        return Err(format!("{program} took longer than {limit}"));
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+
+    const BOUNDS: Bounds = Bounds {
+        limit: Duration::from_mins(1),
+        grace: Duration::from_millis(200),
+    };
+
+    async fn sh(script: &str, bounds: Bounds, stop: &CancellationToken) -> Verdict {
+        let command = ["sh", "-c", script].map(str::to_owned);
+        run(&command, &Context::pre_stop(), bounds, stop).await
+    }
+
+    #[tokio::test]
+    async fn a_command_answers_by_its_exit_code_and_its_last_lines() {
+        let accept = sh("echo $EVACUATION_EVENT", BOUNDS, &CancellationToken::new()).await;
+        assert_eq!(
+            accept,
+            Verdict::Accept {
+                message: "PreStop".into()
+            }
+        );
+        let refuse = sh("echo no >&2; exit 1", BOUNDS, &CancellationToken::new()).await;
+        assert_eq!(
+            refuse,
+            Verdict::Refuse {
+                message: "no".into(),
+                retry_after: None
+            }
+        );
+    }
+
+    #[tokio::test]
+    async fn much_output_does_not_hold_a_command_up() {
+        let script = "head -c 1000000 /dev/zero | tr '\\0' '\\n' >/dev/stdout; echo done";
+        let verdict = sh(script, BOUNDS, &CancellationToken::new()).await;
+        assert_eq!(
+            verdict,
+            Verdict::Accept {
+                message: "done".into()
+            }
+        );
+    }
+
+    #[tokio::test]
+    async fn what_a_command_leaves_running_does_not_hold_it_open() {
+        let begin = Instant::now();
+        let verdict = sh("sleep 20 & echo done", BOUNDS, &CancellationToken::new()).await;
+        assert_eq!(
+            verdict,
+            Verdict::Accept {
+                message: "done".into()
+            }
+        );
+        assert!(begin.elapsed() < Duration::from_secs(15));
+    }
+
+    #[tokio::test]
+    async fn a_command_that_does_not_exist_gives_no_answer() {
+        let command = ["/no/such/program".to_owned()];
+        let verdict = run(&command, &Context::pre_stop(), BOUNDS, &CancellationToken::new()).await;
+        let Verdict::Failure { message } = verdict else {
+            panic!("{verdict:?}")
+        };
+        assert!(message.starts_with("/no/such/program did not start"), "{message}");
+    }
+
+    #[tokio::test]
+    async fn a_command_that_is_stopped_gets_sigterm_and_then_sigkill() {
+        let folder = tempfile::tempdir().unwrap();
+        let marks = folder.path().join("marks");
+        // The inner shell is a child of the command: the whole group is ended.
+        let script = format!(
+            "trap 'echo term >> {0}' TERM; echo up >> {0}; while true; do sh -c 'sleep 0.05'; done",
+            marks.display()
+        );
+        let stop = CancellationToken::new();
+        let run = sh(&script, BOUNDS, &stop);
+        let stopper = async {
+            while std::fs::read_to_string(&marks).unwrap_or_default() != "up\n" {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            stop.cancel();
+        };
+        let (verdict, ()) = tokio::join!(run, stopper);
+        assert_eq!(
+            verdict,
+            Verdict::Failure {
+                message: "sh was stopped".into()
+            }
+        );
+        assert_eq!(std::fs::read_to_string(&marks).unwrap(), "up\nterm\n");
+    }
+
+    #[tokio::test]
+    async fn a_command_that_takes_too_long_is_stopped() {
+        let bounds = Bounds {
+            limit: Duration::from_millis(100),
+            ..BOUNDS
+        };
+        let verdict = sh("exec sleep 60", bounds, &CancellationToken::new()).await;
+        let message = "sh took longer than 100ms".to_owned();
+        assert_eq!(verdict, Verdict::Failure { message });
+    }
+}

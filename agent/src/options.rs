@@ -1,0 +1,184 @@
+//! The command line.
+
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::{action::Action, call::LocalUrl};
+
+/// Answers evacuations for an app that cannot be changed.
+#[derive(Debug, Parser)]
+#[command(name = "evacuation-agent", version)]
+pub struct Options {
+    #[command(subcommand)]
+    pub(crate) mode: Mode,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Mode {
+    /// Answer evacuations of this pod.
+    Run(Run),
+    /// For a preStop hook: return at once if the work is done, else see that it is done.
+    PreStop(PreStop),
+    /// Copy this program to a path, such as a volume that the app's container mounts too.
+    Install {
+        /// The file to write.
+        to: PathBuf,
+    },
+}
+
+/// What does the work: exactly one of the two.
+#[derive(Args, Debug)]
+#[group(required = true, multiple = false)]
+pub(crate) struct Asked {
+    /// The command to run when asked, with its arguments, up to the end or to an argument ";".
+    #[arg(long, value_name = "CMD", num_args = 1.., allow_hyphen_values = true, value_terminator = ";")]
+    exec: Vec<String>,
+    /// The URL to POST to when asked; its host must be this one, such as http://127.0.0.1:8080/drain.
+    #[arg(long)]
+    url: Option<LocalUrl>,
+}
+
+/// The same, where there may be none.
+#[derive(Args, Debug)]
+#[group(required = false, multiple = false)]
+pub(crate) struct Fallback {
+    /// The command to run when no agent answers, with its arguments, up to the end or to an argument ";".
+    #[arg(long, value_name = "CMD", num_args = 1.., allow_hyphen_values = true, value_terminator = ";")]
+    exec: Vec<String>,
+    /// The URL to POST to when no agent answers; its host must be this one.
+    #[arg(long)]
+    url: Option<LocalUrl>,
+}
+
+#[derive(Args, Debug)]
+#[group(required = false, multiple = false)]
+pub(crate) struct OnCancel {
+    /// The command to run when the evacuation was canceled, with its arguments, up to the end or to an argument ";".
+    #[arg(long, value_name = "CMD", num_args = 1.., allow_hyphen_values = true, value_terminator = ";")]
+    on_cancel: Vec<String>,
+    /// The URL to POST to when the evacuation was canceled; its host must be this one.
+    #[arg(long)]
+    on_cancel_url: Option<LocalUrl>,
+}
+
+impl Asked {
+    pub(crate) fn action(self) -> Option<Action> {
+        Action::of(self.exec, self.url)
+    }
+}
+
+impl Fallback {
+    pub(crate) fn action(self) -> Option<Action> {
+        Action::of(self.exec, self.url)
+    }
+}
+
+impl OnCancel {
+    pub(crate) fn action(self) -> Option<Action> {
+        Action::of(self.on_cancel, self.on_cancel_url)
+    }
+}
+
+/// What the platform is told when the work gave no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OnError {
+    /// Go ahead.
+    Accept,
+    /// Leave the pod where it is.
+    Refuse,
+    /// Nothing: the platform goes on when the time to answer is over.
+    Silent,
+}
+
+/// How long the work may take.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct Bounds {
+    /// How long one run of the command or call of the URL may take.
+    #[arg(long, default_value = "1h", value_parser = humantime::parse_duration)]
+    pub(crate) limit: Duration,
+    /// How long a command that is stopped has between SIGTERM and SIGKILL.
+    #[arg(long, default_value = "10s", value_parser = humantime::parse_duration)]
+    pub(crate) grace: Duration,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Run {
+    #[command(flatten)]
+    pub(crate) asked: Asked,
+    #[command(flatten)]
+    pub(crate) on_cancel: OnCancel,
+    #[command(flatten)]
+    pub(crate) bounds: Bounds,
+    /// The delay to ask for, again and again, while the work goes on.
+    #[arg(long, default_value = "30s", value_parser = humantime::parse_duration)]
+    pub(crate) hold: Duration,
+    /// After a refusal, ask again after this time.
+    #[arg(long, value_parser = humantime::parse_duration)]
+    pub(crate) retry_after: Option<Duration>,
+    /// What to answer when the work fails without an answer.
+    #[arg(long, value_enum, default_value = "silent")]
+    pub(crate) on_error: OnError,
+    /// Listen there for preStop hooks, such as /run/evacuation/agent.sock.
+    #[arg(long)]
+    pub(crate) socket: Option<PathBuf>,
+    /// Serve /livez and /readyz there, such as 0.0.0.0:8099.
+    #[arg(long)]
+    pub(crate) health_address: Option<SocketAddr>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct PreStop {
+    /// Where the agent listens.
+    #[arg(long, default_value = "/run/evacuation/agent.sock")]
+    pub(crate) socket: PathBuf,
+    /// How long to wait for the work; shorter than the pod's grace period, so that the app has time left to end.
+    #[arg(long, default_value = "25s", value_parser = humantime::parse_duration)]
+    pub(crate) timeout: Duration,
+    #[command(flatten)]
+    pub(crate) fallback: Fallback,
+    #[command(flatten)]
+    pub(crate) bounds: Bounds,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<Options, clap::Error> {
+        Options::try_parse_from(std::iter::once("evacuation-agent").chain(line.split(' ')))
+    }
+
+    #[test]
+    fn a_command_takes_its_own_flags_up_to_a_semicolon_or_the_end() {
+        let options = parse("run --on-cancel undo --now ; --hold 5s --exec drain --fast --hold 3 x").unwrap();
+        let Mode::Run(run) = options.mode else {
+            panic!("not run")
+        };
+        assert_eq!(run.asked.exec, ["drain", "--fast", "--hold", "3", "x"]);
+        assert_eq!(run.on_cancel.on_cancel, ["undo", "--now"]);
+        assert_eq!(run.hold, Duration::from_secs(5));
+    }
+
+    #[test]
+    fn exactly_one_kind_of_work_is_wanted() {
+        for line in [
+            "run",
+            "run --url http://127.0.0.1:1/ --exec drain",
+            "run --exec",
+            "run --url http://10.0.0.1:1/",
+            "run --exec drain ; --hold soon",
+        ] {
+            assert!(parse(line).is_err(), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_pre_stop_hook_needs_no_argument() {
+        let options = parse("pre-stop").unwrap();
+        let Mode::PreStop(hook) = options.mode else {
+            panic!("not pre-stop")
+        };
+        assert!(hook.fallback.action().is_none());
+    }
+}

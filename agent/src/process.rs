@@ -1,0 +1,119 @@
+//! The process: from the command line to its end.
+
+use std::{io, net::SocketAddr, path::PathBuf, process::ExitCode};
+
+use evacuation_client::Responder;
+use kube::{Client, Config};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{
+    answering::Answering,
+    health, install,
+    options::{Mode, Options, Run},
+    pre_stop, socket,
+    work::Work,
+};
+
+/// Why the agent did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// There is neither a kubeconfig nor a service account's token.
+    #[error("the kube-apiserver is not known")]
+    Config(#[source] Box<kube::config::InferConfigError>),
+    /// What is known of the kube-apiserver cannot be used.
+    #[error("the client was not made")]
+    Client(#[source] Box<kube::Error>),
+    /// The address for probes cannot be listened on.
+    #[error("{address} cannot be listened on")]
+    Health {
+        /// The address.
+        address: SocketAddr,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// The socket for preStop hooks cannot be listened on.
+    #[error("{} cannot be listened on", path.display())]
+    Socket {
+        /// The socket.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// The program cannot be copied there.
+    #[error("the agent cannot be copied to {}", path.display())]
+    Install {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// Signals cannot be waited for.
+    #[error("signals cannot be waited for")]
+    Signals(#[source] io::Error),
+}
+
+/// Does what the command line says, to the end. SIGTERM and SIGINT end it.
+///
+/// # Errors
+///
+/// When it does not start. What goes wrong later is logged and tried again.
+pub async fn run(options: Options) -> Result<ExitCode, Error> {
+    match options.mode {
+        Mode::Run(options) => answer(options).await.map(|()| ExitCode::SUCCESS),
+        Mode::PreStop(options) => Ok(pre_stop::run(options).await),
+        Mode::Install { to } => {
+            install::install(&to).map_err(|source| Error::Install { path: to, source })?;
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+async fn answer(options: Run) -> Result<(), Error> {
+    let mut terminate = signal(SignalKind::terminate()).map_err(Error::Signals)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(Error::Signals)?;
+    let config = Config::infer()
+        .await
+        .map_err(|error| Error::Config(Box::new(error)))?;
+    let client = Client::try_from(config).map_err(|error| Error::Client(Box::new(error)))?;
+    let Some(action) = options.asked.action() else {
+        // The command line demands one.
+        return Ok(());
+    };
+    let work = Work::new(action, options.on_cancel.action(), options.bounds);
+    let answering = Answering {
+        work: work.clone(),
+        hold: options.hold,
+        retry_after: options.retry_after,
+        on_error: options.on_error,
+    };
+
+    let (ending, ended) = (CancellationToken::new(), CancellationToken::new());
+    let tasks = TaskTracker::new();
+    if let Some(address) = options.health_address {
+        let listener = health::listen(address).await;
+        let listener = listener.map_err(|source| Error::Health { address, source })?;
+        tasks.spawn(health::serve(listener, ending.clone(), ended.clone()));
+    }
+    if let Some(path) = options.socket {
+        let listener = socket::listen(&path).map_err(|source| Error::Socket { path, source })?;
+        tasks.spawn(socket::serve(listener, work.clone(), ending.clone()));
+    }
+    tasks.spawn(Responder::of_pod(client).until(ending.clone()).run(answering));
+    tasks.close();
+    tracing::info!("waiting for questions");
+
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    tracing::info!("shutting down");
+    ending.cancel();
+    work.shut_down().await;
+    ended.cancel();
+    tasks.wait().await;
+    Ok(())
+}

@@ -1,0 +1,203 @@
+//! What a run of the work amounts to.
+
+use std::{process::ExitStatus, time::Duration};
+
+use http::{HeaderMap, StatusCode, header::RETRY_AFTER};
+
+/// The exit code for "not yet": `EX_TEMPFAIL` of sysexits.h.
+pub(crate) const NOT_YET: i32 = 75;
+/// How long "not yet" is without a number.
+const DEFAULT_DELAY: Duration = Duration::from_secs(30);
+/// The API takes messages of at most 4096 bytes.
+const MAX_MESSAGE: usize = 1024;
+
+/// What a run of the work amounts to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// It is done: the pod may go.
+    Accept { message: String },
+    /// Not yet: run it again before that time is over.
+    Delay { time: Duration, message: String },
+    /// The pod should stay.
+    Refuse {
+        message: String,
+        retry_after: Option<Duration>,
+    },
+    /// It gave no answer: it did not start, was killed, took too long.
+    Failure { message: String },
+}
+
+impl Verdict {
+    /// What an exit status and the last lines of the output say.
+    ///
+    /// 126 and 127 are a shell's "cannot run" and "not found", those above a shell's "killed by a signal".
+    pub(crate) fn of_exit(status: ExitStatus, stdout: &str, stderr: &str) -> Self {
+        match status.code() {
+            Some(0) => Self::Accept {
+                message: last_line(stdout),
+            },
+            Some(NOT_YET) => Self::Delay {
+                time: seconds(&last_line(stdout)).unwrap_or(DEFAULT_DELAY),
+                message: last_line(stderr),
+            },
+            Some(code @ 1..=125) => Self::Refuse {
+                message: first_of([last_line(stderr), last_line(stdout), format!("exit code {code}")]),
+                retry_after: None,
+            },
+            _ => Self::Failure {
+                message: first_of([last_line(stderr), format!("the command ended with {status}")]),
+            },
+        }
+    }
+
+    /// What an HTTP reply says.
+    pub(crate) fn of_reply(status: StatusCode, headers: &HeaderMap, body: &str) -> Self {
+        let retry_after = headers
+            .get(RETRY_AFTER)
+            .and_then(|value| seconds(value.to_str().ok()?));
+        match (status, retry_after) {
+            (StatusCode::ACCEPTED, _)
+            | (StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE, Some(_)) => Self::Delay {
+                time: retry_after.unwrap_or(DEFAULT_DELAY),
+                message: last_line(body),
+            },
+            (status, _) if status.is_success() => Self::Accept {
+                message: last_line(body),
+            },
+            (StatusCode::CONFLICT, retry_after) => Self::Refuse {
+                message: first_of([last_line(body), status.to_string()]),
+                retry_after,
+            },
+            (status, _) => Self::Failure {
+                message: format!("the URL answered {status}"),
+            },
+        }
+    }
+}
+
+/// Whole seconds, at least one.
+fn seconds(text: &str) -> Option<Duration> {
+    let seconds: u64 = text.trim().parse().ok()?;
+    (seconds > 0).then(|| Duration::from_secs(seconds))
+}
+
+fn first_of(texts: impl IntoIterator<Item = String>) -> String {
+    texts
+        .into_iter()
+        .find(|text| !text.is_empty())
+        .unwrap_or_default()
+}
+
+/// The last line that is not blank, cut to what a message may be.
+fn last_line(text: &str) -> String {
+    let line = text.lines().rev().map(str::trim).find(|line| !line.is_empty());
+    let line = line.unwrap_or_default();
+    let mut end = line.len().min(MAX_MESSAGE);
+    while !line.is_char_boundary(end) {
+        end -= 1;
+    }
+    line.get(..end).unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::ExitStatusExt;
+
+    use super::*;
+
+    fn accept(message: &str) -> Verdict {
+        Verdict::Accept {
+            message: message.into(),
+        }
+    }
+
+    fn delay(seconds: u64, message: &str) -> Verdict {
+        Verdict::Delay {
+            time: Duration::from_secs(seconds),
+            message: message.into(),
+        }
+    }
+
+    fn refuse(message: &str, retry: Option<u64>) -> Verdict {
+        Verdict::Refuse {
+            message: message.into(),
+            retry_after: retry.map(Duration::from_secs),
+        }
+    }
+
+    fn failure(message: &str) -> Verdict {
+        Verdict::Failure {
+            message: message.into(),
+        }
+    }
+
+    #[test]
+    fn an_exit_code_and_the_output_are_an_answer() {
+        for (code, stdout, stderr, expected) in [
+            (0, "flushed\ndone\n\n", "noise", accept("done")),
+            (0, "", "", accept("")),
+            (75, "working\n120\n", "copying\n", delay(120, "copying")),
+            (75, "", "", delay(30, "")),
+            (75, "soon", "", delay(30, "")),
+            (75, "0", "", delay(30, "")),
+            (75, "-5", "", delay(30, "")),
+            (1, "out", "first\na backup runs\n", refuse("a backup runs", None)),
+            (2, "a backup runs\n", " \n", refuse("a backup runs", None)),
+            (125, "", "", refuse("exit code 125", None)),
+            (126, "", "permission denied", failure("permission denied")),
+            (127, "", "sh: x: not found\n", failure("sh: x: not found")),
+            (137, "", "", failure("the command ended with exit status: 137")),
+        ] {
+            let status = ExitStatus::from_raw(code << 8);
+            assert_eq!(
+                Verdict::of_exit(status, stdout, stderr),
+                expected,
+                "{code} {stdout:?}"
+            );
+        }
+        let killed = ExitStatus::from_raw(9);
+        assert!(matches!(
+            Verdict::of_exit(killed, "done", ""),
+            Verdict::Failure { .. }
+        ));
+    }
+
+    #[test]
+    fn a_status_code_and_the_body_are_an_answer() {
+        for (code, retry, body, expected) in [
+            (200, None, "drained\n", accept("drained")),
+            (204, Some("9"), "", accept("")),
+            (202, Some("9"), "3 jobs left", delay(9, "3 jobs left")),
+            (202, None, "", delay(30, "")),
+            (503, Some("60"), "", delay(60, "")),
+            (429, Some("60"), "", delay(60, "")),
+            (503, None, "", failure("the URL answered 503 Service Unavailable")),
+            (409, None, "a backup runs", refuse("a backup runs", None)),
+            (409, Some("60"), "", refuse("409 Conflict", Some(60))),
+            (302, None, "", failure("the URL answered 302 Found")),
+            (404, None, "x", failure("the URL answered 404 Not Found")),
+            (
+                500,
+                None,
+                "x",
+                failure("the URL answered 500 Internal Server Error"),
+            ),
+        ] {
+            let mut headers = HeaderMap::new();
+            if let Some(retry) = retry {
+                headers.insert(RETRY_AFTER, retry.parse().unwrap());
+            }
+            let status = StatusCode::from_u16(code).unwrap();
+            assert_eq!(
+                Verdict::of_reply(status, &headers, body),
+                expected,
+                "{code} {retry:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_long_line_is_cut_between_characters() {
+        assert_eq!(last_line(&"ä".repeat(2000)), "ä".repeat(MAX_MESSAGE / 2));
+    }
+}

@@ -1,0 +1,302 @@
+//! The work itself: at most one run at a time, shared by whoever waits for it.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::watch;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{action::Action, context::Context, options::Bounds, verdict::Verdict};
+
+/// The app's work before it may go.
+///
+/// # Guarantees
+///
+/// The action runs at most once at a time; whoever asks while it runs waits for the same run. Once it was accepted it is
+/// not run again, until that evacuation is canceled. The action of a cancellation runs after the run that it
+/// stopped, and before any later one.
+#[derive(Clone)]
+pub(crate) struct Work(Arc<Inner>);
+
+struct Inner {
+    action: Action,
+    on_cancel: Option<Action>,
+    bounds: Bounds,
+    state: Mutex<State>,
+    /// Held by whatever runs. It is fair: who waits first runs first.
+    turn: tokio::sync::Mutex<()>,
+    shutdown: CancellationToken,
+    tasks: TaskTracker,
+}
+
+/// Whom the work was done for: the UID of an evacuation, or a preStop hook, which nobody takes back.
+type Owner = Option<String>;
+
+#[derive(Default)]
+enum State {
+    #[default]
+    Idle,
+    Running {
+        owner: Owner,
+        stop: CancellationToken,
+        verdict: watch::Receiver<Option<Verdict>>,
+    },
+    Accepted {
+        owner: Owner,
+        message: String,
+    },
+}
+
+impl Work {
+    pub(crate) fn new(action: Action, on_cancel: Option<Action>, bounds: Bounds) -> Self {
+        Self(Arc::new(Inner {
+            action,
+            on_cancel,
+            bounds,
+            state: Mutex::default(),
+            turn: tokio::sync::Mutex::default(),
+            shutdown: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+        }))
+    }
+
+    /// What a run amounts to: of the one that is under way, else of a new one. The run goes on when this is
+    /// dropped.
+    pub(crate) async fn verdict(&self, context: Context) -> Verdict {
+        let mut verdict = match self.join(&context) {
+            Ok(verdict) => return verdict,
+            Err(running) => running,
+        };
+        let known = verdict.wait_for(Option::is_some).await;
+        let known = known.ok().and_then(|verdict| verdict.clone());
+        known.unwrap_or_else(|| Verdict::Failure {
+            message: "the run was lost".to_owned(),
+        })
+    }
+
+    /// Stops what was begun for that evacuation, and undoes it. Where the work has meanwhile been taken up for
+    /// another one, or for a preStop hook, nothing happens.
+    pub(crate) async fn cancel(&self, context: Context) {
+        {
+            let mut state = self.state();
+            match &*state {
+                State::Running { owner, .. } | State::Accepted { owner, .. }
+                    if owner.as_deref() != context.uid() =>
+                {
+                    tracing::info!("the work is wanted by another now: it goes on");
+                    return;
+                }
+                State::Running { stop, .. } => stop.cancel(),
+                State::Idle | State::Accepted { .. } => {}
+            }
+            *state = State::Idle;
+        }
+        let _turn = self.0.turn.lock().await;
+        let Some(action) = &self.0.on_cancel else { return };
+        match action.run(&context, self.0.bounds, &self.0.shutdown).await {
+            Verdict::Accept { .. } => tracing::info!("the cancellation was taken note of"),
+            verdict => tracing::warn!(?verdict, "the action of the cancellation failed"),
+        }
+    }
+
+    /// Stops whatever runs, and waits until it has ended.
+    pub(crate) async fn shut_down(&self) {
+        self.0.shutdown.cancel();
+        self.0.tasks.close();
+        self.0.tasks.wait().await;
+        // The action of a cancellation, too.
+        let _turn = self.0.turn.lock().await;
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The verdict where it is known, else where it will be found.
+    fn join(&self, context: &Context) -> Result<Verdict, watch::Receiver<Option<Verdict>>> {
+        let mut state = self.state();
+        match &mut *state {
+            State::Accepted { owner, message } => {
+                *owner = context.uid().map(str::to_owned);
+                Ok(Verdict::Accept {
+                    message: message.clone(),
+                })
+            }
+            State::Running { owner, verdict, .. } => {
+                *owner = context.uid().map(str::to_owned);
+                Err(verdict.clone())
+            }
+            State::Idle => {
+                let (sender, receiver) = watch::channel(None);
+                let stop = self.0.shutdown.child_token();
+                *state = State::Running {
+                    owner: context.uid().map(str::to_owned),
+                    stop: stop.clone(),
+                    verdict: receiver.clone(),
+                };
+                let run = self.clone().run(context.clone(), stop, sender);
+                self.0.tasks.spawn(run);
+                Err(receiver)
+            }
+        }
+    }
+
+    async fn run(self, context: Context, stop: CancellationToken, sender: watch::Sender<Option<Verdict>>) {
+        let _turn = self.0.turn.lock().await;
+        let verdict = self.0.action.run(&context, self.0.bounds, &stop).await;
+        tracing::info!(?verdict, "the work ended");
+        {
+            let mut state = self.state();
+            // A run that was canceled is not what the state is about any more.
+            if !stop.is_cancelled()
+                && let State::Running { owner, .. } = &mut *state
+            {
+                *state = match &verdict {
+                    Verdict::Accept { message } => State::Accepted {
+                        owner: owner.take(),
+                        message: message.clone(),
+                    },
+                    _ => State::Idle,
+                };
+            }
+        }
+        sender.send_replace(Some(verdict));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{path::Path, time::Duration};
+
+    use super::*;
+    use crate::context::{About, Event};
+
+    const BOUNDS: Bounds = Bounds {
+        limit: Duration::from_mins(1),
+        grace: Duration::from_secs(5),
+    };
+
+    fn sh(script: &str, log: &Path) -> Action {
+        let script = format!("log={}; {script}", log.display());
+        Action::Exec(["sh".into(), "-c".into(), script].into())
+    }
+
+    fn asked(uid: &str, event: Event) -> Context {
+        let about = About {
+            uid: uid.to_owned(),
+            ..About::default()
+        };
+        Context {
+            event,
+            evacuation: Some(about),
+        }
+    }
+
+    /// Work that waits for a file to come before it is done; and its log.
+    fn work(folder: &Path) -> (Work, impl Fn() -> String) {
+        let log = folder.join("log");
+        let gate = folder.join("gate");
+        let run = format!(
+            "trap 'echo stopped >> $log; exit 1' TERM; echo run >> $log; until [ -e {} ]; do sleep 0.02; done",
+            gate.display()
+        );
+        let work = Work::new(sh(&run, &log), Some(sh("echo undo >> $log", &log)), BOUNDS);
+        (work, move || std::fs::read_to_string(&log).unwrap_or_default())
+    }
+
+    async fn until(log: &impl Fn() -> String, wanted: &str) {
+        let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
+        while log() != wanted {
+            assert!(
+                tokio::time::Instant::now() < deadline,
+                "{:?} is not {wanted:?}",
+                log()
+            );
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    fn open(folder: &Path) {
+        std::fs::write(folder.join("gate"), "").unwrap();
+    }
+
+    #[tokio::test]
+    async fn who_asks_meanwhile_waits_for_the_same_run_and_who_asks_later_needs_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let (work, log) = work(folder.path());
+        let opener = async {
+            until(&log, "run\n").await;
+            open(folder.path());
+        };
+        let (first, second, ()) = tokio::join!(
+            work.verdict(asked("a", Event::Ask)),
+            work.verdict(Context::pre_stop()),
+            opener
+        );
+        let accept = Verdict::Accept {
+            message: String::new(),
+        };
+        assert_eq!((&first, &second), (&accept, &accept));
+        assert_eq!(work.verdict(Context::pre_stop()).await, accept);
+        assert_eq!(log(), "run\n");
+    }
+
+    #[tokio::test]
+    async fn a_cancellation_stops_the_run_and_undoes_it_before_the_next_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let (work, log) = work(folder.path());
+        let canceler = async {
+            until(&log, "run\n").await;
+            let cancel = work.cancel(asked("a", Event::Cancel));
+            let again = async {
+                // The cancellation took its turn first.
+                tokio::task::yield_now().await;
+                open(folder.path());
+                work.verdict(asked("b", Event::Ask)).await
+            };
+            tokio::join!(cancel, again).1
+        };
+        let (first, second) = tokio::join!(work.verdict(asked("a", Event::Ask)), canceler);
+        assert!(matches!(first, Verdict::Failure { .. }), "{first:?}");
+        assert!(matches!(second, Verdict::Accept { .. }), "{second:?}");
+        assert_eq!(log(), "run\nstopped\nundo\nrun\n");
+    }
+
+    #[tokio::test]
+    async fn work_that_was_accepted_is_undone_by_its_cancellation_and_done_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let (work, log) = work(folder.path());
+        open(folder.path());
+        work.verdict(asked("a", Event::Ask)).await;
+        work.cancel(asked("a", Event::Cancel)).await;
+        work.verdict(asked("b", Event::Ask)).await;
+        assert_eq!(log(), "run\nundo\nrun\n");
+    }
+
+    #[tokio::test]
+    async fn a_late_cancellation_of_an_earlier_evacuation_changes_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let (work, log) = work(folder.path());
+        open(folder.path());
+        work.verdict(asked("b", Event::Ask)).await;
+        work.cancel(asked("a", Event::Cancel)).await;
+        assert_eq!(log(), "run\n");
+        // Nor does one of the evacuation whose pod is being stopped.
+        work.verdict(Context::pre_stop()).await;
+        work.cancel(asked("b", Event::Cancel)).await;
+        assert_eq!(log(), "run\n");
+    }
+
+    #[tokio::test]
+    async fn a_shutdown_stops_the_run_and_waits_for_its_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let (work, log) = work(folder.path());
+        let stopper = async {
+            until(&log, "run\n").await;
+            work.shut_down().await;
+            log()
+        };
+        let (verdict, log) = tokio::join!(work.verdict(asked("a", Event::Ask)), stopper);
+        assert!(matches!(verdict, Verdict::Failure { .. }), "{verdict:?}");
+        assert_eq!(log, "run\nstopped\n");
+    }
+}
