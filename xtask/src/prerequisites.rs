@@ -33,6 +33,24 @@ const PROGRAMS: &[Program] = &[
         package: Some("python3"),
         needed_for: "the example app that answers over HTTP",
     },
+    Program {
+        name: "javac",
+        version: "--version",
+        package: Some("openjdk-17-jdk-headless"),
+        needed_for: "the same example app in Java",
+    },
+    Program {
+        name: "node",
+        version: "--version",
+        package: Some("nodejs"),
+        needed_for: "the same example app in TypeScript",
+    },
+    Program {
+        name: "npm",
+        version: "--version",
+        package: Some("npm"),
+        needed_for: "the TypeScript compiler of that example",
+    },
 ];
 
 /// Sees to it that every program is there.

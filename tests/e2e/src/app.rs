@@ -51,18 +51,49 @@ impl App {
         port: u16,
         arguments: &[&str],
     ) -> anyhow::Result<Self> {
+        let mut command = Command::new("python3");
+        command.arg(root().join("docs/guide/http/handler.py"));
+        Self::handler(platform, pod, command, port, arguments).await
+    }
+
+    /// A handler with the command line that those of the guide have, on the pod's IP.
+    ///
+    /// # Errors
+    ///
+    /// When it does not start.
+    pub async fn handler(
+        platform: &Platform,
+        pod: &Pod,
+        mut command: Command,
+        port: u16,
+        arguments: &[&str],
+    ) -> anyhow::Result<Self> {
         let ip = pod
             .status
             .as_ref()
             .and_then(|status| status.pod_ip.clone())
             .context("the pod has no IP")?;
-        let mut command = Command::new("python3");
         command
-            .arg(root().join("docs/guide/http/handler.py"))
             .args(["--bind", &ip, "--port", &port.to_string()])
             .args(arguments);
         let app = Self::spawn(platform, pod, command)?;
         app.process.wait_for_log(START, "listening on").await?;
+        Ok(app)
+    }
+
+    /// The side-car, with the token that is bound to the pod.
+    ///
+    /// # Errors
+    ///
+    /// When it does not start.
+    pub async fn agent(platform: &Platform, pod: &Pod, arguments: &[&str]) -> anyhow::Result<Self> {
+        let mut command = Command::new(platform.programs().binary("evacuation-agent"));
+        command
+            .env("KUBECONFIG", pod_kubeconfig(platform, pod).await?)
+            .arg("run")
+            .args(arguments);
+        let app = Self::spawn(platform, pod, command)?;
+        app.process.wait_for_log(START, "waiting for questions").await?;
         Ok(app)
     }
 

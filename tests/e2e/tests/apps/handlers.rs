@@ -1,0 +1,107 @@
+//! The guide's HTTP handlers: the same app in each language.
+
+use std::{process::Command, time::Duration};
+
+use evacuation_api::{Answer, ResponderState};
+use evacuation_e2e::{App, PodSpec};
+use futures::future::join_all;
+use k8s_openapi::api::core::v1::Pod;
+
+use crate::{
+    languages::Language,
+    scene::{ASKER, Scene},
+};
+
+const PORT: u16 = 8080;
+/// A message that a writer of JSON may stumble over.
+const WHY: &str = "a \"backup\" \\ läuft {[,]}";
+
+/// What a handler is told to say, and what comes of it.
+#[derive(Clone, Copy, Debug)]
+enum Case {
+    Accept,
+    Delay,
+    Refuse,
+}
+
+impl Case {
+    fn arguments(self) -> &'static [&'static str] {
+        match self {
+            Self::Accept => &["--answer", "Accept", "--message", WHY],
+            Self::Delay => &["--answer", "Delay", "--delay", "20", "--message", WHY],
+            Self::Refuse => &["--answer", "Refuse", "--retry-after", "2", "--message", WHY],
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_handlers_of_all_languages_accept_delay_and_refuse() {
+    let scene = Scene::new("handlers").await;
+    join_all(Language::ALL.map(|language| speaks(&scene, language))).await;
+}
+
+async fn speaks(scene: &Scene, language: Language) {
+    let folder = tempfile::tempdir().unwrap();
+    let words = language.build(folder.path()).await;
+    let cases = [Case::Accept, Case::Delay, Case::Refuse].map(|case| {
+        let words = &words;
+        async move {
+            let name = format!("{language:?}-{case:?}").to_lowercase();
+            let pod = scene.pod(&name, PodSpec::pushed(PORT)).await;
+            let mut command = Command::new(&words[0]);
+            command.args(&words[1..]);
+            let app = App::handler(scene.platform, &pod, command, PORT, case.arguments()).await;
+            honoured(scene, case, &pod, &app.unwrap()).await;
+        }
+    });
+    join_all(cases).await;
+}
+
+async fn honoured(scene: &Scene, case: Case, pod: &Pod, app: &App) {
+    let evacuation = scene.ask(pod, "Wait").await;
+    app.says(&format!("Ask by {ASKER}")).await.unwrap();
+    match case {
+        Case::Accept => {
+            let said = scene.ends(&evacuation, "Evicted").await;
+            assert_eq!(
+                (said.answer, said.message.as_deref()),
+                (Some(Answer::Accept), Some(WHY))
+            );
+        }
+        Case::Delay => {
+            let said = scene
+                .until(&evacuation, "a delay", |r| r.delay_until.is_some())
+                .await;
+            assert_eq!(
+                (said.answer, said.message.as_deref()),
+                (Some(Answer::Delay), Some(WHY))
+            );
+            let time = said.delay_until.unwrap().0 - said.answer_time.unwrap().0;
+            assert_eq!(time.to_std().unwrap(), Duration::from_secs(20));
+            canceled(scene, &evacuation, pod, app).await;
+        }
+        Case::Refuse => {
+            let said = scene
+                .until(&evacuation, "a refusal", |r| r.answer.is_some())
+                .await;
+            assert_eq!(
+                (said.answer, said.message.as_deref()),
+                (Some(Answer::Refuse), Some(WHY))
+            );
+            app.says(&format!("Remind by {ASKER}")).await.unwrap();
+            canceled(scene, &evacuation, pod, app).await;
+        }
+    }
+}
+
+async fn canceled(scene: &Scene, evacuation: &evacuation_api::Evacuation, pod: &Pod, app: &App) {
+    scene.withdraw(evacuation).await;
+    app.says("Cancel by").await.unwrap();
+    let known = scene
+        .until(evacuation, "the cancellation is known", |r| {
+            r.cancellation_acknowledged
+        })
+        .await;
+    assert_eq!(known.state, ResponderState::Canceled);
+    assert!(scene.stays(pod).await);
+}
