@@ -33,6 +33,10 @@ const PROGRAMS: &[Program] = &[
         package: Some("python3"),
         needed_for: "the example app that answers over HTTP",
     },
+];
+
+/// What only the tests need.
+const OF_TESTS: &[Program] = &[
     Program {
         name: "javac",
         version: "--version",
@@ -59,7 +63,21 @@ const PROGRAMS: &[Program] = &[
 ///
 /// Names each program that is missing and could not be installed.
 pub(crate) fn ensure() -> anyhow::Result<()> {
-    for program in PROGRAMS {
+    install_missing(PROGRAMS)
+}
+
+/// The same with what only the tests need.
+///
+/// # Errors
+///
+/// As for [`ensure`].
+pub(crate) fn ensure_for_tests() -> anyhow::Result<()> {
+    ensure()?;
+    install_missing(OF_TESTS)
+}
+
+fn install_missing(programs: &[Program]) -> anyhow::Result<()> {
+    for program in programs {
         if present(program) || built_already(program) {
             continue;
         }

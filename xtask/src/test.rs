@@ -55,7 +55,7 @@ impl Tally {
 
 impl Test {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        prerequisites::ensure()?;
+        prerequisites::ensure_for_tests()?;
         let built = build(Profile::Dev)?;
         let mut tests = cargo()?;
         tests
