@@ -12,7 +12,9 @@ use crate::{
     scene::{ASKER, Scene},
 };
 
-const PORT: u16 = 8080;
+/// The first of the ports. Each app has its own, for the address of a pod that is gone may be given to another pod
+/// while the first one's app still listens.
+const PORTS: u16 = 8080;
 /// A message that a writer of JSON may stumble over.
 const WHY: &str = "a \"backup\" \\ läuft {[,]}";
 
@@ -46,11 +48,12 @@ async fn speaks(scene: &Scene, language: Language) {
     let cases = [Case::Accept, Case::Delay, Case::Refuse].map(|case| {
         let words = &words;
         async move {
+            let port = PORTS + 3 * language as u16 + case as u16;
             let name = format!("{language:?}-{case:?}").to_lowercase();
-            let pod = scene.pod(&name, PodSpec::pushed(PORT)).await;
+            let pod = scene.pod(&name, PodSpec::pushed(port)).await;
             let mut command = Command::new(&words[0]);
             command.args(&words[1..]);
-            let app = App::handler(scene.platform, &pod, command, PORT, case.arguments()).await;
+            let app = App::handler(scene.platform, &pod, command, port, case.arguments()).await;
             honoured(scene, case, &pod, &app.unwrap()).await;
         }
     });
