@@ -17,6 +17,9 @@ pub const ATTEMPT_TIMEOUT_SECONDS: i64 = 10;
 /// How often an eviction that a budget holds back is tried anyway, in seconds: a webhook or a stale budget can hide the truth.
 pub const PROBE_SECONDS: i64 = 60;
 
+/// What is recorded of an attempt whose reply was lost and that left the pod where it is.
+pub(crate) const NOT_TAKEN: &str = "the reply to the last attempt was lost and the pod did not go";
+
 /// What the API said to an attempt.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum EvictionOutcome {
@@ -137,7 +140,7 @@ pub fn record_eviction(
         }
         // At once: whatever held the reply back is over.
         EvictionOutcome::NotTaken => {
-            again(0, "the reply to the last attempt was lost and the pod did not go");
+            again(0, NOT_TAKEN);
         }
     }
     status

@@ -21,7 +21,7 @@ use crate::{
 /// and their times. Times are stamped with `now`. Every change of a responder's state is in
 /// [`TRANSITIONS`](crate::TRANSITIONS) and due by `now`; at most one responder is Active and the order of priority is
 /// kept; the list of responders is fixed once written; an attempt to evict is recorded only when every responder is
-/// done; nothing changes after the end. Where the write ends the Evacuation, responders that are not done become Canceled, `Finished` is
+/// done, and taken for lost only when its time is over; nothing changes after the end. Where the write ends the Evacuation, responders that are not done become Canceled, `Finished` is
 /// set and so is `finishTime`.
 ///
 /// # Errors

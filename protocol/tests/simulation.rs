@@ -376,8 +376,7 @@ impl Sim {
                         self.under_way = None;
                     }
                     let outcome = EvictionOutcome::from_pod(&self.pod);
-                    self.record(&outcome);
-                    acted = true;
+                    acted = self.record(&outcome, skew);
                 }
                 Act::Push(_) | Act::ReleaseFinalizer | Act::Remove => {}
             }
@@ -419,14 +418,22 @@ impl Sim {
 
     fn read_reply(&mut self) {
         if let Some(outcome) = self.reply.take() {
-            self.record(&outcome);
+            self.record(&outcome, 0);
         }
     }
 
-    fn record(&mut self, outcome: &EvictionOutcome) {
-        let proposed = record_eviction(self.status(), outcome, 0.5, at(self.now));
+    /// Whether the server took it: what is taken for lost too early by a clock that is ahead it does not.
+    fn record(&mut self, outcome: &EvictionOutcome, skew: i64) -> bool {
+        let proposed = record_eviction(self.status(), outcome, 0.5, at(self.now + skew));
         self.attempt = Attempt::Unknown;
-        self.write(proposed).expect("an outcome can be recorded");
+        match self.write(proposed) {
+            Ok(()) => true,
+            Err(errors) => {
+                let early = errors.iter().all(|e| matches!(e, StatusError::NotYet { .. }));
+                assert!(skew > 0 && early, "the server refuses an outcome: {errors:?}");
+                false
+            }
+        }
     }
 
     /// A write of a controller gone mad: it may be refused, and breaks nothing when it is taken.
@@ -444,7 +451,8 @@ impl Sim {
             let index = responder % all.len();
             all[index].state = state;
         }
-        if let Some((in_flight, accepted)) = eviction {
+        // Of an attempt that is under way it tells no lie: what became of it only the one who posted it can know.
+        if let Some((in_flight, accepted)) = eviction.filter(|_| self.under_way.is_none()) {
             let e = proposed.eviction.get_or_insert_default();
             (e.in_flight, e.accepted) = (in_flight, accepted);
         }

@@ -49,6 +49,8 @@ impl Step<'_> {
                 attempt.in_flight = true;
                 attempt.attempts = attempt.attempts.saturating_add(1);
                 attempt.last_attempt_time = Some(stamp(self.now));
+                // Nothing was said to this one yet.
+                attempt.message = None;
                 self.unless_about_eviction()
             }
             Permission::At(time) => {

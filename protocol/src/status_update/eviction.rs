@@ -3,9 +3,13 @@
 use chrono::{DateTime, Utc};
 use evacuation_api::EvictionStatus;
 
-use crate::{StatusError, time::stamp};
+use crate::{
+    StatusError,
+    eviction::{ATTEMPT_TIMEOUT_SECONDS, NOT_TAKEN},
+    time::{after, stamp},
+};
 
-/// The record that results. `may_attempt` says whether every responder is done and somebody still wants the pod moved.
+/// The record that results. What was said to an earlier attempt does not stay with a new one. `may_attempt` says whether every responder is done and somebody still wants the pod moved.
 pub(super) fn check_eviction(
     was: Option<&EvictionStatus>,
     proposed: Option<EvictionStatus>,
@@ -28,6 +32,12 @@ pub(super) fn check_eviction(
     if proposed.accepted && !was.accepted && !ends {
         wrong("only the outcome of an attempt in flight is accepted");
     }
+    // A controller whose clock is ahead takes an attempt for lost that is still on its way.
+    let lost = ends && !proposed.accepted && proposed.message.as_deref() == Some(NOT_TAKEN);
+    let over = was
+        .last_attempt_time
+        .map(|time| after(time.0, ATTEMPT_TIMEOUT_SECONDS));
+    let early = over.filter(|over| lost && now < *over);
     let begins = proposed.in_flight && !was.in_flight;
     if begins && was.accepted {
         wrong("the pod is on its way out already");
@@ -37,6 +47,10 @@ pub(super) fn check_eviction(
             "an attempt needs every responder Completed or Interrupted, and a requester that has not lapsed",
         );
     }
+    if let Some(until) = early {
+        let what = "the attempt is taken for lost".to_owned();
+        errors.push(StatusError::NotYet { what, until });
+    }
     Some(EvictionStatus {
         attempts: was.attempts.saturating_add(i32::from(begins)),
         action: if begins { proposed.action } else { was.action },
@@ -45,6 +59,7 @@ pub(super) fn check_eviction(
         } else {
             was.last_attempt_time
         },
+        message: proposed.message.filter(|_| !begins),
         ..proposed
     })
 }

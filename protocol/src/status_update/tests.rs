@@ -1,5 +1,8 @@
 use super::*;
-use crate::testing::{asking, asking_for, at, condition, evacuation, evacuation_for, requester, responder};
+use crate::{
+    EvictionOutcome, record_eviction,
+    testing::{asking, asking_for, at, condition, evacuation, evacuation_for, requester, responder},
+};
 use evacuation_api::{
     Answer, DeadlineAction, EvictionStatus, RefusalPolicy, Requester,
     ResponderState::{self, Active, Canceled, Completed, Inactive, Interrupted},
@@ -346,6 +349,49 @@ fn an_attempt_is_counted_and_timed_by_the_server_and_needs_every_responder_done(
 }
 
 type Change = Box<dyn Fn(&mut EvacuationStatus)>;
+
+#[test]
+fn an_attempt_is_taken_for_lost_only_when_its_time_is_over_by_the_servers_clock() {
+    let old = evicting(in_flight());
+    let record = |outcome: &EvictionOutcome, now| {
+        // The controller's clock is a minute ahead.
+        let status = record_eviction(old.status.as_ref().unwrap(), outcome, 0.5, at(now + 60));
+        check_status_update(&old, status, at(now)).map(|status| status.eviction.unwrap().in_flight)
+    };
+    let too_early = record(&EvictionOutcome::NotTaken, 11).unwrap_err();
+    assert!(
+        matches!(&too_early[..], [StatusError::NotYet { until, .. }] if *until == at(12)),
+        "{too_early:?}"
+    );
+    assert_eq!(record(&EvictionOutcome::NotTaken, 12), Ok(false));
+    let refused = EvictionOutcome::Rejected {
+        retry_after_seconds: None,
+        message: "no".to_owned(),
+    };
+    assert_eq!(
+        record(&refused, 3),
+        Ok(false),
+        "what the API said is known at once"
+    );
+    assert_eq!(record(&EvictionOutcome::Accepted, 3), Ok(false));
+}
+
+#[test]
+fn what_was_said_to_an_attempt_does_not_stay_with_the_next() {
+    let lost = record_eviction(
+        evicting(in_flight()).status.as_ref().unwrap(),
+        &EvictionOutcome::NotTaken,
+        0.5,
+        at(12),
+    );
+    let mut old = evicting(lost.eviction.unwrap());
+    let again = write(&old, 13, |s| s.eviction.as_mut().unwrap().in_flight = true).unwrap();
+    assert_eq!(again.eviction.as_ref().unwrap().message, None);
+    old.status = Some(again);
+    // The pod began to go before the attempt was posted.
+    let dropped = write(&old, 14, |s| s.eviction.as_mut().unwrap().in_flight = false);
+    assert!(!dropped.unwrap().eviction.unwrap().in_flight);
+}
 
 #[test]
 fn the_outcome_of_an_attempt_is_recorded_once() {
