@@ -11,7 +11,7 @@ use crate::{
     config::at,
     judge::judge_eviction,
     server::Reply,
-    state::{Controller, Eviction, Pod, Recorded, State, Step, Version, Write},
+    state::{Eviction, Pod, Recorded, State, Step, Version, Write},
 };
 
 /// How long before the end of its time an attempt must be over, in seconds; as in the controller.
@@ -220,29 +220,6 @@ impl Negotiation {
             .and_then(|c| c.cache.get_mut(write.object));
         if let Some(cache) = cache {
             *cache = cached;
-        }
-    }
-
-    /// A controller starts anew and lists everything. What it sent is still under way.
-    pub(crate) fn crash(&self, state: &mut State, controller: usize) {
-        let fresh = self.fresh(state);
-        if let Some(me) = state.controllers.get_mut(controller) {
-            *me = fresh;
-        }
-        for write in state.writes.iter_mut().filter(|w| w.by == Some(controller)) {
-            write.by = None;
-        }
-        for eviction in state.evictions.iter_mut().filter(|e| e.by == Some(controller)) {
-            eviction.by = None;
-        }
-    }
-
-    /// A controller that has just listed everything.
-    pub(crate) fn fresh(&self, state: &State) -> Controller {
-        Controller {
-            cache: state.objects.iter().map(|o| o.stored.clone()).collect(),
-            pod: state.pod,
-            attempts: vec![None; state.objects.len()],
         }
     }
 }

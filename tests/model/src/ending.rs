@@ -11,6 +11,7 @@ use evacuation_protocol::is_finished;
 use crate::{
     Negotiation,
     controller::{Look, Looked},
+    server::Reply,
     state::{Pod, State},
 };
 
@@ -53,11 +54,11 @@ impl Negotiation {
 
     fn plays_out(&self, state: &State) -> bool {
         let mut state = state.clone();
-        self.crash(&mut state, ONE);
+        state.crash(ONE);
         for _ in 0..STEPS {
             match self.go_on(&mut state) {
                 Go::On => {}
-                Go::At(time) => self.pass(&mut state, time),
+                Go::At(time) => state.pass(time),
                 Go::Rests => return (0..state.objects.len()).all(|object| rests(&state, object)),
             }
             if (0..state.objects.len()).all(|object| has_ended(&state, object)) {
@@ -71,12 +72,14 @@ impl Negotiation {
         if !state.writes.is_empty() {
             let write = state.writes.remove(0);
             let reply = self.write_status(state, &write, false);
+            // What is refused is tried again after a pause.
+            let refused = matches!(reply, Reply::Refused);
             self.receive(state, &write, reply);
-            return Go::On;
+            return if refused { Go::At(state.now + 1) } else { Go::On };
         }
         if !state.evictions.is_empty() {
             let eviction = state.evictions.remove(0);
-            self.land(state, eviction, true);
+            state.land(&eviction, true);
             return Go::On;
         }
         let mut next = match state.pod {
@@ -87,7 +90,7 @@ impl Negotiation {
             Pod::Terminating { until } => Some(until),
             Pod::Live | Pod::Gone => None,
         };
-        self.catch_up(state, ONE);
+        state.catch_up(ONE);
         for object in 0..state.objects.len() {
             let look = Look {
                 controller: ONE,
@@ -102,18 +105,6 @@ impl Negotiation {
             }
         }
         next.filter(|time| *time > state.now).map_or(Go::Rests, Go::At)
-    }
-
-    /// The watches of a controller show what there is.
-    pub(crate) fn catch_up(&self, state: &mut State, controller: usize) {
-        let (pod, cache) = (
-            state.pod,
-            state.objects.iter().map(|o| o.stored.clone()).collect(),
-        );
-        if let Some(me) = state.controllers.get_mut(controller) {
-            me.pod = pod;
-            me.cache = cache;
-        }
     }
 }
 

@@ -1,33 +1,31 @@
-//! What happens to the pod, to the time, and to what is under way.
+//! What happens to the pod, to the time, to the processes, and to what is under way.
 
 use evacuation_protocol::EvictionOutcome;
 
 use crate::{
-    Negotiation,
     controller::{Look, attempt_of, forget},
     judge::judge_eviction,
-    state::{Eviction, Pod, State, Step},
+    state::{Controller, Eviction, Pod, State, Step},
 };
 
 /// How long a pod takes to go, in seconds.
 const GRACE_SECONDS: i64 = 2;
 
-impl Negotiation {
+impl State {
     /// The time passes. What was posted and did not arrive in its time never will, and its poster knows nothing of it.
-    pub(crate) fn pass(&self, state: &mut State, until: i64) {
-        state.now = until;
-        let (late, rest) = state.evictions.drain(..).partition(|e| e.until <= until);
-        state.evictions = rest;
-        let late: Vec<Eviction> = late;
+    pub(crate) fn pass(&mut self, until: i64) {
+        self.now = until;
+        let (late, rest): (Vec<_>, Vec<_>) = self.evictions.iter().partition(|e| e.until <= until);
+        self.evictions = rest;
         for eviction in &late {
-            lose_reply(state, eviction);
+            lose_reply(self, eviction);
         }
     }
 
     /// An eviction arrives at the API.
-    pub(crate) fn land(&self, state: &mut State, eviction: Eviction, reply: bool) {
-        let held = state.budget == Some(false) && !eviction.deletes;
-        let outcome = match state.pod {
+    pub(crate) fn land(&mut self, eviction: &Eviction, reply: bool) {
+        let held = self.budget == Some(false) && !eviction.deletes;
+        let outcome = match self.pod {
             Pod::Gone => EvictionOutcome::PodGone,
             Pod::Terminating { .. } => EvictionOutcome::Accepted,
             Pod::Live if held => EvictionOutcome::BudgetExhausted {
@@ -36,26 +34,58 @@ impl Negotiation {
                 budgets: vec!["budget".to_owned()],
             },
             Pod::Live => {
-                judge_eviction(state, &eviction);
-                self.terminate(state);
+                judge_eviction(self, eviction);
+                self.terminate();
                 EvictionOutcome::Accepted
             }
         };
         if !reply {
-            lose_reply(state, &eviction);
+            lose_reply(self, eviction);
             return;
         }
-        if let Some(attempt) = waiting(state, &eviction).and_then(|look| attempt_of(state, look)) {
+        if let Some(attempt) = waiting(self, eviction).and_then(|look| attempt_of(self, look)) {
             attempt.step = Step::Over(outcome);
         }
     }
 
     /// The pod begins to go.
-    pub(crate) fn terminate(&self, state: &mut State) {
-        if state.pod == Pod::Live {
-            state.pod = Pod::Terminating {
-                until: state.now + GRACE_SECONDS,
+    pub(crate) fn terminate(&mut self) {
+        if self.pod == Pod::Live {
+            self.pod = Pod::Terminating {
+                until: self.now + GRACE_SECONDS,
             };
+        }
+    }
+
+    /// A controller starts anew and lists everything. What it sent is still under way.
+    pub(crate) fn crash(&mut self, controller: usize) {
+        let fresh = self.fresh_controller();
+        if let Some(place) = self.controllers.get_mut(controller) {
+            *place = fresh;
+        }
+        for write in self.writes.iter_mut().filter(|w| w.by == Some(controller)) {
+            write.by = None;
+        }
+        for eviction in self.evictions.iter_mut().filter(|e| e.by == Some(controller)) {
+            eviction.by = None;
+        }
+    }
+
+    /// A controller that has just listed everything.
+    pub(crate) fn fresh_controller(&self) -> Controller {
+        Controller {
+            cache: self.objects.iter().map(|o| o.stored.clone()).collect(),
+            pod: self.pod,
+            attempts: vec![None; self.objects.len()],
+        }
+    }
+
+    /// The watches of a controller show what there is.
+    pub(crate) fn catch_up(&mut self, controller: usize) {
+        let (pod, cache) = (self.pod, self.objects.iter().map(|o| o.stored.clone()).collect());
+        if let Some(me) = self.controllers.get_mut(controller) {
+            me.pod = pod;
+            me.cache = cache;
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::{
 
 impl Negotiation {
     /// Stores what an Evacuation becomes. Every change comes through here and is judged.
-    pub(crate) fn store(&self, state: &mut State, object: usize, next: Version, by: Actor) {
+    pub(crate) fn store(&self, state: &mut State, object: usize, next: &Version, by: Actor) {
         let (now, pod) = (state.now, state.pod);
         let Some(slot) = state.objects.get_mut(object) else {
             return;
@@ -22,15 +22,15 @@ impl Negotiation {
             return;
         };
         let broken = &mut state.broken;
-        broken.require(violations(&next).is_empty(), Law::Invariants);
+        broken.require(violations(next).is_empty(), Law::Invariants);
         if by != Actor::Responder {
             slot.history.observe(&next.spec, self.config.users.len(), now);
         }
-        judge_phase(&before, &next, broken);
-        self.judge_responders(&before, &next, by, &mut slot.history, now, broken);
-        judge_eviction_record(&before, &next, broken);
+        judge_phase(&before, next, broken);
+        self.judge_responders(&before, next, by, &mut slot.history, now, broken);
+        judge_eviction_record(&before, next, broken);
         if !is_finished(&before.status()) && is_finished(&next.status()) {
-            self.judge_end(&next, by, &mut slot.history, pod, broken);
+            self.judge_end(next, by, &mut slot.history, pod, broken);
         }
     }
 

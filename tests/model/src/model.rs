@@ -167,7 +167,7 @@ impl Negotiation {
     /// Whether the state changed.
     fn apply(&self, state: &mut State, action: Action) -> Option<()> {
         match action {
-            Action::Pass { until } => self.pass(state, until),
+            Action::Pass { until } => state.pass(until),
             Action::See { controller, object } => {
                 let stored = state.stored(object);
                 *state.controllers.get_mut(controller)?.cache.get_mut(object)? = stored;
@@ -197,11 +197,11 @@ impl Negotiation {
             Action::Land { eviction, reply } => {
                 state.left.losses -= u8::from(!reply);
                 let eviction = state.evictions.remove(eviction);
-                self.land(state, eviction, reply);
+                state.land(&eviction, reply);
             }
             Action::Crash { controller } => {
                 state.left.crashes -= 1;
-                self.crash(state, controller);
+                state.crash(controller);
             }
             Action::Say {
                 object,
@@ -238,7 +238,7 @@ impl Negotiation {
             }
             Action::Depart => {
                 state.left.departures -= 1;
-                self.terminate(state);
+                state.terminate();
             }
             Action::Go => state.pod = Pod::Gone,
         }
@@ -263,7 +263,7 @@ impl Model for Negotiation {
             broken: crate::Broken::default(),
         };
         let created = self.create(&mut state);
-        state.controllers = vec![self.fresh(&state); self.config.controllers];
+        state.controllers = vec![state.fresh_controller(); self.config.controllers];
         created.map(|()| state).into_iter().collect()
     }
 

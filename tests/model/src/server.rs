@@ -1,8 +1,8 @@
 //! The API server: every request is one step, guarded by the protocol as the real one guards it.
 
 use evacuation_api::{
-    CANCELLATION_FINALIZER, Evacuation, EvacuationResponseSpec, EvacuationSpec, PodTarget, Requester,
-    ResponderState, Target,
+    CANCELLATION_FINALIZER, Evacuation, EvacuationResponseSpec, EvacuationResponseStatus, EvacuationSpec,
+    PodTarget, Requester, ResponderState, Target,
 };
 use evacuation_protocol::{
     Actor, StatusError, answer, apply_requester_edit, begin, check_requester_edit, check_status_update,
@@ -100,7 +100,7 @@ impl Negotiation {
         state
             .broken
             .require(forged || !fresh || next != stored, Law::Agreement);
-        self.store(state, write.object, next.clone(), Actor::Controller);
+        self.store(state, write.object, &next, Actor::Controller);
         Reply::Written(next)
     }
 
@@ -116,7 +116,7 @@ impl Negotiation {
             Say::Accept => Said::Accepted,
             Say::Refuse => Said::Refused,
             Say::Delay(_) => Said::Delayed {
-                until: state.now + granted.unwrap_or_default(),
+                until: state.now + granted.granted_seconds.unwrap_or_default(),
             },
         };
         let heard = state
@@ -146,7 +146,7 @@ impl Negotiation {
         object: usize,
         responder: usize,
         spec: EvacuationResponseSpec,
-    ) -> Option<Option<i64>> {
+    ) -> Option<EvacuationResponseStatus> {
         let stored = state.stored(object)?;
         let name = responder_name(responder);
         let spec = EvacuationResponseSpec {
@@ -163,8 +163,8 @@ impl Negotiation {
         if let (Some(state), Some(was)) = (state_of(&mut seen, &name), was) {
             *state = was;
         }
-        self.store(state, object, Version::new(seen), Actor::Responder);
-        Some(reply.granted_seconds)
+        self.store(state, object, &Version::new(seen), Actor::Responder);
+        Some(reply)
     }
 
     /// A user puts its entry, or removes it. The entry is that of `owner`.
@@ -207,7 +207,7 @@ impl Negotiation {
         if leaves && let Some(object) = state.objects.get_mut(object) {
             object.history.withdrawn = true;
         }
-        self.store(state, object, Version::new(next), Actor::Server);
+        self.store(state, object, &Version::new(next), Actor::Server);
         Some(())
     }
 
@@ -229,7 +229,7 @@ impl Negotiation {
         next.status = Some(deletion.status);
         next.metadata.deletion_timestamp = Some(Time(evacuation_api::condition_time(at(state.now)).0));
         next.metadata.finalizers = Some(vec![CANCELLATION_FINALIZER.to_owned()]);
-        self.store(state, object, Version::new(next), Actor::Server);
+        self.store(state, object, &Version::new(next), Actor::Server);
         if !deletion.await_learning {
             state.objects.get_mut(object)?.stored = None;
         }

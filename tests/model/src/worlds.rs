@@ -27,7 +27,9 @@ const EVICT_AT_6: Entry = entry(RefusalPolicy::Wait, Some((6, DeadlineAction::Ev
 
 /// The worlds that are walked, each for a part of the protocol.
 pub fn worlds() -> Vec<Config> {
-    vec![ANSWERS, PEOPLE, DEADLINES, FENCE, LEADERS, BUDGET, AGAIN, MADNESS]
+    vec![
+        ANSWERS, PEOPLE, DEADLINES, FENCE, JUMPS, LEADERS, BUDGET, AGAIN, MADNESS,
+    ]
 }
 
 const fn waits(timeout: i64, max_delay: i64) -> Registered {
@@ -146,6 +148,20 @@ const FENCE: Config = Config {
         ..NO_LIMITS
     },
     rules: Rules::KEPT,
+};
+
+const JUMPS: Config = Config {
+    name: "jumps",
+    about: "an eviction, a withdrawal and a crash, by clocks that jump by a minute",
+    large: true,
+    instants: &[0, 2, 8, 10, 12, 20],
+    skews: &[-60, 0, 60],
+    limits: Limits {
+        edits: 1,
+        crashes: 1,
+        ..NO_LIMITS
+    },
+    ..FENCE
 };
 
 const LEADERS: Config = Config {

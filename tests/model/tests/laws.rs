@@ -10,7 +10,7 @@ fn every_law_holds_in_every_state_of_the_small_worlds() {
     for world in worlds().into_iter().filter(|world| !world.large) {
         let name = world.name;
         let found = explore(world);
-        for counterexample in &found.counterexamples {
+        if let Some(counterexample) = found.counterexamples.first() {
             panic!("in {name}: {counterexample}");
         }
         states += found.states;

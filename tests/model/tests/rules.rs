@@ -1,13 +1,25 @@
 //! Each rule is needed: without it the model checker finds what the rule is for.
 
-#![allow(clippy::unwrap_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
-use evacuation_model::{Law, Rules, explore, worlds};
+use evacuation_model::{Config, Law, Limits, Rules, explore, worlds};
 
 /// Walks that world under those rules and expects one of those laws to be broken.
 fn finds(world: &str, rules: Rules, laws: &[Law]) {
-    let mut world = worlds().into_iter().find(|w| w.name == world).unwrap();
-    world.rules = rules;
+    finds_in(
+        Config {
+            rules,
+            ..named(world)
+        },
+        laws,
+    );
+}
+
+fn named(world: &str) -> Config {
+    worlds().into_iter().find(|w| w.name == world).unwrap()
+}
+
+fn finds_in(world: Config, laws: &[Law]) {
     let found = explore(world);
     let broken: Vec<_> = found.counterexamples.iter().map(|c| c.law).collect();
     assert!(
@@ -42,6 +54,15 @@ fn without_the_check_of_the_status_a_mad_controller_asks_two_at_once() {
         ..Rules::KEPT
     };
     finds("madness", rules, &[Law::OneResponder]);
+}
+
+#[test]
+fn without_the_check_of_the_status_a_clock_that_is_ahead_takes_an_attempt_for_lost_and_breaks_the_fence() {
+    let rules = Rules {
+        status_check: false,
+        ..Rules::KEPT
+    };
+    finds("jumps", rules, &[Law::Withdrawal]);
 }
 
 #[test]
@@ -99,9 +120,10 @@ fn without_the_record_of_the_attempt_an_eviction_follows_a_withdrawal() {
 }
 
 #[test]
-fn without_waiting_for_the_end_of_a_lost_attempt_an_eviction_follows_a_withdrawal() {
+fn an_attempt_taken_for_lost_at_once_breaks_the_fence_unless_the_server_sees_to_it() {
     let rules = Rules {
         resolve_late: false,
+        status_check: false,
         ..Rules::KEPT
     };
     finds("fence", rules, &[Law::Withdrawal]);
@@ -109,11 +131,23 @@ fn without_waiting_for_the_end_of_a_lost_attempt_an_eviction_follows_a_withdrawa
 
 #[test]
 fn without_telling_attempts_apart_an_eviction_follows_a_withdrawal() {
-    let rules = Rules {
-        attempts_apart: false,
-        ..Rules::KEPT
+    let leaders = named("leaders");
+    // One leader's attempt meets a budget that is spent; that of the other, which is still on its way, is taken for it.
+    let world = Config {
+        instants: &[0, 10],
+        skews: &[0],
+        budget: Some(true),
+        limits: Limits {
+            shifts: 2,
+            ..leaders.limits
+        },
+        rules: Rules {
+            attempts_apart: false,
+            ..Rules::KEPT
+        },
+        ..leaders
     };
-    finds("leaders", rules, &[Law::Withdrawal]);
+    finds_in(world, &[Law::Withdrawal]);
 }
 
 #[test]
@@ -132,4 +166,23 @@ fn without_looking_again_a_silent_responder_holds_the_pod_for_ever() {
         ..Rules::KEPT
     };
     finds("deadlines", rules, &[Law::Ends]);
+}
+
+#[test]
+fn an_attempt_taken_for_lost_at_once_is_refused_by_the_server() {
+    let world = Config {
+        rules: Rules {
+            resolve_late: false,
+            ..Rules::KEPT
+        },
+        ..named("fence")
+    };
+    let found = explore(Config {
+        limits: Limits {
+            losses: 0,
+            ..world.limits
+        },
+        ..world
+    });
+    assert!(found.counterexamples.is_empty(), "{}", found.counterexamples[0]);
 }
