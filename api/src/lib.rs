@@ -6,12 +6,14 @@
 mod condition;
 mod defaults;
 mod evacuation;
+mod evacuation_responder;
 mod kind;
 mod names;
 mod responder;
 mod response;
 mod review;
 mod self_evacuation;
+mod service_endpoint;
 mod status;
 mod time;
 mod validation;
@@ -22,6 +24,7 @@ pub use evacuation::{
     DEFAULT_TTL_SECONDS_AFTER_FINISHED, DeadlineAction, Evacuation, EvacuationSpec, PodTarget, RefusalPolicy,
     Requester, Target,
 };
+pub use evacuation_responder::{EvacuationResponder, EvacuationResponderSpec, default_evacuation_responder};
 pub use names::{
     CANCELLATION_FINALIZER, DOMAIN, GROUP, RESPONDERS_ANNOTATION, SELF_RESPONDER, VERSION, api_version,
 };
@@ -34,13 +37,15 @@ pub use review::{
     EvacuationReview, ObjectIdentity, ReviewAction, ReviewRequest, ReviewRequester, ReviewResponse,
 };
 pub use self_evacuation::SelfEvacuation;
+pub use service_endpoint::{CaBundle, HttpsTrust, ServiceEndpoint};
 pub use status::{
     Blocker, EvacuationStatus, EvictionStatus, Policy, RecordedRequester, ResponderState, ResponderStatus,
     ScheduledDeadline,
 };
 pub use time::{Timestamp, condition_time, from_condition_time};
 pub use validation::{
-    MAX_DELAY_SECONDS, MAX_MESSAGE_LENGTH, MAX_REASON_LENGTH, MAX_REQUESTERS, MAX_RESPONDERS,
-    MAX_RESPONDERS_BYTES, ResponderParseError, is_qualified_name, parse_responders, validate_evacuation,
-    validate_evacuation_update, validate_responders, validate_response,
+    MAX_CA_BUNDLE_BYTES, MAX_DELAY_SECONDS, MAX_MESSAGE_LENGTH, MAX_REASON_LENGTH, MAX_REQUESTERS,
+    MAX_RESPONDERS, MAX_RESPONDERS_BYTES, ResponderParseError, is_qualified_name, parse_responders,
+    validate_evacuation, validate_evacuation_responder, validate_evacuation_update, validate_responders,
+    validate_response,
 };

@@ -1,7 +1,9 @@
-//! Registration: the entries of the pod annotation `evacuation.dev/responders`.
+//! Registration: what both the pod annotation `evacuation.dev/responders` and an EvacuationResponder say of a responder.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use crate::ServiceEndpoint;
 
 /// The priority of a responder that names none. Higher is asked first.
 pub const DEFAULT_PRIORITY: i32 = 10_000;
@@ -27,9 +29,12 @@ pub struct ResponderEntry {
     /// How long the responder may delay in total, in seconds; 86400 by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_delay_seconds: Option<i64>,
-    /// Where the controller posts the question; without it the responder watches.
+    /// Where at the target pod the controller posts the question. Without `http` and `service` the responder watches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http: Option<HttpEndpoint>,
+    /// The Service that the controller posts the question to. Not together with `http`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service: Option<ServiceEndpoint>,
 }
 
 impl ResponderEntry {
@@ -41,7 +46,13 @@ impl ResponderEntry {
             timeout_seconds: None,
             max_delay_seconds: None,
             http: None,
+            service: None,
         }
+    }
+
+    /// Whether the controller posts the question, instead of the responder watching for it.
+    pub fn is_pushed(&self) -> bool {
+        self.http.is_some() || self.service.is_some()
     }
 
     /// The priority, or its default.

@@ -4,7 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Answer, DeadlineAction, HttpEndpoint, RefusalPolicy, Timestamp};
+use crate::{Answer, DeadlineAction, HttpEndpoint, RefusalPolicy, ServiceEndpoint, Timestamp};
 
 /// What was answered, and how it ended.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -93,9 +93,12 @@ pub struct ResponderStatus {
     pub timeout_seconds: i64,
     /// How long it may delay in total, in seconds.
     pub max_delay_seconds: i64,
-    /// Where the controller posts the question; absent for a responder that watches.
+    /// Where at the target pod the controller posts the question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http: Option<HttpEndpoint>,
+    /// The Service that the controller posts the question to. Absent, as is `http`, for a responder that watches.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service: Option<ServiceEndpoint>,
     /// Where it stands. Controller; `Canceled`: server.
     pub state: ResponderState,
     /// When it became Active. Server.
@@ -122,6 +125,13 @@ pub struct ResponderStatus {
     /// Whether a Canceled responder has said that it knows. Responder.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cancellation_acknowledged: bool,
+}
+
+impl ResponderStatus {
+    /// Whether the controller posts the question, instead of the responder watching for it.
+    pub fn is_pushed(&self) -> bool {
+        self.http.is_some() || self.service.is_some()
+    }
 }
 
 /// Where a responder stands.

@@ -10,10 +10,11 @@
 
 use chrono::DateTime;
 use evacuation_api::{
-    Answer, BlockedReason, ConditionType, DeadlineAction, EvacuatedReason, Evacuation, EvacuationResponse,
-    EvacuationResponseSpec, EvacuationReview, EvacuationSpec, FailedReason, HttpEndpoint, PodTarget,
-    RefusalPolicy, Requester, ResponderEntry, SelfEvacuation, Target, Timestamp, default_evacuation,
-    parse_responders, validate_evacuation, validate_responders, validate_response,
+    Answer, BlockedReason, CaBundle, ConditionType, DeadlineAction, EvacuatedReason, Evacuation,
+    EvacuationResponse, EvacuationResponseSpec, EvacuationReview, EvacuationSpec, FailedReason, HttpEndpoint,
+    HttpsTrust, PodTarget, RefusalPolicy, Requester, ResponderEntry, SelfEvacuation, ServiceEndpoint, Target,
+    Timestamp, default_evacuation, parse_responders, validate_evacuation, validate_responders,
+    validate_response,
 };
 use proptest::prelude::*;
 use serde::{Serialize, de::DeserializeOwned};
@@ -181,16 +182,28 @@ prop_compose! {
     }
 }
 
+/// What PEM is made of; nobody looks at the certificate itself here.
+const CERTIFICATE: &str = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+
 prop_compose! {
     fn entry()(
         name in "self|[a-z]{1,5}\\.[a-z]{1,5}/[a-z0-9]{1,10}",
         priority in proptest::option::of(0..1_000_000_i32),
         timeout_seconds in proptest::option::of(1..86_400_i64),
         max_delay_seconds in proptest::option::of(0..86_400_i64),
-        http in proptest::option::of((1..u16::MAX, proptest::option::of("/[a-z]{0,10}"), any::<bool>())),
+        endpoint in proptest::option::of(
+            (1..u16::MAX, proptest::option::of("/[a-z]{0,10}"), any::<bool>(), any::<bool>())),
     ) -> ResponderEntry {
-        let http = http.map(|(port, path, allow_host_network)| HttpEndpoint { port, path, allow_host_network });
-        ResponderEntry { name, priority, timeout_seconds, max_delay_seconds, http }
+        let (mut http, mut service) = (None, None);
+        match endpoint {
+            Some((port, path, flag, false)) => http = Some(HttpEndpoint { port, path, allow_host_network: flag }),
+            Some((port, path, flag, true)) => {
+                let https = flag.then(|| HttpsTrust { ca_bundle: CaBundle(CERTIFICATE.as_bytes().to_vec()) });
+                service = Some(ServiceEndpoint { name: "failover".to_owned(), port, path, https });
+            }
+            None => {}
+        }
+        ResponderEntry { name, priority, timeout_seconds, max_delay_seconds, http, service }
     }
 }
 

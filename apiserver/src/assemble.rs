@@ -7,7 +7,7 @@ use machinery_auth::{Authenticator, Authorizer};
 use machinery_server::{BuildError, Namespaces, Registry, Server, ServerOptions};
 use machinery_storage::Store;
 
-use crate::{EvacuationStrategy, Pods, Respond, SelfEvacuationView};
+use crate::{EvacuationResponderStrategy, EvacuationStrategy, Pods, Respond, SelfEvacuationView};
 
 /// What the server depends on.
 pub struct Parts {
@@ -40,7 +40,9 @@ pub fn assemble(parts: Parts) -> Result<Server, BuildError> {
         shutdown_delay,
     } = parts;
     let strategy = EvacuationStrategy::new(Arc::clone(&pods), Arc::clone(&authorizer));
-    let evacuations = Registry::new(store, "", strategy);
+    let evacuations = Registry::new(Arc::clone(&store), "", strategy);
+    let responders = EvacuationResponderStrategy::new(Arc::clone(&authorizer));
+    let responders = Registry::new(store, "", responders);
     let respond = Respond::for_anyone(
         Arc::clone(&evacuations),
         Arc::clone(&pods),
@@ -58,6 +60,7 @@ pub fn assemble(parts: Parts) -> Result<Server, BuildError> {
         .action(Evacuation::PLURAL, Arc::new(respond))
         .view(SelfEvacuationView, evacuations)
         .action(SelfEvacuation::PLURAL, Arc::new(self_respond))
+        .resource(responders)
         .authenticator(authenticator)
         .authorizer(authorizer)
         .namespaces(namespaces)

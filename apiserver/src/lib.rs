@@ -4,12 +4,13 @@
 //!
 //! `machinery-server` authenticates and authorises a request, decodes it and reads the object. [`EvacuationStrategy`]
 //! then asks what else the caller may do ([`Authorizer`](machinery_auth::Authorizer)), looks at the live pod ([`Pods`]),
-//! and has `evacuation-protocol` decide. [`Respond`] does the same for answers, [`SelfEvacuationView`] shows to a pod what
+//! and has `evacuation-protocol` decide. [`EvacuationResponderStrategy`] guards who registers whom. [`Respond`] does the same for answers, [`SelfEvacuationView`] shows to a pod what
 //! concerns it. [`run`] puts it all together.
 
 mod assemble;
 mod caller;
 mod evacuation;
+mod evacuation_responder;
 mod logging;
 mod options;
 mod pods;
@@ -23,6 +24,7 @@ mod store;
 
 pub use assemble::{Parts, assemble};
 pub use evacuation::EvacuationStrategy;
+pub use evacuation_responder::EvacuationResponderStrategy;
 pub use logging::log;
 pub use options::{LogFormat, Options, Storage};
 pub use pods::{KubePods, Pods, PodsError};

@@ -30,6 +30,7 @@ mod ownership;
 mod phase;
 mod policy;
 mod question;
+mod registration;
 mod requesters;
 mod selector;
 mod status_error;
@@ -39,6 +40,7 @@ mod target;
 mod testing;
 mod time;
 mod transition;
+mod upstream;
 mod world;
 
 pub use answer::answer;
@@ -54,11 +56,12 @@ pub use learning::{LEARNING_SECONDS, asked_responders, must_learn};
 pub use phase::{active_answer, current_responder, phase, state_word};
 pub use policy::{all_lapsed, derive_policy, has_lapsed};
 pub use question::question;
+pub use registration::{Registered, registered_responders};
 pub use requesters::{RequesterEdit, apply_requester_edit, begin, check_requester_edit, record_requesters};
 pub use selector::selects;
 pub use status_error::StatusError;
 pub use status_update::check_status_update;
-pub use target::{TargetProblem, TargetWarning, registered_responders, target_problem, target_warning};
+pub use target::{TargetProblem, TargetWarning, target_problem, target_warning};
 pub use transition::{
     Actor, PHASE_TRANSITIONS, Phase, TRANSITIONS, Transition, phase_diagram, responder_diagram,
     transition_allowed,

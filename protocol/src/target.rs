@@ -1,9 +1,8 @@
-//! Which pods can be evacuated, and whom they want asked.
+//! Which pods can be evacuated.
 
-use evacuation_api::{RESPONDERS_ANNOTATION, ResponderEntry, parse_responders};
 use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::OwnerReference};
 
-use crate::{LivePod, PodPhase};
+use crate::{LivePod, PodPhase, registration::annotated};
 
 /// Why a pod cannot be evacuated.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -81,26 +80,13 @@ pub fn target_warning(pod: &Pod) -> Vec<TargetWarning> {
         warnings.push(TargetWarning::Finished { pod: name(pod) });
     } else if live.terminating_until.is_some() {
         warnings.push(TargetWarning::Terminating { pod: name(pod) });
-    } else if let Err(problem) = registered_responders(pod) {
+    } else if let Err(problem) = annotated(pod) {
         warnings.push(TargetWarning::UnreadableResponders {
             pod: name(pod),
             problem,
         });
     }
     warnings
-}
-
-/// The entries of the pod's annotation, or why they cannot be read. A pod without the annotation has none.
-pub fn registered_responders(pod: &Pod) -> Result<Vec<ResponderEntry>, String> {
-    let text = pod
-        .metadata
-        .annotations
-        .as_ref()
-        .and_then(|all| all.get(RESPONDERS_ANNOTATION));
-    text.map_or_else(
-        || Ok(Vec::new()),
-        |text| parse_responders(text).map_err(|error| error.to_string()),
-    )
 }
 
 fn name(pod: &Pod) -> String {
@@ -196,10 +182,5 @@ mod tests {
                 "{metadata} {phase}"
             );
         }
-    }
-
-    #[test]
-    fn a_pod_without_the_annotation_has_no_responders() {
-        assert_eq!(registered_responders(&Pod::default()), Ok(vec![]));
     }
 }

@@ -57,6 +57,7 @@ pub(crate) fn responder(name: &str, state: ResponderState) -> ResponderStatus {
         timeout_seconds: 60,
         max_delay_seconds: 3600,
         http: None,
+        service: None,
         state,
         active_time: None,
         answer: None,

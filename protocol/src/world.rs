@@ -1,9 +1,11 @@
 //! What the controller sees besides the Evacuation: the input of [`decide`](crate::decide).
 
 use chrono::{DateTime, Utc};
-use evacuation_api::{ResponderEntry, from_condition_time};
+use evacuation_api::from_condition_time;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+
+use crate::Registered;
 
 /// What the controller sees besides the Evacuation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -12,9 +14,9 @@ pub struct World {
     pub pod: PodView,
     /// Whether the target's node answers. An unknown node counts as reachable.
     pub node_reachable: bool,
-    /// The entries of the target's annotation, or why they cannot be read
-    /// (see [`registered_responders`](crate::registered_responders)). Read only when the Evacuation starts, but for the error.
-    pub registered: Result<Vec<ResponderEntry>, String>,
+    /// Who is asked for the target (see [`registered_responders`](crate::registered_responders)). Read only when the Evacuation
+    /// starts, but for what is wrong with the annotation.
+    pub registered: Registered,
     /// Every budget that selects the target.
     pub budgets: Vec<BudgetView>,
     /// Whether the queue of the target's budget lets it go now: a disruption is free and it is first in the queue, or it is the

@@ -168,7 +168,7 @@ impl Sim {
         World {
             pod: self.pod.clone(),
             node_reachable: true,
-            registered: Ok(self.registered.clone()),
+            registered: self.registered.clone().into(),
             budgets: budgets.into_iter().collect(),
             turn: self.budget.is_some_and(|allowed| allowed > 0),
             recovered_at: self.recovered.map(at),

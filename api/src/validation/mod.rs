@@ -1,11 +1,16 @@
 //! What is wrong with one object, all of it, each with its field's path.
 
+mod endpoints;
 mod evacuation;
+mod evacuation_responder;
 mod responders;
 mod response;
+mod selector;
 mod text;
 
+pub use endpoints::MAX_CA_BUNDLE_BYTES;
 pub use evacuation::{MAX_REQUESTERS, validate_evacuation, validate_evacuation_update};
+pub use evacuation_responder::validate_evacuation_responder;
 pub use responders::{
     MAX_RESPONDERS, MAX_RESPONDERS_BYTES, ResponderParseError, parse_responders, validate_responders,
 };

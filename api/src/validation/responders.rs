@@ -5,8 +5,11 @@ use std::fmt;
 use machinery_validation::{FieldError, FieldErrorKind, FieldPath};
 use serde_json::{Map, Value};
 
-use super::text::{Errors, MAX_DELAY_SECONDS};
-use crate::{HttpEndpoint, ResponderEntry, SELF_RESPONDER};
+use super::{
+    endpoints::{read_http, read_service, validate_http, validate_service},
+    text::{Errors, MAX_DELAY_SECONDS},
+};
+use crate::{ResponderEntry, SELF_RESPONDER};
 
 /// How many responders one pod can register.
 pub const MAX_RESPONDERS: usize = 16;
@@ -17,8 +20,6 @@ pub const MAX_RESPONDERS_BYTES: usize = 256 * 1024;
 const MAX_PRIORITY: i64 = 1_000_000;
 /// The longest silence, in seconds: a day.
 const MAX_TIMEOUT_SECONDS: i64 = 24 * 3600;
-/// The longest path of an endpoint, in bytes.
-const MAX_PATH_LENGTH: usize = 1024;
 
 /// What is wrong with the text of an annotation: every problem, with its path inside the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -122,7 +123,7 @@ fn check_distinct(errors: &mut Errors, path: &FieldPath, before: &[ResponderEntr
     }
 }
 
-fn validate_entry(errors: &mut Errors, path: &FieldPath, entry: &ResponderEntry) {
+pub(super) fn validate_entry(errors: &mut Errors, path: &FieldPath, entry: &ResponderEntry) {
     if entry.name != SELF_RESPONDER {
         errors.qualified_name(path.child("name"), &entry.name);
     }
@@ -145,33 +146,16 @@ fn validate_entry(errors: &mut Errors, path: &FieldPath, entry: &ResponderEntry)
         MAX_DELAY_SECONDS,
     );
     if let Some(http) = &entry.http {
-        validate_endpoint(errors, &path.child("http"), http);
+        validate_http(errors, &path.child("http"), http);
     }
-}
-
-fn validate_endpoint(errors: &mut Errors, path: &FieldPath, http: &HttpEndpoint) {
-    if http.port == 0 {
-        errors.invalid(path.child("port"), "0 is not between 1 and 65535");
+    if let Some(service) = &entry.service {
+        validate_service(errors, &path.child("service"), service);
     }
-    let Some(text) = &http.path else { return };
-    if text.len() > MAX_PATH_LENGTH {
+    if entry.http.is_some() && entry.service.is_some() {
         errors.add(
-            FieldErrorKind::TooLong,
-            path.child("path"),
-            format!("must have at most {MAX_PATH_LENGTH} bytes"),
-        );
-    } else if !text.starts_with('/') || text.starts_with("//") {
-        errors.invalid(
-            path.child("path"),
-            format!("{text:?} does not start with one slash"),
-        );
-    } else if text
-        .bytes()
-        .any(|b| !b.is_ascii_graphic() || matches!(b, b'#' | b'\\'))
-    {
-        errors.invalid(
-            path.child("path"),
-            "must be made of visible ASCII characters, without # and \\",
+            FieldErrorKind::Forbidden,
+            path.child("service"),
+            "may not be given together with http",
         );
     }
 }
@@ -188,32 +172,16 @@ fn read_entry(errors: &mut Errors, path: &FieldPath, item: Value) -> Option<Resp
         ..ResponderEntry::named("")
     };
     if let Some(value) = take::<Value>(errors, path, &mut fields, "http", "an object") {
-        entry.http = read_endpoint(errors, &path.child("http"), value);
+        entry.http = read_http(errors, &path.child("http"), value);
+    }
+    if let Some(value) = take::<Value>(errors, path, &mut fields, "service", "an object") {
+        entry.service = read_service(errors, &path.child("service"), value);
     }
     refuse_rest(errors, path, fields);
     name.map(|name| ResponderEntry { name, ..entry })
 }
 
-fn read_endpoint(errors: &mut Errors, path: &FieldPath, value: Value) -> Option<HttpEndpoint> {
-    let mut fields = object(errors, path, value)?;
-    let port = required(
-        errors,
-        path,
-        &mut fields,
-        "port",
-        "a whole number between 1 and 65535",
-    );
-    let text = take(errors, path, &mut fields, "path", "a string");
-    let allow = take(errors, path, &mut fields, "allowHostNetwork", "true or false");
-    refuse_rest(errors, path, fields);
-    port.map(|port| HttpEndpoint {
-        port,
-        path: text,
-        allow_host_network: allow.unwrap_or_default(),
-    })
-}
-
-fn object(errors: &mut Errors, path: &FieldPath, value: Value) -> Option<Map<String, Value>> {
+pub(super) fn object(errors: &mut Errors, path: &FieldPath, value: Value) -> Option<Map<String, Value>> {
     let Value::Object(fields) = value else {
         errors.add(FieldErrorKind::TypeInvalid, path.clone(), "must be an object");
         return None;
@@ -221,7 +189,7 @@ fn object(errors: &mut Errors, path: &FieldPath, value: Value) -> Option<Map<Str
     Some(fields)
 }
 
-fn required<T: serde::de::DeserializeOwned>(
+pub(super) fn required<T: serde::de::DeserializeOwned>(
     errors: &mut Errors,
     path: &FieldPath,
     fields: &mut Map<String, Value>,
@@ -237,7 +205,7 @@ fn required<T: serde::de::DeserializeOwned>(
 }
 
 /// Takes one field. A null counts as absent, as in Kubernetes.
-fn take<T: serde::de::DeserializeOwned>(
+pub(super) fn take<T: serde::de::DeserializeOwned>(
     errors: &mut Errors,
     path: &FieldPath,
     fields: &mut Map<String, Value>,
@@ -256,7 +224,7 @@ fn take<T: serde::de::DeserializeOwned>(
     taken
 }
 
-fn refuse_rest(errors: &mut Errors, path: &FieldPath, fields: Map<String, Value>) {
+pub(super) fn refuse_rest(errors: &mut Errors, path: &FieldPath, fields: Map<String, Value>) {
     for (name, _) in fields {
         errors.add(FieldErrorKind::Forbidden, path.child(&name), "unknown field");
     }
@@ -341,6 +309,35 @@ mod tests {
                 "[0].maxDelaySeconds: -1 is not between 0 and 2592000",
             ),
             (r#"[{"name":"self","http":8080}]"#, "[0].http: must be an object"),
+            (
+                r#"[{"name":"self","http":{"port":1},"service":{"name":"s","port":1}}]"#,
+                "[0].service: may not be given together with http",
+            ),
+            (
+                r#"[{"name":"self","service":1}]"#,
+                "[0].service: must be an object",
+            ),
+            (
+                r#"[{"name":"self","service":{"https":{}}}]"#,
+                "[0].service.name: is required; [0].service.port: is required; [0].service.https.caBundle: is required",
+            ),
+            (
+                r#"[{"name":"self","service":{"name":"db.other","port":0,"path":"x"}}]"#,
+                "[0].service.name: \"db.other\" is not the name of a Service of the pod's namespace, such as failover; \
+                 [0].service.port: 0 is not between 1 and 65535; [0].service.path: \"x\" does not start with one slash",
+            ),
+            (
+                r#"[{"name":"self","service":{"name":"s","port":1,"https":{"caBundle":"no base64!"}}}]"#,
+                "[0].service.https.caBundle: must be certificates in PEM, in base64",
+            ),
+            (
+                r#"[{"name":"self","service":{"name":"s","port":1,"https":{"caBundle":"aGVsbG8="}}}]"#,
+                "[0].service.https.caBundle: holds no certificate in PEM",
+            ),
+            (
+                r#"[{"name":"self","service":{"name":"s","port":1,"namespace":"x"}}]"#,
+                "[0].service.namespace: unknown field",
+            ),
             (r#"[{"name":"self","http":{}}]"#, "[0].http.port: is required"),
             (
                 r#"[{"name":"self","http":{"port":0}}]"#,

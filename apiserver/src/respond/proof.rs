@@ -1,6 +1,6 @@
 //! Who may answer, and in whose name.
 
-use evacuation_api::{Evacuation, EvacuationResponseSpec, SELF_RESPONDER};
+use evacuation_api::{Evacuation, EvacuationResponseSpec, ResponderStatus, SELF_RESPONDER};
 use machinery_server::{ApiError, RequestContext};
 use machinery_validation::{FieldError, FieldErrorKind, FieldPath};
 
@@ -121,7 +121,7 @@ impl Proof<'_> {
             .flat_map(|status| status.responders.iter().flatten());
         responders
             .filter(|status| status.name == responder)
-            .any(|status| status.http.is_some())
+            .any(ResponderStatus::is_pushed)
     }
 
     fn refuse(&self, why: &str) -> ApiError {

@@ -134,7 +134,10 @@ impl Authorizer for Shared {
         let Some(resource) = &attributes.resource else {
             return Ok(Verdict::Allowed);
         };
-        let is_evacuation = matches!(resource.resource.as_str(), "evacuations" | "selfevacuations");
+        let is_evacuation = matches!(
+            resource.resource.as_str(),
+            "evacuations" | "selfevacuations" | "evacuationresponders"
+        );
         if is_evacuation && attributes.verb != "override" {
             return Ok(Verdict::Allowed);
         }

@@ -176,6 +176,26 @@ impl Caller<'_> {
         .await
     }
 
+    /// Creates an object of another kind.
+    pub(crate) async fn create_of(&self, resource: &str, object: &Value) -> Reply {
+        send(self.request(Method::POST, resource).json(object)).await
+    }
+
+    /// Updates an object of another kind.
+    pub(crate) async fn update_of(&self, resource: &str, object: &Value) -> Reply {
+        let name = object["metadata"]["name"].as_str().unwrap();
+        send(
+            self.request(Method::PUT, &format!("{resource}/{name}"))
+                .json(object),
+        )
+        .await
+    }
+
+    /// Deletes what is at that path.
+    pub(crate) async fn delete_at(&self, path: &str) -> Reply {
+        send(self.request(Method::DELETE, path)).await
+    }
+
     pub(crate) async fn get(&self, path: &str) -> Reply {
         send(self.request(Method::GET, path)).await
     }

@@ -12,6 +12,7 @@
 mod cluster;
 mod fence;
 mod harness;
+mod registration;
 mod reply;
 mod rule_1;
 mod rule_2;

@@ -261,6 +261,21 @@ async fn rule_4_what_an_endpoint_replied_is_relayed_under_the_verb_relay() {
 }
 
 #[tokio::test]
+async fn rule_4_what_a_service_replied_is_relayed_for_the_name_that_it_is_registered_for() {
+    let server = Server::start().await;
+    let mut failover = responder(FAILOVER, 20_000, "Active");
+    failover["service"] = json!({"name": "failover", "port": 443, "https": {"caBundle": "AAAA"}});
+    asked(&server, &[failover, responder("self", 10_000, "Inactive")]).await;
+    server.cluster.grant(
+        "system:serviceaccount:evacuation-system:evacuation-controller",
+        "relay responders",
+    );
+    let uid = server.user("jane").get("evacuations/e").await.ok()["metadata"]["uid"].clone();
+    let reply = json!({"responder": FAILOVER, "answer": "Delay", "delaySeconds": 5, "evacuationUid": uid, "podUid": "u-0"});
+    server.controller().respond("e", reply).await.ok();
+}
+
+#[tokio::test]
 async fn rule_4_nothing_is_relayed_for_a_responder_without_an_endpoint() {
     let server = Server::start().await;
     asked(&server, &[responder("self", 10_000, "Active")]).await;

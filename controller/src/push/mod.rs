@@ -3,6 +3,8 @@
 mod address;
 mod deliveries;
 mod pusher;
+mod service;
+mod tokens;
 mod transport;
 
 pub(crate) use deliveries::{Deliveries, Next};

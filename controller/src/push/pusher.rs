@@ -1,25 +1,27 @@
-//! One question from end to end: find the pod, post, relay the answer.
+//! One question from end to end: find the pod or the Service, post, relay the answer.
 
 use std::{
     collections::HashMap,
-    net::IpAddr,
+    net::{IpAddr, SocketAddr},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
 use evacuation_api::{
-    Answer, Evacuation, EvacuationResponse, EvacuationResponseSpec, HttpEndpoint, ReviewAction,
-    ReviewResponse,
+    Answer, DEFAULT_HTTP_PATH, Evacuation, EvacuationResponse, EvacuationResponseSpec, HttpEndpoint,
+    ResponderStatus, ReviewAction, ReviewResponse,
 };
 use evacuation_protocol::question;
 use ipnet::IpNet;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Pod, Service};
 use kube::{Api, Client, ResourceExt, api::PostParams};
 use tokio::sync::Semaphore;
 
 use super::{
     address::{AddressProblem, check_address},
-    transport::{PostError, Transport},
+    service::{ServiceProblem, service_address, trusting},
+    tokens::{TokenError, Tokens},
+    transport::{Destination, Https, PostError, Transport},
 };
 use crate::{
     ObjectKey,
@@ -27,8 +29,6 @@ use crate::{
     error::{CallError, call},
 };
 
-/// The path of an endpoint that names none.
-const DEFAULT_PATH: &str = "/evacuation";
 /// How many questions are under way at once.
 const AT_ONCE: usize = 64;
 /// How often an answer in hand is relayed before the question counts as failed.
@@ -59,9 +59,15 @@ pub(crate) enum PushError {
         /// What it is.
         problem: AddressProblem,
     },
-    /// The pod has another address than the one that was asked.
-    #[error("pod {0} has another address by now")]
+    /// The pod or the Service has another address than the one that was asked.
+    #[error("{0} has another address by now")]
     Moved(String),
+    /// The Service is not asked.
+    #[error(transparent)]
+    Service(#[from] ServiceProblem),
+    /// There is nothing to show to the Service.
+    #[error(transparent)]
+    Token(#[from] TokenError),
     /// The endpoint did not answer.
     #[error(transparent)]
     Post(#[from] PostError),
@@ -74,20 +80,22 @@ pub(crate) enum PushError {
 pub(crate) struct Pusher {
     client: Client,
     transport: Transport,
+    tokens: Tokens,
     allowed: Vec<IpNet>,
     slots: Semaphore,
     per_endpoint: usize,
-    endpoints: Mutex<HashMap<(IpAddr, u16), Arc<Semaphore>>>,
+    endpoints: Mutex<HashMap<SocketAddr, Arc<Semaphore>>>,
 }
 
 impl Pusher {
-    /// A pusher that reads pods and relays answers through `client`.
+    /// A pusher that reads pods and Services and relays answers through `client`.
     pub(crate) fn new(
         client: Client,
         allowed: Vec<IpNet>,
         per_endpoint: usize,
     ) -> Result<Self, reqwest::Error> {
         Ok(Self {
+            tokens: Tokens::new(client.clone()),
             client,
             transport: Transport::new()?,
             allowed,
@@ -112,46 +120,105 @@ impl Pusher {
             .status
             .as_ref()
             .and_then(|status| status.responders.as_ref());
-        let entry = responders.and_then(|all| all.iter().find(|entry| entry.name == responder));
-        let endpoint = entry
-            .and_then(|entry| entry.http.as_ref())
+        let entry = responders
+            .and_then(|all| all.iter().find(|entry| entry.name == responder))
             .ok_or_else(no_endpoint)?;
         let request = question(evacuation, responder, action).ok_or_else(no_endpoint)?;
-        // Only then is the pod read, so that nothing comes between the reading and the question.
+        // Only then is the address read, so that nothing comes between the reading and the question.
         let _slot = self.slots.acquire().await;
-        let address = self.address(evacuation, endpoint, &is_node).await?;
-        let limit = self.endpoint(address, endpoint.port);
-        let still = || self.still_at(evacuation, endpoint, &is_node, address);
+        let address = self.address(evacuation, entry, &is_node).await?;
+        let destination = self.destination(evacuation, entry, address).await?;
+        let limit = self.endpoint(address);
+        let still = || self.still_at(evacuation, entry, &is_node, address);
         let mut place = limit.try_acquire().ok();
         if place.is_none() {
             place = limit.acquire().await.ok();
             still().await?;
         }
-        let path = endpoint.path.as_deref().unwrap_or(DEFAULT_PATH);
-        let reply = self.transport.post(address, endpoint.port, path, request).await?;
+        let reply = self.transport.post(&destination, request).await?;
         let answer = reply.as_ref().map(|reply| reply.answer);
         drop(place);
         self.relay(evacuation, responder, reply, still).await?;
         Ok(answer)
     }
 
-    /// Fails unless the target, read live, is there and has this address.
+    /// Fails unless the target or the Service, read live, is there and has this address.
     async fn still_at(
         &self,
         evacuation: &Evacuation,
-        endpoint: &HttpEndpoint,
+        responder: &ResponderStatus,
         is_node: impl Fn(IpAddr) -> bool,
-        address: IpAddr,
+        address: SocketAddr,
     ) -> Result<(), PushError> {
-        if self.address(evacuation, endpoint, is_node).await? == address {
-            Ok(())
-        } else {
-            Err(PushError::Moved(evacuation.spec.target.pod.name.clone()))
+        if self.address(evacuation, responder, is_node).await? == address {
+            return Ok(());
+        }
+        Err(PushError::Moved(match &responder.service {
+            Some(service) => format!("service {}", service.name),
+            None => format!("pod {}", evacuation.spec.target.pod.name),
+        }))
+    }
+
+    /// Where a responder is asked, read live: a pod's address may have become another pod's, and a Service's another's.
+    async fn address(
+        &self,
+        evacuation: &Evacuation,
+        responder: &ResponderStatus,
+        is_node: impl Fn(IpAddr) -> bool,
+    ) -> Result<SocketAddr, PushError> {
+        match (&responder.http, &responder.service) {
+            (Some(endpoint), _) => {
+                let address = self.pod_address(evacuation, endpoint, is_node).await?;
+                Ok(SocketAddr::new(address, endpoint.port))
+            }
+            (None, Some(endpoint)) => {
+                let namespace = evacuation.namespace().unwrap_or_default();
+                let api: Api<Service> = Api::namespaced(self.client.clone(), &namespace);
+                let action = format!("read service {namespace}/{}", endpoint.name);
+                let service = call(action, api.get_opt(&endpoint.name)).await?;
+                Ok(service_address(
+                    &namespace,
+                    endpoint,
+                    service.as_ref(),
+                    &self.allowed,
+                )?)
+            }
+            (None, None) => Err(PushError::NoEndpoint(responder.name.clone())),
         }
     }
 
-    /// The address of the target, read live: a pod's address may have become another pod's.
-    async fn address(
+    /// How a responder is asked at that address.
+    async fn destination(
+        &self,
+        evacuation: &Evacuation,
+        responder: &ResponderStatus,
+        address: SocketAddr,
+    ) -> Result<Destination, PushError> {
+        let Some(endpoint) = &responder.service else {
+            let path = responder
+                .http
+                .as_ref()
+                .map_or(DEFAULT_HTTP_PATH, HttpEndpoint::path);
+            return Ok(Destination::pod(address, path));
+        };
+        let namespace = evacuation.namespace().unwrap_or_default();
+        let host = endpoint.host(&namespace);
+        let https = match &endpoint.https {
+            None => None,
+            Some(trust) => Some(Https {
+                config: trusting(&namespace, endpoint, &trust.ca_bundle)?,
+                token: self.tokens.of_audience(&host).await?,
+            }),
+        };
+        Ok(Destination {
+            host: Some(host),
+            https,
+            ..Destination::pod(address, endpoint.path())
+        })
+    }
+
+    /// The address of the target.
+    async fn pod_address(
         &self,
         evacuation: &Evacuation,
         endpoint: &HttpEndpoint,
@@ -166,12 +233,12 @@ impl Pusher {
         address_of(&pod, endpoint, &self.allowed, is_node)
     }
 
-    fn endpoint(&self, address: IpAddr, port: u16) -> Arc<Semaphore> {
+    fn endpoint(&self, address: SocketAddr) -> Arc<Semaphore> {
         let mut endpoints = self.endpoints.lock().unwrap_or_else(PoisonError::into_inner);
         endpoints.retain(|_, limit| Arc::strong_count(limit) > 1);
         Arc::clone(
             endpoints
-                .entry((address, port))
+                .entry(address)
                 .or_insert_with(|| Arc::new(Semaphore::new(self.per_endpoint))),
         )
     }

@@ -1,9 +1,10 @@
 //! Posting a question to an app's endpoint.
 
-use std::{net::IpAddr, time::Duration};
+use std::{net::SocketAddr, time::Duration};
 
 use evacuation_api::{EvacuationReview, ReviewAction, ReviewRequest, ReviewResponse};
-use reqwest::{Client, Response, StatusCode, header, redirect::Policy};
+use reqwest::{Client, ClientBuilder, Response, StatusCode, header, redirect::Policy};
+use rustls::ClientConfig;
 
 /// How long connecting may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
@@ -74,6 +75,50 @@ pub(crate) enum PostError {
     },
 }
 
+/// Where a question goes.
+#[derive(Clone, Debug)]
+pub(crate) struct Destination {
+    /// The only address that is connected to.
+    pub(crate) address: SocketAddr,
+    /// The name of the Service at that address; none for a pod, which is asked by its address.
+    pub(crate) host: Option<String>,
+    /// The path, which starts with a slash.
+    pub(crate) path: String,
+    /// How to speak HTTPS with that host.
+    pub(crate) https: Option<Https>,
+}
+
+/// How to speak HTTPS.
+#[derive(Clone, Debug)]
+pub(crate) struct Https {
+    /// Whom to trust.
+    pub(crate) config: ClientConfig,
+    /// What is shown to whom was trusted: a token that is good there and nowhere else.
+    pub(crate) token: String,
+}
+
+impl Destination {
+    /// Plain HTTP at an address.
+    pub(crate) fn pod(address: SocketAddr, path: &str) -> Self {
+        Self {
+            address,
+            host: None,
+            path: path.to_owned(),
+            https: None,
+        }
+    }
+
+    fn url(&self) -> String {
+        let scheme = if self.https.is_some() { "https" } else { "http" };
+        let path = self.path.trim_start_matches('/');
+        match &self.host {
+            Some(host) => format!("{scheme}://{host}:{}/{path}", self.address.port()),
+            // As IPv6 has it: in brackets.
+            None => format!("{scheme}://{}/{path}", self.address),
+        }
+    }
+}
+
 /// Posts questions: no redirects, no proxies, no names to resolve, bounded times and bodies.
 #[derive(Clone, Debug)]
 pub(crate) struct Transport {
@@ -84,41 +129,50 @@ pub(crate) struct Transport {
 impl Transport {
     /// A transport with the timeouts of the protocol: 2 s to connect, 10 s for the whole.
     pub(crate) fn new() -> Result<Self, reqwest::Error> {
-        let client = Client::builder()
-            .no_proxy()
-            .redirect(Policy::none())
-            .connect_timeout(CONNECT_TIMEOUT)
-            // A kept connection could outlive its pod, and the address be another pod's.
-            .pool_max_idle_per_host(0)
-            .user_agent(concat!("evacuation-controller/", env!("CARGO_PKG_VERSION")))
-            .build()?;
         Ok(Self {
-            client,
+            client: careful().build()?,
             timeout: TIMEOUT,
         })
+    }
+
+    /// The client for a destination: one that knows a host by its address and trusts whom it says.
+    fn client(&self, destination: &Destination) -> Result<Client, reqwest::Error> {
+        let Some(host) = &destination.host else {
+            return Ok(self.client.clone());
+        };
+        let client = careful().resolve(host, destination.address);
+        match &destination.https {
+            Some(https) => client
+                .https_only(true)
+                .tls_backend_preconfigured(https.config.clone())
+                .build(),
+            None => client.build(),
+        }
     }
 
     /// Posts a question. `None` is the reply to a cancellation, which any 2xx acknowledges.
     pub(crate) async fn post(
         &self,
-        address: IpAddr,
-        port: u16,
-        path: &str,
+        destination: &Destination,
         question: ReviewRequest,
     ) -> Result<Option<ReviewResponse>, PostError> {
-        let url = endpoint(address, port, path);
+        let url = destination.url();
         let action = question.action;
         let expected = (question.evacuation.uid.clone(), question.pod.uid.clone());
         let unreachable = |source: reqwest::Error| PostError::Unreachable {
             url: url.clone(),
             source: source.without_url(),
         };
-        let request = self
-            .client
+        let mut request = self
+            .client(destination)
+            .map_err(unreachable)?
             .post(&url)
             .timeout(self.timeout)
             .header(header::ACCEPT, "application/json")
             .json(&EvacuationReview::ask(question));
+        if let Some(https) = &destination.https {
+            request = request.bearer_auth(&https.token);
+        }
         let response = request.send().await.map_err(unreachable)?;
         if !response.status().is_success() {
             return Err(PostError::Code {
@@ -157,12 +211,15 @@ impl Transport {
     }
 }
 
-fn endpoint(address: IpAddr, port: u16, path: &str) -> String {
-    let path = path.trim_start_matches('/');
-    match address {
-        IpAddr::V4(address) => format!("http://{address}:{port}/{path}"),
-        IpAddr::V6(address) => format!("http://[{address}]:{port}/{path}"),
-    }
+/// A client that goes nowhere else and waits for nobody for long.
+fn careful() -> ClientBuilder {
+    Client::builder()
+        .no_proxy()
+        .redirect(Policy::none())
+        .connect_timeout(CONNECT_TIMEOUT)
+        // A kept connection could outlive its pod, and the address be another pod's.
+        .pool_max_idle_per_host(0)
+        .user_agent(concat!("evacuation-controller/", env!("CARGO_PKG_VERSION")))
 }
 
 fn check_content_type(response: &Response, url: &str) -> Result<(), PostError> {
@@ -200,3 +257,6 @@ async fn read_bounded(mut response: Response, url: &str) -> Result<Vec<u8>, Post
 #[cfg(test)]
 #[path = "transport_tests.rs"]
 mod tests;
+#[cfg(test)]
+#[path = "transport_tls_tests.rs"]
+mod tls_tests;

@@ -1,7 +1,9 @@
+use std::net::IpAddr;
+
 use evacuation_api::{Answer, ObjectIdentity, RefusalPolicy};
 use serde_json::json;
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
+    io::{AsyncRead, AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
     sync::mpsc,
 };
@@ -26,7 +28,7 @@ where
     (address.ip(), address.port(), received)
 }
 
-async fn read_request(stream: &mut TcpStream) -> String {
+pub(super) async fn read_request(stream: &mut (impl AsyncRead + Unpin)) -> String {
     let mut text = String::new();
     let mut buffer = [0; 4096];
     loop {
@@ -45,7 +47,7 @@ async fn read_request(stream: &mut TcpStream) -> String {
 }
 
 /// An endpoint that sends these bytes and closes.
-async fn endpoint_with(reply: String) -> (IpAddr, u16, mpsc::UnboundedReceiver<String>) {
+pub(super) async fn endpoint_with(reply: String) -> (IpAddr, u16, mpsc::UnboundedReceiver<String>) {
     endpoint_that(move |mut stream| {
         let reply = reply.clone();
         async move {
@@ -56,14 +58,14 @@ async fn endpoint_with(reply: String) -> (IpAddr, u16, mpsc::UnboundedReceiver<S
     .await
 }
 
-fn http(code: &str, content_type: &str, body: &str) -> String {
+pub(super) fn http(code: &str, content_type: &str, body: &str) -> String {
     let length = body.len();
     format!(
         "HTTP/1.1 {code}\r\nContent-Type: {content_type}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
     )
 }
 
-fn answer(evacuation: &str, pod: &str) -> String {
+pub(super) fn answer(evacuation: &str, pod: &str) -> String {
     json!({"response": {"evacuationUid": evacuation, "podUid": pod, "answer": "Delay", "delaySeconds": 10}})
         .to_string()
 }
@@ -76,7 +78,7 @@ fn identity(uid: &str) -> ObjectIdentity {
     }
 }
 
-fn question(action: ReviewAction) -> ReviewRequest {
+pub(super) fn question(action: ReviewAction) -> ReviewRequest {
     ReviewRequest {
         action,
         evacuation: identity("e1"),
@@ -89,7 +91,11 @@ fn question(action: ReviewAction) -> ReviewRequest {
     }
 }
 
-fn transport() -> Transport {
+fn at(address: IpAddr, port: u16, path: &str) -> Destination {
+    Destination::pod(SocketAddr::new(address, port), path)
+}
+
+pub(super) fn transport() -> Transport {
     let _ = rustls::crypto::ring::default_provider().install_default();
     Transport {
         timeout: Duration::from_millis(500),
@@ -100,7 +106,7 @@ fn transport() -> Transport {
 async fn ask(reply: String) -> Result<Option<ReviewResponse>, PostError> {
     let (address, port, _requests) = endpoint_with(reply).await;
     transport()
-        .post(address, port, "/evacuation", question(ReviewAction::Ask))
+        .post(&at(address, port, "/evacuation"), question(ReviewAction::Ask))
         .await
 }
 
@@ -113,7 +119,7 @@ async fn an_answer_that_repeats_both_uids_is_taken() {
     ))
     .await;
     let reply = transport()
-        .post(address, port, "/x/y", question(ReviewAction::Ask))
+        .post(&at(address, port, "/x/y"), question(ReviewAction::Ask))
         .await
         .unwrap()
         .unwrap();
@@ -219,7 +225,7 @@ async fn an_endpoint_that_hangs_times_out() {
     })
     .await;
     let result = transport()
-        .post(address, port, "/", question(ReviewAction::Ask))
+        .post(&at(address, port, "/"), question(ReviewAction::Ask))
         .await;
     assert!(matches!(result, Err(PostError::Unreachable { source, .. }) if source.is_timeout()));
 }
@@ -235,7 +241,7 @@ async fn an_endpoint_that_drips_its_reply_times_out() {
     })
     .await;
     let result = transport()
-        .post(address, port, "/", question(ReviewAction::Ask))
+        .post(&at(address, port, "/"), question(ReviewAction::Ask))
         .await;
     assert!(matches!(result, Err(PostError::Unreachable { source, .. }) if source.is_timeout()));
 }
@@ -246,7 +252,7 @@ async fn an_endpoint_that_is_not_there_did_not_reply() {
     let address = listener.local_addr().unwrap();
     drop(listener);
     let result = transport()
-        .post(address.ip(), address.port(), "/", question(ReviewAction::Ask))
+        .post(&Destination::pod(address, "/"), question(ReviewAction::Ask))
         .await;
     assert!(matches!(result, Err(PostError::Unreachable { source, .. }) if source.is_connect()));
 }
@@ -259,27 +265,30 @@ async fn any_2xx_acknowledges_a_cancellation() {
     ] {
         let (address, port, _requests) = endpoint_with(reply).await;
         let result = transport()
-            .post(address, port, "/", question(ReviewAction::Cancel))
+            .post(&at(address, port, "/"), question(ReviewAction::Cancel))
             .await;
         assert!(matches!(result, Ok(None)), "{result:?}");
     }
     let (address, port, _requests) = endpoint_with(http("500 Oops", "text/plain", "")).await;
     assert!(
         transport()
-            .post(address, port, "/", question(ReviewAction::Cancel))
+            .post(&at(address, port, "/"), question(ReviewAction::Cancel))
             .await
             .is_err()
     );
 }
 
 #[test]
-fn endpoints_of_both_families_are_written_right() {
+fn endpoints_are_written_right() {
+    let pod = |address: &str, path| Destination::pod(address.parse().unwrap(), path).url();
     assert_eq!(
-        endpoint("10.0.0.1".parse().unwrap(), 8080, "/evacuation"),
+        pod("10.0.0.1:8080", "/evacuation"),
         "http://10.0.0.1:8080/evacuation"
     );
-    assert_eq!(
-        endpoint("fd00::1".parse().unwrap(), 80, "/"),
-        "http://[fd00::1]:80/"
-    );
+    assert_eq!(pod("[fd00::1]:80", "/"), "http://[fd00::1]:80/");
+    let service = Destination {
+        host: Some("failover.shop.svc".to_owned()),
+        ..Destination::pod("10.96.0.7:443".parse().unwrap(), "/e")
+    };
+    assert_eq!(service.url(), "http://failover.shop.svc:443/e");
 }

@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 
-use evacuation_api::{CANCELLATION_FINALIZER, Evacuation};
+use evacuation_api::{CANCELLATION_FINALIZER, Evacuation, MAX_RESPONDERS};
 use evacuation_protocol::{Act, EvictionOutcome, PodView, World, record_eviction};
 use kube::api::{DeleteParams, PostParams, Preconditions};
 use tokio::time::Instant;
 
-use super::Round;
+use super::{Round, world::has_started};
 use crate::{
     ObjectKey,
-    controller::Controller,
+    controller::{Controller, lock},
     error::{CallError, call},
+    events::Notice,
     evictor::Manner,
 };
 
@@ -27,6 +28,7 @@ impl Controller {
         match act {
             Act::WriteStatus(status) => {
                 self.write_status(key, evacuation, *status).await?;
+                self.report_left_out(key, evacuation, world);
                 Ok(Round::Again)
             }
             Act::Evict { grace_period_seconds } => {
@@ -42,6 +44,20 @@ impl Controller {
             Act::ReleaseFinalizer => self.release_finalizer(key, evacuation).await,
             Act::Remove => self.remove_finished(key, evacuation).await,
         }
+    }
+
+    /// Tells of the responders that are not asked because there are too many, when it was fixed who is.
+    fn report_left_out(&self, key: &ObjectKey, before: &Evacuation, world: &World) {
+        let left_out = &world.registered.left_out;
+        let now = lock(&self.index).evacuation(key);
+        if left_out.is_empty() || has_started(before) || !now.is_some_and(|now| has_started(&now)) {
+            return;
+        }
+        let note = format!(
+            "more than {MAX_RESPONDERS} responders are registered for the pod; these of the lowest priority are not asked: {}",
+            left_out.join(", ")
+        );
+        self.notify(before, Notice::warning("RespondersLeftOut", note));
     }
 
     /// Finds out how an attempt of which nothing is known went, by reading the pod, and records it.

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
-use evacuation_api::{Evacuation, ResponderState, SELF_RESPONDER};
+use evacuation_api::{Evacuation, EvacuationResponder, ResponderState, SELF_RESPONDER};
 use evacuation_protocol::{BudgetView, LivePod, PodPhase, PodView, World, registered_responders};
 use k8s_openapi::api::core::v1::{Node, Pod};
-use kube::Api;
+use kube::{Api, api::ListParams};
 
 use crate::{
     ObjectKey,
@@ -14,6 +14,12 @@ use crate::{
     error::{CallError, call},
     index::{TargetPod, is_finished, is_reachable, node_name},
 };
+
+/// Whether it is fixed who is asked.
+pub(super) fn has_started(evacuation: &Evacuation) -> bool {
+    let status = evacuation.status.as_ref();
+    status.is_some_and(|status| status.responders.is_some())
+}
 
 impl Controller {
     /// What is seen besides the Evacuation. A pod that the watch does not show is read live, for the watch may lag behind;
@@ -25,8 +31,18 @@ impl Controller {
         now: DateTime<Utc>,
     ) -> Result<World, CallError> {
         let target = lock(&self.index).target(evacuation);
+        let registrations = match target {
+            TargetPod::Live(_) | TargetPod::Unknown
+                if !has_started(evacuation) && !is_finished(evacuation) =>
+            {
+                self.registrations(key).await?
+            }
+            _ => Vec::new(),
+        };
         let pod = match target {
-            TargetPod::Live(pod) if would_skip(evacuation, &pod) => self.read_target(key, evacuation).await?,
+            TargetPod::Live(pod) if would_skip(evacuation, &pod, &registrations) => {
+                self.read_target(key, evacuation).await?
+            }
             TargetPod::Live(pod) => Some(pod),
             TargetPod::Gone => None,
             // What has ended does not need its pod.
@@ -43,7 +59,9 @@ impl Controller {
         Ok(World {
             pod: PodView::of(pod, uid),
             node_reachable,
-            registered: pod.map_or_else(|| Ok(Vec::new()), registered_responders),
+            registered: pod
+                .map(|pod| registered_responders(pod, &registrations))
+                .unwrap_or_default(),
             budgets: pod
                 .map(|pod| {
                     index
@@ -76,6 +94,15 @@ impl Controller {
         Ok(reachable)
     }
 
+    /// The EvacuationResponders of a namespace as the API has them now. Asked for once in the life of an Evacuation, when it
+    /// starts, and not taken from a watch, so that whoever registered before an Evacuation was created is asked.
+    async fn registrations(&self, key: &ObjectKey) -> Result<Vec<EvacuationResponder>, CallError> {
+        let api: Api<EvacuationResponder> = Api::namespaced(self.client.clone(), &key.namespace);
+        let action = format!("list the evacuationresponders of namespace {}", key.namespace);
+        let parameters = ListParams::default();
+        Ok(call(action, api.list(&parameters)).await?.items)
+    }
+
     /// The target as the API has it now. `None` when it is gone.
     pub(super) async fn read_target(
         &self,
@@ -104,7 +131,7 @@ impl Controller {
 ///
 /// Nothing makes up for that later, so it is not decided on a view of the pod that may be old: an app that has just started
 /// would be evicted without a word.
-fn would_skip(evacuation: &Evacuation, pod: &Pod) -> bool {
+fn would_skip(evacuation: &Evacuation, pod: &Pod, registrations: &[EvacuationResponder]) -> bool {
     let live = LivePod::of(pod);
     if live.running_container || live.phase == PodPhase::Terminal || live.terminating_until.is_some() {
         return false;
@@ -115,8 +142,10 @@ fn would_skip(evacuation: &Evacuation, pod: &Pod) -> bool {
         Some(all) => all
             .iter()
             .any(|responder| responder.name == SELF_RESPONDER && responder.state == ResponderState::Inactive),
-        None => registered_responders(pod)
-            .map_or(true, |all| all.iter().any(|entry| entry.name == SELF_RESPONDER)),
+        None => registered_responders(pod, registrations)
+            .entries
+            .iter()
+            .any(|entry| entry.name == SELF_RESPONDER),
     }
 }
 
@@ -164,6 +193,13 @@ mod tests {
     }
 
     #[test]
+    fn a_pod_whose_app_an_object_registers_is_read_again_too() {
+        let registration = serde_json::from_value(json!({"spec": {"selector": {}, "name": "self"}})).unwrap();
+        let (pending, evacuation) = (pod(None, false, "Pending"), evacuation(&json!({})));
+        assert!(would_skip(&evacuation, &pending, &[registration]));
+    }
+
+    #[test]
     fn a_pod_is_read_again_only_before_its_app_would_be_skipped() {
         let own = Some(r#"[{"name":"self"}]"#);
         let other = Some(r#"[{"name":"a.b/c"}]"#);
@@ -184,7 +220,7 @@ mod tests {
         ];
         for (status, pod, expected) in table {
             assert_eq!(
-                would_skip(&evacuation(&status), &pod),
+                would_skip(&evacuation(&status), &pod, &[]),
                 expected,
                 "{status} {pod:?}"
             );

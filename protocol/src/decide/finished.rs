@@ -24,8 +24,10 @@ pub(super) fn after_the_end(
         .pod
         .live()
         .is_some_and(|pod| pod.phase != PodPhase::Terminal);
-    if learning.is_some() && reachable {
-        decision.acts.extend(cancellations(status).map(Act::Push));
+    if learning.is_some() {
+        decision
+            .acts
+            .extend(cancellations(status, reachable).map(Act::Push));
     }
     decision.wake_at = learning;
 
@@ -56,12 +58,13 @@ pub(super) fn after_the_end(
     decision
 }
 
-/// The news for endpoints that have not acknowledged it.
-fn cancellations(status: &EvacuationStatus) -> impl Iterator<Item = Push> {
+/// The news for endpoints that have not acknowledged it: Services, and those of the pod while it can be reached.
+fn cancellations(status: &EvacuationStatus, reachable: bool) -> impl Iterator<Item = Push> {
     let due = status.finish_time.map(|time| time.0).unwrap_or_default();
     let missing = asked_responders(status)
         .into_iter()
-        .filter(|r| r.http.is_some() && !r.cancellation_acknowledged);
+        .filter(move |r| r.service.is_some() || (r.http.is_some() && reachable))
+        .filter(|r| !r.cancellation_acknowledged);
     missing.map(move |r| Push {
         responder: r.name.clone(),
         action: ReviewAction::Cancel,

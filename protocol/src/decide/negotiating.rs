@@ -6,7 +6,7 @@ use evacuation_api::{
 
 use super::{Blockage, OUTAGE_GRACE_SECONDS, Step};
 use crate::{
-    LivePod, World,
+    LivePod, Registered, World,
     block::Block,
     lapse::lapse_time,
     phase::is_done,
@@ -34,16 +34,9 @@ enum Turn {
     Refused(String),
 }
 
-/// The responders of a pod with these entries, none of them asked yet. An annotation that cannot be read counts as one
-/// `self` that will stay silent: the app meant to be asked.
-pub(super) fn responders(registered: &Result<Vec<ResponderEntry>, String>) -> Vec<ResponderStatus> {
-    let mut all: Vec<_> = match registered {
-        Ok(entries) => entries.iter().map(unasked).collect(),
-        Err(_) => vec![unasked(&ResponderEntry::named(SELF_RESPONDER))],
-    };
-    // Stable: those of the same priority keep the order in which they are written.
-    all.sort_by_key(|r| std::cmp::Reverse(r.priority));
-    all
+/// The responders of a pod that these registered for, none of them asked yet.
+pub(super) fn responders(registered: &Registered) -> Vec<ResponderStatus> {
+    registered.entries.iter().map(unasked).collect()
 }
 
 fn unasked(entry: &ResponderEntry) -> ResponderStatus {
@@ -53,6 +46,7 @@ fn unasked(entry: &ResponderEntry) -> ResponderStatus {
         timeout_seconds: entry.timeout_seconds(),
         max_delay_seconds: entry.max_delay_seconds(),
         http: entry.http.clone(),
+        service: entry.service.clone(),
         state: ResponderState::Inactive,
         active_time: None,
         answer: None,
@@ -143,8 +137,8 @@ impl Step<'_> {
             }
             self.wake_at = sooner(self.wake_at, Some(lapse));
         }
-        Turn::Keeps(match (&world.registered, responder.answer) {
-            (Err(problem), None) => {
+        Turn::Keeps(match (&world.registered.unreadable, responder.answer) {
+            (Some(problem), None) if responder.name == SELF_RESPONDER => {
                 let message = format!("the annotation evacuation.dev/responders cannot be read: {problem}");
                 Blockage::By(Block::responder(
                     BlockedReason::UnreadableResponders,

@@ -8,7 +8,7 @@ use super::{Act, Push, Step};
 impl Step<'_> {
     /// The question that is due to the Active responder, or when one will be.
     pub(super) fn push_questions(&mut self, responder: &ResponderStatus) {
-        if responder.http.is_none() {
+        if !responder.is_pushed() {
             return;
         }
         let Some((action, due)) = question_due(responder) else {

@@ -1,6 +1,7 @@
 use super::*;
 use crate::{
-    BudgetView, EvictionOutcome, LivePod, cancel, check_status_update, finished_reason, record_eviction,
+    BudgetView, EvictionOutcome, LivePod, Registered, cancel, check_status_update, finished_reason,
+    record_eviction,
     testing::{asking, asking_for, at, evacuation, evacuation_for, requester, responder},
 };
 use evacuation_api::{
@@ -20,7 +21,7 @@ fn world() -> World {
     World {
         pod: PodView::Live(pod()),
         node_reachable: true,
-        registered: Ok(vec![ResponderEntry::named("self")]),
+        registered: vec![ResponderEntry::named("self")].into(),
         budgets: Vec::new(),
         turn: false,
         recovered_at: None,
@@ -30,7 +31,7 @@ fn world() -> World {
 
 fn plain() -> World {
     World {
-        registered: Ok(Vec::new()),
+        registered: Registered::default(),
         ..world()
     }
 }
@@ -103,7 +104,7 @@ fn say(evacuation: &mut Evacuation, answer: Answer, seconds: i64) {
 fn the_first_write_fixes_the_responders_by_priority_and_asks_the_first() {
     use ResponderState::{Active, Inactive};
     let mut w = world();
-    w.registered = Ok(vec![
+    w.registered = Registered::from(vec![
         ResponderEntry::named("self"),
         ResponderEntry {
             priority: Some(20_000),
@@ -119,7 +120,7 @@ fn the_first_write_fixes_the_responders_by_priority_and_asks_the_first() {
         .flatten()
         .map(|r| r.name.as_str())
         .collect();
-    assert_eq!(names, ["a.b/high", "self", "a.b/same"]);
+    assert_eq!(names, ["a.b/high", "a.b/same", "self"]);
     assert_eq!(states(&status), [Active, Inactive, Inactive]);
     assert_eq!(status.responders.as_ref().unwrap()[0].timeout_seconds, 5);
     assert_eq!(status.observed_generation, Some(1));
@@ -335,11 +336,11 @@ fn self_is_passed_over_when_it_cannot_be_asked_and_others_are_not() {
             ..world()
         },
     ] {
-        let entries = vec![ResponderEntry::named("self"), ResponderEntry::named("a.b/other")];
+        let entries = vec![ResponderEntry::named("self"), ResponderEntry::named("z.b/other")];
         let status = written(
             &evacuation(),
             &World {
-                registered: Ok(entries),
+                registered: entries.into(),
                 ..w
             },
             1,
@@ -356,7 +357,10 @@ fn self_is_passed_over_when_it_cannot_be_asked_and_others_are_not() {
 #[test]
 fn an_unreadable_annotation_counts_as_one_self_that_stays_silent() {
     let w = World {
-        registered: Err("[0]: must be an object".to_owned()),
+        registered: Registered {
+            unreadable: Some("[0]: must be an object".to_owned()),
+            ..world().registered
+        },
         ..world()
     };
     let mut e = evacuation();

@@ -169,12 +169,14 @@ fn same_registration(a: &ResponderStatus, b: &ResponderStatus) -> bool {
         a.timeout_seconds,
         a.max_delay_seconds,
         &a.http,
+        &a.service,
     ) == (
         &b.name,
         b.priority,
         b.timeout_seconds,
         b.max_delay_seconds,
         &b.http,
+        &b.service,
     )
 }
 

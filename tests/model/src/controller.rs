@@ -94,7 +94,7 @@ impl Negotiation {
         Some(World {
             pod: me.pod.view(),
             node_reachable: true,
-            registered: Ok(self.registered.clone()),
+            registered: self.registered.clone().into(),
             budgets: budgets.into_iter().collect(),
             turn: state.budget == Some(true),
             recovered_at: None,

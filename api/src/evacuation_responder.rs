@@ -1,0 +1,99 @@
+//! The EvacuationResponder: registers a responder for the pods that a selector picks.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    DEFAULT_MAX_DELAY_SECONDS, DEFAULT_PRIORITY, DEFAULT_TIMEOUT_SECONDS, HttpEndpoint, ResponderEntry,
+    ServiceEndpoint, api_version, kind::kind,
+};
+
+/// Registers a responder for the pods of its namespace that a selector picks.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EvacuationResponder {
+    /// The version of the API: `evacuation.dev/v1alpha1`.
+    #[serde(default = "api_version")]
+    pub api_version: String,
+    /// `EvacuationResponder`.
+    #[serde(default = "EvacuationResponder::default_kind")]
+    pub kind: String,
+    /// Standard object metadata.
+    #[serde(default)]
+    pub metadata: ObjectMeta,
+    /// Who is asked, for which pods, and how.
+    pub spec: EvacuationResponderSpec,
+}
+
+kind!(
+    EvacuationResponder,
+    "EvacuationResponder",
+    "evacuationresponders",
+    NamespaceResourceScope
+);
+
+/// Who is asked, for which pods, and how.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EvacuationResponderSpec {
+    /// The pods of the namespace for which the responder is asked. An empty selector picks every pod.
+    ///
+    /// It counts when an Evacuation starts: one that is under way keeps the responders that it has.
+    pub selector: LabelSelector,
+    /// `self` for the pod itself, or a domain-prefixed name such as `db.acme.io/failover`. An entry of that name in the pod's
+    /// annotation comes first; of two EvacuationResponders of that name the older one counts.
+    pub name: String,
+    /// Higher is asked first; 10000 by default. Those of the same priority are asked in the order of their names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<i32>,
+    /// How long the responder may stay silent, in seconds; 60 by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_seconds: Option<i64>,
+    /// How long the responder may delay in total, in seconds; 86400 by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_delay_seconds: Option<i64>,
+    /// Where at the target pod the controller posts the question. Without `http` and `service` the responder watches.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http: Option<HttpEndpoint>,
+    /// The Service that the controller posts the question to. Not together with `http`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service: Option<ServiceEndpoint>,
+}
+
+impl EvacuationResponder {
+    /// An EvacuationResponder of that name, not yet created.
+    pub fn new(name: &str, spec: EvacuationResponderSpec) -> Self {
+        Self {
+            api_version: api_version(),
+            kind: Self::default_kind(),
+            metadata: ObjectMeta {
+                name: Some(name.to_owned()),
+                ..ObjectMeta::default()
+            },
+            spec,
+        }
+    }
+}
+
+impl EvacuationResponderSpec {
+    /// What is said of the responder, without the pods.
+    pub fn entry(&self) -> ResponderEntry {
+        ResponderEntry {
+            name: self.name.clone(),
+            priority: self.priority,
+            timeout_seconds: self.timeout_seconds,
+            max_delay_seconds: self.max_delay_seconds,
+            http: self.http.clone(),
+            service: self.service.clone(),
+        }
+    }
+}
+
+/// Fills in the defaults of priority, timeout and longest total delay.
+pub fn default_evacuation_responder(responder: &mut EvacuationResponder) {
+    let spec = &mut responder.spec;
+    spec.priority.get_or_insert(DEFAULT_PRIORITY);
+    spec.timeout_seconds.get_or_insert(DEFAULT_TIMEOUT_SECONDS);
+    spec.max_delay_seconds.get_or_insert(DEFAULT_MAX_DELAY_SECONDS);
+}

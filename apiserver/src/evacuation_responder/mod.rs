@@ -1,0 +1,6 @@
+//! The kind EvacuationResponder.
+
+mod strategy;
+mod table;
+
+pub use strategy::EvacuationResponderStrategy;

@@ -1,0 +1,130 @@
+//! Who may register whom.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use evacuation_api::{
+    EvacuationResponder, EvacuationResponderSpec, SELF_RESPONDER, default_evacuation_responder,
+    validate_evacuation_responder,
+};
+use machinery_auth::Authorizer;
+use machinery_server::{ApiError, Column, KindInfo, RequestContext, Strategy};
+use machinery_validation::FieldError;
+
+use super::table;
+use crate::{refusal, rights::Rights};
+
+/// The rules of the kind EvacuationResponder.
+///
+/// # Guarantees
+///
+/// What an endpoint replies counts as the answer of the responder that it is registered for. So whoever registers an
+/// endpoint, or changes such a registration, must be allowed to answer by that name: the verb `respond`, as for those who
+/// answer by themselves. Registering a responder that watches needs no more than the right to create the object, for it
+/// answers with its own credentials; nor does `self` at the target pod, for it is the pod that replies.
+pub struct EvacuationResponderStrategy {
+    rights: Rights,
+}
+
+impl EvacuationResponderStrategy {
+    /// Asks `authorizer` what callers may do beyond their request's verb.
+    pub fn new(authorizer: Arc<dyn Authorizer>) -> Self {
+        Self {
+            rights: Rights::new(authorizer),
+        }
+    }
+
+    async fn admit(&self, context: &RequestContext, object: &EvacuationResponder) -> Result<(), ApiError> {
+        let spec = &object.spec;
+        if !speaks_for_another(spec) || self.rights.may_respond(context, &spec.name).await? {
+            return Ok(());
+        }
+        let name = object.metadata.name.as_deref().unwrap_or_default();
+        let (user, responder) = (&context.user.name, &spec.name);
+        let why = format!(
+            "User {user:?} cannot register an endpoint that answers as {responder:?} in the namespace {:?}: it takes the verb \
+             respond on responders.evacuation.dev of that name or of its domain",
+            context.namespace
+        );
+        Err(refusal::forbidden_of(EvacuationResponder::PLURAL, name, &why))
+    }
+}
+
+/// Whether an endpoint is registered that is not the pod itself answering for itself.
+fn speaks_for_another(spec: &EvacuationResponderSpec) -> bool {
+    spec.service.is_some() || (spec.http.is_some() && spec.name != SELF_RESPONDER)
+}
+
+#[async_trait]
+impl Strategy for EvacuationResponderStrategy {
+    type Object = EvacuationResponder;
+
+    fn info(&self) -> KindInfo {
+        KindInfo {
+            namespaced: true,
+            singular: "evacuationresponder",
+            short_names: &["evacresp"],
+            categories: &[],
+        }
+    }
+
+    fn has_status(&self) -> bool {
+        false
+    }
+
+    fn default(&self, object: &mut EvacuationResponder) {
+        default_evacuation_responder(object);
+    }
+
+    fn prepare_for_create(&self, _: &RequestContext, _: &mut EvacuationResponder) {}
+
+    fn validate(&self, _: &RequestContext, object: &EvacuationResponder) -> Vec<FieldError> {
+        validate_evacuation_responder(object)
+    }
+
+    async fn admit_create(
+        &self,
+        context: &RequestContext,
+        object: &mut EvacuationResponder,
+    ) -> Result<(), ApiError> {
+        self.admit(context, object).await
+    }
+
+    fn prepare_for_update(
+        &self,
+        _: &RequestContext,
+        _: &mut EvacuationResponder,
+        _: &EvacuationResponder,
+    ) -> Result<(), ApiError> {
+        Ok(())
+    }
+
+    fn validate_update(
+        &self,
+        _: &RequestContext,
+        object: &EvacuationResponder,
+        _: &EvacuationResponder,
+    ) -> Vec<FieldError> {
+        validate_evacuation_responder(object)
+    }
+
+    async fn admit_update(
+        &self,
+        context: &RequestContext,
+        object: &mut EvacuationResponder,
+        old: &EvacuationResponder,
+    ) -> Result<(), ApiError> {
+        if object.spec == old.spec {
+            return Ok(());
+        }
+        self.admit(context, object).await
+    }
+
+    fn columns(&self) -> &'static [Column] {
+        table::COLUMNS
+    }
+
+    fn cells(&self, object: &EvacuationResponder) -> Vec<serde_json::Value> {
+        table::cells(object)
+    }
+}
