@@ -24,7 +24,7 @@ pub struct Options {
     /// Where metrics and probes are served, over plain HTTP.
     #[arg(long, default_value = "0.0.0.0:8080")]
     pub metrics_address: SocketAddr,
-    /// A range of addresses in which apps are asked although they are loopback or link-local ones; may be repeated.
+    /// A range of addresses in which apps and Services are asked although they are loopback or link-local ones; may be repeated.
     #[arg(long)]
     pub push_allow_cidr: Vec<IpNet>,
     /// How many questions are posted to one endpoint at once.

@@ -29,6 +29,9 @@ struct Server {
     fault: Option<(&'static str, Fault)>,
     asked: Vec<String>,
     bodies: Vec<Value>,
+    /// The EvacuationResponders, and how often they were listed; that is not among what was asked.
+    registrations: Vec<Value>,
+    lists: usize,
 }
 
 struct Fixture {
@@ -48,6 +51,10 @@ fn failure(code: u16, cause: &str, retry_after: u32) -> Fault {
 impl Server {
     fn answer(&mut self, method: &Method, path: &str, body: Value) -> (u16, Value) {
         let last = path.rsplit('/').next().unwrap_or_default();
+        if last == "evacuationresponders" {
+            self.lists += 1;
+            return (200, json!({"metadata": {}, "items": self.registrations}));
+        }
         self.asked.push(format!("{method} {last}"));
         self.bodies.push(body.clone());
         let asked = self.asked.last();
@@ -216,6 +223,42 @@ async fn reply(server: &Mutex<Server>, request: Request<Body>, send: SendRespons
         response
             .body(Body::from(serde_json::to_vec(&answer).unwrap()))
             .unwrap(),
+    );
+}
+
+/// An EvacuationResponder for the pods labelled `app: x`.
+fn registration(responder: &str) -> Value {
+    json!({
+        "metadata": {"namespace": "ns", "name": "r", "creationTimestamp": "2026-01-01T00:00:00Z"},
+        "spec": {"selector": {"matchLabels": {"app": "x"}}, "name": responder},
+    })
+}
+
+#[tokio::test]
+async fn who_registered_before_the_start_is_asked_and_who_registers_later_is_not() {
+    let fixture = Fixture::leading(evacuation(&json!({})));
+    let register = |name| {
+        fixture
+            .server
+            .lock()
+            .unwrap()
+            .registrations
+            .push(registration(name));
+    };
+    register("a.b/early");
+    fixture.work_until(1).await;
+    register("a.b/late");
+    for _ in 0..5 {
+        fixture.work().await;
+    }
+    let responders = fixture.status().responders.unwrap();
+    let names: Vec<&str> = responders.iter().map(|r| r.name.as_str()).collect();
+    assert_eq!(names, ["a.b/early"]);
+    assert_eq!(responders[0].state, evacuation_api::ResponderState::Active);
+    assert_eq!(
+        fixture.server.lock().unwrap().lists,
+        1,
+        "it is fixed at the start"
     );
 }
 

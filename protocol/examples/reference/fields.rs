@@ -2,12 +2,14 @@
 
 use std::{collections::BTreeSet, fmt::Write as _};
 
-use evacuation_api::{Evacuation, EvacuationResponse, EvacuationReview, ResponderEntry, SelfEvacuation};
+use evacuation_api::{
+    Evacuation, EvacuationResponder, EvacuationResponse, EvacuationReview, ResponderEntry, SelfEvacuation,
+};
 use schemars::{Schema, schema_for};
 use serde_json::Value;
 
 /// Kubernetes' own types, which its documentation describes.
-const ELSEWHERE: &[&str] = &["ObjectMeta", "Condition", "Time"];
+const ELSEWHERE: &[&str] = &["ObjectMeta", "Condition", "Time", "LabelSelector"];
 
 pub(crate) fn page() -> String {
     let mut text = String::from(
@@ -16,6 +18,7 @@ pub(crate) fn page() -> String {
     );
     let kinds = [
         ("Evacuation", schema_for!(Evacuation)),
+        ("EvacuationResponder", schema_for!(EvacuationResponder)),
         ("SelfEvacuation", schema_for!(SelfEvacuation)),
         ("EvacuationResponse", schema_for!(EvacuationResponse)),
         ("EvacuationReview", schema_for!(EvacuationReview)),

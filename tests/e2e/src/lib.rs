@@ -15,4 +15,4 @@ pub use kubeconfig::write_kubeconfig;
 pub use platform::{Platform, PlatformOptions, Storage};
 pub use pods::{PodSpec, Pods};
 pub use programs::Programs;
-pub use shared::shared;
+pub use shared::{shared, shared_with};

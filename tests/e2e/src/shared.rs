@@ -13,9 +13,18 @@ static SHARED: OnceCell<Platform> = OnceCell::const_new();
 ///
 /// As for [`Platform::start`]; the next call tries again.
 pub async fn shared() -> anyhow::Result<&'static Platform> {
+    shared_with(PlatformOptions::default).await
+}
+
+/// The same with options of its own: those of the first call.
+///
+/// # Errors
+///
+/// As for [`Platform::start`]; the next call tries again.
+pub async fn shared_with(options: fn() -> PlatformOptions) -> anyhow::Result<&'static Platform> {
     let start = || {
-        Box::pin(async {
-            let platform = Platform::start(PlatformOptions::default()).await?;
+        Box::pin(async move {
+            let platform = Platform::start(options()).await?;
             let before = std::panic::take_hook();
             std::panic::set_hook(Box::new(move |info| {
                 before(info);
