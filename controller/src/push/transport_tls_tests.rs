@@ -99,14 +99,14 @@ async fn ask(destination: &Destination) -> Result<Option<ReviewResponse>, PostEr
     transport().post(destination, question(ReviewAction::Ask)).await
 }
 
-fn good() -> Option<String> {
-    Some(http("200 OK", "application/json", &answer("e1", "p1")))
+fn good() -> String {
+    http("200 OK", "application/json", &answer("e1", "p1"))
 }
 
 #[tokio::test]
 async fn a_service_that_the_bundle_vouches_for_is_asked_by_its_name_and_shown_the_token() {
     let ca = authority();
-    let (address, mut requests) = endpoint(&ca, HOST, good()).await;
+    let (address, mut requests) = endpoint(&ca, HOST, Some(good())).await;
     let reply = ask(&service(address, &ca)).await.unwrap().unwrap();
     assert_eq!((reply.answer, reply.delay_seconds), (Answer::Delay, Some(10)));
     let request = requests.recv().await.unwrap().to_ascii_lowercase();
@@ -123,7 +123,7 @@ async fn a_service_that_the_bundle_vouches_for_is_asked_by_its_name_and_shown_th
 async fn a_certificate_for_another_name_or_of_another_authority_is_shown_nothing() {
     let (ca, other) = (authority(), authority());
     for (signer, name) in [(&ca, "failover.other.svc"), (&ca, "127.0.0.1"), (&other, HOST)] {
-        let (address, mut requests) = endpoint(signer, name, good()).await;
+        let (address, mut requests) = endpoint(signer, name, Some(good())).await;
         let error = ask(&service(address, &ca)).await.unwrap_err();
         assert!(matches!(error, PostError::Unreachable { .. }), "{name}: {error}");
         assert!(requests.try_recv().is_err(), "{name} heard the question");
@@ -133,7 +133,7 @@ async fn a_certificate_for_another_name_or_of_another_authority_is_shown_nothing
 #[tokio::test]
 async fn a_service_that_speaks_no_tls_hears_nothing_of_the_question() {
     let ca = authority();
-    let (address, port, mut requests) = endpoint_with(good().unwrap()).await;
+    let (address, port, mut requests) = endpoint_with(good()).await;
     let address = SocketAddr::new(address, port);
     assert!(ask(&service(address, &ca)).await.is_err());
     let heard = requests.try_recv().unwrap_or_default();
@@ -145,7 +145,7 @@ async fn a_service_that_speaks_no_tls_hears_nothing_of_the_question() {
 
 #[tokio::test]
 async fn a_service_in_plain_text_is_shown_no_token() {
-    let (address, port, mut requests) = endpoint_with(good().unwrap()).await;
+    let (address, port, mut requests) = endpoint_with(good()).await;
     let destination = Destination {
         host: Some(HOST.to_owned()),
         ..Destination::pod(SocketAddr::new(address, port), "/evacuation")
@@ -159,7 +159,7 @@ async fn a_service_in_plain_text_is_shown_no_token() {
 #[tokio::test]
 async fn a_redirect_of_a_service_is_not_followed() {
     let ca = authority();
-    let (elsewhere, mut requests) = endpoint(&ca, HOST, good()).await;
+    let (elsewhere, mut requests) = endpoint(&ca, HOST, Some(good())).await;
     let redirect = format!(
         "HTTP/1.1 302 Found\r\nLocation: https://{HOST}:{}/evacuation\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
         elsewhere.port()
