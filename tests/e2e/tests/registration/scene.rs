@@ -136,10 +136,10 @@ impl Scene {
         let name = format!("operator-of-{}", self.namespace());
         let control_plane = self.platform.control_plane();
         let client = control_plane.client_for_user(&name, None).await.unwrap();
-        let rule = json!({"apiGroups": ["evacuation.dev"], "resources": ["responders"], "verbs": ["respond"],
+        let right = json!({"apiGroups": ["evacuation.dev"], "resources": ["responders"], "verbs": ["respond"],
             "resourceNames": [FAILOVER]});
         let role: Role = self
-            .create(json!({"metadata": {"name": "failover"}, "rules": [rule]}))
+            .create(json!({"metadata": {"name": "failover"}, "rules": [right]}))
             .await;
         for (kind, role) in [
             ("Role", role.name_any()),
