@@ -426,10 +426,10 @@ mod tests {
         tokio::spawn(async move {
             let (mut stream, _) = app.accept().await.unwrap();
             let mut asked = Vec::new();
-            let mut part = [0; 4096];
+            let mut piece = [0; 4096];
             while !asked.ends_with(b"}") {
-                let read = stream.read(&mut part).await.unwrap();
-                asked.extend_from_slice(&part[..read]);
+                let read = stream.read(&mut piece).await.unwrap();
+                asked.extend_from_slice(&piece[..read]);
             }
             let body = json!({"apiVersion": "evacuation.dev/v1alpha1", "kind": "EvacuationReview",
                               "response": {"evacuationUid": "e1", "podUid": "p1", "answer": "Accept"}})
