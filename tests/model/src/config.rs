@@ -1,7 +1,7 @@
 //! What a world is made of, and how much may go wrong in it.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use evacuation_api::{Answer, DeadlineAction, RefusalPolicy, Requester, ResponderEntry};
+use evacuation_api::{Answer, DEFAULT_PRIORITY, DeadlineAction, RefusalPolicy, Requester, ResponderEntry};
 
 use crate::Rules;
 
@@ -133,12 +133,15 @@ impl Entry {
 impl Config {
     /// The entries of the pod's annotation.
     pub(crate) fn registered(&self) -> Vec<ResponderEntry> {
-        let entry = |(i, r): (usize, &Registered)| ResponderEntry {
+        // By falling priority: those of the same priority would be asked by name.
+        let entry = |(priority, (i, r)): (i32, (usize, &Registered))| ResponderEntry {
+            priority: Some(priority),
             timeout_seconds: Some(r.timeout),
             max_delay_seconds: Some(r.max_delay),
             ..ResponderEntry::named(&responder_name(i))
         };
-        self.responders.iter().enumerate().map(entry).collect()
+        let priorities = (0..=DEFAULT_PRIORITY).rev();
+        priorities.zip(self.responders.iter().enumerate()).map(entry).collect()
     }
 
     /// The next time that the server's clock shows.
