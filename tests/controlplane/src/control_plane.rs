@@ -228,7 +228,7 @@ impl ControlPlane {
         self.folder.path().join("logs")
     }
 
-    /// The audit log: one JSON object a line, written before the answer is sent. See
+    /// The audit log: one JSON object a line, written at about the time at which the answer is sent, before or after. See
     /// [`ControlPlane::audit_events`].
     pub fn audit_log(&self) -> &Path {
         &self.audit_log

@@ -3,6 +3,7 @@
 use std::{collections::HashMap, time::Duration};
 
 use anyhow::{Context, ensure};
+use controlplane::{AuditEvent, eventually};
 use evacuation_e2e::{Platform, PodSpec};
 use futures::{StreamExt, pin_mut};
 use k8s_openapi::{
@@ -108,10 +109,27 @@ pub(crate) async fn evict_latency(platform: &Platform) -> anyhow::Result<Samples
     timeout(LONGEST, evicting)
         .await
         .context("the pods were not evicted")???;
+    // The last lines of the audit log may be written after their answers.
+    eventually(LONGEST, "200 evictions in the audit log", async || {
+        let log = platform.control_plane().audit_events()?;
+        let samples = evicted_samples(&log, pods.namespace());
+        ensure!(
+            samples.len() == COUNT,
+            "{} of {COUNT} pods were evicted",
+            samples.len()
+        );
+        Ok(samples)
+    })
+    .await
+    .map_err(anyhow::Error::from)
+}
+
+/// From the answer to a pod's annotation to the arrival of its eviction.
+fn evicted_samples(log: &[AuditEvent], namespace: &str) -> Samples {
     let mut marked: HashMap<String, Timestamp> = HashMap::new();
     let mut samples = Samples::default();
-    for event in platform.control_plane().audit_events()? {
-        if event.resource() != "pods" || event.namespace() != pods.namespace() {
+    for event in log {
+        if event.resource() != "pods" || event.namespace() != namespace {
             continue;
         }
         match (
@@ -135,10 +153,5 @@ pub(crate) async fn evict_latency(platform: &Platform) -> anyhow::Result<Samples
             _ => {}
         }
     }
-    ensure!(
-        samples.len() == COUNT,
-        "{} of {COUNT} pods were evicted",
-        samples.len()
-    );
-    Ok(samples)
+    samples
 }
