@@ -141,7 +141,10 @@ impl Config {
             ..ResponderEntry::named(&responder_name(i))
         };
         let priorities = (0..=DEFAULT_PRIORITY).rev();
-        priorities.zip(self.responders.iter().enumerate()).map(entry).collect()
+        priorities
+            .zip(self.responders.iter().enumerate())
+            .map(entry)
+            .collect()
     }
 
     /// The next time that the server's clock shows.

@@ -1,21 +1,23 @@
 //! `--keep`: the cluster stays up for the visitor.
 
-use evacuation_e2e::Platform;
+use kube::ResourceExt;
 
-use crate::scene::Scene;
+use crate::{acts::Cast, stage::Stage};
 
 /// Says how to use the cluster, and waits for Ctrl-C.
-pub(crate) async fn until_interrupted(platform: &Platform, scene: &Scene) -> anyhow::Result<()> {
-    let kubeconfig = platform.control_plane().kubeconfig();
+pub(crate) async fn until_interrupted(stage: &Stage<'_>, cast: &Cast) -> anyhow::Result<()> {
+    let platform = stage.platform();
+    let (namespace, indexer) = (stage.namespace(), cast.indexer.name_any());
     println!("\nThe cluster stays up until Ctrl-C. In another terminal:\n");
-    println!("  export KUBECONFIG={}", kubeconfig.display());
+    println!(
+        "  export KUBECONFIG={}",
+        platform.control_plane().kubeconfig().display()
+    );
     println!("  export PATH={}:$PATH", platform.programs().folder().display());
     println!("  kubectl get evacuations -A");
-    println!("  kubectl -n {} get pods -o wide", scene.namespace());
+    println!("  kubectl -n {namespace} get pods -o wide");
     println!(
-        "  kubectl create evacuation -n {} {} --reason Test --wait",
-        scene.namespace(),
-        scene.refusing_pod()
+        "  kubectl create evacuation -n {namespace} {indexer} --reason Test --deadline 30s --at-deadline Evict --wait"
     );
     println!("\nLogs: {}", platform.control_plane().logs().display());
     tokio::signal::ctrl_c().await?;

@@ -1,17 +1,19 @@
-//! The main job as a story: an operator evacuates a pod and a node; the apps are asked and answer; every answer is honoured.
+//! The main job as a story in acts: an operator evacuates pods and a node, overrides a refusal at a deadline and takes a request
+//! back; the apps are asked and answer; every answer is honoured.
 //!
 //! Real processes throughout: a Kubernetes control plane with kwok for nodes, our API server and controller, kubectl with
-//! our plugins, two apps from the client crate's examples and one in Python. At the end the story is held against
-//! kube-apiserver's audit log.
+//! our plugins, apps from the client crate's examples and one in Python. Each act is held against kube-apiserver's audit log
+//! when it is over.
 
+mod acts;
+mod audit;
 mod keep;
-mod scene;
+mod stage;
 mod story;
-mod verdict;
 
 use clap::Parser;
 use evacuation_e2e::{Platform, PlatformOptions};
-use scene::Scene;
+use stage::Stage;
 use story::Story;
 
 /// Show the main job on a real control plane.
@@ -29,12 +31,15 @@ async fn main() -> anyhow::Result<()> {
     story.tell("starting Kubernetes, the evacuation API server and its controller");
     let platform = Platform::start(PlatformOptions::default()).await?;
     story.tell("they are up; the API evacuation.dev/v1alpha1 is available");
-    let scene = Scene::set(&platform, &story).await?;
-    let ends = scene.play(&platform, &story).await?;
-    verdict::check(&platform, &scene, &ends, &story).await?;
-    story.tell("every answer was honoured");
+    let stage = Stage::set(&platform, story).await?;
+    let cast = acts::Cast::enter(&stage).await?;
+    acts::accepted(&stage, &cast).await?;
+    acts::drained(&stage, &cast).await?;
+    acts::overridden(&stage, &cast).await?;
+    acts::withdrawn(&stage, &cast).await?;
+    stage.tell("every answer was honoured");
     if options.keep {
-        keep::until_interrupted(&platform, &scene).await?;
+        keep::until_interrupted(&stage, &cast).await?;
     }
     Ok(())
 }

@@ -1,0 +1,24 @@
+//! What happens, one act a file. Each checks at its end that the answers were honoured.
+
+mod accepted;
+mod cast;
+mod drained;
+mod overridden;
+mod withdrawn;
+
+pub(crate) use accepted::accepted;
+pub(crate) use cast::Cast;
+pub(crate) use drained::drained;
+pub(crate) use overridden::overridden;
+pub(crate) use withdrawn::withdrawn;
+
+use evacuation_api::{Answer, Evacuation};
+
+/// What the app has answered until now.
+fn answer(evacuation: &Evacuation) -> Option<Answer> {
+    let mut responders = evacuation
+        .status
+        .iter()
+        .flat_map(|s| s.responders.iter().flatten());
+    responders.find_map(|responder| responder.answer)
+}
