@@ -13,15 +13,9 @@ pub(crate) struct Model {
 
 impl Model {
     pub(crate) fn run(self) -> anyhow::Result<()> {
+        // The development profile optimises what takes the time.
         let mut model = cargo()?;
-        model.args([
-            "run",
-            "--quiet",
-            "--release",
-            "--package",
-            "evacuation-model",
-            "--",
-        ]);
+        model.args(["run", "--quiet", "--package", "evacuation-model", "--"]);
         run(model.args(self.world))
     }
 }

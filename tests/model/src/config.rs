@@ -12,8 +12,6 @@ pub struct Config {
     pub name: &'static str,
     /// What it is for, in words.
     pub about: &'static str,
-    /// Whether it takes more than some seconds to walk.
-    pub large: bool,
     /// The server's clock shows these times and no others, in seconds from the creation. It ends with the last.
     pub instants: &'static [i64],
     /// By how much the clock of a controller may differ from the server's whenever it looks, in seconds.

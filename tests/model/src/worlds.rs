@@ -62,7 +62,6 @@ const fn joins(says: &'static [Entry]) -> User {
 const ANSWERS: Config = Config {
     name: "answers",
     about: "two answers in every order, late, repeated and out of turn; a clock that is off",
-    large: false,
     instants: &[0, 2, 4, 6, 8],
     skews: &[-2, 0, 2],
     controllers: 1,
@@ -83,7 +82,6 @@ const ANSWERS: Config = Config {
 const PEOPLE: Config = Config {
     name: "people",
     about: "two who want the pod moved join, change, leave and delete",
-    large: true,
     instants: &[0, 4, 6, 8],
     skews: &[0],
     controllers: 1,
@@ -109,7 +107,6 @@ const PEOPLE: Config = Config {
 const DEADLINES: Config = Config {
     name: "deadlines",
     about: "deadlines of every kind as a schedule; a clock that is ahead; the pod is deleted by another",
-    large: true,
     instants: &[0, 4, 6, 8, 10],
     skews: &[0, 2],
     controllers: 1,
@@ -133,7 +130,6 @@ const DEADLINES: Config = Config {
 const FENCE: Config = Config {
     name: "fence",
     about: "withdrawals, crashes and lost replies around every step of an eviction; clocks that are off",
-    large: true,
     instants: &[0, 2, 8, 10, 12, 20],
     skews: &[-2, 2],
     controllers: 1,
@@ -153,7 +149,6 @@ const FENCE: Config = Config {
 const JUMPS: Config = Config {
     name: "jumps",
     about: "an eviction, a withdrawal and a crash, by clocks that jump by a minute",
-    large: true,
     instants: &[0, 2, 8, 10, 12, 20],
     skews: &[-60, 0, 60],
     limits: Limits {
@@ -167,7 +162,6 @@ const JUMPS: Config = Config {
 const LEADERS: Config = Config {
     name: "leaders",
     about: "two controllers that both think that they lead",
-    large: true,
     instants: &[0, 2, 8, 10, 12],
     skews: &[0, 2],
     controllers: 2,
@@ -185,7 +179,6 @@ const LEADERS: Config = Config {
 const BUDGET: Config = Config {
     name: "budget",
     about: "a budget that changes its mind, a withdrawal, a crash, a Delete deadline",
-    large: false,
     instants: &[0, 2, 10, 12, 20, 70],
     skews: &[0],
     controllers: 1,
@@ -208,7 +201,6 @@ const BUDGET: Config = Config {
 const AGAIN: Config = Config {
     name: "again",
     about: "a second Evacuation of the same pod",
-    large: false,
     instants: &[0, 2, 4],
     skews: &[0],
     controllers: 1,
@@ -228,7 +220,6 @@ const AGAIN: Config = Config {
 const MADNESS: Config = Config {
     name: "madness",
     about: "a controller gone mad writes whatever it likes",
-    large: false,
     instants: &[0, 2, 4, 6],
     skews: &[0],
     controllers: 1,
