@@ -9,6 +9,7 @@
 
 mod assemble;
 mod caller;
+mod etcd_tls;
 mod evacuation;
 mod evacuation_responder;
 mod logging;

@@ -37,7 +37,7 @@ pub struct Options {
     /// Every key in etcd starts with it.
     #[arg(long, default_value = "/registry/evacuation.dev")]
     pub etcd_prefix: String,
-    /// The CA that the etcd members' certificates are checked by, PEM.
+    /// The CA that the etcd members' certificates are checked by, PEM. These three files are read again every 30 s.
     #[arg(long)]
     pub etcd_cafile: Option<PathBuf>,
     /// The client certificate shown to etcd, PEM.

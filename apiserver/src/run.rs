@@ -89,7 +89,7 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> Result<(), Ru
     );
     let tls = server_config(certificate.await.map_err(RunError::Certificate)?).map_err(RunError::Tls)?;
     let client = connect(&options).await?;
-    let store = store::open(&options).await?;
+    let store = store::open(&options, &shutdown).await?;
     let address = SocketAddr::new(options.bind_address, options.secure_port);
     let listen = |source| RunError::Listen { address, source };
     let listener = TcpListener::bind(address).map_err(listen)?;

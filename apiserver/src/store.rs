@@ -1,24 +1,36 @@
 //! The store that the options name.
 
-use std::{path::Path, sync::Arc};
+use std::sync::Arc;
 
-use machinery_storage::{EmbeddedOptions, EmbeddedStore, EtcdOptions, EtcdStore, EtcdTls, Store};
+use machinery_storage::{EmbeddedOptions, EmbeddedStore, EtcdOptions, EtcdStore, Store};
+use tokio_util::sync::CancellationToken;
 
-use crate::{Options, RunError, Storage};
+use crate::{Options, RunError, Storage, etcd_tls::EtcdTlsFiles};
 
 /// The embedded store's file in `--data-dir`.
 const EMBEDDED_FILE: &str = "store.redb";
 
-/// Opens the store. Whether etcd is there is seen later, by the readiness check: the server waits for it.
-pub(crate) async fn open(options: &Options) -> Result<Arc<dyn Store>, RunError> {
+/// Opens the store. Whether etcd is there is seen later, by the readiness check: the server waits for it. Its certificates
+/// are read again until `shutdown`.
+pub(crate) async fn open(
+    options: &Options,
+    shutdown: &CancellationToken,
+) -> Result<Arc<dyn Store>, RunError> {
     match options.storage {
         Storage::Etcd => {
-            let etcd = EtcdOptions {
+            let mut etcd = EtcdOptions {
                 key_prefix: options.etcd_prefix.trim_end_matches('/').to_owned(),
-                tls: etcd_tls(options).await?,
                 ..EtcdOptions::new(options.etcd_servers.iter().cloned())
             };
-            Ok(Arc::new(EtcdStore::connect(etcd).await.map_err(RunError::Etcd)?))
+            let Some(files) = EtcdTlsFiles::of(options) else {
+                return Ok(Arc::new(EtcdStore::connect(etcd).await.map_err(RunError::Etcd)?));
+            };
+            let pems = files.read().await?;
+            etcd.tls = Some(pems.clone().into());
+            let store = Arc::new(EtcdStore::connect(etcd).await.map_err(RunError::Etcd)?);
+            let follow = files.follow(pems, Arc::clone(&store));
+            tokio::spawn(shutdown.clone().run_until_cancelled_owned(follow));
+            Ok(store)
         }
         Storage::Embedded => {
             let folder = options.data_dir.clone().unwrap_or_default();
@@ -37,25 +49,4 @@ pub(crate) async fn open(options: &Options) -> Result<Arc<dyn Store>, RunError> 
             ))
         }
     }
-}
-
-async fn etcd_tls(options: &Options) -> Result<Option<EtcdTls>, RunError> {
-    let Some(ca) = &options.etcd_cafile else {
-        return Ok(None);
-    };
-    let identity = match (&options.etcd_certfile, &options.etcd_keyfile) {
-        (Some(certificate), Some(key)) => Some((read(certificate).await?, read(key).await?)),
-        _ => None,
-    };
-    Ok(Some(EtcdTls {
-        ca: read(ca).await?,
-        identity,
-    }))
-}
-
-async fn read(file: &Path) -> Result<Vec<u8>, RunError> {
-    tokio::fs::read(file).await.map_err(|source| RunError::Read {
-        file: file.to_owned(),
-        source,
-    })
 }

@@ -20,7 +20,7 @@ use std::{
 use controlplane::{Etcd, eventually};
 use fixture::{Tested, all, commit, next_of, put, revision, show, shown, stories, take};
 use machinery_storage::{
-    EtcdOptions, EtcdOptionsError, EtcdStore, EtcdTls, Operation, Outcome, Precondition, StoreError,
+    EtcdOptions, EtcdOptionsError, EtcdStore, EtcdTls, Operation, Outcome, Precondition, Store, StoreError,
     Transaction, WatchEvent,
 };
 
@@ -274,11 +274,15 @@ async fn etcd_with_tls_is_reached_with_its_authority_and_a_client_certificate() 
         ca: read(&files.ca),
         identity,
     };
-    let options = |tls| EtcdOptions {
-        tls: Some(tls),
-        ..EtcdOptions::new([etcd.endpoint()])
+    let connect = async |tls| {
+        let options = EtcdOptions {
+            tls: Some(tls),
+            ..EtcdOptions::new([etcd.endpoint()])
+        };
+        Arc::new(EtcdStore::connect(options).await.unwrap())
     };
-    let store = connect(options(tls.clone())).await;
+    let secured = connect(tls.clone()).await;
+    let store: Tested = secured.clone();
     let start = commit(&store, [put("/a/x", "1")]).await;
     let mut watch = store.watch("/a/", start).await.unwrap();
     commit(&store, [put("/a/x", "2")]).await;
@@ -292,13 +296,26 @@ async fn etcd_with_tls_is_reached_with_its_authority_and_a_client_certificate() 
     };
     let anonymous = EtcdTls {
         identity: None,
-        ..tls
+        ..tls.clone()
     };
     for refused in [strangers, anonymous] {
-        let store = connect(options(refused)).await;
-        let result = store.get("/a/x").await;
+        let outside = connect(refused).await;
+        let result = outside.get("/a/x").await;
         assert!(is_unavailable(&result), "{result:?}");
+        outside.renew_tls(tls.clone()).await.unwrap();
+        assert!(outside.get("/a/x").await.unwrap().found.is_some());
     }
+    // A watch outlives the certificates that it was opened with.
+    secured.renew_tls(tls).await.unwrap();
+    commit(&store, [put("/a/x", "3")]).await;
+    assert_eq!(stories(&take(&mut watch, 1).await), ["/a/x: 2 -> 3"]);
+    let unusable = EtcdTls {
+        ca: b"no certificate".to_vec(),
+        identity: Some((b"no".to_vec(), b"no".to_vec())),
+    };
+    secured.renew_tls(unusable).await.unwrap_err();
+    commit(&store, [put("/a/x", "4")]).await;
+    assert_eq!(stories(&take(&mut watch, 1).await), ["/a/x: 3 -> 4"]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -7,6 +7,9 @@ mod error;
 mod options;
 mod watch;
 
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use etcd_client::{CompactionOptions, GetOptions};
 use tokio::sync::watch as signal;
@@ -24,9 +27,11 @@ use crate::{Operation, Outcome, Page, Range, Read, Store, StoreError, Transactio
 /// # Caveats
 ///
 /// etcd's history grows until somebody compacts it: kube-apiserver does so every five minutes where it shares the etcd,
-/// else [`Store::compact`] is the owner's to call. Certificates are read once.
+/// else [`Store::compact`] is the owner's to call. Files are not this store's: who reads certificates from files tells it
+/// of new ones by [`EtcdStore::renew_tls`].
 pub struct EtcdStore {
-    connections: Connections,
+    connections: ArcSwap<Connections>,
+    options: EtcdOptions,
     prefix: KeyPrefix,
     /// Counts the requests for progress; every watch listens.
     progress: signal::Sender<u64>,
@@ -41,16 +46,34 @@ impl EtcdStore {
     /// [`EtcdOptionsError`] when the options make no sense.
     pub async fn connect(options: EtcdOptions) -> Result<Self, EtcdOptionsError> {
         Ok(Self {
-            connections: Connections::new(&options).await?,
+            connections: ArcSwap::from_pointee(Connections::new(&options).await?),
             prefix: KeyPrefix::new(&options.key_prefix),
             progress: signal::Sender::new(0),
+            options,
         })
+    }
+
+    /// Uses these certificates for every call and watch from now on. Calls under way and watches that are open go on
+    /// as they were opened.
+    ///
+    /// # Errors
+    ///
+    /// [`EtcdOptionsError`] when the certificates cannot be used; then the old ones are kept.
+    pub async fn renew_tls(&self, tls: EtcdTls) -> Result<(), EtcdOptionsError> {
+        let options = EtcdOptions {
+            tls: Some(tls),
+            ..self.options.clone()
+        };
+        self.connections
+            .store(Arc::new(Connections::new(&options).await?));
+        Ok(())
     }
 
     /// The store's revision, agreed on by the members.
     async fn revision(&self, action: &'static str) -> Result<i64, StoreError> {
         let response = self
             .connections
+            .load_full()
             .read(Call::new(action), |mut client| {
                 let key = self.prefix.on("/");
                 async move { client.get(key, Some(GetOptions::new().with_count_only())).await }
@@ -71,6 +94,7 @@ impl Store for EtcdStore {
     async fn get(&self, key: &str) -> Result<Read, StoreError> {
         let response = self
             .connections
+            .load_full()
             .read(Call::new("get"), |mut client| {
                 let key = self.prefix.on(key);
                 async move { client.get(key, None).await }
@@ -103,6 +127,7 @@ impl Store for EtcdStore {
                 .with_revision(page.revision);
             let response = self
                 .connections
+                .load_full()
                 .read(Call::at("list", page.revision), |mut client| {
                     let (start, options) = (start.clone(), options.clone());
                     async move { client.get(start, Some(options)).await }
@@ -143,6 +168,7 @@ impl Store for EtcdStore {
         let txn = self.prefix.txn(transaction);
         let response = self
             .connections
+            .load_full()
             .write(call, |mut client| {
                 let txn = txn.clone();
                 async move { client.txn(txn).await }
@@ -152,7 +178,13 @@ impl Store for EtcdStore {
     }
 
     async fn watch(&self, prefix: &str, after_revision: i64) -> Result<WatchStream, StoreError> {
-        let opened = watch::open(&self.connections, &self.prefix, prefix, after_revision).await?;
+        let opened = watch::open(
+            &self.connections.load_full(),
+            &self.prefix,
+            prefix,
+            after_revision,
+        )
+        .await?;
         // The member that serves the watch may lag behind the one that told the revision: only the members'
         // agreement tells a revision of the future, which etcd would wait for.
         if opened.revision() < after_revision {
@@ -175,6 +207,7 @@ impl Store for EtcdStore {
 
     async fn compact(&self, revision: i64) -> Result<(), StoreError> {
         self.connections
+            .load_full()
             .write(Call::at("compact", revision), |mut client| async move {
                 client.compact(revision, Some(CompactionOptions::new())).await
             })
