@@ -3,8 +3,10 @@
 //! Source: `registerResourceHandlers` in `k8s.io/apiserver/pkg/endpoints/installer.go`, for the names too: clients
 //! are generated from them.
 
+use serde_json::Value;
+
 use crate::{
-    DocumentError, GroupVersion, ServedResource, ServedVersion,
+    DocumentError, GroupVersion, Object, ServedResource, ServedVersion,
     definitions::Definitions,
     parameters::{self, Parameter},
     standard::META_V1,
@@ -22,6 +24,25 @@ pub(crate) struct Path {
     pub(crate) template: String,
     pub(crate) parameters: Vec<Parameter>,
     pub(crate) operations: Vec<Operation>,
+}
+
+impl Path {
+    /// The path item of a document, with operations and parameters as that version of OpenAPI writes them.
+    pub(crate) fn item(
+        &self,
+        operation: fn(&Operation) -> Object,
+        parameter: fn(&Parameter) -> Value,
+    ) -> Value {
+        let methods = self.operations.iter();
+        let mut item: Object = methods
+            .map(|o| (o.method.to_owned(), Value::Object(operation(o))))
+            .collect();
+        if !self.parameters.is_empty() {
+            let parameters = self.parameters.iter().map(parameter).collect();
+            item.insert("parameters".to_owned(), parameters);
+        }
+        Value::Object(item)
+    }
 }
 
 /// One method at a path.

@@ -2,6 +2,10 @@
 
 use std::borrow::Cow;
 
+use serde_json::Value;
+
+use crate::Object;
+
 /// Where a parameter stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
@@ -25,6 +29,21 @@ pub(crate) struct Parameter {
     pub(crate) place: Place,
     pub(crate) value_type: &'static str,
     pub(crate) description: Cow<'static, str>,
+}
+
+impl Parameter {
+    /// The object of a document, with its type under the key where that version of OpenAPI has it.
+    pub(crate) fn object(&self, key: &str, value_type: Value) -> Value {
+        let mut fields = Object::new();
+        fields.insert("name".to_owned(), self.name.into());
+        fields.insert("in".to_owned(), self.place.as_str().into());
+        fields.insert("description".to_owned(), self.description.as_ref().into());
+        if self.place == Place::Path {
+            fields.insert("required".to_owned(), true.into());
+        }
+        fields.insert(key.to_owned(), value_type);
+        Value::Object(fields)
+    }
 }
 
 const fn query(name: &'static str, value_type: &'static str, description: &'static str) -> Parameter {

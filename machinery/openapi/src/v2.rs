@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use crate::{
     DocumentError, Info, Object, ServedGroup,
     definitions::Definitions,
-    operations::{OBJECT_TYPES, Operation, Path, paths},
-    parameters::{Parameter, Place},
+    operations::{OBJECT_TYPES, Operation, paths},
+    parameters::Parameter,
     schema::V3_PREFIX,
     v3::{add_action, bearer_token},
     walk::each_schema,
@@ -27,7 +27,7 @@ pub fn openapi_v2(info: &Info, groups: &[ServedGroup]) -> Result<Value, Document
         for version in &group.versions {
             let definitions = Definitions::new(&group.group, version)?;
             for path in paths(&group.group, version, &definitions)? {
-                path_items.insert(path.template.clone(), path_item(&path));
+                path_items.insert(path.template.clone(), path.item(operation_object, parameter));
             }
             for (name, mut schema) in definitions.into_schemas() {
                 lower(&mut schema);
@@ -97,26 +97,6 @@ fn lower(schema: &mut Value) {
     });
 }
 
-fn path_item(path: &Path) -> Value {
-    let mut item: Object = path
-        .operations
-        .iter()
-        .map(|operation| {
-            (
-                operation.method.to_owned(),
-                Value::Object(operation_object(operation)),
-            )
-        })
-        .collect();
-    if !path.parameters.is_empty() {
-        item.insert(
-            "parameters".to_owned(),
-            path.parameters.iter().map(parameter).collect(),
-        );
-    }
-    Value::Object(item)
-}
-
 fn operation_object(operation: &Operation) -> Object {
     let mut fields = Object::new();
     fields.insert("description".to_owned(), operation.description.as_str().into());
@@ -167,13 +147,5 @@ fn reference(definition: &str) -> Value {
 }
 
 fn parameter(parameter: &Parameter) -> Value {
-    let mut fields = Object::new();
-    fields.insert("name".to_owned(), parameter.name.into());
-    fields.insert("in".to_owned(), parameter.place.as_str().into());
-    fields.insert("description".to_owned(), parameter.description.as_ref().into());
-    if parameter.place == Place::Path {
-        fields.insert("required".to_owned(), true.into());
-    }
-    fields.insert("type".to_owned(), parameter.value_type.into());
-    Value::Object(fields)
+    parameter.object("type", parameter.value_type.into())
 }

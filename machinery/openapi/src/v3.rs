@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use crate::{
     Document, DocumentError, Info, Object, ServedGroup, ServedVersion,
     definitions::Definitions,
-    operations::{OBJECT_TYPES, Operation, Path, paths},
-    parameters::{Parameter, Place},
+    operations::{OBJECT_TYPES, Operation, paths},
+    parameters::Parameter,
     schema::V3_PREFIX,
     standard::{GVK, kind},
 };
@@ -22,7 +22,7 @@ pub fn openapi_v3(info: &Info, group: &ServedGroup, version: &ServedVersion) -> 
     let definitions = Definitions::new(&group.group, version)?;
     let paths: Object = paths(&group.group, version, &definitions)?
         .iter()
-        .map(|path| (path.template.clone(), path_item(path)))
+        .map(|path| (path.template.clone(), path.item(operation_object, parameter)))
         .collect();
     Ok(json!({
         "openapi": "3.0.0",
@@ -63,26 +63,6 @@ pub(crate) fn add_action(operation: &Operation, fields: &mut Object) {
         fields.insert("x-kubernetes-action".to_owned(), (*action).into());
         fields.insert(GVK.to_owned(), kind(&owner.group, &owner.version, name));
     }
-}
-
-fn path_item(path: &Path) -> Value {
-    let mut item: Object = path
-        .operations
-        .iter()
-        .map(|operation| {
-            (
-                operation.method.to_owned(),
-                Value::Object(operation_object(operation)),
-            )
-        })
-        .collect();
-    if !path.parameters.is_empty() {
-        item.insert(
-            "parameters".to_owned(),
-            path.parameters.iter().map(parameter).collect(),
-        );
-    }
-    Value::Object(item)
 }
 
 fn operation_object(operation: &Operation) -> Object {
@@ -135,13 +115,5 @@ fn content(media_types: &[&str], definition: &str) -> Value {
 }
 
 fn parameter(parameter: &Parameter) -> Value {
-    let mut fields = Object::new();
-    fields.insert("name".to_owned(), parameter.name.into());
-    fields.insert("in".to_owned(), parameter.place.as_str().into());
-    fields.insert("description".to_owned(), parameter.description.as_ref().into());
-    if parameter.place == Place::Path {
-        fields.insert("required".to_owned(), true.into());
-    }
-    fields.insert("schema".to_owned(), json!({"type": parameter.value_type}));
-    Value::Object(fields)
+    parameter.object("schema", json!({"type": parameter.value_type}))
 }
