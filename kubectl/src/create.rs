@@ -14,7 +14,7 @@ use crate::{
     complaint::complaint,
     connection::Connection,
     dry_run::{DryRun, DryRunFlag},
-    output::{Output, render},
+    output::{Output, is_unread, render, say},
     progress::{self, Lines},
     requester_flags::{OnRefusal, RequesterFlags, duration, name_part},
     tracker::Tracker,
@@ -82,6 +82,7 @@ impl Create {
             match self.ask(&requester, &namespace, &pod).await {
                 Ok(Some(evacuation)) => tracker.follow(&evacuation),
                 Ok(None) => {}
+                Err(error) if is_unread(&error) => return Err(error),
                 Err(error) => {
                     failed = true;
                     eprintln!("error: {}", complaint(&error));
@@ -133,8 +134,7 @@ impl Create {
         let dry_run = self.dry_run.dry_run;
         let print = |evacuation: &Evacuation, what: &str| -> anyhow::Result<()> {
             let what = format!("{what}{}", dry_run.note());
-            println!("{}", render(evacuation, self.output, &what)?);
-            Ok(())
+            Ok(say(render(evacuation, self.output, &what)?)?)
         };
         if dry_run == DryRun::Client {
             let mut evacuation = requester.manifest(namespace, &pod.name);

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::complaint::complaint;
+use crate::{complaint::complaint, output::is_unread};
 
 /// How a command ended. The codes are API: scripts rely on them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +19,8 @@ pub enum Exit {
     TimedOut,
     /// 130, as shells have it: Ctrl-C.
     Interrupted,
+    /// 141, as shells have it: nobody reads the output any more.
+    Unread,
 }
 
 impl Exit {
@@ -30,6 +32,7 @@ impl Exit {
             Self::Refused => 2,
             Self::TimedOut => 3,
             Self::Interrupted => 130,
+            Self::Unread => 141,
         }
     }
 }
@@ -74,6 +77,7 @@ pub fn run<C: Parser, F: Future<Output = anyhow::Result<Exit>>>(command: impl Fn
     });
     let exit = match ended {
         Some(Ok(exit)) => exit,
+        Some(Err(error)) if is_unread(&error) => Exit::Unread,
         Some(Err(error)) => {
             eprintln!("error: {}", complaint(&error));
             Exit::Errors

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    io,
     time::Duration,
 };
 
@@ -23,6 +24,7 @@ use crate::{
     complaint::complaint,
     connection::Connection,
     dry_run::{DryRun, DryRunFlag},
+    output::say,
     progress::{self, Lines},
     requester_flags::{OnRefusal, RequesterFlags, drain_name, duration},
     tracker::Tracker,
@@ -98,7 +100,7 @@ impl Node {
         let dry_run = self.dry_run.dry_run;
         if dry_run == DryRun::Client {
             for pod in &chosen.pods {
-                println!("pod/{} asked{}", full_name(pod), dry_run.note());
+                say(format_args!("pod/{} asked{}", full_name(pod), dry_run.note()))?;
             }
             return Ok(Exit::Done);
         }
@@ -108,16 +110,16 @@ impl Node {
             .requester(&client, Some(self.on_refusal), name)
             .await?;
         if dry_run == DryRun::Server {
-            let (_, failed) = ask(&requester.dry_run(), &chosen.pods, dry_run).await;
+            let (_, failed) = ask(&requester.dry_run(), &chosen.pods, dry_run).await?;
             return Ok(if failed { Exit::Errors } else { Exit::Done });
         }
-        let (tracker, failed) = ask(&requester, &chosen.pods, dry_run).await;
+        let (tracker, failed) = ask(&requester, &chosen.pods, dry_run).await?;
         let exit = progress::wait(Api::all(client), tracker, self.timeout, Lines::Output).await?;
         if failed {
             return Ok(Exit::Errors);
         }
         if exit == Exit::Done {
-            println!("node/{} evacuated", self.name);
+            say(format_args!("node/{} evacuated", self.name))?;
         }
         Ok(exit)
     }
@@ -158,7 +160,7 @@ impl Node {
 
     async fn cordon(&self, nodes: &Api<CoreNode>, node: &CoreNode) -> anyhow::Result<()> {
         if node.spec.as_ref().and_then(|spec| spec.unschedulable) == Some(true) {
-            println!("node/{} already cordoned", self.name);
+            say(format_args!("node/{} already cordoned", self.name))?;
             return Ok(());
         }
         let dry_run = self.dry_run.dry_run;
@@ -171,7 +173,7 @@ impl Node {
             let cordoned = nodes.patch(&self.name, &params, &Patch::Merge(&patch)).await;
             cordoned.with_context(|| format!("node {} cannot be cordoned", self.name))?;
         }
-        println!("node/{} cordoned{}", self.name, dry_run.note());
+        say(format_args!("node/{} cordoned{}", self.name, dry_run.note()))?;
         Ok(())
     }
 }
@@ -206,24 +208,26 @@ async fn missing_daemon_sets(client: &Client, pods: &[Pod]) -> anyhow::Result<BT
 }
 
 /// Asks each pod. What goes wrong with one is printed, and the others are asked all the same.
-async fn ask(requester: &Requester, pods: &[Pod], dry_run: DryRun) -> (Tracker, bool) {
+async fn ask(requester: &Requester, pods: &[Pod], dry_run: DryRun) -> io::Result<(Tracker, bool)> {
     let mut tracker = Tracker::default();
     let mut failed = false;
     for pod in pods {
         match requester.evacuate_pod(pod).await {
             Ok(evacuation) => {
-                println!("pod/{} asked{}", full_name(pod), dry_run.note());
+                say(format_args!("pod/{} asked{}", full_name(pod), dry_run.note()))?;
                 tracker.follow(evacuation.object());
             }
             // Others move pods, too: that it has left is what was wanted.
-            Err(error) if error.is_pod_gone() => println!("pod/{} is gone{}", full_name(pod), dry_run.note()),
+            Err(error) if error.is_pod_gone() => {
+                say(format_args!("pod/{} is gone{}", full_name(pod), dry_run.note()))?;
+            }
             Err(error) => {
                 failed = true;
                 eprintln!("error: {}", complaint(&error.into()));
             }
         }
     }
-    (tracker, failed)
+    Ok((tracker, failed))
 }
 
 fn full_name(pod: &Pod) -> String {
@@ -280,7 +284,7 @@ mod tests {
         pod.metadata.name = Some("db-0".to_owned());
         pod.metadata.namespace = Some("shop".to_owned());
         pod.metadata.uid = Some("P".to_owned());
-        let (tracker, failed) = ask(&requester, &[pod], DryRun::None).await;
+        let (tracker, failed) = ask(&requester, &[pod], DryRun::None).await.unwrap();
         let sent = sent.lock().unwrap().clone();
         (tracker.len(), failed, sent)
     }

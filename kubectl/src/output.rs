@@ -1,4 +1,9 @@
-//! `-o`: how created objects are printed.
+//! Standard output, and `-o`: how created objects are printed.
+
+use std::{
+    fmt::Display,
+    io::{self, Write},
+};
 
 use clap::ValueEnum;
 use evacuation_api::{Evacuation, GROUP};
@@ -12,6 +17,21 @@ pub(crate) enum Output {
     Json,
     /// Only `evacuation.evacuation.dev/NAME`.
     Name,
+}
+
+/// Prints a line on standard output.
+///
+/// # Errors
+///
+/// When it cannot be written; see [`is_unread`].
+pub(crate) fn say(line: impl Display) -> io::Result<()> {
+    writeln!(io::stdout().lock(), "{line}")
+}
+
+/// Whether nobody reads the output any more, as behind `| head -1`: that ends a command, and is nothing to complain of.
+pub(crate) fn is_unread(error: &anyhow::Error) -> bool {
+    let error = error.downcast_ref::<io::Error>();
+    error.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
 /// One object as text: in the chosen form, else as kubectl reports a change.

@@ -12,6 +12,7 @@ use kube::{
 
 use crate::{
     Exit,
+    output::say,
     tracker::{Tracked, Tracker},
 };
 
@@ -57,13 +58,13 @@ impl View {
         }
     }
 
-    fn show(&mut self, tracked: &Tracked) {
+    fn show(&mut self, tracked: &Tracked) -> std::io::Result<()> {
         if self.bar.is_hidden() {
             match self.without_terminal {
-                Lines::Output => println!("{}", tracked.line()),
+                Lines::Output => say(tracked.line())?,
                 Lines::Errors => eprintln!("{}", tracked.line()),
             }
-            return;
+            return Ok(());
         }
         if tracked.end.is_some() {
             if let Some(line) = self.lines.remove(&tracked.evacuation) {
@@ -71,7 +72,7 @@ impl View {
             }
             // The screen is only decoration: that it cannot be written to must not end the drain.
             let _ = self.screen.println(tracked.line());
-            return;
+            return Ok(());
         }
         let line = self.lines.entry(tracked.evacuation.clone()).or_insert_with(|| {
             let line = self.screen.add(ProgressBar::new_spinner());
@@ -79,6 +80,7 @@ impl View {
             line
         });
         line.set_message(tracked.line());
+        Ok(())
     }
 }
 
@@ -141,7 +143,7 @@ async fn watch(api: Api<Evacuation>, tracker: &mut Tracker, view: &mut View) -> 
             Ok(watcher::Event::InitDone) => {
                 allowed = true;
                 for tracked in tracker.lose_all_but(&listed) {
-                    view.show(&tracked);
+                    view.show(&tracked)?;
                 }
                 None
             }
@@ -150,7 +152,7 @@ async fn watch(api: Api<Evacuation>, tracker: &mut Tracker, view: &mut View) -> 
             Err(_) => None,
         };
         if let Some(tracked) = changed {
-            view.show(tracked);
+            view.show(tracked)?;
         }
         view.bar
             .set_position(u64::try_from(tracker.ended()).unwrap_or(u64::MAX));

@@ -1,9 +1,14 @@
 //! `kubectl create evacuation POD...`: whom it asks, and what it says.
 
+use std::{process::Stdio, time::Duration};
+
 use evacuation_client::Answer;
 use kube::ResourceExt;
 
 use crate::desk::{Desk, assert_has};
+
+/// How long a command may take on a busy machine.
+const PATIENCE: Duration = Duration::from_mins(1);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_flags_become_the_requesters_entry() {
@@ -176,4 +181,19 @@ async fn waiting_too_long_ends_with_code_3_and_the_evacuation_goes_on() {
     assert_has(&output.stderr, &["not ended", "db-0: Asking"]);
     let found = desk.evacuation_of("db-0").await;
     assert!(evacuation_client::End::of(&found).is_none(), "{found:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reader_that_leaves_ends_the_command_without_a_word() {
+    let desk = Desk::new("unread").await;
+    desk.silent_pod("db-0").await;
+    let mut command = desk.command(&["create", "evacuation", "db-0", "--wait"]);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut command = tokio::process::Command::from(command);
+    let mut child = command.kill_on_drop(true).spawn().unwrap();
+    drop(child.stdout.take());
+    let ended = child.wait_with_output();
+    let ended = tokio::time::timeout(PATIENCE, ended).await.unwrap().unwrap();
+    assert_eq!(ended.status.code(), Some(141), "{ended:?}");
+    assert_eq!(String::from_utf8_lossy(&ended.stderr), "");
 }
