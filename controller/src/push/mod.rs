@@ -2,6 +2,7 @@
 
 mod address;
 mod deliveries;
+mod places;
 mod pusher;
 mod service;
 mod tokens;

@@ -1,9 +1,8 @@
 //! One question from end to end: find the pod or the Service, post, relay the answer.
 
 use std::{
-    collections::HashMap,
     net::{IpAddr, SocketAddr},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
@@ -19,6 +18,7 @@ use tokio::sync::Semaphore;
 
 use super::{
     address::{AddressProblem, check_address},
+    places::{Places, take},
     service::{ServiceProblem, service_address, trusting},
     tokens::{TokenError, Tokens},
     transport::{Destination, Https, PostError, Transport},
@@ -30,7 +30,9 @@ use crate::{
 };
 
 /// How many questions are under way at once.
-const AT_ONCE: usize = 64;
+const AT_ONCE: usize = 256;
+/// How many of them for the pods of one namespace.
+const AT_ONCE_IN_NAMESPACE: usize = 64;
 /// How often an answer in hand is relayed before the question counts as failed.
 const RELAY_ATTEMPTS: u32 = 6;
 
@@ -82,9 +84,9 @@ pub(crate) struct Pusher {
     transport: Transport,
     tokens: Tokens,
     allowed: Vec<IpNet>,
-    slots: Semaphore,
-    per_endpoint: usize,
-    endpoints: Mutex<HashMap<SocketAddr, Arc<Semaphore>>>,
+    all: Arc<Semaphore>,
+    namespaces: Places<String>,
+    endpoints: Places<SocketAddr>,
 }
 
 impl Pusher {
@@ -99,9 +101,9 @@ impl Pusher {
             client,
             transport: Transport::new()?,
             allowed,
-            slots: Semaphore::new(AT_ONCE),
-            per_endpoint: per_endpoint.max(1),
-            endpoints: Mutex::default(),
+            all: Arc::new(Semaphore::new(AT_ONCE)),
+            namespaces: Places::new(AT_ONCE_IN_NAMESPACE),
+            endpoints: Places::new(per_endpoint),
         })
     }
 
@@ -124,20 +126,19 @@ impl Pusher {
             .and_then(|all| all.iter().find(|entry| entry.name == responder))
             .ok_or_else(no_endpoint)?;
         let request = question(evacuation, responder, action).ok_or_else(no_endpoint)?;
-        // Only then is the address read, so that nothing comes between the reading and the question.
-        let _slot = self.slots.acquire().await;
         let address = self.address(evacuation, entry, &is_node).await?;
         let destination = self.destination(evacuation, entry, address).await?;
-        let limit = self.endpoint(address);
         let still = || self.still_at(evacuation, entry, &is_node, address);
-        let mut place = limit.try_acquire().ok();
-        if place.is_none() {
-            place = limit.acquire().await.ok();
+        let endpoint = self.endpoints.of(address);
+        let namespace = self.namespaces.of(evacuation.namespace().unwrap_or_default());
+        let (places, waited) = take([endpoint, namespace, Arc::clone(&self.all)]).await;
+        if waited {
             still().await?;
         }
         let reply = self.transport.post(&destination, request).await?;
         let answer = reply.as_ref().map(|reply| reply.answer);
-        drop(place);
+        // The answer is relayed for as long as it takes: that is no longer the endpoint's affair.
+        drop(places);
         self.relay(evacuation, responder, reply, still).await?;
         Ok(answer)
     }
@@ -231,16 +232,6 @@ impl Pusher {
             .filter(|pod| pod.uid() == target.uid)
             .ok_or_else(|| PushError::PodGone(target.name.clone()))?;
         address_of(&pod, endpoint, &self.allowed, is_node)
-    }
-
-    fn endpoint(&self, address: SocketAddr) -> Arc<Semaphore> {
-        let mut endpoints = self.endpoints.lock().unwrap_or_else(PoisonError::into_inner);
-        endpoints.retain(|_, limit| Arc::strong_count(limit) > 1);
-        Arc::clone(
-            endpoints
-                .entry(address)
-                .or_insert_with(|| Arc::new(Semaphore::new(self.per_endpoint))),
-        )
     }
 
     /// Posts the answer, or the acknowledgement of a cancellation, to the Evacuation. An answer in hand is not lost to an
@@ -351,6 +342,8 @@ fn relayed(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
     use http::Response;
     use http_body_util::BodyExt;
     use kube::client::Body;
