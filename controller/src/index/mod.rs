@@ -88,7 +88,7 @@ impl Index {
         self.follow(changes)
     }
 
-    /// Takes in a whole list: what it does not name is gone.
+    /// Takes in a whole list: what it does not name is forgotten.
     pub(crate) fn reset<K: Indexed>(&mut self, objects: Vec<K>) -> Update<K> {
         let changes = K::table(self).reset(objects);
         self.follow(changes)

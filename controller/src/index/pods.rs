@@ -30,7 +30,9 @@ impl Indexed for Pod {
     fn changed(index: &mut Index, change: &Change<Self>) -> Vec<ObjectKey> {
         let old = change.old.as_ref().and_then(|pod| pod.metadata.uid.clone());
         let new = change.new.as_ref().and_then(|pod| pod.metadata.uid.as_deref());
-        if let Some(old) = old.filter(|uid| Some(uid.as_str()) != new) {
+        // A live read decides on one that is only missing from a list: what is gone ends its Evacuation.
+        let seen_to_go = |uid: &String| Some(uid.as_str()) != new && !change.missing;
+        if let Some(old) = old.filter(seen_to_go) {
             index.note_gone(&change.key, &old);
         }
         index.active_of(&change.key)

@@ -18,6 +18,8 @@ pub(crate) struct Change<K> {
     pub(crate) old: Option<Arc<K>>,
     /// What is known now; absent for an object that is gone.
     pub(crate) new: Option<Arc<K>>,
+    /// Whether it was not seen to go, but is missing from a list. The list may be older than the object.
+    pub(crate) missing: bool,
 }
 
 impl<K> Clone for Change<K> {
@@ -26,6 +28,7 @@ impl<K> Clone for Change<K> {
             key: self.key.clone(),
             old: self.old.clone(),
             new: self.new.clone(),
+            missing: self.missing,
         }
     }
 }
@@ -82,6 +85,7 @@ impl<K: ResourceExt> Table<K> {
             key,
             old,
             new: Some(new),
+            missing: false,
         })
     }
 
@@ -101,10 +105,11 @@ impl<K: ResourceExt> Table<K> {
             key: key.clone(),
             old: Some(old),
             new: None,
+            missing: false,
         })
     }
 
-    /// Takes in a whole list: what it does not name is gone.
+    /// Takes in a whole list: what it does not name is forgotten, and counts as missing.
     pub(crate) fn reset(&mut self, objects: Vec<K>) -> Vec<Change<K>> {
         let listed: BTreeSet<ObjectKey> = objects.iter().map(ObjectKey::of).collect();
         let gone: Vec<ObjectKey> = self
@@ -113,7 +118,13 @@ impl<K: ResourceExt> Table<K> {
             .filter(|key| !listed.contains(key))
             .cloned()
             .collect();
-        let mut changes: Vec<Change<K>> = gone.iter().filter_map(|key| self.remove(key)).collect();
+        let removed = gone.iter().filter_map(|key| self.remove(key));
+        let mut changes: Vec<Change<K>> = removed
+            .map(|change| Change {
+                missing: true,
+                ..change
+            })
+            .collect();
         changes.extend(objects.into_iter().filter_map(|object| self.apply(object)));
         changes
     }

@@ -27,6 +27,9 @@ const ROUNDS: usize = 16;
 /// The shortest and the longest pause after a failure.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(10));
 
+/// How long to wait for a lease that could not be renewed in time.
+const LEASE_PAUSE: Duration = Duration::from_secs(1);
+
 /// What a round led to.
 #[derive(Debug, PartialEq, Eq)]
 enum Round {
@@ -40,7 +43,12 @@ impl Controller {
     /// Works on an Evacuation until nothing is left to do, and schedules when to look again.
     pub(crate) async fn work(self: &Arc<Self>, key: &ObjectKey) {
         // Nothing could be written, and the workers would only wait for timeouts. Everybody is woken when it is over.
-        if self.reachability.is_out(Utc::now()) || self.leadership.check().is_err() {
+        if self.reachability.is_out(Utc::now()) {
+            return;
+        }
+        if self.leadership.check().is_err() {
+            // The lease may yet be renewed without the term having ended; nobody would wake this one then.
+            self.queue.add_at(key.clone(), Instant::now() + LEASE_PAUSE);
             return;
         }
         for _ in 0..ROUNDS {

@@ -246,7 +246,7 @@ async fn who_registered_before_the_start_is_asked_and_who_registers_later_is_not
             .push(registration(name));
     };
     register("a.b/early");
-    fixture.work_until(1).await;
+    fixture.work_until(2).await;
     register("a.b/late");
     for _ in 0..5 {
         fixture.work().await;
@@ -265,14 +265,17 @@ async fn who_registered_before_the_start_is_asked_and_who_registers_later_is_not
 #[tokio::test]
 async fn the_fence_an_attempt_is_recorded_before_it_is_posted_and_its_outcome_after() {
     let fixture = Fixture::leading(evacuation(&json!({})));
-    fixture.work_until(3).await;
-    assert_eq!(fixture.asked(), ["PUT status", "POST eviction", "PUT status"]);
-    let bodies = fixture.server.lock().unwrap().bodies.clone();
-    assert_eq!(bodies[0]["status"]["eviction"]["inFlight"], true);
-    assert_eq!(bodies[1]["deleteOptions"]["preconditions"]["uid"], "p1");
-    assert_eq!(bodies[2]["status"]["eviction"]["inFlight"], false);
+    fixture.work_until(4).await;
     assert_eq!(
-        bodies[2]["metadata"]["resourceVersion"], "11",
+        fixture.asked(),
+        ["GET p", "PUT status", "POST eviction", "PUT status"]
+    );
+    let bodies = fixture.server.lock().unwrap().bodies.clone();
+    assert_eq!(bodies[1]["status"]["eviction"]["inFlight"], true);
+    assert_eq!(bodies[2]["deleteOptions"]["preconditions"]["uid"], "p1");
+    assert_eq!(bodies[3]["status"]["eviction"]["inFlight"], false);
+    assert_eq!(
+        bodies[3]["metadata"]["resourceVersion"], "11",
         "what the first write returned is decided on"
     );
     let eviction = fixture.status().eviction.unwrap();
@@ -282,7 +285,7 @@ async fn the_fence_an_attempt_is_recorded_before_it_is_posted_and_its_outcome_af
     }
     assert_eq!(
         fixture.asked().len(),
-        3,
+        4,
         "nothing is left to do until the pod is gone"
     );
 }
@@ -292,19 +295,31 @@ async fn a_process_that_does_not_lead_asks_for_nothing() {
     let fixture = Fixture::new(evacuation(&json!({})), Leadership::standby());
     fixture.work().await;
     assert_eq!(fixture.asked(), Vec::<String>::new());
+    assert_eq!(
+        fixture.controller.queue.scheduled(),
+        1,
+        "a lease that is renewed late finds its work"
+    );
 }
 
 #[tokio::test]
 async fn after_a_conflict_what_the_server_has_is_decided_on() {
     let fixture = Fixture::leading(evacuation(&json!({})));
     touch(fixture.server.lock().unwrap().evacuation.as_mut().unwrap());
-    fixture.work_until(4).await;
+    fixture.work_until(6).await;
     assert_eq!(
         fixture.asked(),
-        ["PUT status", "GET e", "PUT status", "POST eviction"]
+        [
+            "GET p",
+            "PUT status",
+            "GET e",
+            "GET p",
+            "PUT status",
+            "POST eviction"
+        ]
     );
     let bodies = fixture.server.lock().unwrap().bodies.clone();
-    assert_eq!(bodies[2]["metadata"]["resourceVersion"], "11");
+    assert_eq!(bodies[4]["metadata"]["resourceVersion"], "11");
 }
 
 #[tokio::test]
@@ -312,7 +327,7 @@ async fn what_is_too_early_by_the_servers_clock_waits_as_long_as_the_server_says
     let fixture = Fixture::leading(evacuation(&json!({})));
     fixture.break_next("PUT status", failure(409, "NotYet", 30));
     fixture.work().await;
-    assert_eq!(fixture.asked(), ["PUT status"]);
+    assert_eq!(fixture.asked(), ["GET p", "PUT status"]);
     assert_eq!(
         (
             fixture.controller.queue.scheduled(),
@@ -365,12 +380,12 @@ async fn an_attempt_whose_reply_is_lost_is_not_posted_again_before_its_time_is_o
     let fixture = Fixture::leading(evacuation(&json!({})));
     // It says nothing of whether the eviction was carried out.
     fixture.break_next("POST eviction", failure(504, "Timeout", 0));
-    fixture.work_until(2).await;
+    fixture.work_until(3).await;
     for _ in 0..20 {
         fixture.work().await;
         tokio::task::yield_now().await;
     }
-    assert_eq!(fixture.asked(), ["PUT status", "POST eviction"]);
+    assert_eq!(fixture.asked(), ["GET p", "PUT status", "POST eviction"]);
     assert!(
         fixture.status().eviction.unwrap().in_flight,
         "no withdrawal succeeds meanwhile"
@@ -378,18 +393,22 @@ async fn an_attempt_whose_reply_is_lost_is_not_posted_again_before_its_time_is_o
 }
 
 #[tokio::test]
-async fn a_pod_that_no_watch_showed_is_read_before_it_counts_as_gone() {
-    let fixture = Fixture::leading(evacuation(&json!({})));
-    fixture.controller.reset::<Pod>(Vec::new());
-    // What was seen to go needs no reading: forget that it was seen at all.
-    fixture
-        .controller
-        .remove::<Evacuation>(&ObjectKey::new("ns", "e"));
-    let known = fixture.server.lock().unwrap().evacuation.clone().unwrap();
-    fixture.controller.apply(known);
-    fixture.work_until(2).await;
-    assert_eq!(fixture.asked()[..2], ["GET p", "PUT status"]);
-    assert!(fixture.status().eviction.is_some(), "it is there, and is evicted");
+async fn a_pod_that_is_missing_from_a_list_is_read_before_it_counts_as_gone() {
+    let asking = json!({"observedGeneration": 1, "responders": [
+        {"name": "self", "priority": 1, "timeoutSeconds": 60, "maxDelaySeconds": 60, "state": "Active",
+         "activeTime": evacuation_api::Timestamp(Utc::now())},
+    ]});
+    for there in [true, false] {
+        let fixture = Fixture::leading(evacuation(&asking));
+        if !there {
+            fixture.server.lock().unwrap().pod = None;
+        }
+        fixture.controller.reset::<Pod>(Vec::new());
+        fixture.work().await;
+        assert_eq!(fixture.asked()[0], "GET p");
+        let finished = fixture.status().finish_time.is_some();
+        assert_eq!(finished, !there, "the list may be older than the pod");
+    }
 }
 
 #[tokio::test]
@@ -409,15 +428,15 @@ async fn an_eviction_that_a_budget_holds_back_is_not_posted_and_goes_when_the_bu
     fixture.work().await;
     assert_eq!(
         fixture.asked(),
-        ["PUT status"],
+        ["GET p", "PUT status"],
         "the block is written once, and no eviction is posted"
     );
     let blocked = fixture.status().eviction.unwrap().blocked_by;
     assert_eq!(blocked.iter().map(|b| b.name.as_str()).collect::<Vec<_>>(), ["b"]);
     fixture.controller.apply(budget("2", 1));
-    fixture.work_until(4).await;
+    fixture.work_until(5).await;
     assert_eq!(
-        fixture.asked()[1..],
+        fixture.asked()[2..],
         ["PUT status", "POST eviction", "PUT status"]
     );
 }
@@ -444,6 +463,22 @@ async fn an_app_that_has_just_started_is_asked_although_no_watch_has_shown_it_ye
 }
 
 #[tokio::test]
+async fn an_app_that_has_just_registered_is_asked_although_no_watch_has_shown_it_yet() {
+    let fixture = Fixture::leading(evacuation(&json!({})));
+    let mut registered = pod();
+    let annotation = (
+        evacuation_api::RESPONDERS_ANNOTATION.to_owned(),
+        r#"[{"name":"self"}]"#.to_owned(),
+    );
+    registered.metadata.annotations = Some([annotation].into());
+    registered.metadata.resource_version = Some("6".to_owned());
+    fixture.server.lock().unwrap().pod = Some(registered);
+    fixture.work_until(2).await;
+    let responders = fixture.status().responders.unwrap();
+    assert_eq!(responders[0].state, evacuation_api::ResponderState::Active);
+}
+
+#[tokio::test]
 async fn an_app_is_asked_unless_its_node_read_live_does_not_answer() {
     use evacuation_api::ResponderState::{Active, Interrupted};
 
@@ -456,10 +491,10 @@ async fn an_app_is_asked_unless_its_node_read_live_does_not_answer() {
     };
     let silent = || Some(node("6", "Unknown"));
     let table = [
-        ("no watch has shown it yet", None, None, Active, 1),
-        ("it reports again", silent(), Some(node("7", "True")), Active, 2),
-        ("it is silent", silent(), silent(), Interrupted, 2),
-        ("it is gone", silent(), None, Interrupted, 2),
+        ("no watch has shown it yet", None, None, Active, 2),
+        ("it reports again", silent(), Some(node("7", "True")), Active, 3),
+        ("it is silent", silent(), silent(), Interrupted, 3),
+        ("it is gone", silent(), None, Interrupted, 3),
     ];
     for (name, watched, live, expected, requests) in table {
         let fixture = Fixture::leading(evacuation(&json!({})));
@@ -472,13 +507,14 @@ async fn an_app_is_asked_unless_its_node_read_live_does_not_answer() {
         pod.metadata.resource_version = Some("6".to_owned());
         pod.spec.as_mut().unwrap().node_name = Some("n".to_owned());
         fixture.server.lock().unwrap().node = live;
+        fixture.server.lock().unwrap().pod = Some(pod.clone());
         fixture.controller.apply(pod);
         if let Some(node) = watched {
             fixture.controller.apply(node);
         }
         fixture.work_until(requests).await;
-        let mut asked = vec!["GET n", "PUT status"];
-        asked.drain(..2 - requests);
+        let mut asked = vec!["GET p", "GET n", "PUT status"];
+        asked.drain(1..4 - requests);
         assert_eq!(fixture.asked()[..requests], asked, "{name}");
         assert_eq!(fixture.status().responders.unwrap()[0].state, expected, "{name}");
     }

@@ -22,8 +22,8 @@ pub(super) fn has_started(evacuation: &Evacuation) -> bool {
 }
 
 impl Controller {
-    /// What is seen besides the Evacuation. A pod that the watch does not show is read live, for the watch may lag behind;
-    /// and so is one whose app would not be asked by what the watch shows, and its node.
+    /// What is seen besides the Evacuation. A pod that the watch does not show is read live, for the watch may lag behind; and
+    /// so is one of which it is decided who is asked, or whose app would be passed over, and its node.
     pub(super) async fn world(
         &self,
         key: &ObjectKey,
@@ -31,18 +31,16 @@ impl Controller {
         now: DateTime<Utc>,
     ) -> Result<World, CallError> {
         let target = lock(&self.index).target(evacuation);
-        let registrations = match target {
-            TargetPod::Live(_) | TargetPod::Unknown
-                if !has_started(evacuation) && !is_finished(evacuation) =>
-            {
-                self.registrations(key).await?
-            }
-            _ => Vec::new(),
-        };
+        let starts = !has_started(evacuation) && !is_finished(evacuation);
+        let mut registrations = Vec::new();
         let pod = match target {
-            TargetPod::Live(pod) if would_skip(evacuation, &pod, &registrations) => {
-                self.read_target(key, evacuation).await?
+            TargetPod::Live(_) | TargetPod::Unknown if starts => {
+                let pod;
+                (pod, registrations) =
+                    tokio::try_join!(self.read_target(key, evacuation), self.registrations(key))?;
+                pod
             }
+            TargetPod::Live(pod) if would_skip(evacuation, &pod) => self.read_target(key, evacuation).await?,
             TargetPod::Live(pod) => Some(pod),
             TargetPod::Gone => None,
             // What has ended does not need its pod.
@@ -127,26 +125,16 @@ impl Controller {
     }
 }
 
-/// Whether the pod's app is to be asked and would be skipped because none of the pod's containers runs.
+/// Whether the pod's app is to be asked next and would be skipped because none of the pod's containers runs.
 ///
 /// Nothing makes up for that later, so it is not decided on a view of the pod that may be old: an app that has just started
 /// would be evicted without a word.
-fn would_skip(evacuation: &Evacuation, pod: &Pod, registrations: &[EvacuationResponder]) -> bool {
+fn would_skip(evacuation: &Evacuation, pod: &Pod) -> bool {
     let live = LivePod::of(pod);
     if live.running_container || live.phase == PodPhase::Terminal || live.terminating_until.is_some() {
         return false;
     }
-    let status = evacuation.status.as_ref();
-    match status.and_then(|status| status.responders.as_ref()) {
-        _ if is_finished(evacuation) => false,
-        Some(all) => all
-            .iter()
-            .any(|responder| responder.name == SELF_RESPONDER && responder.state == ResponderState::Inactive),
-        None => registered_responders(pod, registrations)
-            .entries
-            .iter()
-            .any(|entry| entry.name == SELF_RESPONDER),
-    }
+    may_skip_self(evacuation)
 }
 
 /// Whether it is still to be decided whether the pod's app is asked.
@@ -166,15 +154,14 @@ mod tests {
 
     use super::*;
 
-    fn pod(annotation: Option<&str>, running: bool, phase: &str) -> Pod {
+    fn pod(running: bool, phase: &str) -> Pod {
         let state = if running {
             json!({"running": {}})
         } else {
             json!({"waiting": {}})
         };
-        let annotations = annotation.map(|text| json!({evacuation_api::RESPONDERS_ANNOTATION: text}));
         serde_json::from_value(json!({
-            "metadata": {"name": "p", "annotations": annotations},
+            "metadata": {"name": "p"},
             "status": {"phase": phase, "containerStatuses": [
                 {"name": "c", "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": state}
             ]},
@@ -193,34 +180,21 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_whose_app_an_object_registers_is_read_again_too() {
-        let registration = serde_json::from_value(json!({"spec": {"selector": {}, "name": "self"}})).unwrap();
-        let (pending, evacuation) = (pod(None, false, "Pending"), evacuation(&json!({})));
-        assert!(would_skip(&evacuation, &pending, &[registration]));
-    }
-
-    #[test]
     fn a_pod_is_read_again_only_before_its_app_would_be_skipped() {
-        let own = Some(r#"[{"name":"self"}]"#);
-        let other = Some(r#"[{"name":"a.b/c"}]"#);
         let finished = json!({"conditions": [{"type": "Finished", "status": "True", "reason": "x", "message": "",
                                               "lastTransitionTime": "2026-01-01T00:00:00Z"}]});
         let table = vec![
-            (json!({}), pod(own, false, "Pending"), true),
-            (json!({}), pod(own, true, "Running"), false),
-            (json!({}), pod(own, false, "Running"), true),
-            (json!({}), pod(own, false, "Succeeded"), false),
-            (json!({}), pod(Some("nonsense"), false, "Pending"), true),
-            (json!({}), pod(other, false, "Pending"), false),
-            (json!({}), pod(None, false, "Pending"), false),
-            (responders("Inactive"), pod(own, false, "Pending"), true),
-            (responders("Active"), pod(own, false, "Running"), false),
-            (json!({"responders": []}), pod(own, false, "Pending"), false),
-            (finished, pod(own, false, "Pending"), false),
+            (responders("Inactive"), pod(false, "Pending"), true),
+            (responders("Inactive"), pod(false, "Running"), true),
+            (responders("Inactive"), pod(true, "Running"), false),
+            (responders("Inactive"), pod(false, "Succeeded"), false),
+            (responders("Active"), pod(false, "Running"), false),
+            (json!({"responders": []}), pod(false, "Pending"), false),
+            (finished, pod(false, "Pending"), false),
         ];
         for (status, pod, expected) in table {
             assert_eq!(
-                would_skip(&evacuation(&status), &pod, &[]),
+                would_skip(&evacuation(&status), &pod),
                 expected,
                 "{status} {pod:?}"
             );
