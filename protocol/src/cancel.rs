@@ -104,7 +104,9 @@ mod tests {
         let mut accepted = responder("a.b/accepted", Completed);
         accepted.active_time = Some(at(0).into());
         accepted.answer = Some(Answer::Accept);
-        status.responders.as_mut().unwrap().insert(0, accepted);
+        let mut slow = responder("a.b/slow", Interrupted);
+        slow.active_time = Some(at(0).into());
+        status.responders.as_mut().unwrap().splice(0..0, [accepted, slow]);
         status
             .responders
             .as_mut()
@@ -112,7 +114,7 @@ mod tests {
             .push(responder("a.b/next", Inactive));
         let mut status = cancel(&status, "x", at(5));
         let names: Vec<_> = asked_responders(&status).iter().map(|r| r.name.clone()).collect();
-        assert_eq!(names, ["a.b/accepted", "self"]);
+        assert_eq!(names, ["a.b/accepted", "a.b/slow", "self"]);
         assert!(must_learn(&status, at(34)));
         assert!(
             !must_learn(&status, at(35)),

@@ -36,8 +36,8 @@ pub(crate) fn fail(status: &mut EvacuationStatus, reason: FailedReason, message:
 
 /// Writes what goes with the conditions Evacuated or Failed: Finished, the time, the responders, nothing blocked.
 ///
-/// Responders that are not done become Canceled; when the Evacuation failed, those that had answered too, for they
-/// must learn that the pod stays.
+/// Responders that are not done become Canceled; when the Evacuation failed, all that were asked, for they must learn that
+/// the pod stays: one that was too slow may have begun to move all the same.
 pub(crate) fn finish(status: &mut EvacuationStatus, now: DateTime<Utc>) {
     let end = [ConditionType::Evacuated, ConditionType::Failed]
         .into_iter()
@@ -52,7 +52,8 @@ pub(crate) fn finish(status: &mut EvacuationStatus, now: DateTime<Utc>) {
         let cancel = match responder.state {
             ResponderState::Inactive | ResponderState::Active => true,
             ResponderState::Completed => failed,
-            ResponderState::Interrupted | ResponderState::Canceled => false,
+            ResponderState::Interrupted => failed && responder.active_time.is_some(),
+            ResponderState::Canceled => false,
         };
         if cancel {
             responder.state = ResponderState::Canceled;

@@ -73,6 +73,12 @@ impl Broken {
             finished || count(ResponderState::Canceled) == 0,
             "nobody is Canceled before the end",
         );
+        let failed = is_true(status, ConditionType::Failed);
+        let learns = |r: &ResponderStatus| r.active_time.is_none() || r.state == ResponderState::Canceled;
+        self.require(
+            !failed || all.iter().all(learns),
+            "whoever was asked learns that the pod stays",
+        );
         self.require(
             !finished || undone == all.len(),
             "nobody has the say after the end",

@@ -109,6 +109,12 @@ pub const TRANSITIONS: &[Transition<ResponderState>] = {
             Server,
             "the Evacuation failed after it had answered",
         ),
+        row(
+            Interrupted,
+            Canceled,
+            Server,
+            "the Evacuation failed after its time to answer was over",
+        ),
         row(Canceled, Canceled, Responder, "it acknowledges the cancellation"),
     ]
 };
@@ -208,8 +214,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_leaves_interrupted_and_nothing_but_an_acknowledgement_happens_to_canceled() {
-        assert!(TRANSITIONS.iter().all(|t| t.from != ResponderState::Interrupted));
+    fn only_a_failure_leaves_interrupted_and_nothing_but_an_acknowledgement_happens_to_canceled() {
+        assert!(
+            TRANSITIONS
+                .iter()
+                .filter(|t| t.from == ResponderState::Interrupted)
+                .all(|t| t.to == ResponderState::Canceled && t.by == Actor::Server)
+        );
         assert!(
             TRANSITIONS
                 .iter()

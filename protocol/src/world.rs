@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use evacuation_api::from_condition_time;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 
 use crate::Registered;
@@ -103,12 +103,15 @@ impl LivePod {
             Some("Pending") => PodPhase::Pending,
             _ => PodPhase::Running,
         };
-        let running_container = status
-            .and_then(|s| s.container_statuses.as_ref())
-            .is_some_and(|all| {
-                all.iter()
-                    .any(|c| c.state.as_ref().is_some_and(|s| s.running.is_some()))
-            });
+        let running = |all: Option<&Vec<ContainerStatus>>| {
+            all.into_iter()
+                .flatten()
+                .any(|c| c.state.as_ref().is_some_and(|s| s.running.is_some()))
+        };
+        // Of a pod that has got past its initialisation only a side-car is an init container that runs.
+        let running_container = running(status.and_then(|s| s.container_statuses.as_ref()))
+            || (phase == PodPhase::Running
+                && running(status.and_then(|s| s.init_container_statuses.as_ref())));
         let ready = status
             .and_then(|s| s.conditions.as_ref())
             .is_some_and(|all| all.iter().any(|c| c.type_ == "Ready" && c.status == "True"));

@@ -8,7 +8,7 @@ use evacuation_api::{
 use super::{Act, Decision, Push};
 use crate::{
     PodPhase, World, asked_responders,
-    learning::learning_until,
+    learning::{LEARNING_SECONDS, learning_until},
     time::{after, sooner},
 };
 
@@ -19,20 +19,28 @@ pub(super) fn after_the_end(
     now: DateTime<Utc>,
 ) -> Decision {
     let mut decision = Decision::default();
-    let learning = learning_until(status).filter(|until| now < *until);
+    let learning = learning_until(status)
+        .map(|until| {
+            world
+                .recovered_at
+                .map_or(until, |time| until.max(after(time, LEARNING_SECONDS)))
+        })
+        .filter(|until| now < *until);
     let reachable = world
         .pod
         .live()
         .is_some_and(|pod| pod.phase != PodPhase::Terminal);
-    if learning.is_some() {
+    let metadata = &evacuation.metadata;
+    let deleted = metadata.deletion_timestamp.is_some();
+    // Only a deletion waits no longer: an app that is not told stays out of work.
+    if learning.is_some() || !deleted {
         decision
             .acts
             .extend(cancellations(status, reachable).map(Act::Push));
     }
-    decision.wake_at = learning;
+    decision.wake_at = learning.filter(|_| deleted);
 
-    let metadata = &evacuation.metadata;
-    if metadata.deletion_timestamp.is_some() {
+    if deleted {
         let held = metadata
             .finalizers
             .iter()

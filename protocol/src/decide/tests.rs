@@ -868,6 +868,22 @@ fn the_end_is_told_to_endpoints_until_acknowledged_and_then_the_finalizer_goes()
         "nobody is there"
     );
     assert_eq!(decide(&e, &world(), at(40)).acts, [Act::ReleaseFinalizer]);
+    let after_an_outage = World {
+        recovered_at: Some(at(35)),
+        ..world()
+    };
+    assert_eq!(
+        decide(&e, &after_an_outage, at(40)).wake_at,
+        Some(at(65)),
+        "who could not be told has its time after the outage"
+    );
+    let mut withdrawn = e.clone();
+    withdrawn.metadata.deletion_timestamp = None;
+    assert_eq!(
+        decide(&withdrawn, &world(), at(3000)).acts,
+        telling.acts,
+        "nothing hurries an object that stays"
+    );
     first(&mut e).cancellation_acknowledged = true;
     assert_eq!(decide(&e, &world(), at(11)).acts, [Act::ReleaseFinalizer]);
     e.metadata.finalizers = Some(vec!["other".to_owned()]);
