@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use clap::Parser;
+use clap::{Parser, builder::NonEmptyStringValueParser};
 use evacuation_api::{Evacuation, PodTarget};
 use evacuation_client::Requester;
 use k8s_openapi::api::core::v1::Pod;
@@ -16,7 +16,7 @@ use crate::{
     dry_run::{DryRun, DryRunFlag},
     output::{Output, is_unread, render, say},
     progress::{self, Lines},
-    requester_flags::{OnRefusal, RequesterFlags, duration, name_part},
+    requester_flags::{OnRefusal, RequesterFlags, name_part, timeout},
     tracker::Tracker,
 };
 
@@ -28,15 +28,16 @@ use crate::{
     version
 )]
 pub struct Create {
-    /// The pods' names.
+    /// The pods' names, or pod/NAME as `kubectl get -o name` prints them.
     #[arg(
         value_name = "POD",
         required_unless_present = "selector",
-        conflicts_with = "selector"
+        conflicts_with = "selector",
+        value_parser = pod_name
     )]
     pods: Vec<String>,
     /// Ask all pods with these labels.
-    #[arg(short = 'l', long)]
+    #[arg(short = 'l', long, value_parser = NonEmptyStringValueParser::new())]
     selector: Option<String>,
     /// What happens when a responder refuses; wait by default.
     #[arg(long, value_enum, ignore_case = true)]
@@ -46,8 +47,8 @@ pub struct Create {
     /// Wait until every evacuation has ended: exit code 0 when all pods are gone, 2 when one was refused.
     #[arg(long)]
     wait: bool,
-    /// With --wait: stop waiting after this time, with exit code 3. The evacuations go on.
-    #[arg(long, value_name = "DURATION", value_parser = duration, requires = "wait")]
+    /// With --wait: stop waiting after this time, with exit code 3; 0 means never. The evacuations go on.
+    #[arg(long, value_name = "DURATION", value_parser = timeout, requires = "wait")]
     timeout: Option<Duration>,
     #[command(flatten)]
     dry_run: DryRunFlag,
@@ -152,6 +153,15 @@ impl Create {
 }
 
 /// That very pod.
+/// A pod's name as it is or with its resource before it.
+fn pod_name(text: &str) -> Result<String, String> {
+    match text.split_once('/') {
+        None => Ok(text.to_owned()),
+        Some(("pod" | "pods" | "po", name)) => Ok(name.to_owned()),
+        Some((resource, _)) => Err(format!("only pods can be asked, not {resource}")),
+    }
+}
+
 fn target(pod: &Pod) -> PodTarget {
     PodTarget {
         name: pod.name_any(),

@@ -13,7 +13,7 @@ pub enum Exit {
     Done,
     /// 1: something went wrong.
     Errors,
-    /// 2: a responder refused, and the pod was left alone.
+    /// 2: a pod was left alone, as the policy wants it: a responder refused, or a deadline gave up.
     Refused,
     /// 3: the time ran out.
     TimedOut,

@@ -9,7 +9,7 @@ use std::{
 use anyhow::Context;
 use clap::Args;
 use evacuation_client::Requester;
-use evacuation_protocol::{DrainFilters, pick};
+use evacuation_protocol::{DrainFilters, DrainRefusal, pick};
 use k8s_openapi::api::{
     apps::v1::DaemonSet,
     core::v1::{Node as CoreNode, Pod},
@@ -26,7 +26,7 @@ use crate::{
     dry_run::{DryRun, DryRunFlag},
     output::say,
     progress::{self, Lines},
-    requester_flags::{OnRefusal, RequesterFlags, drain_name, duration},
+    requester_flags::{OnRefusal, RequesterFlags, drain_name, timeout},
     tracker::Tracker,
 };
 
@@ -56,8 +56,8 @@ pub struct Node {
     /// Only the pods with these labels.
     #[arg(long, value_name = "LABELS")]
     pod_selector: Option<String>,
-    /// Stop waiting after this time, with exit code 3. The evacuations go on.
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    /// Stop waiting after this time, with exit code 3; 0 means never. The evacuations go on.
+    #[arg(long, value_name = "DURATION", value_parser = timeout)]
     timeout: Option<Duration>,
     #[command(flatten)]
     dry_run: DryRunFlag,
@@ -85,8 +85,17 @@ impl Node {
             .get(&self.name)
             .await
             .with_context(|| format!("node {} cannot be read", self.name))?;
-        if self.choose(&client).await?.is_none() {
+        let Some(first) = self.choose(&client).await? else {
             return Ok(Exit::Errors);
+        };
+        let dry_run = self.dry_run.dry_run;
+        let name = |user: &str| drain_name(&self.name, user);
+        let requester = self
+            .requester
+            .requester(&client, Some(self.on_refusal), name)
+            .await?;
+        if dry_run != DryRun::Client {
+            rehearse(&requester, &first.pods).await?;
         }
         self.cordon(&nodes, &node).await?;
         // Until then more pods could come.
@@ -97,18 +106,12 @@ impl Node {
         for warning in &chosen.warnings {
             eprintln!("warning: {warning}");
         }
-        let dry_run = self.dry_run.dry_run;
         if dry_run == DryRun::Client {
             for pod in &chosen.pods {
                 say(format_args!("pod/{} asked{}", full_name(pod), dry_run.note()))?;
             }
             return Ok(Exit::Done);
         }
-        let name = |user: &str| drain_name(&self.name, user);
-        let requester = self
-            .requester
-            .requester(&client, Some(self.on_refusal), name)
-            .await?;
         if dry_run == DryRun::Server {
             let (_, failed) = ask(&requester.dry_run(), &chosen.pods, dry_run).await?;
             return Ok(if failed { Exit::Errors } else { Exit::Done });
@@ -136,7 +139,7 @@ impl Node {
         };
         let picked = pick(&pods, &filters, chrono::Utc::now());
         for (pod, why) in &picked.refused {
-            eprintln!("error: {}: {}", full_name(pod), why.as_str());
+            eprintln!("error: {}: {} (use {})", full_name(pod), why.as_str(), flag(*why));
         }
         let warnings = picked.warnings.iter();
         Ok(picked.refused.is_empty().then(|| Chosen {
@@ -205,6 +208,25 @@ async fn missing_daemon_sets(client: &Client, pods: &[Pod]) -> anyhow::Result<BT
         .filter(|(_, exists)| !exists)
         .map(|(key, _)| key)
         .collect())
+}
+
+/// Fails when the server would not take the entry, so that a node is not cordoned for nothing. One pod tells: what is wrong
+/// with one pod alone is told when it is asked.
+async fn rehearse(requester: &Requester, pods: &[Pod]) -> anyhow::Result<()> {
+    let Some(pod) = pods.first() else { return Ok(()) };
+    match requester.clone().dry_run().evacuate_pod(pod).await {
+        Err(error) if !error.is_pod_gone() => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
+/// The flag with which the drain goes on all the same.
+fn flag(why: DrainRefusal) -> &'static str {
+    match why {
+        DrainRefusal::DaemonSet => "--ignore-daemonsets",
+        DrainRefusal::LocalStorage => "--delete-emptydir-data",
+        DrainRefusal::MissingDaemonSet | DrainRefusal::Unmanaged => "--force",
+    }
 }
 
 /// Asks each pod. What goes wrong with one is printed, and the others are asked all the same.

@@ -32,8 +32,8 @@ pub(crate) struct RequesterFlags {
     /// What happens at the deadline; evict by default.
     #[arg(long, value_enum, ignore_case = true, requires = "deadline")]
     at_deadline: Option<AtDeadline>,
-    /// The grace period of the eviction, in seconds; the pod's own by default.
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(i64).range(0..))]
+    /// The grace period of the eviction, in seconds; the pod's own by default, and when negative.
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
     grace_period: Option<i64>,
 }
 
@@ -106,7 +106,7 @@ impl RequesterFlags {
         if let Some(after) = self.deadline {
             requester = requester.deadline(after, self.at_deadline.map(Into::into).unwrap_or_default());
         }
-        if let Some(seconds) = self.grace_period {
+        if let Some(seconds) = self.grace_period.filter(|seconds| *seconds >= 0) {
             requester = requester.grace_period_seconds(seconds);
         }
         Ok(requester)
@@ -119,6 +119,17 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
         Ok(time) if time.is_zero() => Err("must be longer than zero".to_owned()),
         Ok(time) => Ok(time),
         Err(error) => Err(format!("not a duration such as 10m or 1h30m: {error}")),
+    }
+}
+
+/// How long to wait: zero means for ever, as in kubectl.
+pub(crate) fn timeout(text: &str) -> Result<Duration, String> {
+    match text {
+        "0" => Ok(Duration::MAX),
+        _ => match humantime::parse_duration(text) {
+            Ok(time) if time.is_zero() => Ok(Duration::MAX),
+            _ => duration(text),
+        },
     }
 }
 
@@ -170,6 +181,18 @@ mod tests {
         assert_eq!(duration("90s"), Ok(Duration::from_secs(90)));
         for bad in ["", "10", "ten minutes", "0s"] {
             assert!(duration(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_timeout_of_zero_is_for_ever_as_kubectl_has_it() {
+        for (text, expected) in [
+            ("0", Some(Duration::MAX)),
+            ("0s", Some(Duration::MAX)),
+            ("90s", Some(Duration::from_secs(90))),
+            ("soon", None),
+        ] {
+            assert_eq!(timeout(text).ok(), expected, "{text}");
         }
     }
 

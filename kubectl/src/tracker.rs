@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use evacuation_api::Evacuation;
+use evacuation_api::{Evacuation, FailedReason};
 use evacuation_client::End;
 use evacuation_protocol::{active_answer, state_word};
 
@@ -111,11 +111,12 @@ impl Tracker {
         self.ended() == self.len()
     }
 
-    /// What the ends amount to: errors outweigh refusals, refusals outweigh the rest.
+    /// What the ends amount to: errors outweigh pods that were left alone as the policy wants it, these outweigh the rest.
     pub(crate) fn exit(&self) -> Exit {
+        let left_alone = [FailedReason::Refused, FailedReason::DeadlineGaveUp].map(FailedReason::as_str);
         let failed = |wanted: bool| {
             self.all().any(|tracked| {
-                matches!(&tracked.end, Some(End::Failed { reason, .. }) if (reason == "Refused") == wanted)
+                matches!(&tracked.end, Some(End::Failed { reason, .. }) if left_alone.contains(&reason.as_str()) == wanted)
             })
         };
         if failed(false) {
@@ -219,6 +220,8 @@ mod tests {
         for (ends, exit) in [
             (vec![gone, gone], Exit::Done),
             (vec![gone, refused], Exit::Refused),
+            (vec![gone, Some(("Failed", "DeadlineGaveUp"))], Exit::Refused),
+            (vec![refused, None], Exit::Refused),
             (vec![refused, canceled], Exit::Errors),
             (vec![gone, None], Exit::TimedOut),
             (vec![], Exit::Done),

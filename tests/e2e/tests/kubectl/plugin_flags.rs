@@ -96,7 +96,9 @@ async fn bad_usage_ends_with_code_1_and_names_the_flag() {
             &["--at-deadline", "explode"],
         ),
         (&["db-0", "--on-refusal=cry"], &["--on-refusal", "cry", "give-up"]),
-        (&["db-0", "--grace-period=-1"], &["--grace-period"]),
+        (&["db-0", "--grace-period=long"], &["--grace-period"]),
+        (&["-l", ""], &["--selector"]),
+        (&["node/db-0"], &["only pods", "node"]),
         (&["db-0", "--timeout=1m"], &["--wait"]),
         (&["db-0", "--dry-run=perhaps"], &["--dry-run", "perhaps"]),
         (&["db-0", "-o", "xml"], &["--output", "xml"]),
@@ -110,6 +112,18 @@ async fn bad_usage_ends_with_code_1_and_names_the_flag() {
         assert_has(&desk.fails(1, &all).await, expected);
     }
     assert_eq!(desk.evacuations().await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pods_are_taken_as_kubectl_prints_their_names() {
+    let desk = Desk::new("names").await;
+    desk.silent_pod("db-0").await;
+    let names = desk.kubectl(&["get", "pods", "-o", "name"]).await;
+    assert_eq!(names.trim(), "pod/db-0");
+    desk.kubectl(&["create", "evacuation", names.trim(), "--grace-period=-1"])
+        .await;
+    let entry = desk.evacuation_of("db-0").await.spec.requesters.remove(0);
+    assert_eq!(entry.grace_period_seconds, None, "the pod's own");
 }
 
 #[tokio::test(flavor = "multi_thread")]
