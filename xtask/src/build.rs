@@ -45,6 +45,7 @@ impl Profile {
 /// What cargo or Go said.
 pub(crate) fn build(profile: Profile) -> anyhow::Result<Built> {
     // The builder of the control plane is a program of ours: it is compiled first, then works beside cargo.
+    eprintln!("building; the first time this takes minutes, Kubernetes itself most of them");
     run(cargo()?.args(["build", "--quiet", "--package", "controlplane", "--bins"]))?;
     let target = target_folder()?;
     let mut control_plane =

@@ -1,5 +1,6 @@
 //! `cargo xtask demo`
 
+use anyhow::Context;
 use clap::Args;
 
 use crate::{
@@ -25,6 +26,8 @@ impl Demo {
         if self.keep {
             demo.arg("--keep");
         }
+        // Ctrl-C is the demo's: it stops what it started, and this waits for it.
+        ctrlc::set_handler(|| {}).context("Ctrl-C cannot be left to the demo")?;
         run(&mut demo)
     }
 }

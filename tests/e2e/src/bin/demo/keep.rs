@@ -13,13 +13,21 @@ pub(crate) async fn until_interrupted(stage: &Stage<'_>, cast: &Cast) -> anyhow:
         "  export KUBECONFIG={}",
         platform.control_plane().kubeconfig().display()
     );
-    println!("  export PATH={}:$PATH", platform.programs().folder().display());
+    println!(
+        "  export PATH={}:{}:$PATH",
+        platform.programs().folder().display(),
+        platform.control_plane().binaries().folder()?.display()
+    );
     println!("  kubectl get evacuations -A");
     println!("  kubectl -n {namespace} get pods -o wide");
     println!(
         "  kubectl create evacuation -n {namespace} {indexer} --reason Test --deadline 30s --at-deadline Evict --wait"
     );
-    println!("\nLogs: {}", platform.control_plane().logs().display());
+    println!(
+        "\nNothing answers for the pods that replaced others: evacuating those shows a silence of 60 s."
+    );
+    println!("Logs: {}", platform.control_plane().logs().display());
     tokio::signal::ctrl_c().await?;
+    println!("shutting down");
     Ok(())
 }

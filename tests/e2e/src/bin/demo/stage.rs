@@ -169,7 +169,14 @@ impl<'a> Stage<'a> {
 
     /// Runs a command of the operator's, in the story's namespace, and tells what it prints, as it prints it.
     pub(crate) async fn operator(&self, arguments: &[&str]) -> anyhow::Result<Output> {
-        self.tell(format!("$ kubectl {}", arguments.join(" ")));
+        let words = arguments.iter().map(|word| {
+            if word.contains(' ') {
+                format!("\"{word}\"")
+            } else {
+                (*word).to_owned()
+            }
+        });
+        self.tell(format!("$ kubectl {}", words.collect::<Vec<_>>().join(" ")));
         let mut command = tokio::process::Command::from(self.platform.kubectl_command());
         command
             .args(arguments)
