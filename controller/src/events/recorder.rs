@@ -1,6 +1,10 @@
 //! Publishing Events without standing in the way of anything.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::{
+    collections::HashMap,
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
 
 use evacuation_api::Evacuation;
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -8,7 +12,10 @@ use kube::{
     Client, Resource,
     runtime::events::{Event, EventType, Recorder, Reporter},
 };
-use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::{
+    sync::mpsc::{Receiver, Sender, channel},
+    time::Instant,
+};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
@@ -19,6 +26,8 @@ use crate::error::call;
 const REPORTER: &str = "evacuation-controller";
 /// How many Events wait at most. What comes on top is dropped: Events tell, they decide nothing.
 const WAITING: usize = 4096;
+/// How long after its last Event a series ends, as in kube's recorder.
+const SERIES_END: Duration = Duration::from_mins(6);
 /// The longest note that the API takes, in bytes.
 const MAX_NOTE: usize = 1024;
 
@@ -82,13 +91,11 @@ pub(crate) async fn publish_events(
     mut waiting: Receiver<Waiting>,
     stop: CancellationToken,
 ) {
-    let recorder = Recorder::new(
-        client,
-        Reporter {
-            controller: REPORTER.to_owned(),
-            instance: Some(identity),
-        },
-    );
+    let reporter = Reporter {
+        controller: REPORTER.to_owned(),
+        instance: Some(identity),
+    };
+    let mut series = Series::new(|| Recorder::new(client.clone(), reporter.clone()));
     loop {
         let next = tokio::select! {
             () = stop.cancelled() => return,
@@ -115,6 +122,7 @@ pub(crate) async fn publish_events(
                 secondary: Some(related.clone()),
             };
             let name = regarding.name.as_deref().unwrap_or_default();
+            let recorder = series.of(regarding, &notice, Instant::now());
             if let Err(error) = call(
                 format!("publish an event on {name}"),
                 recorder.publish(&event, regarding),
@@ -128,6 +136,40 @@ pub(crate) async fn publish_events(
                 );
             }
         }
+    }
+}
+
+/// What the last Event of each reason on each object said.
+///
+/// A recorder counts Events of one reason on one object as a series that keeps the note of the first. Only what says the same is
+/// one: another responder that was asked, or another time, is an Event of its own.
+struct Series<R, F> {
+    fresh: F,
+    /// By the object's UID and the reason: the note, when it was said last, and the recorder that counts it.
+    last: HashMap<(String, &'static str), (String, Instant, R)>,
+}
+
+impl<R, F: Fn() -> R> Series<R, F> {
+    fn new(fresh: F) -> Self {
+        Self {
+            fresh,
+            last: HashMap::new(),
+        }
+    }
+
+    /// The recorder that counts what a notice says, or a fresh one.
+    fn of(&mut self, regarding: &ObjectReference, notice: &Notice, now: Instant) -> &R {
+        self.last
+            .retain(|_, (_, said, _)| now.duration_since(*said) < SERIES_END);
+        let key = (regarding.uid.clone().unwrap_or_default(), notice.reason);
+        let entry = self.last.entry(key);
+        let (note, said, recorder) = entry.or_insert_with(|| (notice.note.clone(), now, (self.fresh)()));
+        *said = now;
+        if *note != notice.note {
+            notice.note.clone_into(note);
+            *recorder = (self.fresh)();
+        }
+        recorder
     }
 }
 
@@ -159,6 +201,35 @@ mod tests {
         assert!(!sink.send(&evacuation, notice()));
         waiting.try_recv().unwrap();
         assert!(sink.send(&evacuation, notice()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn events_are_counted_as_one_only_while_they_say_the_same() {
+        let asked = |responder: &str| Notice {
+            reason: "Asked",
+            warning: false,
+            note: format!("responder {responder} was asked"),
+        };
+        let pod = |uid: &str| ObjectReference {
+            uid: Some(uid.to_owned()),
+            ..ObjectReference::default()
+        };
+        let next = std::cell::Cell::new(0);
+        let mut series = Series::new(|| {
+            next.set(next.get() + 1);
+            next.get()
+        });
+        let now = Instant::now();
+        let table = [
+            (pod("a"), asked("self"), now, 1),
+            (pod("a"), asked("self"), now, 1),
+            (pod("a"), asked("db.acme.io/failover"), now, 2),
+            (pod("b"), asked("self"), now, 3),
+            (pod("a"), asked("db.acme.io/failover"), now + SERIES_END, 4),
+        ];
+        for (step, (pod, notice, time, recorder)) in table.into_iter().enumerate() {
+            assert_eq!(*series.of(&pod, &notice, time), recorder, "step {step}");
+        }
     }
 
     #[test]
