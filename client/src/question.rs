@@ -94,7 +94,22 @@ impl Question {
 
     /// Answers now, beside what the handler returns: to change a refusal under the policy `Wait`, or to accept
     /// later. Tries again until the answer is recorded or the question has ended.
+    ///
+    /// The word counts more than what decorates it: where the server finds the answer invalid, such as for a control
+    /// character in its message, it is posted again without reason and message.
     pub async fn answer(&self, answer: Answer) -> Result<EvacuationResponseStatus, RespondError> {
+        let bare = answer.bare();
+        let decorated = answer != bare;
+        match self.post(answer).await {
+            Err(error) if decorated && error.is_invalid() => {
+                tracing::warn!(evacuation = %self.name, error = &error as &dyn std::error::Error, "the answer is invalid, posting it without reason and message");
+                self.post(bare).await
+            }
+            result => result,
+        }
+    }
+
+    async fn post(&self, answer: Answer) -> Result<EvacuationResponseStatus, RespondError> {
         self.poster
             .post(answer.into_spec(&self.responder.name), &self.closed)
             .await
@@ -150,4 +165,45 @@ pub(crate) fn granted(status: &EvacuationResponseStatus) -> Option<Duration> {
         .granted_seconds
         .and_then(|seconds| u64::try_from(seconds).ok())
         .map(Duration::from_secs)
+}
+
+#[cfg(test)]
+mod tests {
+    use evacuation_api::Answer as Word;
+
+    use super::*;
+    use crate::testing::{asked, recording};
+
+    const INVALID: (u16, &str) = (
+        422,
+        r#"{"kind":"Status","status":"Failure","code":422,"reason":"Invalid",
+            "details":{"causes":[{"reason":"FieldValueInvalid","field":"spec.message"}]}}"#,
+    );
+    const RECORDED: (u16, &str) = (201, r#"{"spec":{},"status":{}}"#);
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_that_is_invalid_for_its_message_keeps_its_word() {
+        let (client, sent) = recording(&[INVALID, RECORDED]);
+        let answer = Answer::refuse("\u{1b}[31ma backup runs").retry_after(Duration::from_mins(1));
+        asked(&client).answer(answer).await.unwrap();
+        let sent = sent.lock().unwrap();
+        assert_eq!(sent.len(), 2);
+        let spec: EvacuationResponseSpec = serde_json::from_value(sent[1]["spec"].clone()).unwrap();
+        assert_eq!(
+            (spec.answer, spec.retry_after_seconds),
+            (Some(Word::Refuse), Some(60))
+        );
+        assert_eq!((spec.reason, spec.message), (None, None));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_that_is_invalid_for_its_word_is_refused_at_once() {
+        let (client, sent) = recording(&[INVALID, RECORDED]);
+        let refused = asked(&client).answer(Answer::accept()).await;
+        assert!(
+            matches!(refused, Err(RespondError::Refused { .. })),
+            "{refused:?}"
+        );
+        assert_eq!(sent.lock().unwrap().len(), 1);
+    }
 }
