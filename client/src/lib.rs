@@ -37,6 +37,7 @@
 //! `examples/` holds whole programs of both.
 
 mod answer;
+mod asked;
 mod backoff;
 mod call;
 mod error;

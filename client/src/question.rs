@@ -3,24 +3,24 @@
 use std::{sync::Arc, time::Duration};
 
 use chrono::{DateTime, Utc};
-use evacuation_api::{
-    EvacuationResponseSpec, EvacuationResponseStatus, EvacuationSpec, RefusalPolicy, Requester,
-    ResponderStatus,
-};
+use evacuation_api::{EvacuationResponseSpec, EvacuationResponseStatus, RefusalPolicy, Requester};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::{Answer, RespondError, post::Post};
+use crate::{Answer, RespondError, asked::Asked, post::Post};
 
 /// "We need to move you." Cheap to clone; outlives the handler's call, so that an answer can change later.
+///
+/// It says what was asked when the handler was called. Requesters join and leave, harden their policy and move their
+/// deadlines while work goes on: see [`Question::newest`] and [`Question::changed`].
 #[derive(Clone)]
 pub struct Question {
     pub(crate) namespace: String,
     pub(crate) name: String,
     pub(crate) uid: String,
-    pub(crate) spec: EvacuationSpec,
-    pub(crate) on_refusal: RefusalPolicy,
-    pub(crate) responder: ResponderStatus,
-    pub(crate) deadline: Option<DateTime<Utc>>,
+    pub(crate) pod: String,
+    pub(crate) asked: Asked,
+    pub(crate) news: watch::Receiver<Asked>,
     pub(crate) poster: Arc<dyn Post>,
     pub(crate) closed: CancellationToken,
 }
@@ -30,8 +30,8 @@ impl std::fmt::Debug for Question {
         f.debug_struct("Question")
             .field("namespace", &self.namespace)
             .field("name", &self.name)
-            .field("pod", &self.spec.target.pod.name)
-            .field("responder", &self.responder.name)
+            .field("pod", &self.pod)
+            .field("responder", &self.asked.responder.name)
             .finish_non_exhaustive()
     }
 }
@@ -59,17 +59,17 @@ impl Question {
 
     /// The name of the pod that is to move.
     pub fn pod(&self) -> &str {
-        &self.spec.target.pod.name
+        &self.pod
     }
 
     /// Who wants the pod moved, and how hard.
     pub fn requesters(&self) -> &[Requester] {
-        &self.spec.requesters
+        &self.asked.requesters
     }
 
     /// The requesters' names, for a log line.
     pub fn wanted_by(&self) -> String {
-        self.spec
+        self.asked
             .requesters
             .iter()
             .map(|requester| requester.name.as_str())
@@ -79,17 +79,47 @@ impl Question {
 
     /// What follows a refusal.
     pub fn on_refusal(&self) -> RefusalPolicy {
-        self.on_refusal
+        self.asked.on_refusal
     }
 
     /// When the pod will be evicted whatever is answered, if ever.
     pub fn deadline(&self) -> Option<DateTime<Utc>> {
-        self.deadline
+        self.asked.deadline
     }
 
     /// What this responder answered before, such as before a restart of the app.
     pub fn previous_answer(&self) -> Option<evacuation_api::Answer> {
-        self.responder.answer
+        self.asked.responder.answer
+    }
+
+    /// The same question as it stands now.
+    #[must_use]
+    pub fn newest(&self) -> Self {
+        let asked = self.news.borrow().clone();
+        Self {
+            asked,
+            ..self.clone()
+        }
+    }
+
+    /// Waits until the requesters, the policy or the deadline are no longer what this question says, and returns the
+    /// question as it stands then.
+    ///
+    /// # Errors
+    ///
+    /// [`Canceled`] when the question ended first.
+    pub async fn changed(&self) -> Result<Self, Canceled> {
+        let mut news = self.news.clone();
+        let changed = async {
+            let newer = news.wait_for(|newest| !newest.wants_as(&self.asked)).await;
+            newer.is_ok()
+        };
+        tokio::select! {
+            biased;
+            () = self.closed.cancelled() => Err(Canceled),
+            // Nobody tells any more: the responder was shut down.
+            changed = changed => if changed { Ok(self.newest()) } else { Err(Canceled) },
+        }
     }
 
     /// Answers now, beside what the handler returns: to change a refusal under the policy `Wait`, or to accept
@@ -111,7 +141,7 @@ impl Question {
 
     async fn post(&self, answer: Answer) -> Result<EvacuationResponseStatus, RespondError> {
         self.poster
-            .post(answer.into_spec(&self.responder.name), &self.closed)
+            .post(answer.into_spec(&self.asked.responder.name), &self.closed)
             .await
     }
 
@@ -151,7 +181,7 @@ impl Question {
 
     pub(crate) async fn acknowledge(&self) -> Result<(), RespondError> {
         let spec = EvacuationResponseSpec {
-            responder: Some(self.responder.name.clone()),
+            responder: Some(self.asked.responder.name.clone()),
             acknowledge_cancellation: true,
             ..EvacuationResponseSpec::default()
         };

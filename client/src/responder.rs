@@ -172,31 +172,30 @@ impl Desk {
             ResponderState::Canceled => {
                 self.sessions.remove(object.uid());
                 if !responder.cancellation_acknowledged && responder.active_time.is_some() {
-                    self.say_canceled(question(&self.client, object, responder));
+                    self.say_canceled(question(&self.client, object, responder).0);
                 }
             }
-            state => {
+            _ => {
                 if let Some(session) = self.sessions.get_mut(object.uid()) {
-                    session.follow(state);
+                    session.follow(object, responder);
                 }
             }
         }
     }
 
     fn ask<S: Source>(&mut self, object: &S, responder: &ResponderStatus) {
-        let known = self
-            .sessions
-            .get(object.uid())
-            .is_some_and(|session| session.is_of(responder));
-        // An Accept binds: an app that restarted after it is not asked again.
-        if known || responder.answer == Some(Word::Accept) {
+        if let Some(session) = self.sessions.get_mut(object.uid())
+            && session.is_of(responder)
+        {
+            session.follow(object, responder);
             return;
         }
-        let question = question(&self.client, object, responder);
-        self.sessions.insert(
-            object.uid().to_owned(),
-            Session::start(question, self.handler.clone()),
-        );
+        // An Accept binds: an app that restarted after it is not asked again.
+        if responder.answer == Some(Word::Accept) {
+            return;
+        }
+        let session = Session::start(&self.client, object, responder, self.handler.clone());
+        self.sessions.insert(object.uid().to_owned(), session);
     }
 
     fn say_canceled(&mut self, question: Question) {

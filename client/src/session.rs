@@ -2,81 +2,92 @@
 
 use std::sync::Arc;
 
-use evacuation_api::{DeadlineAction, ResponderState, ResponderStatus};
+use evacuation_api::{ResponderState, ResponderStatus, Timestamp};
 use kube::Client;
-use tokio::task::JoinHandle;
+use tokio::{sync::watch, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
-use crate::{Handler, Question, RespondError, post::Poster, question::granted, source::Source};
+use crate::{Handler, Question, RespondError, asked::Asked, post::Poster, question::granted, source::Source};
 
 /// A question that is being worked on.
 pub(crate) struct Session {
-    question: Question,
+    active_time: Option<Timestamp>,
+    news: watch::Sender<Asked>,
+    closed: CancellationToken,
     task: JoinHandle<()>,
     state: ResponderState,
 }
 
 impl Drop for Session {
     fn drop(&mut self) {
-        self.question.closed.cancel();
+        self.closed.cancel();
         self.task.abort();
     }
 }
 
-/// The question that an object asks of a responder.
-pub(crate) fn question<S: Source>(client: &Client, object: &S, responder: &ResponderStatus) -> Question {
-    let policy = object
-        .status()
-        .and_then(|status| status.policy.clone())
-        .unwrap_or_default();
-    let deadline = policy
-        .deadlines
-        .iter()
-        .find(|d| d.action != DeadlineAction::GiveUp)
-        .map(|d| d.time.0);
-    Question {
+/// The question that an object asks of a responder, and where to tell what becomes of it.
+pub(crate) fn question<S: Source>(
+    client: &Client,
+    object: &S,
+    responder: &ResponderStatus,
+) -> (Question, watch::Sender<Asked>) {
+    let asked = Asked::of(object, responder);
+    let (sender, news) = watch::channel(asked.clone());
+    let question = Question {
         namespace: object.meta().namespace.clone().unwrap_or_default(),
         name: object.meta().name.clone().unwrap_or_default(),
         uid: object.uid().to_owned(),
-        spec: object.spec().clone(),
-        on_refusal: policy.on_refusal,
-        responder: responder.clone(),
-        deadline,
+        pod: object.spec().target.pod.name.clone(),
+        asked,
+        news,
         poster: Arc::new(Poster::new(client.clone(), object)),
         closed: CancellationToken::new(),
-    }
+    };
+    (question, sender)
 }
 
 impl Session {
-    /// Starts to work on a question.
-    pub(crate) fn start(question: Question, handler: Arc<dyn Handler>) -> Self {
-        let state = question.responder.state;
-        let task = tokio::spawn(work(question.clone(), handler));
+    /// Starts to work on what an object asks of a responder.
+    pub(crate) fn start<S: Source>(
+        client: &Client,
+        object: &S,
+        responder: &ResponderStatus,
+        handler: Arc<dyn Handler>,
+    ) -> Self {
+        let (question, news) = question(client, object, responder);
         Self {
-            question,
-            task,
-            state,
+            active_time: responder.active_time,
+            news,
+            closed: question.closed.clone(),
+            task: tokio::spawn(work(question, handler)),
+            state: responder.state,
         }
     }
 
     /// Whether this session works on that very question: a responder that is asked anew gets a new one.
     pub(crate) fn is_of(&self, responder: &ResponderStatus) -> bool {
-        self.question.responder.active_time == responder.active_time
+        self.active_time == responder.active_time
     }
 
-    /// Follows what the platform made of the answer.
-    pub(crate) fn follow(&mut self, state: ResponderState) {
-        if state != ResponderState::Active && self.state == ResponderState::Active {
-            self.question.closed.cancel();
+    /// Follows what the requesters want, and what the platform made of the answer.
+    pub(crate) fn follow<S: Source>(&mut self, object: &S, responder: &ResponderStatus) {
+        let asked = Asked::of(object, responder);
+        self.news.send_if_modified(|known| {
+            let newer = *known != asked;
+            *known = asked;
+            newer
+        });
+        if responder.state != ResponderState::Active && self.state == ResponderState::Active {
+            self.closed.cancel();
         }
-        self.state = state;
+        self.state = responder.state;
     }
 }
 
 /// Calls the handler, posts what it answers, and calls it again where the answer says so.
 async fn work(question: Question, handler: Arc<dyn Handler>) {
     loop {
-        let asked = handler.asked(question.clone());
+        let asked = handler.asked(question.newest());
         let answer = tokio::select! {
             () = question.closed.cancelled() => return,
             answer = asked => answer,
@@ -94,5 +105,100 @@ async fn work(question: Question, handler: Arc<dyn Handler>) {
             () = question.closed.cancelled() => return,
             () = tokio::time::sleep(pause) => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use evacuation_api::{Answer as Word, Evacuation, RefusalPolicy, SELF_RESPONDER};
+    use tokio::sync::mpsc;
+
+    use super::*;
+    use crate::{
+        Answer, Canceled,
+        testing::{asking, replying},
+    };
+
+    const RECORDED: (u16, &str) = (201, r#"{"spec":{},"status":{"grantedSeconds":30}}"#);
+
+    fn start(evacuation: &Evacuation, handler: impl Handler) -> Session {
+        let client = replying(&[RECORDED]);
+        Session::start(&client, evacuation, responder(evacuation), Arc::new(handler))
+    }
+
+    fn responder(evacuation: &Evacuation) -> &ResponderStatus {
+        evacuation.responder(SELF_RESPONDER).unwrap()
+    }
+
+    /// The same after the responder delayed, and another joined who deletes the pod at a deadline.
+    fn hardened() -> Evacuation {
+        let mut evacuation = serde_json::to_value(asking()).unwrap();
+        evacuation["spec"]["requesters"] = serde_json::json!([{"name": "acme.io/a"}, {"name": "acme.io/b"}]);
+        evacuation["status"]["policy"] = serde_json::json!({
+            "onRefusal": "Override",
+            "deadlines": [{"requester": "acme.io/b", "time": "2026-11-20T23:00:00Z", "action": "Delete"}],
+        });
+        evacuation["status"]["responders"][0]["answer"] = "Delay".into();
+        serde_json::from_value(evacuation).unwrap()
+    }
+
+    fn assert_hardened(question: &Question) {
+        assert_eq!(question.wanted_by(), "acme.io/a, acme.io/b");
+        assert_eq!(question.on_refusal(), RefusalPolicy::Override);
+        let deadline = question.deadline().map(|time| time.to_rfc3339());
+        assert_eq!(deadline.as_deref(), Some("2026-11-20T23:00:00+00:00"));
+        assert_eq!(question.previous_answer(), Some(Word::Delay));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_handler_that_is_called_again_learns_what_is_wanted_by_then() {
+        let (asked, mut questions) = mpsc::unbounded_channel();
+        let mut session = start(&asking(), move |question: Question| {
+            asked.send(question).unwrap();
+            async { Answer::delay(Duration::from_secs(30)).ask_again() }
+        });
+        let first = questions.recv().await.unwrap();
+        assert_eq!((first.deadline(), first.previous_answer()), (None, None));
+        let newer = hardened();
+        session.follow(&newer, responder(&newer));
+        assert_hardened(&questions.recv().await.unwrap());
+        // The first question still says what it said, and knows the newest.
+        assert_eq!(first.deadline(), None);
+        assert_hardened(&first.newest());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_handler_at_work_is_told_what_changes_but_not_of_its_own_answer() {
+        let (told, mut changes) = mpsc::unbounded_channel();
+        let mut session = start(&asking(), move |question: Question| {
+            let told = told.clone();
+            async move {
+                told.send(question.changed().await).unwrap();
+                std::future::pending().await
+            }
+        });
+        let mut answered = asking();
+        let status = answered.status.as_mut().unwrap();
+        status.responders.as_mut().unwrap()[0].answer = Some(Word::Refuse);
+        session.follow(&answered, responder(&answered));
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert!(changes.is_empty());
+        let newer = hardened();
+        session.follow(&newer, responder(&newer));
+        assert_hardened(&changes.recv().await.unwrap().unwrap());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_question_that_has_ended_does_not_change() {
+        let (asked, mut questions) = mpsc::unbounded_channel();
+        let session = start(&asking(), move |question: Question| {
+            asked.send(question).unwrap();
+            std::future::pending()
+        });
+        let question = questions.recv().await.unwrap();
+        drop(session);
+        assert_eq!(question.changed().await.unwrap_err(), Canceled);
     }
 }

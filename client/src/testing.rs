@@ -57,5 +57,5 @@ pub(crate) fn asking() -> Evacuation {
 /// The question that [`asking`] asks, answered through that client.
 pub(crate) fn asked(client: &Client) -> Question {
     let evacuation = asking();
-    question(client, &evacuation, evacuation.responder(SELF_RESPONDER).unwrap())
+    question(client, &evacuation, evacuation.responder(SELF_RESPONDER).unwrap()).0
 }
