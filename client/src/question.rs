@@ -7,7 +7,11 @@ use evacuation_api::{EvacuationResponseSpec, EvacuationResponseStatus, RefusalPo
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::{Answer, RespondError, asked::Asked, post::Post};
+use crate::{
+    Answer, RespondError,
+    asked::Asked,
+    post::{Post, Until},
+};
 
 /// "We need to move you." Cheap to clone; outlives the handler's call, so that an answer can change later.
 ///
@@ -128,21 +132,37 @@ impl Question {
     /// The word counts more than what decorates it: where the server finds the answer invalid, such as for a control
     /// character in its message, it is posted again without reason and message.
     pub async fn answer(&self, answer: Answer) -> Result<EvacuationResponseStatus, RespondError> {
+        self.say(answer, &CancellationToken::new()).await
+    }
+
+    /// As [`Question::answer`], until it is `enough`.
+    async fn say(
+        &self,
+        answer: Answer,
+        enough: &CancellationToken,
+    ) -> Result<EvacuationResponseStatus, RespondError> {
         let bare = answer.bare();
         let decorated = answer != bare;
-        match self.post(answer).await {
+        match self.post(answer, enough).await {
             Err(error) if decorated && error.is_invalid() => {
                 tracing::warn!(evacuation = %self.name, error = &error as &dyn std::error::Error, "the answer is invalid, posting it without reason and message");
-                self.post(bare).await
+                self.post(bare, enough).await
             }
             result => result,
         }
     }
 
-    async fn post(&self, answer: Answer) -> Result<EvacuationResponseStatus, RespondError> {
-        self.poster
-            .post(answer.into_spec(&self.asked.responder.name), &self.closed)
-            .await
+    async fn post(
+        &self,
+        answer: Answer,
+        enough: &CancellationToken,
+    ) -> Result<EvacuationResponseStatus, RespondError> {
+        let until = Until {
+            closed: &self.closed,
+            enough,
+        };
+        let spec = answer.into_spec(&self.asked.responder.name);
+        self.poster.post(spec, until).await
     }
 
     /// Completes when the question has ended: it was canceled, it lapsed, or a deadline was reached.
@@ -153,28 +173,47 @@ impl Question {
     /// Delays for as long as `work` takes, by renewing a delay of `step` when half of what was granted is over.
     /// Returns what the work returned; the handler then usually answers [`Answer::accept`].
     ///
+    /// No renewal is under way when it returns so: a post that was begun has had its reply, or its time of 10 s is over.
+    /// So what is answered then is the last that the server hears.
+    ///
     /// # Errors
     ///
     /// [`Canceled`] when the question ended first; the work is dropped then.
     pub async fn hold<T>(&self, step: Duration, work: impl Future<Output = T>) -> Result<T, Canceled> {
         tokio::pin!(work);
         loop {
-            let renew = async {
-                match self.answer(Answer::delay(step)).await {
-                    Ok(status) => tokio::time::sleep(granted(&status).unwrap_or(step) / 2).await,
-                    Err(error) => {
-                        // The work still counts: a refused renewal means that a bound was reached, and the platform
-                        // may go on before the work is done.
-                        tracing::warn!(evacuation = %self.name, %error, "the delay was not renewed");
-                        tokio::time::sleep(step).await;
-                    }
+            let enough = CancellationToken::new();
+            let renewal = self.renew(step, &enough);
+            tokio::pin!(renewal);
+            let pause = tokio::select! {
+                biased;
+                () = self.closed.cancelled() => return Err(Canceled),
+                done = &mut work => {
+                    enough.cancel();
+                    renewal.await;
+                    return Ok(done);
                 }
+                pause = &mut renewal => pause,
             };
             tokio::select! {
                 biased;
                 () = self.closed.cancelled() => return Err(Canceled),
                 done = &mut work => return Ok(done),
-                () = renew => {}
+                () = tokio::time::sleep(pause) => {}
+            }
+        }
+    }
+
+    /// Asks for a delay; returns when to ask for the next.
+    async fn renew(&self, step: Duration, enough: &CancellationToken) -> Duration {
+        match self.say(Answer::delay(step), enough).await {
+            Ok(status) => granted(&status).unwrap_or(step) / 2,
+            Err(RespondError::Closed { .. }) => step,
+            Err(error) => {
+                // The work still counts: a refused renewal means that a bound was reached, and the platform
+                // may go on before the work is done.
+                tracing::warn!(evacuation = %self.name, %error, "the delay was not renewed");
+                step
             }
         }
     }
@@ -185,7 +224,13 @@ impl Question {
             acknowledge_cancellation: true,
             ..EvacuationResponseSpec::default()
         };
-        self.poster.post(spec, &CancellationToken::new()).await.map(drop)
+        // Nothing but the server's word ends it: the question has ended already.
+        let never = CancellationToken::new();
+        let until = Until {
+            closed: &never,
+            enough: &never,
+        };
+        self.poster.post(spec, until).await.map(drop)
     }
 }
 
@@ -199,7 +244,12 @@ pub(crate) fn granted(status: &EvacuationResponseStatus) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
+    use std::{convert::Infallible, sync::Mutex};
+
     use evacuation_api::Answer as Word;
+    use http::{Request, Response};
+    use kube::{Client, client::Body};
+    use serde_json::Value;
 
     use super::*;
     use crate::testing::{asked, recording};
@@ -208,6 +258,10 @@ mod tests {
         422,
         r#"{"kind":"Status","status":"Failure","code":422,"reason":"Invalid",
             "details":{"causes":[{"reason":"FieldValueInvalid","field":"spec.message"}]}}"#,
+    );
+    const UNAVAILABLE: (u16, &str) = (
+        503,
+        r#"{"kind":"Status","status":"Failure","code":503,"reason":"ServiceUnavailable"}"#,
     );
     const RECORDED: (u16, &str) = (201, r#"{"spec":{},"status":{}}"#);
 
@@ -235,5 +289,43 @@ mod tests {
             "{refused:?}"
         );
         assert_eq!(sent.lock().unwrap().len(), 1);
+    }
+
+    /// Each post takes 2 s; returns the words that were recorded at their end.
+    fn slow() -> (Client, Arc<Mutex<Vec<Value>>>) {
+        let recorded = Arc::new(Mutex::new(Vec::new()));
+        let record = recorded.clone();
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let record = record.clone();
+            async move {
+                let bytes = request.into_body().collect_bytes().await.unwrap();
+                let mut posted: Value = serde_json::from_slice(&bytes).unwrap();
+                tokio::time::sleep(Duration::from_secs(2)).await;
+                record.lock().unwrap().push(posted["spec"]["answer"].take());
+                let recorded = Body::from(RECORDED.1.as_bytes().to_vec());
+                Ok::<_, Infallible>(Response::builder().status(RECORDED.0).body(recorded).unwrap())
+            }
+        });
+        (Client::new(service, "shop"), recorded)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_renewal_that_is_under_way_is_recorded_before_the_answer_that_follows_it() {
+        let (client, recorded) = slow();
+        let question = asked(&client);
+        let work = tokio::time::sleep(Duration::from_secs(1));
+        question.hold(Duration::from_mins(1), work).await.unwrap();
+        question.answer(Answer::refuse("a backup runs")).await.unwrap();
+        assert_eq!(*recorded.lock().unwrap(), ["Delay", "Refuse"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn work_that_is_done_does_not_wait_for_a_renewal_that_fails() {
+        let (client, sent) = recording(&[UNAVAILABLE]);
+        let begun = tokio::time::Instant::now();
+        let work = tokio::time::sleep(Duration::from_mins(1));
+        asked(&client).hold(Duration::from_secs(30), work).await.unwrap();
+        assert_eq!(begun.elapsed(), Duration::from_mins(1));
+        assert!(sent.lock().unwrap().len() > 5);
     }
 }
