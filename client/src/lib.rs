@@ -43,6 +43,7 @@ mod call;
 mod error;
 mod handle;
 mod handler;
+mod panicked;
 mod post;
 mod question;
 mod requester;

@@ -1,13 +1,16 @@
 //! One responder's part in one Evacuation, from the first question to its end.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use evacuation_api::{ResponderState, ResponderStatus, Timestamp};
 use kube::Client;
 use tokio::{sync::watch, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
-use crate::{Handler, Question, RespondError, asked::Asked, post::Poster, question::granted, source::Source};
+use crate::{
+    Answer, Handler, Question, RespondError, asked::Asked, backoff::Retry, panicked::caught, post::Poster,
+    question::granted, source::Source,
+};
 
 /// A question that is being worked on.
 pub(crate) struct Session {
@@ -84,20 +87,23 @@ impl Session {
     }
 }
 
-/// Calls the handler, posts what it answers, and calls it again where the answer says so.
+/// Calls the handler, posts what it answers, and calls it again where the answer says so or it panicked.
 async fn work(question: Question, handler: Arc<dyn Handler>) {
+    let mut pauses = Retry::default();
     loop {
-        let asked = handler.asked(question.newest());
+        let asked = caught(async { handler.asked(question.newest()).await });
         let answer = tokio::select! {
             () = question.closed.cancelled() => return,
             answer = asked => answer,
         };
-        let again = match question.answer(answer.clone()).await {
-            Ok(status) => answer.call_again_after(granted(&status)),
-            Err(RespondError::Closed { .. }) => return,
-            Err(error) => {
-                tracing::warn!(evacuation = %question.name, error = &error as &dyn std::error::Error, "the answer was refused");
-                None
+        let again = match answer {
+            Ok(answer) => {
+                pauses = Retry::default();
+                post(&question, answer).await
+            }
+            Err(panic) => {
+                tracing::error!(evacuation = %question.name, error = &panic as &dyn std::error::Error, "the question was not answered, asking again");
+                pauses.next()
             }
         };
         let Some(pause) = again else { return };
@@ -108,17 +114,47 @@ async fn work(question: Question, handler: Arc<dyn Handler>) {
     }
 }
 
+/// Posts an answer; returns when the handler is to be called again, if at all.
+async fn post(question: &Question, answer: Answer) -> Option<Duration> {
+    match question.answer(answer.clone()).await {
+        Ok(status) => answer.call_again_after(granted(&status)),
+        Err(RespondError::Closed { .. }) => None,
+        Err(error) => {
+            tracing::warn!(evacuation = %question.name, error = &error as &dyn std::error::Error, "the answer was refused");
+            None
+        }
+    }
+}
+
+/// Tells the handler that its question was taken back, until it has taken note of it or nobody waits for that any more;
+/// then tells the platform.
+pub(crate) async fn say_canceled(question: Question, handler: Arc<dyn Handler>) {
+    let mut pauses = Retry::default();
+    while let Err(panic) = caught(async { handler.canceled(question.clone()).await }).await {
+        tracing::error!(evacuation = %question.name, error = &panic as &dyn std::error::Error, "the cancellation was not taken note of, trying again");
+        let Some(pause) = pauses.next() else { return };
+        tokio::select! {
+            () = question.closed.cancelled() => return,
+            () = tokio::time::sleep(pause) => {}
+        }
+    }
+    if let Err(error) = question.acknowledge().await {
+        tracing::warn!(evacuation = %question.name, error = &error as &dyn std::error::Error, "the cancellation was not acknowledged");
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
+    use async_trait::async_trait;
     use evacuation_api::{Answer as Word, Evacuation, RefusalPolicy, SELF_RESPONDER};
     use tokio::sync::mpsc;
 
     use super::*;
     use crate::{
-        Answer, Canceled,
-        testing::{asking, replying},
+        Canceled,
+        testing::{asked, asking, recording, replying},
     };
 
     const RECORDED: (u16, &str) = (201, r#"{"spec":{},"status":{"grantedSeconds":30}}"#);
@@ -200,5 +236,68 @@ mod tests {
         let question = questions.recv().await.unwrap();
         drop(session);
         assert_eq!(question.changed().await.unwrap_err(), Canceled);
+    }
+
+    /// Panics when it is first called, of each kind of call.
+    #[derive(Default)]
+    struct Clumsy {
+        asked: AtomicUsize,
+        canceled: AtomicUsize,
+    }
+
+    #[async_trait]
+    impl Handler for Clumsy {
+        async fn asked(&self, _: Question) -> Answer {
+            assert!(self.asked.fetch_add(1, Ordering::Relaxed) > 0, "not ready");
+            Answer::accept()
+        }
+
+        async fn canceled(&self, _: Question) {
+            assert!(self.canceled.fetch_add(1, Ordering::Relaxed) > 0, "not ready");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_handler_that_panics_is_asked_again() {
+        let (client, sent) = recording(&[RECORDED]);
+        let evacuation = asking();
+        let handler = Arc::new(Clumsy::default());
+        let mut session = Session::start(&client, &evacuation, responder(&evacuation), handler);
+        let ended = tokio::time::timeout(Duration::from_mins(1), &mut session.task).await;
+        ended.unwrap().unwrap();
+        assert_eq!(sent.lock().unwrap()[0]["spec"]["answer"], "Accept");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_cancellation_that_made_the_handler_panic_is_told_again_before_it_is_acknowledged() {
+        let (client, sent) = recording(&[RECORDED]);
+        let handler = Arc::new(Clumsy::default());
+        say_canceled(asked(&client), handler.clone()).await;
+        assert_eq!(handler.canceled.load(Ordering::Relaxed), 2);
+        let sent = sent.lock().unwrap();
+        assert_eq!(sent[0]["spec"]["acknowledgeCancellation"], true);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_cancellation_is_told_until_nobody_waits_for_it() {
+        struct Broken;
+        #[async_trait]
+        impl Handler for Broken {
+            async fn asked(&self, _: Question) -> Answer {
+                Answer::accept()
+            }
+            async fn canceled(&self, _: Question) {
+                panic!("broken")
+            }
+        }
+        let (client, sent) = recording(&[RECORDED]);
+        let question = asked(&client);
+        let closed = question.closed.clone();
+        let gone = async {
+            tokio::time::sleep(Duration::from_secs(30)).await;
+            closed.cancel();
+        };
+        tokio::join!(say_canceled(question, Arc::new(Broken)), gone);
+        assert!(sent.lock().unwrap().is_empty());
     }
 }
