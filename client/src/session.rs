@@ -164,6 +164,11 @@ mod tests {
         Session::start(&client, evacuation, responder(evacuation), Arc::new(handler))
     }
 
+    async fn next<T>(channel: &mut mpsc::UnboundedReceiver<T>) -> T {
+        let next = tokio::time::timeout(Duration::from_hours(1), channel.recv()).await;
+        next.expect("it is told").unwrap()
+    }
+
     fn responder(evacuation: &Evacuation) -> &ResponderStatus {
         evacuation.responder(SELF_RESPONDER).unwrap()
     }
@@ -195,11 +200,11 @@ mod tests {
             asked.send(question).unwrap();
             async { Answer::delay(Duration::from_secs(30)).ask_again() }
         });
-        let first = questions.recv().await.unwrap();
+        let first = next(&mut questions).await;
         assert_eq!((first.deadline(), first.previous_answer()), (None, None));
         let newer = hardened();
         session.follow(&newer, responder(&newer));
-        assert_hardened(&questions.recv().await.unwrap());
+        assert_hardened(&next(&mut questions).await);
         // The first question still says what it said, and knows the newest.
         assert_eq!(first.deadline(), None);
         assert_hardened(&first.newest());
@@ -223,7 +228,7 @@ mod tests {
         assert!(changes.is_empty());
         let newer = hardened();
         session.follow(&newer, responder(&newer));
-        assert_hardened(&changes.recv().await.unwrap().unwrap());
+        assert_hardened(&next(&mut changes).await.unwrap());
     }
 
     #[tokio::test(start_paused = true)]
@@ -233,7 +238,7 @@ mod tests {
             asked.send(question).unwrap();
             std::future::pending()
         });
-        let question = questions.recv().await.unwrap();
+        let question = next(&mut questions).await;
         drop(session);
         assert_eq!(question.changed().await.unwrap_err(), Canceled);
     }
