@@ -8,6 +8,7 @@ use evacuation_client::{Answer, Handler, Question};
 use crate::{
     context::{Context, Event},
     options::OnError,
+    plain,
     verdict::Verdict,
     work::Work,
 };
@@ -65,6 +66,8 @@ impl Answering {
                 }
             }
         };
+        // What a failure says holds what others said: the name of a program, an error of the system.
+        let message = plain::message(&message);
         Some(if message.is_empty() {
             answer
         } else {
@@ -97,6 +100,13 @@ mod tests {
             retry_after,
             on_error,
         }
+    }
+
+    #[test]
+    fn no_answer_carries_what_the_api_would_not_take() {
+        let message = format!("/\u{1b}[31m{} did not start", "x".repeat(5000));
+        let answer = answering(OnError::Refuse, None).answer(Verdict::Failure { message });
+        assert_eq!(answer, Some(Answer::refuse(format!("/{}", "x".repeat(1023)))));
     }
 
     #[test]

@@ -18,6 +18,7 @@ mod install;
 mod log;
 mod options;
 mod output;
+mod plain;
 mod pre_stop;
 mod process;
 mod socket;
