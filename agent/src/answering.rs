@@ -31,7 +31,10 @@ pub(crate) struct Answering {
 impl Handler for Answering {
     async fn asked(&self, question: Question) -> Answer {
         tracing::info!(evacuation = %question.name(), requesters = %question.wanted_by(), "asked");
-        let work = self.work.verdict(Context::of(Event::Ask, &question));
+        let told = question.clone();
+        let work = self.work.verdict(Some(question.uid().to_owned()), move || {
+            Context::of(Event::Ask, &told.newest())
+        });
         tokio::pin!(work);
         let verdict = match tokio::time::timeout(HEAD_START, &mut work).await {
             Ok(verdict) => Some(verdict),
