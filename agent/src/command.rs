@@ -4,12 +4,13 @@ use std::{process::Stdio, time::Duration};
 
 use rustix::{
     io::Errno,
-    process::{Pid, Signal, kill_process_group, test_kill_process_group},
+    process::{Signal, kill_process_group, test_kill_process_group},
 };
-use tokio::process::{Child, Command};
+use tokio::process::Command;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    children::Process,
     context::Context,
     options::Bounds,
     output::{Tail, follow},
@@ -34,24 +35,24 @@ pub(crate) async fn run(
     let Some((program, arguments)) = command.split_first() else {
         return failure("there is no command".to_owned());
     };
-    let child = Command::new(program)
+    let mut prepared = Command::new(program);
+    prepared
         .args(arguments)
         .envs(context.environment())
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .process_group(0)
-        .kill_on_drop(true)
-        .spawn();
-    let mut child = match child {
-        Ok(child) => child,
+        .kill_on_drop(true);
+    let mut process = match Process::start(&mut prepared) {
+        Ok(process) => process,
         Err(error) => return failure(format!("{program} did not start: {error}")),
     };
-    let (out, err) = (child.stdout.take(), child.stderr.take());
+    let (out, err) = process.output();
     let (mut stdout, mut stderr) = (Tail::default(), Tail::default());
     let over = CancellationToken::new();
     let command = async {
-        let ended = end(&mut child, program, bounds, stop).await;
+        let ended = end(&mut process, program, bounds, stop).await;
         over.cancel();
         ended
     };
@@ -71,19 +72,19 @@ pub(crate) async fn run(
 
 /// The status of a command that ended by itself; none where it was stopped.
 async fn end(
-    child: &mut Child,
+    process: &mut Process,
     program: &str,
     bounds: Bounds,
     stop: &CancellationToken,
 ) -> Result<Option<std::process::ExitStatus>, String> {
     let late = tokio::select! {
-        status = child.wait() => {
+        status = process.wait() => {
             return status.map(Some).map_err(|error| format!("{program} was lost: {error}"));
         }
         () = stop.cancelled() => false,
         () = tokio::time::sleep(bounds.limit) => true,
     };
-    end_group(child, bounds.grace).await;
+    end_group(process, bounds.grace).await;
     if late {
         let limit = humantime::format_duration(bounds.limit);
         return Err(format!("{program} took longer than {limit}"));
@@ -92,16 +93,13 @@ async fn end(
 }
 
 /// Ends the process group of a command that runs.
-async fn end_group(child: &mut Child, grace: Duration) {
-    let group = child
-        .id()
-        .and_then(|id| i32::try_from(id).ok())
-        .and_then(Pid::from_raw);
-    let Some(group) = group else { return };
+async fn end_group(process: &mut Process, grace: Duration) {
+    // It leads its group, which has its number.
+    let Some(group) = process.id() else { return };
     // A group that is gone needs no signal.
     kill_process_group(group, Signal::TERM).ok();
     let gone = async {
-        child.wait().await.ok();
+        process.wait().await.ok();
         // Its number is not given away while one of the group is left.
         while test_kill_process_group(group) != Err(Errno::SRCH) {
             tokio::time::sleep(LOOK).await;
@@ -109,7 +107,7 @@ async fn end_group(child: &mut Child, grace: Duration) {
     };
     if tokio::time::timeout(grace, gone).await.is_err() {
         kill_process_group(group, Signal::KILL).ok();
-        tokio::time::timeout(grace, child.wait()).await.ok();
+        tokio::time::timeout(grace, process.wait()).await.ok();
     }
 }
 

@@ -11,6 +11,7 @@
 mod action;
 mod answering;
 mod call;
+mod children;
 mod command;
 mod context;
 mod health;
