@@ -34,6 +34,19 @@ pub(crate) enum Hold {
 }
 
 impl Hold {
+    /// The reason of an Event on the pod: one for each, for Events of one reason become a series that shows what the first of them
+    /// said. `None` where it is over before anybody reads of it.
+    pub(super) fn event_reason(&self) -> Option<&'static str> {
+        match self {
+            Self::NoOwner { .. } => Some("RefreshNotPossible"),
+            Self::OwnerUnseen => None,
+            Self::OneAtATime { .. } => Some("RefreshOneAtATime"),
+            Self::Backoff { .. } => Some("RefreshBackoff"),
+            Self::NewPod { .. } => Some("RefreshAwaitsNewPod"),
+            Self::RateLimit => Some("RefreshRateLimited"),
+        }
+    }
+
     /// The reason in a word for metrics.
     pub(super) fn as_str(&self) -> &'static str {
         match self {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use k8s_openapi::api::core::v1::Pod;
 
-use super::{Refresher, decide::Decision, hold::Hold};
+use super::{Refresher, decide::Decision};
 use crate::{controller::Controller, events::Notice};
 
 /// What is told of a pod whose annotation, or whose namespace's, cannot be read.
@@ -20,14 +20,10 @@ impl Controller {
         let news = refresher.news(namespace, now);
         for (pod, hold) in decision.held.iter().filter(|(pod, _)| news.contains(&uid(pod))) {
             self.count_held_back(hold.as_str());
-            // That is over before anybody reads of it.
-            if *hold != Hold::OwnerUnseen {
+            if let Some(reason) = hold.event_reason() {
                 self.notify_pod(
                     pod,
-                    Notice::normal(
-                        "RefreshHeldBack",
-                        format!("in a crash loop, and left alone: {hold}"),
-                    ),
+                    Notice::normal(reason, format!("in a crash loop, and left alone: {hold}")),
                 );
             }
         }

@@ -20,11 +20,11 @@ async fn of_two_pods_of_one_owner_the_second_waits_for_the_first_and_for_the_bac
     let asked = scene.asked(&pods[0]).await;
     scene.crash(&pods[1], 5).await;
     scene
-        .event(&pods[1], "RefreshHeldBack", "one pod of its owner at a time")
+        .event(&pods[1], "RefreshOneAtATime", "one pod of its owner at a time")
         .await;
     assert_eq!(attempt(&asked), "1");
     let first = scene.ended(&pods[0], "Evicted").await;
-    scene.event(&pods[1], "RefreshHeldBack", "not before").await;
+    scene.event(&pods[1], "RefreshBackoff", "not before").await;
     assert!(scene.stays(&pods[1]).await);
 
     let second = scene.ended(&pods[1], "Evicted").await;
@@ -41,7 +41,7 @@ async fn the_backoff_outlives_the_controller() {
     let first = scene.ended(&pods[0], "Evicted").await;
     let next = scene.ready("web", 1, &[&pods[0]]).await;
     scene.crash(&next[0], 5).await;
-    scene.event(&next[0], "RefreshHeldBack", "not before").await;
+    scene.event(&next[0], "RefreshBackoff", "not before").await;
 
     let controller = &scene.platform.controllers()[0];
     controller.kill().unwrap();

@@ -18,7 +18,7 @@ async fn a_responder_that_refuses_keeps_the_pod() {
     scene.ended(&pods[0], "Refused").await;
     assert!(scene.stays(&pods[0]).await);
     // That counts as an attempt: it is not asked again at once.
-    scene.event(&pods[0], "RefreshHeldBack", "not before").await;
+    scene.event(&pods[0], "RefreshBackoff", "not before").await;
     keeper.abort();
 }
 
@@ -75,7 +75,7 @@ async fn a_pod_that_nobody_makes_anew_is_left_alone() {
     let spec = evacuation_e2e::PodSpec::default().annotation(AFTER_RESTARTS, "5");
     let pod = scene.pods.create("alone", &spec).await.unwrap();
     scene.crash(&pod, 5).await;
-    let told = scene.event(&pod, "RefreshHeldBack", "").await;
+    let told = scene.event(&pod, "RefreshNotPossible", "").await;
     assert_eq!(
         told,
         "in a crash loop, and left alone: no controller would make it anew"
