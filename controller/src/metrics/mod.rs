@@ -232,6 +232,11 @@ mod tests {
             .evictions
             .get_or_create(&outcome_label(Some(&EvictionOutcome::Accepted)))
             .inc();
+        metrics.refreshes.get_or_create(&[("outcome", "refused")]).inc();
+        metrics
+            .refreshes_held_back
+            .get_or_create(&[("reason", "backoff")])
+            .inc();
         let evacuation = serde_json::from_value(json!({
             "spec": {"target": {"pod": {"name": "p"}}},
             "status": {
@@ -266,6 +271,8 @@ mod tests {
             "evacuation_controller_queue_length{queue=\"budget\"} 2",
             "evacuation_controller_asked_latency_seconds_bucket{le=\"0.01\"} 0",
             "evacuation_controller_asked_latency_seconds_bucket{le=\"0.025\"} 1",
+            "evacuation_controller_refreshes_total{outcome=\"refused\"} 1",
+            "evacuation_controller_refreshes_held_back_total{reason=\"backoff\"} 1",
             "evacuation_controller_leader 0",
             "evacuation_controller_events_dropped_total 0",
         ] {

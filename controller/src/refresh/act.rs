@@ -158,3 +158,6 @@ impl Controller {
 fn is_missing(error: &CallError) -> bool {
     error.code() == 404 || error.has_cause("FieldValueNotFound")
 }
+
+#[cfg(test)]
+mod tests;

@@ -193,7 +193,7 @@ mod tests {
             let found = judge(&status, restarts, seconds);
             match (found, expected) {
                 (Reached::Now(found), Some(None)) => {
-                    assert_eq!((found.container.as_str(), found.restarts), ("app", 5))
+                    assert_eq!((found.container.as_str(), found.restarts), ("app", 5));
                 }
                 (Reached::At(found), Some(Some(expected))) => assert_eq!(found, at(expected), "{status}"),
                 (Reached::Not, None) => {}

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use chrono::{DateTime, TimeDelta, Utc};
 use evacuation_api::Evacuation;
 use k8s_openapi::api::core::v1::{Namespace, Pod};
-use kube::core::{ObjectMeta, PartialObjectMeta};
+use kube::core::PartialObjectMeta;
 
 use super::{
     history::{created, owner_uid},
@@ -57,11 +57,7 @@ impl Seen {
 
     /// What is wanted for a pod of the namespace.
     pub(super) fn wish(&self, pod: &Pod) -> Wish {
-        wish(
-            &pod.metadata,
-            self.namespace
-                .as_deref()
-                .map(|namespace: &PartialObjectMeta<Namespace>| -> &ObjectMeta { &namespace.metadata }),
-        )
+        let namespace = self.namespace.as_deref();
+        wish(&pod.metadata, namespace.map(|namespace| &namespace.metadata))
     }
 }
