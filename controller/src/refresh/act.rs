@@ -23,7 +23,8 @@ use crate::{
 };
 
 impl Controller {
-    /// Tells and does what was decided for a namespace.
+    /// Tells and does what was decided for a namespace. What fails does not keep the rest from being done; the first failure is
+    /// given back.
     pub(super) async fn act_on_refreshes(
         &self,
         refresher: &Refresher,
@@ -31,16 +32,21 @@ impl Controller {
         decision: &Decision,
     ) -> Result<(), CallError> {
         self.tell_refreshes(refresher, namespace, decision);
+        let mut failure = None;
         for act in &decision.acts {
-            match act {
-                Act::Ask(ask) => self.ask_for_refresh(refresher, namespace, ask).await?,
-                Act::Withdraw { evacuation, why } => self.withdraw_refresh(evacuation, why).await?,
+            let done = match act {
+                Act::Ask(ask) => self.ask_for_refresh(refresher, namespace, ask).await,
+                Act::Withdraw { evacuation, why } => self.withdraw_refresh(evacuation, why).await,
                 Act::Settle { evacuation, since } => {
-                    self.replace(&settled(evacuation, *since), "settle").await?;
+                    let settled = settled(evacuation, *since);
+                    self.replace(&settled, "settle").await.map(|_| ())
                 }
+            };
+            if let Err(error) = done {
+                failure.get_or_insert(error);
             }
         }
-        Ok(())
+        failure.map_or(Ok(()), Err)
     }
 
     /// Asks a pod to move, if that is still what follows when the pod and what was asked of its owner are read live: the watches may

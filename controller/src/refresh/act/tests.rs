@@ -197,6 +197,33 @@ async fn a_pod_that_somebody_else_asked_or_that_is_gone_is_no_failure() {
 }
 
 #[tokio::test]
+async fn a_request_that_fails_does_not_keep_others_from_being_made() {
+    let fixture = Fixture::new(Leadership::alone());
+    let mut other = pod("6", "CrashLoopBackOff");
+    other["metadata"]["name"] = json!("web-0");
+    other["metadata"]["uid"] = json!("w");
+    other["metadata"]["ownerReferences"][0]["uid"] = json!("z");
+    fixture
+        .controller
+        .apply::<Pod>(serde_json::from_value(other).unwrap());
+    lock(&fixture.server).refusal = Some((403, "Forbidden"));
+    let refresher = fixture.controller.refresher.as_ref().unwrap();
+    let decision = fixture.controller.decide_refreshes(refresher, "ns", Utc::now());
+    assert_eq!(decision.acts.len(), 2);
+    let done = fixture
+        .controller
+        .act_on_refreshes(refresher, "ns", &decision)
+        .await;
+    assert_eq!(done.unwrap_err().code(), 403);
+    let asked = fixture.asked();
+    assert_eq!(
+        asked.iter().filter(|asked| *asked == "GET web-0").count(),
+        1,
+        "{asked:?}"
+    );
+}
+
+#[tokio::test]
 async fn a_process_that_does_not_lead_asks_nobody() {
     let fixture = Fixture::new(Leadership::standby());
     assert!(matches!(fixture.act().await, Err(CallError::NotLeading(_))));
