@@ -34,8 +34,7 @@ pub(crate) enum Hold {
 }
 
 impl Hold {
-    /// The reason of an Event on the pod: one for each, for Events of one reason become a series that shows what the first of them
-    /// said. `None` where it is over before anybody reads of it.
+    /// The reason of an Event on the pod. `None` where it is over before anybody reads of it.
     pub(super) fn event_reason(&self) -> Option<&'static str> {
         match self {
             Self::NoOwner { .. } => Some("RefreshNotPossible"),
