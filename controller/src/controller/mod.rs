@@ -150,28 +150,28 @@ impl Controller {
         }
     }
 
-    /// The names of what is watched.
-    fn watched(&self) -> impl Iterator<Item = &'static str> + use<> {
-        let more: &[_] = if self.refresher.is_some() {
-            &WATCHED_TO_REFRESH
-        } else {
-            &[]
-        };
-        WATCHED.into_iter().chain(more.iter().copied())
-    }
-
     /// Records that a kind was listed.
     pub(crate) fn set_synced(&self, name: &'static str) {
         self.synced.send_if_modified(|synced| synced.insert(name));
     }
 
-    /// Waits until every kind was listed.
+    /// Waits until every kind was listed that is needed to act.
     pub(crate) async fn synced(&self) {
+        self.listed(&WATCHED).await;
+    }
+
+    /// Waits until every kind was listed that is needed to refresh pods. Nobody else waits for them: without the rights to see
+    /// namespaces and ReplicaSets everything else goes on.
+    pub(crate) async fn synced_to_refresh(&self) {
+        self.listed(&WATCHED_TO_REFRESH).await;
+    }
+
+    async fn listed(&self, names: &[&'static str]) {
         // The sender lives as long as the controller.
         let _ = self
             .synced
             .subscribe()
-            .wait_for(|synced| self.watched().all(|name| synced.contains(name)))
+            .wait_for(|synced| names.iter().all(|name| synced.contains(name)))
             .await;
     }
 
@@ -213,7 +213,10 @@ impl Probed for Controller {
 
     fn not_ready(&self) -> Vec<&'static str> {
         let synced = self.synced.borrow();
-        self.watched().filter(|name| !synced.contains(name)).collect()
+        WATCHED
+            .into_iter()
+            .filter(|name| !synced.contains(name))
+            .collect()
     }
 }
 

@@ -30,6 +30,10 @@ impl Controller {
         let Some(refresher) = &self.refresher else {
             return;
         };
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = self.synced_to_refresh() => {}
+        }
         let mut failures: HashMap<String, u32> = HashMap::new();
         loop {
             let namespace = tokio::select! {

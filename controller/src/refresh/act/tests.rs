@@ -1,18 +1,30 @@
-use std::sync::{Arc, Mutex};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use chrono::{TimeDelta, Utc};
 use http::{Request, Response};
 use http_body_util::BodyExt;
-use kube::{Client, client::Body};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::{Client, client::Body, core::PartialObjectMeta};
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 use tower_test::mock;
 
 use super::{super::RefreshOptions, *};
-use crate::{Leadership, controller::lock, events::EventSink, push::Pusher};
+use crate::{
+    Leadership,
+    controller::lock,
+    events::EventSink,
+    metrics::Probed,
+    push::Pusher,
+    watch::{WATCHED, WATCHED_TO_REFRESH},
+};
 
 /// The controller against an API that has one pod in a crash loop, and records what it is asked.
 struct Fixture {
-    controller: Controller,
+    controller: Arc<Controller>,
     server: Arc<Mutex<Server>>,
 }
 
@@ -110,7 +122,10 @@ impl Fixture {
         let controller =
             Controller::new(client, leadership, pusher, events).with_refresher(Refresher::new(&options));
         controller.apply::<Pod>(serde_json::from_value(pod("5", "CrashLoopBackOff")).unwrap());
-        Self { controller, server }
+        Self {
+            controller: Arc::new(controller),
+            server,
+        }
     }
 
     /// Decides on what the watches showed, and acts.
@@ -281,4 +296,55 @@ async fn how_a_refresh_ended_is_counted_once() {
         }
         assert_eq!(fixture.counted(outcome), 1, "{reason}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_pod_is_asked_before_namespaces_and_replica_sets_were_listed_and_nothing_else_waits_for_them() {
+    let fixture = Fixture::new(Leadership::alone());
+    let controller = &fixture.controller;
+    let namespace = json!({"metadata": {"name": "ns", "uid": "n", "resourceVersion": "1"}});
+    controller.apply::<PartialObjectMeta<Namespace>>(serde_json::from_value(namespace).unwrap());
+    WATCHED.into_iter().for_each(|name| controller.set_synced(name));
+    assert!(controller.not_ready().is_empty());
+    let stop = CancellationToken::new();
+    let task = tokio::spawn(Arc::clone(controller).refresh_pods(stop.clone()));
+    // The clock stands still, so this is over when nobody has anything left to do.
+    tokio::time::sleep(Duration::from_hours(1)).await;
+    assert_eq!(fixture.asked(), [""; 0]);
+    WATCHED_TO_REFRESH
+        .into_iter()
+        .for_each(|name| controller.set_synced(name));
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(fixture.asked(), ASKS);
+    stop.cancel();
+    task.await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_failed_is_made_again_later_and_later() {
+    let fixture = Fixture::new(Leadership::alone());
+    let controller = &fixture.controller;
+    lock(&fixture.server).refusal = Some((403, "Forbidden"));
+    WATCHED_TO_REFRESH
+        .into_iter()
+        .for_each(|name| controller.set_synced(name));
+    controller.refresher.as_ref().unwrap().wake("ns".to_owned());
+    let stop = CancellationToken::new();
+    let task = tokio::spawn(Arc::clone(controller).refresh_pods(stop.clone()));
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    let tries = fixture
+        .asked()
+        .iter()
+        .filter(|asked| *asked == "POST evacuations")
+        .count();
+    assert!((5..=8).contains(&tries), "{tries}");
+    lock(&fixture.server).refusal = None;
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    assert!(
+        lock(&controller.index)
+            .evacuation(&ObjectKey::new("ns", "made"))
+            .is_some()
+    );
+    stop.cancel();
+    task.await.unwrap();
 }
