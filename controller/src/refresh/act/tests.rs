@@ -304,16 +304,18 @@ async fn no_pod_is_asked_before_namespaces_and_replica_sets_were_listed_and_noth
     let controller = &fixture.controller;
     let namespace = json!({"metadata": {"name": "ns", "uid": "n", "resourceVersion": "1"}});
     controller.apply::<PartialObjectMeta<Namespace>>(serde_json::from_value(namespace).unwrap());
-    WATCHED.into_iter().for_each(|name| controller.set_synced(name));
+    for name in WATCHED {
+        controller.set_synced(name);
+    }
     assert!(controller.not_ready().is_empty());
     let stop = CancellationToken::new();
     let task = tokio::spawn(Arc::clone(controller).refresh_pods(stop.clone()));
     // The clock stands still, so this is over when nobody has anything left to do.
     tokio::time::sleep(Duration::from_hours(1)).await;
     assert_eq!(fixture.asked(), [""; 0]);
-    WATCHED_TO_REFRESH
-        .into_iter()
-        .for_each(|name| controller.set_synced(name));
+    for name in WATCHED_TO_REFRESH {
+        controller.set_synced(name);
+    }
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(fixture.asked(), ASKS);
     stop.cancel();
@@ -325,9 +327,9 @@ async fn a_request_that_failed_is_made_again_later_and_later() {
     let fixture = Fixture::new(Leadership::alone());
     let controller = &fixture.controller;
     lock(&fixture.server).refusal = Some((403, "Forbidden"));
-    WATCHED_TO_REFRESH
-        .into_iter()
-        .for_each(|name| controller.set_synced(name));
+    for name in WATCHED_TO_REFRESH {
+        controller.set_synced(name);
+    }
     controller.refresher.as_ref().unwrap().wake("ns".to_owned());
     let stop = CancellationToken::new();
     let task = tokio::spawn(Arc::clone(controller).refresh_pods(stop.clone()));
