@@ -27,6 +27,7 @@ mod push;
 mod queue;
 mod reachability;
 mod reconcile;
+mod refresh;
 mod watch;
 
 use key::ObjectKey;
@@ -34,3 +35,4 @@ use lease::{Leadership, NotLeading};
 
 pub use options::{LogFormat, Options};
 pub use process::{RunError, log, run, shutdown_signal};
+pub use refresh::RefreshOptions;

@@ -6,12 +6,14 @@ use chrono::Utc;
 use evacuation_api::Evacuation;
 use futures::TryStreamExt;
 use k8s_openapi::api::{
-    core::v1::{Node, Pod},
+    apps::v1::ReplicaSet,
+    core::v1::{Namespace, Node, Pod},
     policy::v1::PodDisruptionBudget,
 };
 use kube::{
     Api, Resource, ResourceExt,
     api::ListParams,
+    core::PartialObjectMeta,
     runtime::{
         WatchStreamExt,
         utils::Backoff,
@@ -26,7 +28,7 @@ use tracing::{info, warn};
 use crate::{
     backoff::backoff,
     controller::{Controller, Fed},
-    index::prune_pod,
+    index::{prune_namespace, prune_pod, prune_replica_set},
 };
 
 /// After how long a watch is begun anew where it stopped, in seconds: so long can a broken connection go unnoticed.
@@ -45,6 +47,9 @@ pub(crate) const WATCHED: [&str; 4] = [
     "watch of poddisruptionbudgets",
     "watch of nodes",
 ];
+
+/// What is watched besides when pods are refreshed.
+pub(crate) const WATCHED_TO_REFRESH: [&str; 2] = ["watch of namespaces", "watch of replicasets"];
 
 /// Starts every watch.
 pub(crate) fn follow_all(controller: &Arc<Controller>, stop: &CancellationToken, tasks: &mut JoinSet<()>) {
@@ -73,6 +78,21 @@ pub(crate) fn follow_all(controller: &Arc<Controller>, stop: &CancellationToken,
         |node| node.metadata.managed_fields = None,
         stop.clone(),
     ));
+    if controller.refresher.is_some() {
+        let [namespaces, replica_sets] = WATCHED_TO_REFRESH;
+        tasks.spawn(follow::<PartialObjectMeta<Namespace>>(
+            Arc::clone(controller),
+            namespaces,
+            prune_namespace,
+            stop.clone(),
+        ));
+        tasks.spawn(follow::<PartialObjectMeta<ReplicaSet>>(
+            Arc::clone(controller),
+            replica_sets,
+            prune_replica_set,
+            stop.clone(),
+        ));
+    }
 }
 
 async fn follow<K>(

@@ -11,6 +11,7 @@ use std::{
 use chrono::{DateTime, Utc};
 use evacuation_api::Evacuation;
 use evacuation_protocol::phase;
+use k8s_openapi::api::core::v1::Pod;
 use kube::{Api, Client};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -27,7 +28,8 @@ use crate::{
     push::{Deliveries, Pusher},
     queue::WorkQueue,
     reachability::Reachability,
-    watch::WATCHED,
+    refresh::Refresher,
+    watch::{WATCHED, WATCHED_TO_REFRESH},
 };
 
 /// What the parts of the controller share: what is known, what is to be done, and who may do it.
@@ -43,6 +45,8 @@ pub(crate) struct Controller {
     pub(crate) deliveries: Deliveries,
     pub(crate) pusher: Pusher,
     pub(crate) reachability: Reachability,
+    /// `None` when no pods are refreshed.
+    pub(crate) refresher: Option<Refresher>,
     pub(crate) metrics: Metrics,
     /// How often in a row the work on an Evacuation failed.
     pub(crate) failures: Mutex<HashMap<ObjectKey, u32>>,
@@ -65,12 +69,18 @@ impl Controller {
             deliveries: Deliveries::default(),
             pusher,
             reachability: Reachability::new(Utc::now()),
+            refresher: None,
             metrics: Metrics::default(),
             failures: Mutex::default(),
             events,
             synced: watch::channel(BTreeSet::new()).0,
             term: Mutex::default(),
         }
+    }
+
+    /// The same with the requester that refreshes pods.
+    pub(crate) fn with_refresher(self, refresher: Option<Refresher>) -> Self {
+        Self { refresher, ..self }
     }
 
     pub(crate) fn client(&self) -> &Client {
@@ -124,18 +134,44 @@ impl Controller {
         }
     }
 
+    /// Has an Event published on a pod that no Evacuation is about.
+    pub(crate) fn notify_pod(&self, pod: &Pod, notice: Notice) {
+        if !self.events.send_about_pod(pod, notice) {
+            self.metrics.events_dropped.inc();
+        }
+    }
+
+    /// Has every namespace looked at for pods to refresh.
+    fn wake_refreshes(&self) {
+        if let Some(refresher) = &self.refresher {
+            for namespace in lock(&self.index).namespace_names() {
+                refresher.wake(namespace.to_owned());
+            }
+        }
+    }
+
     /// Records that a kind was listed.
     pub(crate) fn set_synced(&self, name: &'static str) {
         self.synced.send_if_modified(|synced| synced.insert(name));
     }
 
-    /// Waits until every kind was listed.
+    /// Waits until every kind was listed that is needed to act.
     pub(crate) async fn synced(&self) {
+        self.listed(&WATCHED).await;
+    }
+
+    /// Waits until every kind was listed that is needed to refresh pods. Nobody else waits for them: without the rights to see
+    /// namespaces and ReplicaSets everything else goes on.
+    pub(crate) async fn synced_to_refresh(&self) {
+        self.listed(&WATCHED_TO_REFRESH).await;
+    }
+
+    async fn listed(&self, names: &[&'static str]) {
         // The sender lives as long as the controller.
         let _ = self
             .synced
             .subscribe()
-            .wait_for(|synced| synced.len() == WATCHED.len())
+            .wait_for(|synced| names.iter().all(|name| synced.contains(name)))
             .await;
     }
 
