@@ -1,8 +1,7 @@
 //! What is seen besides the Evacuation.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
-use chrono::{DateTime, Utc};
 use evacuation_api::{Evacuation, EvacuationResponder, ResponderState, SELF_RESPONDER};
 use evacuation_protocol::{BudgetView, LivePod, PodPhase, PodView, World, registered_responders};
 use k8s_openapi::api::core::v1::{Node, Pod};
@@ -28,7 +27,6 @@ impl Controller {
         &self,
         key: &ObjectKey,
         evacuation: &Evacuation,
-        now: DateTime<Utc>,
     ) -> Result<World, CallError> {
         let target = lock(&self.index).target(evacuation);
         let starts = !has_started(evacuation) && !is_finished(evacuation);
@@ -53,6 +51,7 @@ impl Controller {
             Some(pod) => self.node_reachable(evacuation, pod).await?,
             None => true,
         };
+        let recovered = self.reachability.recovered_at(Instant::now());
         let index = lock(&self.index);
         Ok(World {
             pod: PodView::of(pod, uid),
@@ -70,7 +69,7 @@ impl Controller {
                 })
                 .unwrap_or_default(),
             turn: false,
-            recovered_at: self.reachability.recovered_at(now),
+            recovered_at: recovered.map(|moment| self.clock.at(moment)),
             attempt: self.attempts.view(key, super::uid(evacuation)),
         })
     }

@@ -4,12 +4,11 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 use evacuation_api::{Answer, ResponderState, ReviewAction, ReviewRequest};
-use evacuation_e2e::PodSpec;
+use evacuation_e2e::{Endpoint, PodSpec, Reply, answering, ok};
 use kube::ResourceExt;
 use serde_json::{Value, json};
 
 use crate::{
-    endpoint::{Endpoint, Reply, answering, ok},
     scene::{Scene, first},
 };
 
@@ -18,7 +17,7 @@ async fn fails(prefix: &str, reply: impl Fn(&ReviewRequest) -> Reply + Send + Sy
     let scene = Scene::new(prefix).await;
     let spec = registered(&scene, 3);
     let pod = scene.pod("app", spec).await;
-    let endpoint = Endpoint::of(&scene, &pod, reply).await;
+    let endpoint = Endpoint::of(&pod, scene.port, reply).await.unwrap();
     let evacuation = scene.ask(&pod, json!({})).await;
     let asked = scene.reached(&evacuation, 0).await;
     let ended = scene.ends(&evacuation, "Evacuated Evicted").await;
@@ -34,7 +33,7 @@ async fn fails(prefix: &str, reply: impl Fn(&ReviewRequest) -> Reply + Send + Sy
         lapse <= evicted && evicted < lapse + TimeDelta::seconds(2),
         "{lapse} {evicted}"
     );
-    endpoint.hears(ReviewAction::Ask).await;
+    endpoint.hears(ReviewAction::Ask).await.unwrap();
     if !said.is_empty() {
         let event = scene
             .event("Evacuation", &evacuation.name_any(), "PushFailed")
@@ -116,14 +115,14 @@ async fn an_endpoint_that_hangs_for_ten_seconds_is_reported_and_asked_again() {
     let scene = Scene::new("hung").await;
     let pod = scene.pod("app", registered(&scene, 600)).await;
     let first_time = std::sync::atomic::AtomicBool::new(true);
-    let _endpoint = Endpoint::of(&scene, &pod, move |question| {
+    let _endpoint = Endpoint::of(&pod, scene.port, move |question| {
         if first_time.swap(false, std::sync::atomic::Ordering::Relaxed) {
             Reply::Hang
         } else {
             Reply::Json(accepting(question))
         }
     })
-    .await;
+    .await.unwrap();
     let evacuation = scene.ask(&pod, json!({})).await;
     let said = scene.event("Pod", "app", "PushFailed").await;
     assert!(said.contains("did not reply"), "{said}");
@@ -138,13 +137,13 @@ async fn a_redirect_is_not_followed() {
         scene.pod("app", registered(&scene, 3)),
         scene.pod("other", PodSpec::default())
     );
-    let elsewhere = Endpoint::of(&scene, &other, |question| Reply::Json(accepting(question))).await;
+    let elsewhere = Endpoint::of(&other, scene.port, |question| Reply::Json(accepting(question))).await.unwrap();
     let ip = other.status.as_ref().unwrap().pod_ip.clone().unwrap();
     let port = scene.port;
     let redirect = format!(
         "HTTP/1.1 307 Temporary Redirect\r\nLocation: http://{ip}:{port}/evacuation\r\nContent-Length: 0\r\n\r\n"
     );
-    let _endpoint = Endpoint::of(&scene, &pod, move |_| Reply::Bytes(redirect.clone().into_bytes())).await;
+    let _endpoint = Endpoint::of(&pod, scene.port, move |_| Reply::Bytes(redirect.clone().into_bytes())).await.unwrap();
     let evacuation = scene.ask(&pod, json!({})).await;
     let ended = scene.ends(&evacuation, "Evacuated Evicted").await;
     assert_eq!(
@@ -162,10 +161,10 @@ async fn an_endpoint_that_is_not_up_yet_is_asked_until_it_is() {
     let pod = scene.pod("app", registered(&scene, 60)).await;
     let evacuation = scene.ask(&pod, json!({})).await;
     scene.event("Pod", "app", "PushFailed").await;
-    let _endpoint = Endpoint::of(&scene, &pod, |question| {
+    let _endpoint = Endpoint::of(&pod, scene.port, |question| {
         Reply::Late(Duration::from_millis(300), accepting(question))
     })
-    .await;
+    .await.unwrap();
     let ended = scene.ends(&evacuation, "Evacuated Evicted").await;
     assert_eq!(first(&ended).answer, Some(Answer::Accept));
 }
