@@ -138,6 +138,10 @@ mod tests {
         }
         let (clock, start) = set();
         assert!(!clock.set(time(1200), after(start, 990), after(start, 1010)));
-        assert_eq!(clock.at(after(start, 1010)), time(1200), "a little is corrected in silence");
+        assert_eq!(
+            clock.at(after(start, 1010)),
+            time(1200),
+            "a little is corrected in silence"
+        );
     }
 }

@@ -38,8 +38,8 @@ use crate::{
 const WATCH_SECONDS: u32 = 120;
 /// The shortest and the longest pause after a watch broke. Short, so that answers given right after an outage are seen.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(2));
-/// How often the API is asked whether it is there.
-const PROBE_EVERY: Duration = Duration::from_secs(1);
+/// How often the API is asked whether it is there and what time it is: so that, when its clock is set, nothing is a second late.
+const PROBE_EVERY: Duration = Duration::from_millis(800);
 /// How long it may take to answer that.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(4);
 

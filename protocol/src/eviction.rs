@@ -1,12 +1,15 @@
 //! What became of an attempt to evict or delete.
 
 use chrono::{DateTime, Utc};
-use evacuation_api::{BlockedReason, EvacuatedReason, EvacuationStatus};
+use evacuation_api::{
+    AttemptResult, BlockedReason, DeadlineAction, EvacuatedReason, EvacuationStatus, EvictionStatus, Policy,
+};
 
 use crate::{
     PodView,
     block::Block,
     ending::{succeed, unblock},
+    policy::reached,
     time::{after_millis, stamp},
 };
 
@@ -17,8 +20,8 @@ pub const ATTEMPT_TIMEOUT_SECONDS: i64 = 10;
 /// How often an eviction that a budget holds back is tried anyway, in seconds: a webhook or a stale budget can hide the truth.
 pub const PROBE_SECONDS: i64 = 60;
 
-/// What is recorded of an attempt whose reply was lost and that left the pod where it is.
-pub(crate) const NOT_TAKEN: &str = "the reply to the last attempt was lost and the pod did not go";
+/// What is said of an attempt whose reply was lost and that left the pod where it is.
+const NOT_TAKEN: &str = "the reply to the last attempt was lost and the pod did not go";
 
 /// What the API said to an attempt.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -66,6 +69,28 @@ impl EvictionOutcome {
             PodView::Live(_) => Self::NotTaken,
         }
     }
+
+    /// What the record of the attempt says of it.
+    pub fn result(&self) -> AttemptResult {
+        match self {
+            Self::Accepted => AttemptResult::Accepted,
+            Self::NotTaken => AttemptResult::NotTaken,
+            Self::BudgetExhausted { .. }
+            | Self::MultipleBudgets { .. }
+            | Self::Rejected { .. }
+            | Self::PodGone
+            | Self::UidMismatch => AttemptResult::Rejected,
+        }
+    }
+}
+
+/// Whether the last attempt is a deletion. A record that does not say so is one if it was made after a Delete deadline.
+pub(crate) fn is_deletion(policy: &Policy, eviction: &EvictionStatus) -> bool {
+    if let Some(action) = eviction.action {
+        return action == DeadlineAction::Delete;
+    }
+    reached(policy, DeadlineAction::Delete)
+        .is_some_and(|deadline| eviction.last_attempt_time >= Some(deadline.time))
 }
 
 /// How long to wait before the next attempt, in milliseconds: 1 s doubled with each attempt up to 60 s, less up to a
@@ -98,6 +123,7 @@ pub fn record_eviction(
         return status;
     };
     eviction.in_flight = false;
+    eviction.last_attempt_result = Some(outcome.result());
     eviction.next_attempt_time = None;
     eviction.message = None;
     let attempts = eviction.attempts;
@@ -243,6 +269,11 @@ mod tests {
         assert_eq!(
             (eviction.next_attempt_time, blocked),
             (Some(at(100).into()), None)
+        );
+        assert_eq!(eviction.last_attempt_result, Some(AttemptResult::NotTaken));
+        assert_eq!(
+            after_outcome(&rejected(None)).0.last_attempt_result,
+            Some(AttemptResult::Rejected)
         );
     }
 

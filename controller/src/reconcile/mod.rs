@@ -20,6 +20,7 @@ use crate::{
     backoff::backoff,
     controller::{Controller, lock},
     error::CallError,
+    evictor::AttemptId,
 };
 
 /// How many rounds one turn of a worker has at most; then others come first.
@@ -97,16 +98,16 @@ impl Controller {
 
     /// Writes down how an attempt went, once it is over. True when that changed the object.
     async fn record_outcome(&self, key: &ObjectKey, evacuation: &Arc<Evacuation>) -> Result<bool, CallError> {
-        let uid = uid(evacuation);
+        let id = AttemptId::last(evacuation);
         if !in_flight(evacuation.status.as_ref()) {
             // The record of an attempt that was never posted, or whose outcome somebody else found out.
-            if self.attempts.outcome(key, uid).is_some() || self.attempts.view(key, uid) == Attempt::Recorded
+            if self.attempts.outcome(key, &id).is_some() || self.attempts.view(key, &id) == Attempt::Recorded
             {
                 self.attempts.forget(key);
             }
             return Ok(false);
         }
-        let (Some(outcome), Some(status)) = (self.attempts.outcome(key, uid), &evacuation.status) else {
+        let (Some(outcome), Some(status)) = (self.attempts.outcome(key, &id), &evacuation.status) else {
             return Ok(false);
         };
         let status = record_eviction(status, &outcome, rand::random(), self.clock.now());

@@ -11,6 +11,7 @@ use crate::{
     ObjectKey,
     controller::{Controller, lock},
     error::{CallError, call},
+    evictor::AttemptId,
     index::{TargetPod, is_finished, is_reachable, node_name},
 };
 
@@ -70,7 +71,7 @@ impl Controller {
                 .unwrap_or_default(),
             turn: false,
             recovered_at: recovered.map(|moment| self.clock.at(moment)),
-            attempt: self.attempts.view(key, super::uid(evacuation)),
+            attempt: self.attempts.view(key, &AttemptId::last(evacuation)),
         })
     }
 

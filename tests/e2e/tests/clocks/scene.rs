@@ -1,20 +1,27 @@
 //! One test's namespace on the shared system, whose clocks the test sets.
 
-use std::sync::{
-    OnceLock,
-    atomic::{AtomicU16, Ordering},
+use std::{
+    sync::{
+        OnceLock,
+        atomic::{AtomicU16, Ordering},
+    },
+    time::Duration,
 };
 
 use chrono::{DateTime, TimeDelta, Utc};
+use controlplane::{AuditEvent, eventually};
 use evacuation_api::Evacuation;
 use evacuation_e2e::{FakeClock, Platform, PlatformOptions, PodSpec, Pods, shared_with};
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::{api::core::v1::Pod, jiff::Timestamp};
 use kube::{ResourceExt, api::PostParams};
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, MutexGuard};
 
 /// By how much a clock is wrong.
 pub(crate) const MINUTE: TimeDelta = TimeDelta::minutes(1);
+
+/// The user that the controller is.
+const CONTROLLER: &str = "system:serviceaccount:evacuation-system:evacuation-controller";
 
 /// The clocks of the shared system belong to one test at a time.
 static ALONE: Mutex<()> = Mutex::const_new(());
@@ -35,6 +42,22 @@ fn options() -> PlatformOptions {
         apiserver_env: clocks.api_server.environment(),
         ..PlatformOptions::default()
     }
+}
+
+/// Waits until the controller was told what time it is at the API server from now on.
+async fn told_the_time(platform: &Platform) {
+    let now = Timestamp::now();
+    let told = eventually(Duration::from_mins(1), "the controller asks", || async {
+        let events = platform.control_plane().audit_events().unwrap();
+        let mut asked = events.iter().filter(|event| {
+            (event.verb(), event.resource(), event.user()) == ("list", "evacuations", CONTROLLER)
+        });
+        match asked.next_back().and_then(AuditEvent::received) {
+            Some(last) if last > now => Ok(()),
+            last => Err(format!("{last:?}")),
+        }
+    });
+    told.await.unwrap();
 }
 
 /// One test's namespace on the shared system, and all its clocks.
@@ -62,6 +85,7 @@ impl Scene {
         for clock in [&clocks.controller, &clocks.api_server] {
             clock.set(TimeDelta::zero()).unwrap();
         }
+        told_the_time(platform).await;
         let pods = platform.namespace(prefix).await.unwrap();
         let port = PORT.fetch_add(1, Ordering::Relaxed);
         Self {
@@ -84,10 +108,22 @@ impl Scene {
         Utc::now() + ahead
     }
 
-    /// The controller is stopped in good order and begins anew.
+    /// The controller is stopped in good order and begins anew. It acts by now.
     pub(crate) async fn restart_controller(&self) {
         let controller = &self.platform.controllers()[0];
+        let terms = || {
+            controller
+                .log()
+                .unwrap()
+                .matches("controller::process: acting")
+                .count()
+        };
+        let before = terms();
         controller.restart().await.unwrap();
+        let acts = eventually(Duration::from_mins(1), "the controller acts", || async {
+            if terms() > before { Ok(()) } else { Err("not yet") }
+        });
+        acts.await.unwrap();
     }
 
     /// A pod that runs at once, and is gone at once when it is told to go.

@@ -8,9 +8,7 @@ use evacuation_e2e::{Endpoint, PodSpec, Reply, answering, ok};
 use kube::ResourceExt;
 use serde_json::{Value, json};
 
-use crate::{
-    scene::{Scene, first},
-};
+use crate::scene::{Scene, first};
 
 /// Asks an app whose endpoint behaves so, and checks that it is reported in these words and then passed over.
 async fn fails(prefix: &str, reply: impl Fn(&ReviewRequest) -> Reply + Send + Sync + 'static, said: &str) {
@@ -122,7 +120,8 @@ async fn an_endpoint_that_hangs_for_ten_seconds_is_reported_and_asked_again() {
             Reply::Json(accepting(question))
         }
     })
-    .await.unwrap();
+    .await
+    .unwrap();
     let evacuation = scene.ask(&pod, json!({})).await;
     let said = scene.event("Pod", "app", "PushFailed").await;
     assert!(said.contains("did not reply"), "{said}");
@@ -137,13 +136,19 @@ async fn a_redirect_is_not_followed() {
         scene.pod("app", registered(&scene, 3)),
         scene.pod("other", PodSpec::default())
     );
-    let elsewhere = Endpoint::of(&other, scene.port, |question| Reply::Json(accepting(question))).await.unwrap();
+    let elsewhere = Endpoint::of(&other, scene.port, |question| Reply::Json(accepting(question)))
+        .await
+        .unwrap();
     let ip = other.status.as_ref().unwrap().pod_ip.clone().unwrap();
     let port = scene.port;
     let redirect = format!(
         "HTTP/1.1 307 Temporary Redirect\r\nLocation: http://{ip}:{port}/evacuation\r\nContent-Length: 0\r\n\r\n"
     );
-    let _endpoint = Endpoint::of(&pod, scene.port, move |_| Reply::Bytes(redirect.clone().into_bytes())).await.unwrap();
+    let _endpoint = Endpoint::of(&pod, scene.port, move |_| {
+        Reply::Bytes(redirect.clone().into_bytes())
+    })
+    .await
+    .unwrap();
     let evacuation = scene.ask(&pod, json!({})).await;
     let ended = scene.ends(&evacuation, "Evacuated Evicted").await;
     assert_eq!(
@@ -164,7 +169,8 @@ async fn an_endpoint_that_is_not_up_yet_is_asked_until_it_is() {
     let _endpoint = Endpoint::of(&pod, scene.port, |question| {
         Reply::Late(Duration::from_millis(300), accepting(question))
     })
-    .await.unwrap();
+    .await
+    .unwrap();
     let ended = scene.ends(&evacuation, "Evacuated Evicted").await;
     assert_eq!(first(&ended).answer, Some(Answer::Accept));
 }

@@ -6,9 +6,7 @@ use evacuation_e2e::{App, Endpoint, PodSpec, Reply, answering};
 use kube::ResourceExt;
 use serde_json::json;
 
-use crate::{
-    scene::{ASKER, Scene, delay_end, first},
-};
+use crate::scene::{ASKER, Scene, delay_end, first};
 
 async fn python(scene: &Scene, arguments: &[&str]) -> (k8s_openapi::api::core::v1::Pod, App) {
     let pod = scene.pod("app", PodSpec::pushed(scene.port)).await;
@@ -98,7 +96,8 @@ async fn the_question_names_the_pod_and_who_asks_and_until_when() {
     let endpoint = Endpoint::of(&pod, scene.port, |question| {
         Reply::Json(answering(question, json!({"answer": "Refuse", "reason": "Busy"})))
     })
-    .await.unwrap();
+    .await
+    .unwrap();
     let more = json!({"reason": "NodeMaintenance", "message": "kernel upgrade", "onRefusal": "GiveUp"});
     let evacuation = scene.ask(&pod, more).await;
     let ended = scene.ends(&evacuation, "Failed Refused").await;

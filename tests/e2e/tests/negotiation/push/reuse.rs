@@ -11,9 +11,7 @@ use kube::{
 };
 use serde_json::json;
 
-use crate::{
-    scene::{Scene, first},
-};
+use crate::scene::{Scene, first};
 
 fn address(pod: &Pod) -> String {
     pod.status.as_ref().unwrap().pod_ip.clone().unwrap()
@@ -38,7 +36,8 @@ async fn the_answer_of_a_pod_that_was_replaced_meanwhile_is_not_taken() {
             answering(question, json!({"answer": "Accept"})),
         )
     })
-    .await.unwrap();
+    .await
+    .unwrap();
     let evacuation = scene.ask(&old, json!({})).await;
     endpoint.hears(ReviewAction::Ask).await.unwrap();
     scene.delete_pod("db-0").await;
@@ -80,7 +79,8 @@ async fn a_pod_that_has_got_the_address_of_the_target_is_not_asked_in_its_place(
     let endpoint = Endpoint::of(&heir, scene.port, |question| {
         Reply::Json(answering(question, json!({"answer": "Refuse"})))
     })
-    .await.unwrap();
+    .await
+    .unwrap();
     let ended = scene.ends(&evacuation, "Evacuated GoneByOther").await;
     assert_eq!(first(&ended).answer, None);
 
