@@ -6,13 +6,32 @@ use std::{
     time::Duration,
 };
 
+use async_trait::async_trait;
 use evacuation_api::ResponderState;
-use evacuation_client::{Answer, Question};
+use evacuation_client::{Answer, Handler, Question};
 use evacuation_e2e::PodSpec;
 
 use crate::scene::{Scene, responder};
 
 const FAILOVER: &str = "db.acme.io/failover";
+
+/// An app that takes no work while it is to move; its own takes longer than any test.
+struct App(Arc<Mutex<bool>>);
+
+#[async_trait]
+impl Handler for App {
+    async fn asked(&self, question: Question) -> Answer {
+        *self.0.lock().unwrap() = false;
+        let _ = question
+            .hold(Duration::from_mins(1), std::future::pending::<()>())
+            .await;
+        Answer::accept()
+    }
+
+    async fn canceled(&self, _: Question) {
+        *self.0.lock().unwrap() = true;
+    }
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn responders_that_are_done_and_at_work_learn_of_a_withdrawal_and_acknowledge_it() {
@@ -20,22 +39,11 @@ async fn responders_that_are_done_and_at_work_learn_of_a_withdrawal_and_acknowle
     scene.register(FAILOVER, "db", 20_000).await;
     scene.register("never.acme.io/asked", "db", 1).await;
     let pod = scene.pod("db-0", PodSpec::watching().label("app", "db")).await;
-    let undone = Arc::new(Mutex::new(false));
-    let work = Arc::clone(&undone);
+    let takes_work = Arc::new(Mutex::new(true));
+    let app = App(Arc::clone(&takes_work));
     let _responders = (
         scene.responder(FAILOVER, |_| async { Answer::accept() }),
-        scene
-            .app(&pod, move |question: Question| {
-                let work = Arc::clone(&work);
-                async move {
-                    let finished = question
-                        .hold(Duration::from_mins(1), std::future::pending::<()>())
-                        .await;
-                    *work.lock().unwrap() = finished.is_err();
-                    Answer::accept()
-                }
-            })
-            .await,
+        scene.app(&pod, app).await,
     );
     let evacuation = scene
         .requester("repair.acme.io/rack-7")
@@ -50,6 +58,7 @@ async fn responders_that_are_done_and_at_work_learn_of_a_withdrawal_and_acknowle
         })
         .await;
     assert_eq!(responder(&working, FAILOVER).state, ResponderState::Completed);
+    assert!(!*takes_work.lock().unwrap());
 
     evacuation.withdraw().await.unwrap();
     let known = scene
@@ -64,8 +73,8 @@ async fn responders_that_are_done_and_at_work_learn_of_a_withdrawal_and_acknowle
         assert_eq!(responder(&known, asked).state, ResponderState::Canceled);
     }
     assert!(
-        *undone.lock().unwrap(),
-        "the app was told in the middle of its work"
+        *takes_work.lock().unwrap(),
+        "what was begun is undone before it is acknowledged"
     );
     let never = responder(&known, "never.acme.io/asked");
     assert!(

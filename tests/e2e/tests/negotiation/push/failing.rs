@@ -5,7 +5,10 @@ use std::time::Duration;
 use chrono::TimeDelta;
 use evacuation_api::{Answer, ResponderState, ReviewAction, ReviewRequest};
 use evacuation_e2e::{Endpoint, PodSpec, Reply, answering, ok};
-use kube::ResourceExt;
+use kube::{
+    ResourceExt,
+    api::{Patch, PatchParams},
+};
 use serde_json::{Value, json};
 
 use crate::scene::{Scene, first};
@@ -130,7 +133,13 @@ async fn an_endpoint_that_hangs_for_ten_seconds_is_reported_and_asked_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_redirect_is_not_followed() {
+async fn an_endpoint_that_drips_its_reply_is_passed_over_at_its_timeout() {
+    let drip = |question: &ReviewRequest| Reply::Drip(Duration::from_millis(500), accepting(question));
+    fails("dripping", drip, "").await;
+}
+
+/// A pod's own endpoint sends the question elsewhere, where it would be accepted.
+async fn redirected(code: &str) {
     let scene = Scene::new("redirect").await;
     let (pod, other) = tokio::join!(
         scene.pod("app", registered(&scene, 3)),
@@ -140,10 +149,8 @@ async fn a_redirect_is_not_followed() {
         .await
         .unwrap();
     let ip = other.status.as_ref().unwrap().pod_ip.clone().unwrap();
-    let port = scene.port;
-    let redirect = format!(
-        "HTTP/1.1 307 Temporary Redirect\r\nLocation: http://{ip}:{port}/evacuation\r\nContent-Length: 0\r\n\r\n"
-    );
+    let location = format!("http://{ip}:{}/evacuation", scene.port);
+    let redirect = format!("HTTP/1.1 {code}\r\nLocation: {location}\r\nContent-Length: 0\r\n\r\n");
     let _endpoint = Endpoint::of(&pod, scene.port, move |_| {
         Reply::Bytes(redirect.clone().into_bytes())
     })
@@ -156,8 +163,33 @@ async fn a_redirect_is_not_followed() {
         (ResponderState::Interrupted, None)
     );
     let said = scene.event("Pod", "app", "PushFailed").await;
-    assert!(said.contains("307"), "{said}");
+    assert!(said.contains(&code[..3]), "{said}");
     assert!(elsewhere.asked().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_redirect_is_not_followed() {
+    tokio::join!(redirected("302 Found"), redirected("307 Temporary Redirect"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pod_that_says_its_address_is_the_clouds_metadata_is_not_asked_there() {
+    let scene = Scene::new("metadata").await;
+    let pod = scene.pod("app", registered(&scene, 3)).await;
+    let address = json!({"status": {"podIP": "169.254.169.254", "podIPs": [{"ip": "169.254.169.254"}]}});
+    let params = PatchParams::default();
+    let api = scene.pods.api();
+    api.patch_status("app", &params, &Patch::Merge(address))
+        .await
+        .unwrap();
+    let evacuation = scene.ask(&pod, json!({})).await;
+    let said = scene.event("Pod", "app", "PushFailed").await;
+    assert!(
+        said.contains("a link-local address, which is never asked: 169.254.169.254"),
+        "{said}"
+    );
+    let ended = scene.ends(&evacuation, "Evacuated Evicted").await;
+    assert_eq!(first(&ended).state, ResponderState::Interrupted);
 }
 
 #[tokio::test(flavor = "multi_thread")]
