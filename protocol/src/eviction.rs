@@ -11,6 +11,7 @@ use crate::{
     ending::{succeed, unblock},
     policy::reached,
     time::{after_millis, stamp},
+    words::shortened,
 };
 
 /// How long an attempt may take, in seconds. Post it with this timeout, on the client's side and as the query parameter
@@ -129,7 +130,7 @@ pub fn record_eviction(
     let attempts = eviction.attempts;
     let mut again = |milliseconds: i64, message: &str| {
         eviction.next_attempt_time = Some(stamp(after_millis(now, milliseconds)));
-        eviction.message = Some(message.to_owned());
+        eviction.message = Some(shortened(message));
     };
     match outcome {
         EvictionOutcome::Accepted => {
@@ -274,6 +275,20 @@ mod tests {
         assert_eq!(
             after_outcome(&rejected(None)).0.last_attempt_result,
             Some(AttemptResult::Rejected)
+        );
+    }
+
+    #[test]
+    fn what_a_webhook_says_at_length_is_cut() {
+        let (eviction, _) = after_outcome(&EvictionOutcome::Rejected {
+            retry_after_seconds: None,
+            message: "no ".repeat(100_000),
+        });
+        let said = eviction.message.unwrap();
+        assert!(
+            said.starts_with("no no") && said.len() <= 1024,
+            "{} bytes",
+            said.len()
         );
     }
 

@@ -42,6 +42,7 @@ mod testing;
 mod time;
 mod transition;
 mod upstream;
+mod words;
 mod world;
 
 pub use answer::answer;
