@@ -113,11 +113,13 @@ impl Endpoint {
     }
 }
 
-/// The reply that gives an answer to a question.
-pub fn answering(question: &ReviewRequest, more: Value) -> Value {
-    let mut response = more;
-    response["evacuationUid"] = json!(question.evacuation.uid);
-    response["podUid"] = json!(question.pod.uid);
+/// The reply that gives an answer to a question: `answer` is its object, to which both UIDs are added.
+pub fn answering(question: &ReviewRequest, answer: Value) -> Value {
+    let mut response = answer;
+    if let Some(fields) = response.as_object_mut() {
+        fields.insert("evacuationUid".to_owned(), json!(question.evacuation.uid));
+        fields.insert("podUid".to_owned(), json!(question.pod.uid));
+    }
     json!({"response": response})
 }
 
