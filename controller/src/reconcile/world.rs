@@ -24,11 +24,7 @@ pub(super) fn has_started(evacuation: &Evacuation) -> bool {
 impl Controller {
     /// What is seen besides the Evacuation. A pod that the watch does not show is read live, for the watch may lag behind; and
     /// so is one of which it is decided who is asked, or whose app would be passed over, and its node.
-    pub(super) async fn world(
-        &self,
-        key: &ObjectKey,
-        evacuation: &Evacuation,
-    ) -> Result<World, CallError> {
+    pub(super) async fn world(&self, key: &ObjectKey, evacuation: &Evacuation) -> Result<World, CallError> {
         let target = lock(&self.index).target(evacuation);
         let starts = !has_started(evacuation) && !is_finished(evacuation);
         let mut registrations = Vec::new();
