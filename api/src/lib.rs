@@ -39,8 +39,8 @@ pub use review::{
 pub use self_evacuation::SelfEvacuation;
 pub use service_endpoint::{CaBundle, HttpsTrust, ServiceEndpoint};
 pub use status::{
-    Blocker, EvacuationStatus, EvictionStatus, Policy, RecordedRequester, ResponderState, ResponderStatus,
-    ScheduledDeadline,
+    AttemptResult, Blocker, EvacuationStatus, EvictionStatus, Policy, RecordedRequester, ResponderState,
+    ResponderStatus, ScheduledDeadline,
 };
 pub use time::{Timestamp, condition_time, from_condition_time};
 pub use validation::{

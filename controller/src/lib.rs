@@ -13,6 +13,7 @@
 //! object: a successor goes on where this process stopped.
 
 mod backoff;
+mod clock;
 mod controller;
 mod error;
 mod events;

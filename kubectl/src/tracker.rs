@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use evacuation_api::{Evacuation, FailedReason};
 use evacuation_client::End;
-use evacuation_protocol::{active_answer, state_word};
+use evacuation_protocol::{active_answer, goes_on_by, state_word};
 
 use crate::Exit;
 
@@ -19,6 +19,8 @@ pub(crate) struct Tracked {
     pub(crate) state: String,
     /// What was answered last, if anything.
     pub(crate) answer: Option<String>,
+    /// When it goes on by itself at the latest, if it does.
+    pub(crate) until: Option<String>,
     /// What holds it back, in words, if anything does.
     pub(crate) held_by: Option<String>,
     /// How it ended, if it did.
@@ -31,7 +33,7 @@ impl Tracked {
         let details = match &self.end {
             Some(End::Failed { reason, message }) => vec![format!("{reason}: {message}")],
             Some(End::Evacuated { .. }) => Vec::new(),
-            None => [&self.answer, &self.held_by]
+            None => [&self.answer, &self.until, &self.held_by]
                 .into_iter()
                 .flatten()
                 .cloned()
@@ -160,6 +162,7 @@ fn describe(evacuation: &Evacuation) -> Tracked {
         ),
         state: state_word(evacuation).to_string(),
         answer: active_answer(evacuation).map(|answer| format!("{answer:?}")),
+        until: goes_on_by(evacuation).map(|time| format!("until {}", time.format("%Y-%m-%dT%H:%M:%SZ"))),
         held_by: blocked,
         end: End::of(evacuation),
     }
@@ -247,6 +250,21 @@ mod tests {
                 .is_some()
         );
         assert!(tracker.finished());
+    }
+
+    #[test]
+    fn a_line_says_what_was_answered_and_until_when() {
+        let mut delayed = evacuation("a", None);
+        let responder = serde_json::json!({
+            "name": "self", "priority": 1, "timeoutSeconds": 60, "maxDelaySeconds": 600, "state": "Active",
+            "activeTime": "2026-11-20T22:00:00Z", "answer": "Delay", "delayUntil": "2026-11-20T22:05:00Z",
+        });
+        let status = delayed.status.as_mut().unwrap();
+        status.responders = Some(vec![serde_json::from_value(responder).unwrap()]);
+        let mut tracker = Tracker::default();
+        tracker.follow(&evacuation("a", None));
+        let line = tracker.apply(&delayed).unwrap().line();
+        assert_eq!(line, "shop/pod-a: Delayed (Delay) (until 2026-11-20T22:05:00Z)");
     }
 
     #[test]

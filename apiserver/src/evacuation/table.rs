@@ -1,7 +1,7 @@
 //! What `kubectl get` shows, and by what it can select.
 
 use evacuation_api::Evacuation;
-use evacuation_protocol::{active_answer, current_responder, is_finished, state_word};
+use evacuation_protocol::{active_answer, current_responder, goes_on_by, is_finished, state_word};
 use machinery_server::Column;
 use serde_json::{Value, json};
 
@@ -23,6 +23,11 @@ pub(crate) const COLUMNS: &[Column] = &[
     ),
     column("Requesters", "Who wants the pod moved.", 1),
     column("Responder", "The responder that has the say, or had it last.", 1),
+    column(
+        "Until",
+        "When it goes on by itself at the latest: an answer is due, a delay ends, or a deadline acts.",
+        1,
+    ),
 ];
 
 const fn column(name: &'static str, description: &'static str, priority: i32) -> Column {
@@ -45,12 +50,16 @@ pub(crate) fn cells(object: &Evacuation) -> Vec<Value> {
         .map(|requester| requester.name.as_str())
         .collect();
     let responder = current_responder(object).map_or("", |responder| &responder.name);
+    let until = goes_on_by(object).map_or_else(String::new, |time| {
+        time.to_rfc3339_opts(chrono::SecondsFormat::Secs, true)
+    });
     vec![
         json!(object.spec.target.pod.name),
         json!(state_word(object)),
         json!(answer),
         json!(requesters.join(",")),
         json!(responder),
+        json!(until),
     ]
 }
 

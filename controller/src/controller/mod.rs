@@ -6,6 +6,7 @@ mod term;
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     sync::{Mutex, MutexGuard, PoisonError},
+    time::Instant,
 };
 
 use chrono::{DateTime, Utc};
@@ -21,6 +22,7 @@ pub(crate) use fed::{Fed, budget_status};
 
 use crate::{
     Leadership, ObjectKey,
+    clock::ServerClock,
     events::{EventSink, Notice},
     evictor::{Attempts, Evictor, Sightings, Turns},
     index::{Index, Update},
@@ -29,7 +31,7 @@ use crate::{
     queue::WorkQueue,
     reachability::Reachability,
     refresh::Refresher,
-    watch::{WATCHED, WATCHED_TO_REFRESH},
+    watch::{CLOCK, WATCHED, WATCHED_TO_REFRESH},
 };
 
 /// What the parts of the controller share: what is known, what is to be done, and who may do it.
@@ -47,6 +49,7 @@ pub(crate) struct Controller {
     pub(crate) reachability: Reachability,
     /// `None` when no pods are refreshed.
     pub(crate) refresher: Option<Refresher>,
+    pub(crate) clock: ServerClock,
     pub(crate) metrics: Metrics,
     /// How often in a row the work on an Evacuation failed.
     pub(crate) failures: Mutex<HashMap<ObjectKey, u32>>,
@@ -68,7 +71,8 @@ impl Controller {
             evictor: Evictor::default(),
             deliveries: Deliveries::default(),
             pusher,
-            reachability: Reachability::new(Utc::now()),
+            reachability: Reachability::new(Instant::now()),
+            clock: ServerClock::default(),
             refresher: None,
             metrics: Metrics::default(),
             failures: Mutex::default(),
@@ -150,14 +154,15 @@ impl Controller {
         }
     }
 
-    /// Records that a kind was listed.
+    /// Records that a kind was listed, or the time is known.
     pub(crate) fn set_synced(&self, name: &'static str) {
         self.synced.send_if_modified(|synced| synced.insert(name));
     }
 
-    /// Waits until every kind was listed that is needed to act.
+    /// Waits until every kind was listed and the time is known.
     pub(crate) async fn synced(&self) {
         self.listed(&WATCHED).await;
+        self.listed(&[CLOCK]).await;
     }
 
     /// Waits until every kind was listed that is needed to refresh pods. Nobody else waits for them: without the rights to see
@@ -175,14 +180,19 @@ impl Controller {
             .await;
     }
 
-    /// Takes in that the API answered.
-    pub(crate) fn api_answered(&self, now: DateTime<Utc>) {
-        if self.reachability.succeeded(now) {
-            info!("the API is back: nothing lapses for a while");
-            #[expect(clippy::cast_precision_loss, reason = "seconds since 1970 are far below 2^52")]
-            self.metrics.recovered.set(now.timestamp() as f64);
+    /// Takes in that the API answered at `received` a request that was sent at `sent`, and what time it is there, if it said so.
+    pub(crate) fn api_answered(&self, time: Option<DateTime<Utc>>, sent: Instant, received: Instant) {
+        if time.is_some_and(|time| self.clock.set(time, sent, received)) {
+            info!(now = %self.clock.now(), "the API server's clock shows another time");
             self.wake_all();
         }
+        if self.reachability.succeeded(received) {
+            info!("the API is back: nothing lapses for a while");
+            #[expect(clippy::cast_precision_loss, reason = "seconds since 1970 are far below 2^52")]
+            self.metrics.recovered.set(self.clock.now().timestamp() as f64);
+            self.wake_all();
+        }
+        self.set_synced(CLOCK);
     }
 
     fn wake_all(&self) {
@@ -215,6 +225,7 @@ impl Probed for Controller {
         let synced = self.synced.borrow();
         WATCHED
             .into_iter()
+            .chain([CLOCK])
             .filter(|name| !synced.contains(name))
             .collect()
     }

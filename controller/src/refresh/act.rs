@@ -58,7 +58,7 @@ impl Controller {
         ask: &Ask,
     ) -> Result<(), CallError> {
         self.look_again(namespace, ask).await?;
-        let decision = self.decide_refreshes(refresher, namespace, chrono::Utc::now());
+        let decision = self.decide_refreshes(refresher, namespace, self.clock.now());
         let confirmed = decision.acts.iter().find_map(|act| match act {
             Act::Ask(again) if again.pod.metadata.uid == ask.pod.metadata.uid => Some(again),
             _ => None,

@@ -43,8 +43,8 @@ impl Controller {
             };
             let working = refresher.queue.working(&namespace);
             let began = Instant::now();
-            let now = Utc::now();
-            if self.reachability.is_out(now) || self.leadership.check().is_err() {
+            let now = self.clock.now();
+            if self.reachability.is_out(began.into_std()) || self.leadership.check().is_err() {
                 refresher.queue.add_at(namespace.clone(), began + PAUSE.0);
                 continue;
             }
