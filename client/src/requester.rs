@@ -41,6 +41,7 @@ impl Requester {
             deadline: None,
             at_deadline: None,
             grace_period_seconds: None,
+            window: None,
         };
         Self {
             client: DebugClient(client),

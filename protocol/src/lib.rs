@@ -41,6 +41,7 @@ mod testing;
 mod time;
 mod transition;
 mod upstream;
+mod window;
 mod world;
 
 pub use answer::answer;
@@ -66,4 +67,5 @@ pub use transition::{
     Actor, PHASE_TRANSITIONS, Phase, TRANSITIONS, Transition, phase_diagram, responder_diagram,
     transition_allowed,
 };
+pub use window::{all_asleep, window_warnings};
 pub use world::{Attempt, BudgetView, LivePod, PodPhase, PodView, World};

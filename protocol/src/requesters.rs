@@ -8,7 +8,7 @@ use evacuation_api::{
 
 use crate::{
     EditError, cancel, condition::finished_reason, derive_policy, fence::check_fence, has_lapsed,
-    ownership::check_owner, time::stamp,
+    ownership::check_owner, time::stamp, window::forget_changed,
 };
 
 /// What an edit of the requesters does. Holds the names of entries.
@@ -22,6 +22,8 @@ pub struct RequesterEdit {
     pub removed: Vec<String>,
     /// Those of `changed` that ask for more than before. Doubtful cases count.
     pub hardened: Vec<String>,
+    /// Those of `changed` that wait for a window that they did not wait for before.
+    pub rescheduled: Vec<String>,
     /// Those of `added` and `hardened` whose deadline deletes the pod: the caller needs `delete pods`.
     pub deleting: Vec<String>,
 }
@@ -72,7 +74,7 @@ pub fn check_requester_edit(
     if !may_override {
         check_owner(status, touched(), user)?;
     }
-    if let Some(requester) = edit.removed.first() {
+    if let Some(requester) = edit.removed.iter().chain(&edit.rescheduled).next() {
         check_fence(status, requester)?;
     }
     if let Some(policy) = &status.policy
@@ -95,6 +97,9 @@ fn compare(old: &[Requester], new: &[Requester]) -> RequesterEdit {
             None => edit.added.push(name.clone()),
             Some(before) if before != entry => {
                 edit.changed.push(name.clone());
+                if entry.window.is_some() && entry.window != before.window {
+                    edit.rescheduled.push(name.clone());
+                }
                 if asks_more {
                     edit.hardened.push(name.clone());
                 }
@@ -136,7 +141,9 @@ fn hardens(old: &Requester, new: &Requester) -> bool {
         // Without one the pod's own counts, which may be shorter or longer.
         (before, after) => before != after,
     };
-    harder_policy || harder_deadline || harder_grace
+    // Without its window an entry counts at once, and with another one perhaps sooner.
+    let harder_window = old.window.is_some() && new.window != old.window;
+    harder_policy || harder_deadline || harder_grace || harder_window
 }
 
 /// Who made each entry after the edit. A changed entry keeps its maker, also when another changed it by `override`,
@@ -186,6 +193,9 @@ pub fn apply_requester_edit(
     if new.requesters.is_empty() {
         // The policy stays as the last word of those who left.
         return cancel(&status, "the last requester left", now);
+    }
+    if let Some(policy) = &mut status.policy {
+        forget_changed(policy, &old.spec.requesters, &new.requesters);
     }
     status.policy = Some(derive_policy(&new.requesters, status.policy.as_ref(), now));
     status

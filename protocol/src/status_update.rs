@@ -1,7 +1,9 @@
 //! What the controller may write: rules 6 and 7.
 
 use chrono::{DateTime, Utc};
-use evacuation_api::{ConditionType, Evacuation, EvacuationStatus, Policy, ScheduledDeadline};
+use evacuation_api::{
+    ConditionType, Evacuation, EvacuationStatus, Policy, ScheduledDeadline, ScheduledWindow,
+};
 
 mod conditions;
 mod eviction;
@@ -10,7 +12,7 @@ mod responders;
 use self::{conditions::Conditions, eviction::check_eviction, responders::Responders};
 use crate::{
     StatusError, all_lapsed, condition::find, ending::finish, finished_reason, is_finished, phase::is_done,
-    policy::policy_at,
+    policy::policy_at, window::all_asleep,
 };
 
 /// The status that results from the controller's write, or everything that is wrong with it.
@@ -20,7 +22,7 @@ use crate::{
 /// What the server and the responders own is restored: recorded requesters, policy (derived anew by `now`), answers
 /// and their times. Times are stamped with `now`. Every change of a responder's state is in
 /// [`TRANSITIONS`](crate::TRANSITIONS) and due by `now`; at most one responder is Active and the order of priority is
-/// kept; the list of responders is fixed once written; an attempt to evict is recorded only when every responder is
+/// kept; the list of responders is fixed once written; while every live entry sleeps nobody is asked or passed over; an attempt to evict is recorded only when every responder is
 /// done, and taken for lost only when its time is over; nothing changes after the end. Where the write ends the Evacuation, responders that are not done become Canceled, `Finished` is
 /// set and so is `finishTime`.
 ///
@@ -44,9 +46,11 @@ pub fn check_status_update(
     let ends = |kind| find(&proposed.conditions, kind).is_some_and(|c| c.status == "True");
     let ending = ends(ConditionType::Evacuated) || ends(ConditionType::Failed);
 
+    let sleeps = all_asleep(&old.spec.requesters, &policy);
     let responders = Responders {
         was: was.responders.as_deref(),
         policy: &policy,
+        asleep: sleeps,
         ending,
         now,
     }
@@ -54,7 +58,7 @@ pub fn check_status_update(
     let all_done = responders
         .as_ref()
         .is_some_and(|all| all.iter().all(|r| is_done(r.state)));
-    let may_attempt = all_done && !ending && !all_lapsed(&old.spec.requesters, &policy);
+    let may_attempt = all_done && !ending && !sleeps && !all_lapsed(&old.spec.requesters, &policy);
     let eviction = check_eviction(
         was.eviction.as_ref(),
         proposed.eviction,
@@ -66,6 +70,7 @@ pub fn check_status_update(
         old,
         was,
         policy: &policy,
+        asleep: sleeps,
         eviction: eviction.as_ref(),
         now,
     }
@@ -95,7 +100,7 @@ fn is_early(error: &StatusError) -> bool {
     matches!(error, StatusError::NotYet { .. })
 }
 
-/// The deadlines that the controller takes for reached and that are not by the server's clock. Saying so keeps a
+/// The deadlines and windows that the controller takes for reached and that are not by the server's clock. Saying so keeps a
 /// controller whose clock is ahead from writing the same again and again.
 fn premature(proposed: Option<&Policy>, derived: &Policy) -> Vec<StatusError> {
     let reached = |row: &ScheduledDeadline| {
@@ -105,16 +110,27 @@ fn premature(proposed: Option<&Policy>, derived: &Policy) -> Vec<StatusError> {
                 .any(|d| d.reached && (&d.requester, d.time) == (&row.requester, row.time))
         })
     };
-    let early = derived
+    let woke = |row: &ScheduledWindow| {
+        proposed.is_some_and(|p| {
+            p.windows
+                .iter()
+                .any(|w| w.reached && (&w.requester, w.time) == (&row.requester, row.time))
+        })
+    };
+    let deadlines = derived
         .deadlines
         .iter()
         .filter(|row| !row.reached && reached(row));
-    early
-        .map(|row| StatusError::NotYet {
-            what: format!("the deadline of {} is reached", row.requester),
-            until: row.time.0,
-        })
-        .collect()
+    let deadlines = deadlines.map(|row| StatusError::NotYet {
+        what: format!("the deadline of {} is reached", row.requester),
+        until: row.time.0,
+    });
+    let windows = derived.windows.iter().filter(|row| !row.reached && woke(row));
+    let windows = windows.map(|row| StatusError::NotYet {
+        what: format!("the window of {} opens", row.requester),
+        until: row.time.0,
+    });
+    deadlines.chain(windows).collect()
 }
 
 /// After the end a write may repeat what is there and say nothing else.

@@ -4,7 +4,10 @@ use std::collections::HashSet;
 
 use machinery_validation::{FieldError, FieldErrorKind, FieldPath};
 
-use super::text::{Errors, is_dns_subdomain};
+use super::{
+    text::{Errors, is_dns_subdomain},
+    window::validate_window,
+};
 use crate::{Evacuation, EvacuationSpec, Requester};
 
 /// How many requesters one Evacuation can have.
@@ -113,6 +116,9 @@ fn validate_requester(errors: &mut Errors, path: &FieldPath, requester: &Request
             path.child("deadline"),
             "atDeadline needs a deadline",
         );
+    }
+    if let Some(window) = &requester.window {
+        validate_window(errors, &path.child("window"), window);
     }
 }
 

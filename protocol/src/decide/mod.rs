@@ -21,8 +21,9 @@ use crate::{
     condition::find,
     ending::{fail, succeed, unblock},
     is_finished,
-    policy::{next_deadline, policy_at, reached},
+    policy::{next_change, policy_at, reached},
     time::{after, sooner},
+    window::rests,
 };
 
 /// For how long after an outage of the API nothing lapses, in seconds, so that apps can answer. Deadlines act all the same.
@@ -98,7 +99,7 @@ pub fn decide(evacuation: &Evacuation, world: &World, now: DateTime<Utc>) -> Dec
             wake_at: None,
         };
     }
-    let wake_at = sooner(step.wake_at, next_deadline(&step.policy));
+    let wake_at = sooner(step.wake_at, next_change(&step.policy));
     Decision {
         acts: step.acts,
         wake_at,
@@ -167,6 +168,9 @@ impl<'a> Step<'a> {
                 "the deadline of the last requester passed",
                 self.now,
             );
+        } else if rests(&self.evacuation.spec.requesters, &self.next, &self.policy) {
+            // What was asked and answered before stays, and counts when somebody wakes.
+            Blockage::None
         } else {
             self.start(world);
             match self.negotiate(world, pod) {

@@ -9,7 +9,8 @@ use crate::{
     time::{after, stamp},
 };
 
-/// The record that results. What was said to an earlier attempt does not stay with a new one. `may_attempt` says whether every responder is done and somebody still wants the pod moved.
+/// The record that results. What was said to an earlier attempt does not stay with a new one. `may_attempt` says whether every responder is done and
+/// somebody still wants the pod moved and is awake.
 pub(super) fn check_eviction(
     was: Option<&EvictionStatus>,
     proposed: Option<EvictionStatus>,
@@ -44,7 +45,7 @@ pub(super) fn check_eviction(
     }
     if begins && !may_attempt {
         wrong(
-            "an attempt needs every responder Completed or Interrupted, and a requester that has not lapsed",
+            "an attempt needs every responder Completed or Interrupted, and a requester that neither sleeps nor has lapsed",
         );
     }
     if let Some(until) = early {

@@ -124,6 +124,7 @@ impl Entry {
             deadline: self.deadline.map(|(seconds, _)| at(seconds).into()),
             at_deadline: self.deadline.map(|(_, action)| action),
             grace_period_seconds: None,
+            window: None,
         }
     }
 }
