@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use evacuation_api::{
     DeadlineAction, Evacuation, EvacuationSpec, PodTarget, RefusalPolicy, Requester as Entry, Target,
-    Timestamp,
+    Timestamp, Window,
 };
 use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use kube::{Api, Client, ResourceExt, api::PostParams};
@@ -84,6 +84,13 @@ impl Requester {
     #[must_use]
     pub fn grace_period_seconds(mut self, seconds: i64) -> Self {
         self.entry.grace_period_seconds = Some(seconds);
+        self
+    }
+
+    /// Starts negotiating only when this window opens, or at the deadline; at once by default.
+    #[must_use]
+    pub fn window(mut self, window: Window) -> Self {
+        self.entry.window = Some(window);
         self
     }
 
