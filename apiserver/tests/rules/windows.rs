@@ -71,9 +71,7 @@ async fn nobody_starts_a_negotiation_while_everybody_sleeps() {
         .ok();
     assert_eq!(joined["status"]["policy"]["onRefusal"], "Wait");
     assert_eq!(joined["status"]["policy"]["windows"][0]["reached"], true);
-    server
-        .begin("e", &[responder("self", 10_000, "Active")])
-        .await;
+    server.begin("e", &[responder("self", 10_000, "Active")]).await;
 }
 
 #[tokio::test]

@@ -18,3 +18,4 @@ mod record;
 mod refusal;
 mod rules;
 mod scene;
+mod windows;
