@@ -197,6 +197,11 @@ impl Negotiation {
         }
         let status = apply_requester_edit(&stored, &spec, &edit, &who, &[], at(state.now));
         let leaves = spec.requesters.is_empty();
+        let users = self.config.users.len();
+        let now = state.now;
+        let history = &mut state.objects.get_mut(object)?.history;
+        history.observe(&stored.spec, users, now);
+        let was_asleep = history.asleep;
         let mut next = Evacuation::clone(&stored);
         next.metadata.generation = next.metadata.generation.map(|g| g + 1);
         next.spec = spec;
@@ -208,6 +213,8 @@ impl Negotiation {
             object.history.withdrawn = true;
         }
         self.store(state, object, &Version::new(next), Actor::Server);
+        let history = &mut state.objects.get_mut(object)?.history;
+        history.put_to_sleep |= history.asleep && !was_asleep;
         Some(())
     }
 
