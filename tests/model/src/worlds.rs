@@ -253,7 +253,7 @@ const MADNESS: Config = Config {
 const WINDOWS: Config = Config {
     name: "windows",
     about: "one who waits for a window and one who does not: they join, change and leave; clocks that are off",
-    large: false,
+    large: true,
     instants: &[0, 2, 58, 60, 62],
     skews: &[-2, 0, 2],
     controllers: 1,
@@ -278,7 +278,7 @@ const WINDOWS: Config = Config {
 
 const SLEEPERS: Config = Config {
     name: "sleepers",
-    about: "two windows and two deadlines outside of them; a crash, a controller gone mad",
+    about: "two windows and two deadlines outside of them; a controller gone mad",
     large: false,
     instants: &[0, 58, 60, 62, 64],
     skews: &[0, 2],
@@ -299,7 +299,6 @@ const SLEEPERS: Config = Config {
     limits: Limits {
         answers: 1,
         edits: 1,
-        crashes: 1,
         forgeries: 1,
         ..NO_LIMITS
     },
