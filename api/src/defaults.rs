@@ -52,6 +52,19 @@ mod tests {
     }
 
     #[test]
+    fn a_window_is_in_utc_unless_it_says_otherwise() {
+        for (zone, expected) in [(None, "UTC"), (Some("Europe/Berlin"), "Europe/Berlin")] {
+            let mut evacuation = evacuation(&serde_json::json!({
+                "name": "a.example.com/x",
+                "window": {"schedule": "@daily", "durationSeconds": 3600, "timeZone": zone},
+            }));
+            default_evacuation(&mut evacuation);
+            let window = evacuation.spec.requesters[0].window.as_ref().unwrap();
+            assert_eq!(window.time_zone.as_deref(), Some(expected));
+        }
+    }
+
+    #[test]
     fn a_deadline_evicts_unless_it_says_otherwise() {
         let mut evacuation = evacuation(
             &serde_json::json!({"name": "a.example.com/x", "onRefusal": "GiveUp", "deadline": "2026-11-20T22:00:00Z"}),

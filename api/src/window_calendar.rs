@@ -13,10 +13,10 @@ use crate::{DEFAULT_TIME_ZONE, Window};
 ///
 /// # Daylight saving
 ///
-/// A duration is elapsed time, whatever the wall clock does meanwhile. An opening at a fixed time of day that does
-/// not exist that day, because the clock goes forward, is at the moment at which it does; one that occurs twice, because the
-/// clock goes back, is the first of the two. A schedule with a `*` or a step in its hours or minutes opens at each time that
-/// matches, those of the repeated hour too, and not at times that do not exist.
+/// A duration is elapsed time, whatever the wall clock does meanwhile. A schedule of one hour and one minute opens once a day:
+/// if that time does not exist, because the clock goes forward, at the moment at which it does; if it occurs twice,
+/// because the clock goes back, at the first of the two. A schedule of several hours or minutes, as a list, a range, a step or
+/// `*`, opens at each time that matches, those of the repeated hour too, and not at times that do not exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WindowCalendar {
     schedule: Cron,

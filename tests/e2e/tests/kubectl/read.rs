@@ -29,6 +29,7 @@ async fn get_shows_target_state_answer_and_age() {
             "ANSWER",
             "REQUESTERS",
             "RESPONDER",
+            "NEXT-WINDOW",
             "AGE"
         ],
         "{text}"
