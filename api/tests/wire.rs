@@ -156,9 +156,10 @@ fn time() -> impl Strategy<Value = Timestamp> {
 
 prop_compose! {
     fn window()(
-        schedule in "[0-9*/, ]{1,20}",
+        schedule in "[1-5]?[0-9] (1?[0-9]|\\*/[1-9]) \\* ([1-9],)?12 [0-7]",
         duration_seconds in 60..604_800_i64,
-        time_zone in proptest::option::of("[A-Z][a-z]{1,8}/[A-Z][a-z]{1,8}"),
+        time_zone in proptest::option::of(proptest::sample::select(
+            vec!["UTC".to_owned(), "Europe/Berlin".to_owned()])),
     ) -> Window {
         Window { schedule, duration_seconds, time_zone }
     }

@@ -110,8 +110,8 @@ pub(crate) fn asleep(policy: &Policy) -> StatusError {
 /// allowed: the deadline acts all the same, outside of the window.
 pub fn window_warnings(requesters: &[Requester], policy: &Policy, names: &[String]) -> Vec<String> {
     let warning = |row: &ScheduledWindow| {
-        let mut named = requesters.iter().filter(|r| names.contains(&r.name));
-        let entry = named.find(|r| r.name == row.requester)?;
+        let mut theirs = requesters.iter().filter(|r| names.contains(&r.name));
+        let entry = theirs.find(|r| r.name == row.requester)?;
         let deadline = entry.deadline.filter(|deadline| *deadline <= row.time)?;
         let action = entry.at_deadline.unwrap_or_default();
         Some(format!(

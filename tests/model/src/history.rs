@@ -19,13 +19,23 @@ pub(crate) struct History {
     /// The windows of the entries and when they wake, by user.
     windows: BTreeMap<usize, (u32, i64)>,
     /// Whether everybody who wants the pod moved sleeps.
-    pub(crate) asleep: bool,
-    /// Whether that is so by an edit that the server has confirmed.
-    pub(crate) put_to_sleep: bool,
+    pub(crate) sleep: Sleep,
     /// Nobody wants the pod moved any more, and the server has confirmed it.
     pub(crate) withdrawn: bool,
     /// It failed for another reason.
     pub(crate) failed: bool,
+}
+
+/// Whether everybody who wants the pod moved sleeps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) enum Sleep {
+    /// Somebody is awake, or nobody is left who does not give up.
+    #[default]
+    Awake,
+    /// All sleep.
+    Asleep,
+    /// All sleep since an edit that the server has confirmed.
+    ByEdit,
 }
 
 /// What happened to a responder.
@@ -84,8 +94,11 @@ impl History {
                 self.on_refusal = self.on_refusal.max(entry.on_refusal.unwrap_or_default());
             }
         }
-        self.asleep = live && !awake;
-        self.put_to_sleep &= self.asleep;
+        if awake || !live {
+            self.sleep = Sleep::Awake;
+        } else if self.sleep == Sleep::Awake {
+            self.sleep = Sleep::Asleep;
+        }
     }
 
     fn observe_window(&mut self, user: usize, entry: Option<&Requester>, now: i64) {

@@ -7,7 +7,7 @@ use evacuation_protocol::{
 
 use crate::{
     Broken, Law, Negotiation,
-    history::{History, Said},
+    history::{History, Said, Sleep},
     state::{Eviction, Pod, State, Version},
 };
 
@@ -28,7 +28,7 @@ impl Negotiation {
         }
         judge_phase(&before, next, broken);
         self.judge_responders(&before, next, by, &mut slot.history, now, broken);
-        judge_eviction_record(&before, next, slot.history.asleep, broken);
+        judge_eviction_record(&before, next, slot.history.sleep != Sleep::Awake, broken);
         if !is_finished(&before.status()) && is_finished(&next.status()) {
             self.judge_end(next, by, &mut slot.history, pod, broken);
         }
@@ -63,7 +63,10 @@ impl Negotiation {
             if from == to {
                 continue;
             }
-            broken.require(by != Actor::Controller || by_end || !history.asleep, Law::Awake);
+            broken.require(
+                by != Actor::Controller || by_end || history.sleep == Sleep::Awake,
+                Law::Awake,
+            );
             let mut heard = heard;
             match to {
                 ResponderState::Active => heard.asked = Some(now),
@@ -158,7 +161,7 @@ pub(crate) fn judge_eviction(state: &mut State, eviction: &Eviction) {
     } else if history.failed {
         broken.note(Law::End);
     }
-    if history.put_to_sleep {
+    if history.sleep == Sleep::ByEdit {
         broken.note(Law::Awake);
     }
     for heard in history.responders.iter().filter(|heard| !heard.excused) {

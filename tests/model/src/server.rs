@@ -13,7 +13,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use crate::{
     Law, Negotiation,
     config::{Entry, Say, at, requester_name, responder_name, user_name},
-    history::{History, Said},
+    history::{History, Said, Sleep},
     state::{Object, Pod, State, Version, Write},
 };
 
@@ -201,7 +201,7 @@ impl Negotiation {
         let now = state.now;
         let history = &mut state.objects.get_mut(object)?.history;
         history.observe(&stored.spec, users, now);
-        let was_asleep = history.asleep;
+        let was_awake = history.sleep == Sleep::Awake;
         let mut next = Evacuation::clone(&stored);
         next.metadata.generation = next.metadata.generation.map(|g| g + 1);
         next.spec = spec;
@@ -214,7 +214,9 @@ impl Negotiation {
         }
         self.store(state, object, &Version::new(next), Actor::Server);
         let history = &mut state.objects.get_mut(object)?.history;
-        history.put_to_sleep |= history.asleep && !was_asleep;
+        if was_awake && history.sleep == Sleep::Asleep {
+            history.sleep = Sleep::ByEdit;
+        }
         Some(())
     }
 

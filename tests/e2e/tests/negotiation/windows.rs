@@ -157,10 +157,10 @@ async fn one_who_joins_without_a_window_starts_it_and_when_that_one_leaves_it_re
     let api = scene.evacuations();
     let put = |entries: Value| Patch::Merge(json!({"spec": {"requesters": entries}}));
     let sleeper = entry(ASKER, json!({"window": far(), "onRefusal": "Override"}));
-    let joiner = entry("test.evacuation.dev/joins", json!({"onRefusal": "Wait"}));
+    let other = entry("test.evacuation.dev/joins", json!({"onRefusal": "Wait"}));
     let (name, params) = (evacuation.name_any(), PatchParams::default());
     let joined = api
-        .patch(&name, &params, &put(json!([sleeper, joiner])))
+        .patch(&name, &params, &put(json!([sleeper, other])))
         .await
         .unwrap();
     scene.reached(&joined, 0).await;
