@@ -5,7 +5,7 @@
 //! asked and nothing is evicted.
 
 use chrono::{DateTime, Utc};
-use evacuation_api::{DeadlineAction, EvacuationStatus, Policy, Requester, ScheduledWindow, WindowCalendar};
+use evacuation_api::{EvacuationStatus, Policy, Requester, ScheduledWindow, WindowCalendar};
 
 use crate::{StatusError, has_lapsed, time::stamp};
 
@@ -47,17 +47,17 @@ pub(crate) fn forget_changed(policy: &mut Policy, old: &[Requester], new: &[Requ
         .retain(|row| window(old, &row.requester) == window(new, &row.requester));
 }
 
-/// Whether a live entry takes part, by what the policy says of deadlines and windows.
+/// Whether an entry that has not lapsed takes part, by what the policy says of deadlines and windows.
 pub(crate) fn is_awake(requester: &Requester, policy: &Policy) -> bool {
     let opened = policy
         .windows
         .iter()
         .any(|row| row.reached && row.requester == requester.name);
-    // A deadline acts by itself, window or not, and how it acts is its entry's word.
+    // A deadline acts by itself, window or not, and how it acts is its entry's word. One that gave up left no live entry.
     let forces = policy
         .deadlines
         .iter()
-        .any(|d| d.reached && d.action != DeadlineAction::GiveUp && d.requester == requester.name);
+        .any(|d| d.reached && d.requester == requester.name);
     requester.window.is_none() || opened || forces
 }
 

@@ -187,6 +187,11 @@ mod tests {
             ),
             (
                 "/requesters/0",
+                json!({"name": "a.b/c", "window": {"schedule": "soon", "durationSeconds": 60}}),
+                "Invalid spec.requesters[0].window.schedule",
+            ),
+            (
+                "/requesters/0",
                 json!({"name": "a.b/c", "atDeadline": "Delete"}),
                 "Required spec.requesters[0].deadline",
             ),

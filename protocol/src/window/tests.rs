@@ -6,8 +6,8 @@ use crate::{
     testing::{asking_for, at, evacuation_for, requester, responder},
 };
 use evacuation_api::{
-    Answer, ConditionType, Evacuation, EvacuationSpec, EvictionStatus, RefusalPolicy, ResponderEntry,
-    ResponderState, Window,
+    Answer, ConditionType, DeadlineAction, Evacuation, EvacuationSpec, EvictionStatus, RefusalPolicy,
+    ResponderEntry, ResponderState, Window,
 };
 
 /// An entry with a window of a minute, that minute after midnight, which is [`at`] zero.
@@ -396,7 +396,8 @@ fn a_controller_whose_clock_is_ahead_is_told_when_the_window_opens() {
     let alone = evacuation_for(vec![sleeper("a.b/s", 1)]);
     let beside = evacuation_for(vec![requester("a.b/r"), overriding(sleeper("a.b/s", 1), 5)]);
     let mut asked = beside.clone();
-    settle(&mut asked, &world(), 0);
+    // Silent until 80.
+    settle(&mut asked, &world(), 20);
     for (e, world) in [(&alone, world()), (&alone, unregistered()), (&asked, world())] {
         let errors = hasty(e, &world, 30, 31).unwrap_err();
         assert!(
