@@ -188,11 +188,11 @@ impl Sim {
         self.windows.insert(name, (minute, wakes));
     }
 
-    /// Whether somebody who wants the pod moved is awake.
-    fn somebody_is_awake(&self) -> bool {
+    /// Whether there are entries that have not lapsed, and all of them sleep.
+    fn all_asleep(&self) -> bool {
         let policy = self.status().policy.clone().unwrap_or_default();
-        let mut live = self.evacuation.spec.requesters.iter();
-        live.any(|r| {
+        let (mut live, mut awake) = (false, false);
+        for r in &self.evacuation.spec.requesters {
             let woke = self
                 .windows
                 .get(&r.name)
@@ -201,8 +201,10 @@ impl Sim {
             let by_deadline = policy.deadlines.iter().filter(|d| forces(d));
             let (gave_up, others): (Vec<_>, Vec<_>) =
                 by_deadline.partition(|d| d.action == DeadlineAction::GiveUp);
-            gave_up.is_empty() && (woke || !others.is_empty())
-        })
+            live |= gave_up.is_empty();
+            awake |= gave_up.is_empty() && (woke || !others.is_empty());
+        }
+        live && !awake
     }
 
     fn status(&self) -> &EvacuationStatus {
@@ -265,7 +267,7 @@ impl Sim {
             (asked.count(), s.eviction.as_ref().map_or(0, |e| e.attempts))
         };
         assert!(
-            begun(&old) == begun(&new) || self.somebody_is_awake(),
+            begun(&old) == begun(&new) || !self.all_asleep(),
             "somebody is asked, or an eviction is attempted, while everybody sleeps at {}: {:#?}",
             self.now,
             self.evacuation
@@ -430,8 +432,15 @@ impl Sim {
                         "the fence"
                     );
                     assert!(!is_finished(self.status()));
-                    self.attempt = Attempt::Posted;
-                    self.under_way = Some(self.now + ATTEMPT_TIMEOUT_SECONDS);
+                    // An attempt whose time is over, counted from its record, is never posted.
+                    let recorded = self.status().eviction.as_ref().and_then(|e| e.last_attempt_time);
+                    let until = (recorded.unwrap().0 - at(0)).num_seconds() + ATTEMPT_TIMEOUT_SECONDS;
+                    if self.now < until {
+                        self.attempt = Attempt::Posted;
+                        self.under_way = Some(until);
+                    } else {
+                        self.attempt = Attempt::Unknown;
+                    }
                     acted = true;
                 }
                 Act::ResolveInFlight => {
