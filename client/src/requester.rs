@@ -368,6 +368,23 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn a_window_is_sent_with_the_entry() {
+        let (client, sent) = recording(&[CREATED]);
+        let window = Window {
+            schedule: "0 22 * * 6".to_owned(),
+            duration_seconds: 7200,
+            time_zone: Some("Europe/Berlin".to_owned()),
+        };
+        let requester = Requester::new(client, "acme.io/a").window(window);
+        requester.evacuate("shop", "db-0").await.unwrap();
+        let sent = sent.lock().unwrap();
+        assert_eq!(
+            sent[0]["spec"]["requesters"][0]["window"],
+            serde_json::json!({"schedule": "0 22 * * 6", "durationSeconds": 7200, "timeZone": "Europe/Berlin"})
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn an_evacuation_of_another_pod_is_not_joined() {
         const WRONG_POD: (u16, &str) = (
             409,

@@ -253,9 +253,8 @@ const MADNESS: Config = Config {
 const WINDOWS: Config = Config {
     name: "windows",
     about: "one who waits for a window and one who does not: they join, change and leave; clocks that are off",
-    large: true,
-    instants: &[0, 2, 58, 60, 62],
-    skews: &[-2, 0, 2],
+    instants: &[0, 58, 60, 62],
+    skews: &[-2, 2],
     controllers: 1,
     responders: &[waits(2, 2)],
     answers: &[Say::Accept, Say::Refuse],
@@ -279,7 +278,6 @@ const WINDOWS: Config = Config {
 const SLEEPERS: Config = Config {
     name: "sleepers",
     about: "two windows and two deadlines outside of them; a controller gone mad",
-    large: false,
     instants: &[0, 58, 60, 62, 64],
     skews: &[0, 2],
     controllers: 1,
