@@ -1,8 +1,9 @@
 //! What the schema's defaults say, filled in.
 
-use crate::{DEFAULT_TTL_SECONDS_AFTER_FINISHED, Evacuation};
+use crate::{DEFAULT_TIME_ZONE, DEFAULT_TTL_SECONDS_AFTER_FINISHED, Evacuation};
 
-/// Fills in the defaults: `onRefusal` Wait, `atDeadline` Evict where there is a deadline, and the time to live.
+/// Fills in the defaults: `onRefusal` Wait, `atDeadline` Evict where there is a deadline, a window's time zone, and the time
+/// to live.
 pub fn default_evacuation(evacuation: &mut Evacuation) {
     let spec = &mut evacuation.spec;
     spec.ttl_seconds_after_finished
@@ -11,6 +12,11 @@ pub fn default_evacuation(evacuation: &mut Evacuation) {
         requester.on_refusal.get_or_insert_default();
         if requester.deadline.is_some() {
             requester.at_deadline.get_or_insert_default();
+        }
+        if let Some(window) = &mut requester.window {
+            window
+                .time_zone
+                .get_or_insert_with(|| DEFAULT_TIME_ZONE.to_owned());
         }
     }
 }
@@ -43,6 +49,19 @@ mod tests {
         assert_eq!(requester.on_refusal, Some(RefusalPolicy::Wait));
         assert_eq!(requester.at_deadline, None);
         assert_eq!(evacuation.spec.ttl_seconds_after_finished, Some(3600));
+    }
+
+    #[test]
+    fn a_window_is_in_utc_unless_it_says_otherwise() {
+        for (zone, expected) in [(None, "UTC"), (Some("Europe/Berlin"), "Europe/Berlin")] {
+            let mut evacuation = evacuation(&serde_json::json!({
+                "name": "a.example.com/x",
+                "window": {"schedule": "@daily", "durationSeconds": 3600, "timeZone": zone},
+            }));
+            default_evacuation(&mut evacuation);
+            let window = evacuation.spec.requesters[0].window.as_ref().unwrap();
+            assert_eq!(window.time_zone.as_deref(), Some(expected));
+        }
     }
 
     #[test]

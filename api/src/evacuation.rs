@@ -4,7 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{EvacuationStatus, Timestamp, api_version, kind::kind};
+use crate::{EvacuationStatus, Timestamp, Window, api_version, kind::kind};
 
 /// How long a finished Evacuation is kept when `ttlSecondsAfterFinished` is not given, in seconds.
 pub const DEFAULT_TTL_SECONDS_AFTER_FINISHED: i64 = 3600;
@@ -105,6 +105,10 @@ pub struct Requester {
     /// The grace period of the eviction, in seconds; the pod's own by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grace_period_seconds: Option<i64>,
+    /// When this requester starts negotiating: it sleeps until its window opens, or its deadline is reached. At once when
+    /// absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<Window>,
 }
 
 /// What happens when a responder refuses. Ordered by hardness: the hardest of the live entries counts.

@@ -17,6 +17,8 @@ mod service_endpoint;
 mod status;
 mod time;
 mod validation;
+mod window;
+mod window_calendar;
 
 pub use condition::{BlockedReason, ConditionType, EvacuatedReason, FailedReason};
 pub use defaults::{default_evacuation, default_evacuation_update};
@@ -40,12 +42,14 @@ pub use self_evacuation::SelfEvacuation;
 pub use service_endpoint::{CaBundle, HttpsTrust, ServiceEndpoint};
 pub use status::{
     AttemptResult, Blocker, EvacuationStatus, EvictionStatus, Policy, RecordedRequester, ResponderState,
-    ResponderStatus, ScheduledDeadline,
+    ResponderStatus, ScheduledDeadline, ScheduledWindow,
 };
 pub use time::{Timestamp, condition_time, from_condition_time};
 pub use validation::{
     MAX_CA_BUNDLE_BYTES, MAX_DELAY_SECONDS, MAX_MESSAGE_LENGTH, MAX_REASON_LENGTH, MAX_REQUESTERS,
-    MAX_RESPONDERS, MAX_RESPONDERS_BYTES, ResponderParseError, is_qualified_name, parse_responders,
-    validate_evacuation, validate_evacuation_responder, validate_evacuation_update, validate_responders,
-    validate_response,
+    MAX_RESPONDERS, MAX_RESPONDERS_BYTES, MAX_SCHEDULE_LENGTH, MAX_WINDOW_SECONDS, MIN_WINDOW_SECONDS,
+    ResponderParseError, is_qualified_name, parse_responders, validate_evacuation,
+    validate_evacuation_responder, validate_evacuation_update, validate_responders, validate_response,
 };
+pub use window::{DEFAULT_TIME_ZONE, Window};
+pub use window_calendar::{WindowCalendar, WindowError};

@@ -56,14 +56,20 @@ pub struct RecordedRequester {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Policy {
-    /// The hardest of the live entries.
+    /// The hardest of the live entries that are awake; `GiveUp` when none is.
     pub on_refusal: RefusalPolicy,
-    /// The smallest of the live entries that name one, in seconds.
+    /// The smallest of the live entries that are awake and name one, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grace_period_seconds: Option<i64>,
     /// The deadlines, soonest first, the reached ones too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub deadlines: Vec<ScheduledDeadline>,
+    /// When the entries that have a window wake, soonest first, the awake ones too.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub windows: Vec<ScheduledWindow>,
+    /// When the next live entry that sleeps wakes because its window opens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_window: Option<Timestamp>,
 }
 
 /// One requester's deadline.
@@ -77,6 +83,19 @@ pub struct ScheduledDeadline {
     /// What happens then.
     pub action: DeadlineAction,
     /// Whether it was reached by the server's clock. A deadline that was reached stays reached.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub reached: bool,
+}
+
+/// When one requester's window opens.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ScheduledWindow {
+    /// The requester's name.
+    pub requester: String,
+    /// When its window is open for the first time since the window was put.
+    pub time: Timestamp,
+    /// Whether it was reached by the server's clock. An entry that woke stays awake.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reached: bool,
 }

@@ -13,7 +13,7 @@ use evacuation_api::{
     Answer, BlockedReason, CaBundle, ConditionType, DeadlineAction, EvacuatedReason, Evacuation,
     EvacuationResponse, EvacuationResponseSpec, EvacuationReview, EvacuationSpec, FailedReason, HttpEndpoint,
     HttpsTrust, PodTarget, RefusalPolicy, Requester, ResponderEntry, SelfEvacuation, ServiceEndpoint, Target,
-    Timestamp, default_evacuation, parse_responders, validate_evacuation, validate_responders,
+    Timestamp, Window, default_evacuation, parse_responders, validate_evacuation, validate_responders,
     validate_response,
 };
 use proptest::prelude::*;
@@ -155,6 +155,17 @@ fn time() -> impl Strategy<Value = Timestamp> {
 }
 
 prop_compose! {
+    fn window()(
+        schedule in "[1-5]?[0-9] (1?[0-9]|\\*/[1-9]) \\* ([1-9],)?12 [0-7]",
+        duration_seconds in 60..604_800_i64,
+        time_zone in proptest::option::of(proptest::sample::select(
+            vec!["UTC".to_owned(), "Europe/Berlin".to_owned()])),
+    ) -> Window {
+        Window { schedule, duration_seconds, time_zone }
+    }
+}
+
+prop_compose! {
     fn requester()(
         name in "[a-z]{1,5}\\.[a-z]{1,5}/[a-z0-9]{1,10}",
         reason in reason(),
@@ -164,9 +175,12 @@ prop_compose! {
         deadline in proptest::option::of((time(), proptest::option::of(proptest::sample::select(
             vec![DeadlineAction::GiveUp, DeadlineAction::Evict, DeadlineAction::Delete])))),
         grace_period_seconds in proptest::option::of(0..10_000_i64),
+        window in proptest::option::of(window()),
     ) -> Requester {
         let (deadline, at_deadline) = deadline.map_or((None, None), |(time, action)| (Some(time), action));
-        Requester { name, reason, message, on_refusal, deadline, at_deadline, grace_period_seconds }
+        Requester {
+            name, reason, message, on_refusal, deadline, at_deadline, grace_period_seconds, window,
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use evacuation_api::{
     DeadlineAction, Evacuation, EvacuationSpec, PodTarget, RefusalPolicy, Requester as Entry, Target,
-    Timestamp,
+    Timestamp, Window,
 };
 use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use kube::{Api, Client, ResourceExt, api::PostParams};
@@ -46,6 +46,7 @@ impl Requester {
             deadline: None,
             at_deadline: None,
             grace_period_seconds: None,
+            window: None,
         };
         Self {
             client: DebugClient(client),
@@ -89,6 +90,13 @@ impl Requester {
     #[must_use]
     pub fn grace_period_seconds(mut self, seconds: i64) -> Self {
         self.entry.grace_period_seconds = Some(seconds);
+        self
+    }
+
+    /// Starts negotiating only when this window opens, or at the deadline; at once by default.
+    #[must_use]
+    pub fn window(mut self, window: Window) -> Self {
+        self.entry.window = Some(window);
         self
     }
 
@@ -391,6 +399,23 @@ mod tests {
         assert_eq!(
             sent[0]["spec"]["target"]["pod"],
             serde_json::json!({"name": "db-0", "uid": "P"})
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_window_is_sent_with_the_entry() {
+        let (client, sent) = recording(&[CREATED]);
+        let window = Window {
+            schedule: "0 22 * * 6".to_owned(),
+            duration_seconds: 7200,
+            time_zone: Some("Europe/Berlin".to_owned()),
+        };
+        let requester = Requester::new(client, "acme.io/a").window(window);
+        requester.evacuate("shop", "db-0").await.unwrap();
+        let sent = sent.lock().unwrap();
+        assert_eq!(
+            sent[0]["spec"]["requesters"][0]["window"],
+            serde_json::json!({"schedule": "0 22 * * 6", "durationSeconds": 7200, "timeZone": "Europe/Berlin"})
         );
     }
 

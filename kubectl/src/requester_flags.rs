@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use evacuation_api::{DeadlineAction, RefusalPolicy};
+use evacuation_api::{DeadlineAction, RefusalPolicy, Window};
 use evacuation_client::Requester;
 use kube::Client;
 
@@ -35,6 +35,15 @@ pub(crate) struct RequesterFlags {
     /// The grace period of the eviction, in seconds; the pod's own by default, and when negative.
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
     grace_period: Option<i64>,
+    /// Start only in a window that opens at these times, in cron's five fields, such as "0 22 * * 6".
+    #[arg(long, value_name = "SCHEDULE", requires = "window_duration")]
+    window: Option<String>,
+    /// How long the window is open each time, such as 2h; a minute to seven days.
+    #[arg(long, value_name = "DURATION", value_parser = duration, requires = "window")]
+    window_duration: Option<Duration>,
+    /// The time zone of the window, such as Europe/Berlin; UTC by default.
+    #[arg(long, value_name = "ZONE", requires = "window")]
+    time_zone: Option<String>,
 }
 
 /// What happens at the deadline.
@@ -109,7 +118,20 @@ impl RequesterFlags {
         if let Some(seconds) = self.grace_period.filter(|seconds| *seconds >= 0) {
             requester = requester.grace_period_seconds(seconds);
         }
+        if let Some(window) = self.window() {
+            requester = requester.window(window);
+        }
         Ok(requester)
+    }
+
+    /// The window that the flags describe. Fractions of a second, which no window has, are dropped.
+    fn window(&self) -> Option<Window> {
+        let (schedule, open) = self.window.clone().zip(self.window_duration)?;
+        Some(Window {
+            schedule,
+            duration_seconds: i64::try_from(open.as_secs()).unwrap_or(i64::MAX),
+            time_zone: self.time_zone.clone(),
+        })
     }
 }
 

@@ -20,17 +20,19 @@ pub enum EditError {
         reason: String,
     },
     /// An attempt to evict was made whose outcome is not recorded yet.
-    #[error("an eviction is in flight: requester {requester} cannot withdraw until its outcome is recorded")]
+    #[error(
+        "an eviction is in flight: requester {requester} can neither withdraw nor wait for another window until its outcome is recorded"
+    )]
     EvictionInFlight {
-        /// The entry that was to be withdrawn.
+        /// The entry that was to be withdrawn, or to wait.
         requester: String,
     },
     /// The pod is on its way out, which cannot be undone.
     #[error(
-        "the eviction was accepted and the pod is on its way out: requester {requester} can no longer withdraw"
+        "the eviction was accepted and the pod is on its way out: requester {requester} can no longer withdraw, nor wait for another window"
     )]
     EvictionAccepted {
-        /// The entry that was to be withdrawn.
+        /// The entry that was to be withdrawn, or to wait.
         requester: String,
     },
     /// The entry's GiveUp deadline was reached. It can be removed, and made anew.

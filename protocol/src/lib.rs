@@ -42,6 +42,7 @@ mod testing;
 mod time;
 mod transition;
 mod upstream;
+mod window;
 mod words;
 mod world;
 
@@ -69,4 +70,5 @@ pub use transition::{
     Actor, PHASE_TRANSITIONS, Phase, TRANSITIONS, Transition, phase_diagram, responder_diagram,
     transition_allowed,
 };
+pub use window::{all_asleep, window_warnings};
 pub use world::{Attempt, BudgetView, LivePod, PodPhase, PodView, World};

@@ -7,6 +7,7 @@ use evacuation_api::{
 use crate::{
     Phase,
     condition::{find, is_true},
+    window::rests,
 };
 
 /// Where an Evacuation stands.
@@ -33,7 +34,7 @@ pub(crate) fn is_done(state: ResponderState) -> bool {
     !matches!(state, ResponderState::Inactive | ResponderState::Active)
 }
 
-/// The word for the STATE column: Pending, Asking, Delayed, Refused, Accepted, Evicting, Blocked, Terminating, Evacuated
+/// The word for the STATE column: Pending, Scheduled (everybody who wants the pod moved waits for a window), Asking, Delayed, Refused, Accepted, Evicting, Blocked, Terminating, Evacuated
 /// or Failed.
 pub fn state_word(evacuation: &Evacuation) -> &'static str {
     let phase = phase(evacuation);
@@ -44,6 +45,10 @@ pub fn state_word(evacuation: &Evacuation) -> &'static str {
     let terminating = blocked.is_some_and(|c| c.reason == BlockedReason::Terminating.as_str());
     if terminating || status.eviction.as_ref().is_some_and(|e| e.accepted) {
         return "Terminating";
+    }
+    let policy = status.policy.as_ref();
+    if policy.is_some_and(|policy| rests(&evacuation.spec.requesters, status, policy)) {
+        return "Scheduled";
     }
     match phase {
         Phase::Asking => match active_answer(evacuation) {

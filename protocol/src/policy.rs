@@ -3,29 +3,40 @@
 use chrono::{DateTime, Utc};
 use evacuation_api::{DeadlineAction, EvacuationStatus, Policy, RefusalPolicy, Requester, ScheduledDeadline};
 
+use crate::{
+    time::{sooner, stamp},
+    window::{self, is_awake, next_opening},
+};
+
 /// What the entries amount to at `now`, given what they amounted to before.
 ///
 /// # Guarantees
 ///
-/// `onRefusal` is the hardest of the live entries; an entry lapses when its `GiveUp` deadline is reached, and when none
-/// is live it is `GiveUp`. The grace period is the smallest that a live entry names. The deadlines are sorted, and one
-/// that was reached stays reached while its entry is there, whatever the entry says now and whatever the clock does.
+/// `onRefusal` is the hardest of the live entries that are awake; an entry lapses when its `GiveUp` deadline is reached, and
+/// sleeps until its window opens or its other deadline is reached. When none is left it is `GiveUp`. The grace period is the
+/// smallest that such an entry names. Deadlines and windows are sorted. A deadline that was reached stays reached while
+/// its entry is there, and so does a window while its entry has it, whatever the clock does.
 pub fn derive_policy(requesters: &[Requester], previous: Option<&Policy>, now: DateTime<Utc>) -> Policy {
     let before = previous.map(|p| p.deadlines.as_slice()).unwrap_or_default();
     let mut deadlines: Vec<_> = requesters.iter().flat_map(|r| schedule(r, before, now)).collect();
     deadlines.sort_by(|a, b| (a.time, &a.requester, a.action).cmp(&(b.time, &b.requester, b.action)));
-
-    let lapsed = |name: &str| deadlines.iter().any(|d| d.requester == name && gave_up(d));
-    let live = || requesters.iter().filter(|r| !lapsed(&r.name));
-    let on_refusal = live()
-        .map(|r| r.on_refusal.unwrap_or_default())
-        .max()
-        .unwrap_or(RefusalPolicy::GiveUp);
-    let grace_period_seconds = live().filter_map(|r| r.grace_period_seconds).min();
-    Policy {
-        on_refusal,
-        grace_period_seconds,
+    let before = previous.map(|p| p.windows.as_slice()).unwrap_or_default();
+    let times = Policy {
         deadlines,
+        windows: window::schedule(requesters, before, now),
+        ..Policy::default()
+    };
+
+    let counts = |r: &&Requester| !has_lapsed(&times, &r.name) && is_awake(r, &times);
+    let counting = || requesters.iter().filter(counts);
+    Policy {
+        on_refusal: counting()
+            .map(|r| r.on_refusal.unwrap_or_default())
+            .max()
+            .unwrap_or(RefusalPolicy::GiveUp),
+        grace_period_seconds: counting().filter_map(|r| r.grace_period_seconds).min(),
+        next_window: next_opening(requesters, &times).map(stamp),
+        ..times
     }
 }
 
@@ -93,9 +104,10 @@ pub(crate) fn next_forcing(policy: &Policy) -> Option<&ScheduledDeadline> {
         .find(|d| !d.reached && d.action != DeadlineAction::GiveUp)
 }
 
-/// The next deadline that was not reached yet.
-pub(crate) fn next_deadline(policy: &Policy) -> Option<DateTime<Utc>> {
-    policy.deadlines.iter().find(|d| !d.reached).map(|d| d.time.0)
+/// When the policy changes by itself: the next deadline that was not reached yet, or the next window that opens.
+pub(crate) fn next_change(policy: &Policy) -> Option<DateTime<Utc>> {
+    let deadline = policy.deadlines.iter().find(|d| !d.reached).map(|d| d.time.0);
+    sooner(deadline, policy.next_window.map(|time| time.0))
 }
 
 /// The policy of a status by `now`.

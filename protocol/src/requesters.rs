@@ -8,7 +8,7 @@ use evacuation_api::{
 
 use crate::{
     EditError, cancel, condition::finished_reason, derive_policy, fence::check_fence, has_lapsed,
-    ownership::check_owner, policy::policy_at, time::stamp,
+    ownership::check_owner, policy::policy_at, time::stamp, window::forget_changed,
 };
 
 /// What an edit of the requesters does. Holds the names of entries.
@@ -22,6 +22,8 @@ pub struct RequesterEdit {
     pub removed: Vec<String>,
     /// Those of `changed` that ask for more than before. Doubtful cases count.
     pub hardened: Vec<String>,
+    /// Those of `changed` that wait for a window that they did not wait for before.
+    pub rescheduled: Vec<String>,
     /// Those of `added` and `hardened` whose deadline deletes the pod: the caller needs `delete pods`.
     pub deleting: Vec<String>,
 }
@@ -73,7 +75,7 @@ pub fn check_requester_edit(
     if !may_override {
         check_owner(status, touched(), user)?;
     }
-    if let Some(requester) = edit.removed.first() {
+    if let Some(requester) = edit.removed.iter().chain(&edit.rescheduled).next() {
         check_fence(status, requester)?;
     }
     // By now, for a deadline may have been reached that nobody has recorded yet.
@@ -96,6 +98,9 @@ fn compare(old: &[Requester], new: &[Requester]) -> RequesterEdit {
             None => edit.added.push(name.clone()),
             Some(before) if before != entry => {
                 edit.changed.push(name.clone());
+                if entry.window.is_some() && entry.window != before.window {
+                    edit.rescheduled.push(name.clone());
+                }
                 if asks_more {
                     edit.hardened.push(name.clone());
                 }
@@ -137,7 +142,9 @@ fn hardens(old: &Requester, new: &Requester) -> bool {
         // Without one the pod's own counts, which may be shorter or longer.
         (before, after) => before != after,
     };
-    harder_policy || harder_deadline || harder_grace
+    // Without its window an entry counts at once, and with another one perhaps sooner.
+    let harder_window = old.window.is_some() && new.window != old.window;
+    harder_policy || harder_deadline || harder_grace || harder_window
 }
 
 /// Who made each entry after the edit. A changed entry keeps its maker, also when another changed it by `override`,
@@ -189,7 +196,8 @@ pub fn apply_requester_edit(
         return cancel(&status, "the last requester left", now);
     }
     // First by the entries as they were: a deadline that has passed was reached, and an edit does not undo it.
-    let before = policy_at(&old.spec.requesters, &status, now);
+    let mut before = policy_at(&old.spec.requesters, &status, now);
+    forget_changed(&mut before, &old.spec.requesters, &new.requesters);
     status.policy = Some(derive_policy(&new.requesters, Some(&before), now));
     status
 }

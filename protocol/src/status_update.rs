@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use evacuation_api::{
-    ConditionType, DeadlineAction, Evacuation, EvacuationStatus, Policy, ScheduledDeadline,
+    ConditionType, DeadlineAction, Evacuation, EvacuationStatus, Policy, ScheduledDeadline, ScheduledWindow,
 };
 
 mod conditions;
@@ -21,6 +21,7 @@ use crate::{
     finished_reason, is_finished,
     phase::is_done,
     policy::{policy_at, reached},
+    window::all_asleep,
 };
 
 /// The status that results from the controller's write, or everything that is wrong with it.
@@ -30,10 +31,10 @@ use crate::{
 /// What the server and the responders own is restored: recorded requesters, policy (derived anew by `now`), answers
 /// and their times. Times are stamped with `now`. Every change of a responder's state is in
 /// [`TRANSITIONS`](crate::TRANSITIONS) and due by `now`; at most one responder is Active and the order of priority is
-/// kept; the list of responders is fixed once written; an attempt to evict is recorded only when every responder is
-/// done, as a deletion only after a Delete deadline, and taken for lost only when its time is over; nothing changes after the
-/// end. Where the write ends the Evacuation, responders that are not done become Canceled, `Finished` is set and so is
-/// `finishTime`.
+/// kept; the list of responders is fixed once written; while every live entry sleeps nobody is asked or passed over; an attempt
+/// to evict is recorded only when every responder is done, as a deletion only after a Delete deadline, and taken for lost only when
+/// its time is over; nothing changes after the end. Where the write ends the Evacuation, responders that are not done become
+/// Canceled, `Finished` is set and so is `finishTime`.
 ///
 /// # Errors
 ///
@@ -55,9 +56,11 @@ pub fn check_status_update(
     let ends = |kind| find(&proposed.conditions, kind).is_some_and(|c| c.status == "True");
     let ending = ends(ConditionType::Evacuated) || ends(ConditionType::Failed);
 
+    let sleeps = all_asleep(&old.spec.requesters, &policy);
     let responders = Responders {
         was: was.responders.as_deref(),
         policy: &policy,
+        asleep: sleeps,
         ending,
         now,
     }
@@ -66,7 +69,7 @@ pub fn check_status_update(
         .as_ref()
         .is_some_and(|all| all.iter().all(|r| is_done(r.state)));
     let allowed = Allowed {
-        attempt: all_done && !ending && !all_lapsed(&old.spec.requesters, &policy),
+        attempt: all_done && !ending && !sleeps && !all_lapsed(&old.spec.requesters, &policy),
         deletion: reached(&policy, DeadlineAction::Delete).is_some(),
     };
     let eviction = check_eviction(
@@ -80,6 +83,7 @@ pub fn check_status_update(
         old,
         was,
         policy: &policy,
+        asleep: sleeps,
         eviction: eviction.as_ref(),
         now,
     }
@@ -109,7 +113,7 @@ fn is_early(error: &StatusError) -> bool {
     matches!(error, StatusError::NotYet { .. })
 }
 
-/// The deadlines that the controller takes for reached and that are not by the server's clock. Saying so keeps a
+/// The deadlines and windows that the controller takes for reached and that are not by the server's clock. Saying so keeps a
 /// controller whose clock is ahead from writing the same again and again.
 fn premature(proposed: Option<&Policy>, derived: &Policy) -> Vec<StatusError> {
     let reached = |row: &ScheduledDeadline| {
@@ -119,16 +123,27 @@ fn premature(proposed: Option<&Policy>, derived: &Policy) -> Vec<StatusError> {
                 .any(|d| d.reached && (&d.requester, d.time) == (&row.requester, row.time))
         })
     };
-    let early = derived
+    let woke = |row: &ScheduledWindow| {
+        proposed.is_some_and(|p| {
+            p.windows
+                .iter()
+                .any(|w| w.reached && (&w.requester, w.time) == (&row.requester, row.time))
+        })
+    };
+    let deadlines = derived
         .deadlines
         .iter()
         .filter(|row| !row.reached && reached(row));
-    early
-        .map(|row| StatusError::NotYet {
-            what: format!("the deadline of {} is reached", row.requester),
-            until: row.time.0,
-        })
-        .collect()
+    let deadlines = deadlines.map(|row| StatusError::NotYet {
+        what: format!("the deadline of {} is reached", row.requester),
+        until: row.time.0,
+    });
+    let windows = derived.windows.iter().filter(|row| !row.reached && woke(row));
+    let windows = windows.map(|row| StatusError::NotYet {
+        what: format!("the window of {} opens", row.requester),
+        until: row.time.0,
+    });
+    deadlines.chain(windows).collect()
 }
 
 /// After the end a write may repeat what is there and say nothing else.

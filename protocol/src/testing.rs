@@ -21,6 +21,7 @@ pub(crate) fn requester(name: &str) -> Requester {
         deadline: None,
         at_deadline: None,
         grace_period_seconds: None,
+        window: None,
     }
 }
 

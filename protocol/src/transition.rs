@@ -71,7 +71,12 @@ pub const TRANSITIONS: &[Transition<ResponderState>] = {
     use Actor::{Controller, Responder, Server};
     use ResponderState::{Active, Canceled, Completed, Inactive, Interrupted};
     &[
-        row(Inactive, Active, Controller, "those of higher priority are done"),
+        row(
+            Inactive,
+            Active,
+            Controller,
+            "those of higher priority are done, and a requester is awake",
+        ),
         row(
             Inactive,
             Interrupted,
@@ -128,13 +133,13 @@ pub const PHASE_TRANSITIONS: &[Transition<Phase>] = {
             Pending,
             Asking,
             Controller,
-            "the responders are fixed and the first is asked",
+            "a requester is awake: the responders are fixed and the first is asked",
         ),
         row(
             Pending,
             Evicting,
             Controller,
-            "nobody is to be asked, or an Evict or Delete deadline was reached",
+            "a requester is awake and nobody is to be asked, or an Evict or Delete deadline was reached",
         ),
         row(Pending, Evacuated, Controller, "the pod is gone or has ended"),
         row(
@@ -255,7 +260,7 @@ mod tests {
         let responder = responder_diagram();
         assert_eq!(responder.matches(" --> ").count(), TRANSITIONS.len() + 1 + 3);
         assert!(
-            responder.contains("    Inactive --> Active: those of higher priority are done (controller)\n")
+            responder.contains("    Inactive --> Active: those of higher priority are done, and a requester is awake (controller)\n")
         );
         assert_eq!(
             phase_diagram().matches(" --> ").count(),

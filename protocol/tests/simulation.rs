@@ -10,10 +10,12 @@
     clippy::panic
 )]
 
+use std::collections::HashMap;
+
 use chrono::{DateTime, TimeDelta, Utc};
 use evacuation_api::{
     Answer, DeadlineAction, Evacuation, EvacuationResponseSpec, EvacuationSpec, EvacuationStatus, PodTarget,
-    RefusalPolicy, Requester, ResponderEntry, ResponderState, Target,
+    RefusalPolicy, Requester, ResponderEntry, ResponderState, ScheduledDeadline, Target, Window,
 };
 use evacuation_protocol::{
     ATTEMPT_TIMEOUT_SECONDS, Act, Attempt, BudgetView, EvictionOutcome, LivePod, PHASE_TRANSITIONS, Phase,
@@ -23,6 +25,9 @@ use evacuation_protocol::{
 };
 use proptest::prelude::*;
 
+/// In seconds.
+const DAY: i64 = 24 * 3600;
+
 fn at(seconds: i64) -> DateTime<Utc> {
     DateTime::UNIX_EPOCH + TimeDelta::days(20_000) + TimeDelta::seconds(seconds)
 }
@@ -31,6 +36,8 @@ fn at(seconds: i64) -> DateTime<Utc> {
 struct Entry {
     on_refusal: RefusalPolicy,
     deadline: Option<(i64, DeadlineAction)>,
+    /// The minute after the beginning at which its window opens, for a minute.
+    window: Option<u32>,
 }
 
 impl Entry {
@@ -43,6 +50,11 @@ impl Entry {
             deadline: self.deadline.map(|(seconds, _)| at(seconds).into()),
             at_deadline: self.deadline.map(|(_, action)| action),
             grace_period_seconds: None,
+            window: self.window.map(|minute| Window {
+                schedule: format!("{minute} 0 * * *"),
+                duration_seconds: 60,
+                time_zone: None,
+            }),
         }
     }
 }
@@ -107,6 +119,8 @@ struct Sim {
     /// The reply that has not been read.
     reply: Option<EvictionOutcome>,
     withdrawn: bool,
+    /// The windows of the entries, by name, and when they wake.
+    windows: HashMap<String, (u32, i64)>,
 }
 
 impl Sim {
@@ -139,7 +153,7 @@ impl Sim {
             running_container: true,
             ready: true,
         };
-        Self {
+        let mut sim = Self {
             evacuation,
             now: 0,
             pod: PodView::Live(pod),
@@ -150,7 +164,47 @@ impl Sim {
             under_way: None,
             reply: None,
             withdrawn: false,
+            windows: HashMap::new(),
+        };
+        for (user, entry) in entries.iter().enumerate() {
+            sim.note_window(user, Some(entry));
         }
+        sim
+    }
+
+    /// Reckons by itself when an entry wakes.
+    fn note_window(&mut self, user: usize, entry: Option<&Entry>) {
+        let name = format!("a.b/{user}");
+        let Some(minute) = entry.and_then(|e| e.window) else {
+            self.windows.remove(&name);
+            return;
+        };
+        if self.windows.get(&name).is_some_and(|(known, _)| *known == minute) {
+            return;
+        }
+        let opening = i64::from(minute) * 60;
+        let days = (self.now - opening - 60).div_euclid(DAY) + 1;
+        let wakes = (opening + days * DAY).max(self.now);
+        self.windows.insert(name, (minute, wakes));
+    }
+
+    /// Whether there are entries that have not lapsed, and all of them sleep.
+    fn all_asleep(&self) -> bool {
+        let policy = self.status().policy.clone().unwrap_or_default();
+        let (mut live, mut awake) = (false, false);
+        for r in &self.evacuation.spec.requesters {
+            let woke = self
+                .windows
+                .get(&r.name)
+                .is_none_or(|(_, wakes)| *wakes <= self.now);
+            let forces = |d: &ScheduledDeadline| d.reached && d.requester == r.name;
+            let by_deadline = policy.deadlines.iter().filter(|d| forces(d));
+            let (gave_up, others): (Vec<_>, Vec<_>) =
+                by_deadline.partition(|d| d.action == DeadlineAction::GiveUp);
+            live |= gave_up.is_empty();
+            awake |= gave_up.is_empty() && (woke || !others.is_empty());
+        }
+        live && !awake
     }
 
     fn status(&self) -> &EvacuationStatus {
@@ -208,6 +262,16 @@ impl Sim {
             assert_eq!(a.name, b.name);
         }
         let (old, new) = (before.status.unwrap(), after.status.clone().unwrap());
+        let begun = |s: &EvacuationStatus| {
+            let asked = s.responders.iter().flatten().filter(|r| r.active_time.is_some());
+            (asked.count(), s.eviction.as_ref().map_or(0, |e| e.attempts))
+        };
+        assert!(
+            begun(&old) == begun(&new) || !self.all_asleep(),
+            "somebody is asked, or an eviction is attempted, while everybody sleeps at {}: {:#?}",
+            self.now,
+            self.evacuation
+        );
         if is_finished(&old) {
             let unacknowledged = |mut s: EvacuationStatus| {
                 s.responders
@@ -329,6 +393,7 @@ impl Sim {
         self.withdrawn |= new.requesters.is_empty();
         let status = apply_requester_edit(&self.evacuation, &new, &edit, &who, &[], at(self.now));
         self.evacuation.spec = new;
+        self.note_window(user, entry);
         self.evacuation.metadata.generation = self.evacuation.metadata.generation.map(|g| g + 1);
         self.store(status);
     }
@@ -367,8 +432,15 @@ impl Sim {
                         "the fence"
                     );
                     assert!(!is_finished(self.status()));
-                    self.attempt = Attempt::Posted;
-                    self.under_way = Some(self.now + ATTEMPT_TIMEOUT_SECONDS);
+                    // An attempt whose time is over, counted from its record, is never posted.
+                    let recorded = self.status().eviction.as_ref().and_then(|e| e.last_attempt_time);
+                    let until = (recorded.unwrap().0 - at(0)).num_seconds() + ATTEMPT_TIMEOUT_SECONDS;
+                    if self.now < until {
+                        self.attempt = Attempt::Posted;
+                        self.under_way = Some(until);
+                    } else {
+                        self.attempt = Attempt::Unknown;
+                    }
                     acted = true;
                 }
                 Act::ResolveInFlight => {
@@ -483,8 +555,14 @@ fn entry() -> impl Strategy<Value = Entry> {
         Just(RefusalPolicy::Wait),
         Just(RefusalPolicy::Override)
     ];
-    (policy, proptest::option::of((1..400_i64, action())))
-        .prop_map(|(on_refusal, deadline)| Entry { on_refusal, deadline })
+    let window = proptest::option::weighted(0.3, 0..8_u32);
+    (policy, proptest::option::of((1..400_i64, action())), window).prop_map(
+        |(on_refusal, deadline, window)| Entry {
+            on_refusal,
+            deadline,
+            window,
+        },
+    )
 }
 
 fn action() -> impl Strategy<Value = DeadlineAction> {
@@ -587,10 +665,11 @@ proptest! {
         action in action(),
         deadline in 1..300_i64,
         on_refusal in prop_oneof![Just(RefusalPolicy::Wait), Just(RefusalPolicy::Override)],
+        window in proptest::option::of(0..8_u32),
         registered in registered(),
         answers in proptest::collection::vec((any_answer(), 1..100_i64), 1..10),
     ) {
-        let mut sim = Sim::new(&[Entry { on_refusal, deadline: Some((deadline, action)) }], registered);
+        let mut sim = Sim::new(&[Entry { on_refusal, deadline: Some((deadline, action)), window }], registered);
         // No budget ever lets it go: the negotiation must end all the same.
         sim.budget = Some(0);
         let mut answers = answers.into_iter().cycle();
@@ -622,10 +701,11 @@ proptest! {
     #[test]
     fn an_eviction_that_nothing_holds_back_always_ends_with_the_pod_gone(
         registered in registered(),
+        window in proptest::option::of(0..3_u32),
         crashes in proptest::collection::vec(any::<bool>(), 0..6),
         lost in proptest::collection::vec(any::<bool>(), 0..6),
     ) {
-        let entry = Entry { on_refusal: RefusalPolicy::Override, deadline: None };
+        let entry = Entry { on_refusal: RefusalPolicy::Override, deadline: None, window };
         let mut sim = Sim::new(&[entry], registered);
         let (mut crashes, mut lost) = (crashes.into_iter(), lost.into_iter());
         for _ in 0..200 {

@@ -4,7 +4,10 @@ use std::collections::HashSet;
 
 use machinery_validation::{FieldError, FieldErrorKind, FieldPath};
 
-use super::text::{Errors, is_dns_subdomain};
+use super::{
+    text::{Errors, is_dns_subdomain},
+    window::validate_window,
+};
 use crate::{Evacuation, EvacuationSpec, Requester};
 
 /// How many requesters one Evacuation can have.
@@ -114,6 +117,9 @@ fn validate_requester(errors: &mut Errors, path: &FieldPath, requester: &Request
             "atDeadline needs a deadline",
         );
     }
+    if let Some(window) = &requester.window {
+        validate_window(errors, &path.child("window"), window);
+    }
 }
 
 #[cfg(test)]
@@ -178,6 +184,11 @@ mod tests {
                 "/requesters/0",
                 json!({"name": "a.b/c", "gracePeriodSeconds": -1}),
                 "Invalid spec.requesters[0].gracePeriodSeconds",
+            ),
+            (
+                "/requesters/0",
+                json!({"name": "a.b/c", "window": {"schedule": "soon", "durationSeconds": 60}}),
+                "Invalid spec.requesters[0].window.schedule",
             ),
             (
                 "/requesters/0",

@@ -7,6 +7,7 @@ mod responders;
 mod response;
 mod selector;
 mod text;
+mod window;
 
 pub use endpoints::MAX_CA_BUNDLE_BYTES;
 pub use evacuation::{MAX_REQUESTERS, validate_evacuation, validate_evacuation_update};
@@ -16,3 +17,4 @@ pub use responders::{
 };
 pub use response::validate_response;
 pub use text::{MAX_DELAY_SECONDS, MAX_MESSAGE_LENGTH, MAX_REASON_LENGTH, is_qualified_name};
+pub use window::{MAX_SCHEDULE_LENGTH, MAX_WINDOW_SECONDS, MIN_WINDOW_SECONDS};

@@ -1,11 +1,11 @@
 //! Creation: rules 2, 3 and 5.
 
 use evacuation_api::{DeadlineAction, Evacuation, Requester};
-use evacuation_protocol::{begin, target_problem, target_warning};
+use evacuation_protocol::{RequesterEdit, begin, target_problem, target_warning};
 use machinery_server::{ApiError, Cause, RequestContext};
 use machinery_validation::FieldErrorKind;
 
-use super::EvacuationStrategy;
+use super::{EvacuationStrategy, warning::warn_of_windows};
 use crate::refusal;
 
 impl EvacuationStrategy {
@@ -47,6 +47,7 @@ impl EvacuationStrategy {
             &context.user.groups,
             context.now,
         ));
+        warn_of_windows(context, object, &RequesterEdit::creation(&object.spec.requesters));
         Ok(())
     }
 }

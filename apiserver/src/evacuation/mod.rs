@@ -5,5 +5,6 @@ mod delete;
 mod strategy;
 pub(crate) mod table;
 mod update;
+mod warning;
 
 pub use strategy::EvacuationStrategy;

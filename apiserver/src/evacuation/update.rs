@@ -6,7 +6,7 @@ use evacuation_protocol::{
 };
 use machinery_server::{ApiError, RequestContext};
 
-use super::EvacuationStrategy;
+use super::{EvacuationStrategy, warning::warn_of_windows};
 use crate::refusal;
 
 impl EvacuationStrategy {
@@ -38,6 +38,7 @@ impl EvacuationStrategy {
             &user.groups,
             context.now,
         ));
+        warn_of_windows(context, object, &edit);
         Ok(())
     }
 

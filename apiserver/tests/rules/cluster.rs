@@ -65,6 +65,10 @@ impl Cluster {
         self.grants.lock().unwrap().insert(format!("{user} {act}"));
     }
 
+    pub(crate) fn revoke(&self, user: &str, act: &str) {
+        self.grants.lock().unwrap().remove(&format!("{user} {act}"));
+    }
+
     pub(crate) fn terminate_namespace(&self, name: &str) {
         self.terminating.lock().unwrap().insert(name.to_owned());
     }

@@ -22,3 +22,4 @@ mod rule_5;
 mod rule_6;
 mod rule_7;
 mod tables;
+mod windows;

@@ -22,8 +22,9 @@ use crate::{
     ending::{fail, succeed, unblock},
     eviction::is_deletion,
     is_finished,
-    policy::{next_deadline, policy_at},
+    policy::{next_change, policy_at},
     time::{after, sooner},
+    window::rests,
 };
 
 /// For how long after an outage of the API nothing lapses, in seconds, so that apps can answer. Deadlines act all the same.
@@ -99,7 +100,7 @@ pub fn decide(evacuation: &Evacuation, world: &World, now: DateTime<Utc>) -> Dec
             wake_at: None,
         };
     }
-    let wake_at = sooner(step.wake_at, next_deadline(&step.policy));
+    let wake_at = sooner(step.wake_at, next_change(&step.policy));
     Decision {
         acts: step.acts,
         wake_at,
@@ -168,6 +169,9 @@ impl<'a> Step<'a> {
                 "the deadline of the last requester passed",
                 self.now,
             );
+        } else if rests(&self.evacuation.spec.requesters, &self.next, &self.policy) {
+            // What was asked and answered before stays, and counts when somebody wakes.
+            Blockage::None
         } else {
             self.start(world);
             match self.negotiate(world, pod) {

@@ -9,13 +9,15 @@ use evacuation_api::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-use crate::{StatusError, all_lapsed, condition::put, eviction::is_deletion};
+use crate::{StatusError, all_lapsed, condition::put, eviction::is_deletion, window::asleep};
 
 /// What the conditions in a write are checked against.
 pub(super) struct Conditions<'a> {
     pub(super) old: &'a Evacuation,
     pub(super) was: &'a EvacuationStatus,
     pub(super) policy: &'a Policy,
+    /// Whether every live entry sleeps: nobody's refusal ends it.
+    pub(super) asleep: bool,
     /// The record of the eviction that results from the write.
     pub(super) eviction: Option<&'a EvictionStatus>,
     pub(super) now: DateTime<Utc>,
@@ -130,7 +132,9 @@ impl Conditions<'_> {
                     .iter()
                     .flatten()
                     .any(|r| r.state == ResponderState::Active && r.answer == Some(Answer::Refuse));
-                if refused && self.policy.on_refusal == RefusalPolicy::GiveUp {
+                if refused && self.asleep {
+                    Err(asleep(self.policy))
+                } else if refused && self.policy.on_refusal == RefusalPolicy::GiveUp {
                     Ok(())
                 } else {
                     Err(wrong(

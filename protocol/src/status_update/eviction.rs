@@ -12,7 +12,7 @@ use crate::{
 /// What an attempt that begins may be.
 #[derive(Clone, Copy)]
 pub(super) struct Allowed {
-    /// Every responder is done and somebody still wants the pod moved.
+    /// Every responder is done and somebody still wants the pod moved and is awake.
     pub(super) attempt: bool,
     /// A Delete deadline was reached.
     pub(super) deletion: bool,
@@ -64,7 +64,7 @@ pub(super) fn check_eviction(
     }
     if begins && !allowed.attempt {
         wrong(
-            "an attempt needs every responder Completed or Interrupted, and a requester that has not lapsed",
+            "an attempt needs every responder Completed or Interrupted, and a requester that neither sleeps nor has lapsed",
         );
     }
     if let Some(until) = early {

@@ -14,6 +14,7 @@ use crate::{
     policy::{forced, next_forcing},
     time::stamp,
     transition_allowed,
+    window::asleep,
 };
 
 /// What the responders in a write are checked against.
@@ -21,6 +22,8 @@ pub(super) struct Responders<'a> {
     /// Those that are stored; `None` before the start.
     pub(super) was: Option<&'a [ResponderStatus]>,
     pub(super) policy: &'a Policy,
+    /// Whether every live entry sleeps: nobody is asked or passed over.
+    pub(super) asleep: bool,
     /// Whether the write ends the Evacuation: then `Canceled` is set afterwards, by the server.
     pub(super) ending: bool,
     pub(super) now: DateTime<Utc>,
@@ -35,6 +38,10 @@ impl Responders<'_> {
     ) -> Option<Vec<ResponderStatus>> {
         let before = match (self.was, &proposed) {
             (None, None) => return None,
+            (None, Some(_)) if self.asleep && !self.ending => {
+                errors.push(asleep(self.policy));
+                return None;
+            }
             (None, Some(proposed)) => {
                 check_start(proposed, errors);
                 proposed.iter().map(unasked).collect()
@@ -71,7 +78,12 @@ impl Responders<'_> {
         if new.state == old.state || (new.state == ResponderState::Canceled && self.ending) {
             return old;
         }
-        if let Err(error) = self.allowed(&old, new.state) {
+        let allowed = if self.asleep {
+            Err(asleep(self.policy))
+        } else {
+            self.allowed(&old, new.state)
+        };
+        if let Err(error) = allowed {
             errors.push(error);
             return old;
         }

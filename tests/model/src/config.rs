@@ -1,9 +1,16 @@
 //! What a world is made of, and how much may go wrong in it.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use evacuation_api::{Answer, DEFAULT_PRIORITY, DeadlineAction, RefusalPolicy, Requester, ResponderEntry};
+use evacuation_api::{
+    Answer, DEFAULT_PRIORITY, DeadlineAction, RefusalPolicy, Requester, ResponderEntry, Window,
+};
 
 use crate::Rules;
+
+/// How long a window is open, in seconds.
+const WINDOW_SECONDS: i64 = 60;
+/// In seconds.
+const DAY: i64 = 24 * 3600;
 
 /// A small world: who is in it, what they may say, and how much may go wrong.
 #[derive(Clone, Debug)]
@@ -59,6 +66,8 @@ pub struct Entry {
     pub on_refusal: RefusalPolicy,
     /// When the requester stops negotiating, in seconds, and what happens then.
     pub deadline: Option<(i64, DeadlineAction)>,
+    /// The minute after the creation at which its window opens, for a minute.
+    pub window: Option<u32>,
 }
 
 /// What a responder may say.
@@ -114,6 +123,13 @@ impl Say {
 }
 
 impl Entry {
+    /// When the entry wakes that was put at `now`, reckoned without the protocol, in seconds.
+    pub(crate) fn wakes(minute: u32, now: i64) -> i64 {
+        let opens = i64::from(minute) * 60;
+        let over = (now - opens - WINDOW_SECONDS).div_euclid(DAY) + 1;
+        (opens + over * DAY).max(now)
+    }
+
     /// The entry in a spec.
     pub(crate) fn requester(self, user: usize) -> Requester {
         Requester {
@@ -124,6 +140,11 @@ impl Entry {
             deadline: self.deadline.map(|(seconds, _)| at(seconds).into()),
             at_deadline: self.deadline.map(|(_, action)| action),
             grace_period_seconds: None,
+            window: self.window.map(|minute| Window {
+                schedule: format!("{minute} 0 * * *"),
+                duration_seconds: WINDOW_SECONDS,
+                time_zone: None,
+            }),
         }
     }
 }

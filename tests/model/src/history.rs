@@ -1,11 +1,11 @@
 //! What happened to an Evacuation, seen from outside: what its responders were told and said, and who wanted what. It is kept apart from the
 //! Evacuation's own status, which is what is to be judged by it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use evacuation_api::{DeadlineAction, EvacuationSpec, RefusalPolicy};
+use evacuation_api::{DeadlineAction, EvacuationSpec, RefusalPolicy, Requester};
 
-use crate::config::{at, requester_name};
+use crate::config::{Entry, at, requester_name};
 
 /// What happened to an Evacuation, seen from outside.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -16,10 +16,26 @@ pub(crate) struct History {
     reached: BTreeSet<(usize, DeadlineAction)>,
     /// What a refusal leads to.
     pub(crate) on_refusal: RefusalPolicy,
+    /// The windows of the entries and when they wake, by user.
+    windows: BTreeMap<usize, (u32, i64)>,
+    /// Whether everybody who wants the pod moved sleeps.
+    pub(crate) sleep: Sleep,
     /// Nobody wants the pod moved any more, and the server has confirmed it.
     pub(crate) withdrawn: bool,
     /// It failed for another reason.
     pub(crate) failed: bool,
+}
+
+/// Whether everybody who wants the pod moved sleeps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) enum Sleep {
+    /// Somebody is awake, or nobody is left who does not give up.
+    #[default]
+    Awake,
+    /// All sleep.
+    Asleep,
+    /// All sleep since an edit that the server has confirmed.
+    ByEdit,
 }
 
 /// What happened to a responder.
@@ -59,18 +75,48 @@ impl History {
             spec.requesters.iter().find(move |r| r.name == name)
         };
         self.reached.retain(|(user, _)| entry(*user).is_some());
-        let mut hardest = RefusalPolicy::GiveUp;
+        self.on_refusal = RefusalPolicy::GiveUp;
+        let (mut live, mut awake) = (false, false);
         for user in 0..users {
-            let Some(entry) = entry(user) else { continue };
+            let entry = entry(user);
+            self.observe_window(user, entry, now);
+            let Some(entry) = entry else { continue };
             let action = entry.at_deadline.unwrap_or_default();
             if entry.deadline.is_some_and(|time| time.0 <= at(now)) {
                 self.reached.insert((user, action));
             }
-            if !self.reached.contains(&(user, DeadlineAction::GiveUp)) {
-                hardest = hardest.max(entry.on_refusal.unwrap_or_default());
+            if self.reached.contains(&(user, DeadlineAction::GiveUp)) {
+                continue;
+            }
+            live = true;
+            if self.is_awake(user, now) {
+                awake = true;
+                self.on_refusal = self.on_refusal.max(entry.on_refusal.unwrap_or_default());
             }
         }
-        self.on_refusal = hardest;
+        if awake || !live {
+            self.sleep = Sleep::Awake;
+        } else if self.sleep == Sleep::Awake {
+            self.sleep = Sleep::Asleep;
+        }
+    }
+
+    fn observe_window(&mut self, user: usize, entry: Option<&Requester>, now: i64) {
+        let window = entry.and_then(|e| e.window.as_ref());
+        let minute = window.and_then(|w| w.schedule.split(' ').next()?.parse().ok());
+        let Some(minute) = minute else {
+            self.windows.remove(&user);
+            return;
+        };
+        if self.windows.get(&user).is_none_or(|(known, _)| *known != minute) {
+            self.windows.insert(user, (minute, Entry::wakes(minute, now)));
+        }
+    }
+
+    fn is_awake(&self, user: usize, now: i64) -> bool {
+        let by_deadline = [DeadlineAction::Evict, DeadlineAction::Delete]
+            .map(|action| self.reached.contains(&(user, action)));
+        by_deadline.contains(&true) || self.windows.get(&user).is_none_or(|(_, wakes)| *wakes <= now)
     }
 
     /// Whether a deadline that ends the negotiation was reached.

@@ -7,7 +7,7 @@ use evacuation_protocol::{
 
 use crate::{
     Broken, Law, Negotiation,
-    history::{History, Said},
+    history::{History, Said, Sleep},
     state::{Eviction, Pod, State, Version},
 };
 
@@ -28,7 +28,7 @@ impl Negotiation {
         }
         judge_phase(&before, next, broken);
         self.judge_responders(&before, next, by, &mut slot.history, now, broken);
-        judge_eviction_record(&before, next, broken);
+        judge_eviction_record(&before, next, slot.history.sleep != Sleep::Awake, broken);
         if !is_finished(&before.status()) && is_finished(&next.status()) {
             self.judge_end(next, by, &mut slot.history, pod, broken);
         }
@@ -63,6 +63,10 @@ impl Negotiation {
             if from == to {
                 continue;
             }
+            broken.require(
+                by != Actor::Controller || by_end || history.sleep == Sleep::Awake,
+                Law::Awake,
+            );
             let mut heard = heard;
             match to {
                 ResponderState::Active => heard.asked = Some(now),
@@ -134,7 +138,8 @@ fn judge_phase(before: &Version, next: &Version, broken: &mut Broken) {
     }
 }
 
-fn judge_eviction_record(before: &Version, next: &Version, broken: &mut Broken) {
+fn judge_eviction_record(before: &Version, next: &Version, asleep: bool, broken: &mut Broken) {
+    broken.require(!asleep || next.attempts() <= before.attempts(), Law::Awake);
     let (was, is) = (before.status().eviction, next.status().eviction);
     let (Some(was), is) = (was, is.unwrap_or_default()) else {
         return;
@@ -155,6 +160,9 @@ pub(crate) fn judge_eviction(state: &mut State, eviction: &Eviction) {
         broken.note(Law::Withdrawal);
     } else if history.failed {
         broken.note(Law::End);
+    }
+    if history.sleep == Sleep::ByEdit {
+        broken.note(Law::Awake);
     }
     for heard in history.responders.iter().filter(|heard| !heard.excused) {
         broken.note(if heard.said == Some(Said::Refused) {

@@ -28,6 +28,8 @@ pub enum Law {
     Agreement,
     /// Rule 3.
     Ownership,
+    /// Of every responder that is asked, and of every attempt.
+    Awake,
     /// Liveness, from every state at rest.
     Ends,
 }
@@ -47,6 +49,7 @@ impl Law {
         Self::Invariants,
         Self::Agreement,
         Self::Ownership,
+        Self::Awake,
         Self::Ends,
     ];
 
@@ -71,6 +74,9 @@ impl Law {
                 "the server refuses nothing that was decided on what it has by its own time, and takes no write that changes nothing"
             }
             Self::Ownership => "only its maker removes an entry",
+            Self::Awake => {
+                "nobody is asked and nothing is evicted while everybody who wants the pod moved sleeps, unless a deadline acts"
+            }
             Self::Ends => {
                 "with a deadline every negotiation ends, and without one it waits for somebody who can be named"
             }

@@ -312,6 +312,7 @@ impl Model for Negotiation {
             always(Law::Invariants.words(), holds::<{ Law::Invariants as u8 }>),
             always(Law::Agreement.words(), holds::<{ Law::Agreement as u8 }>),
             always(Law::Ownership.words(), holds::<{ Law::Ownership as u8 }>),
+            always(Law::Awake.words(), holds::<{ Law::Awake as u8 }>),
             always(Law::Ends.words(), Self::ends),
         ]
     }

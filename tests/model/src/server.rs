@@ -13,7 +13,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use crate::{
     Law, Negotiation,
     config::{Entry, Say, at, requester_name, responder_name, user_name},
-    history::{History, Said},
+    history::{History, Said, Sleep},
     state::{Object, Pod, State, Version, Write},
 };
 
@@ -197,6 +197,11 @@ impl Negotiation {
         }
         let status = apply_requester_edit(&stored, &spec, &edit, &who, &[], at(state.now));
         let leaves = spec.requesters.is_empty();
+        let users = self.config.users.len();
+        let now = state.now;
+        let history = &mut state.objects.get_mut(object)?.history;
+        history.observe(&stored.spec, users, now);
+        let was_awake = history.sleep == Sleep::Awake;
         let mut next = Evacuation::clone(&stored);
         next.metadata.generation = next.metadata.generation.map(|g| g + 1);
         next.spec = spec;
@@ -208,6 +213,10 @@ impl Negotiation {
             object.history.withdrawn = true;
         }
         self.store(state, object, &Version::new(next), Actor::Server);
+        let history = &mut state.objects.get_mut(object)?.history;
+        if was_awake && history.sleep == Sleep::Asleep {
+            history.sleep = Sleep::ByEdit;
+        }
         Some(())
     }
 

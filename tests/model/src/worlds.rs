@@ -16,7 +16,11 @@ const NO_LIMITS: Limits = Limits {
 };
 
 const fn entry(on_refusal: RefusalPolicy, deadline: Option<(i64, DeadlineAction)>) -> Entry {
-    Entry { on_refusal, deadline }
+    Entry {
+        on_refusal,
+        deadline,
+        window: None,
+    }
 }
 
 const WAIT: Entry = entry(RefusalPolicy::Wait, None);
@@ -25,10 +29,17 @@ const OVERRIDE: Entry = entry(RefusalPolicy::Override, None);
 const GIVE_UP_AT_4: Entry = entry(RefusalPolicy::Override, Some((4, DeadlineAction::GiveUp)));
 const EVICT_AT_6: Entry = entry(RefusalPolicy::Wait, Some((6, DeadlineAction::Evict)));
 
+const fn sleeps(entry: Entry, minute: u32) -> Entry {
+    Entry {
+        window: Some(minute),
+        ..entry
+    }
+}
+
 /// The worlds that are walked, each for a part of the protocol.
 pub fn worlds() -> Vec<Config> {
     vec![
-        ANSWERS, PEOPLE, DEADLINES, FENCE, JUMPS, LEADERS, BUDGET, AGAIN, MADNESS,
+        ANSWERS, PEOPLE, DEADLINES, FENCE, JUMPS, LEADERS, BUDGET, AGAIN, MADNESS, WINDOWS, SLEEPERS,
     ]
 }
 
@@ -234,6 +245,59 @@ const MADNESS: Config = Config {
         answers: 1,
         edits: 1,
         forgeries: 2,
+        ..NO_LIMITS
+    },
+    rules: Rules::KEPT,
+};
+
+const WINDOWS: Config = Config {
+    name: "windows",
+    about: "one who waits for a window and one who does not: they join, change and leave; clocks that are off",
+    instants: &[0, 58, 60, 62],
+    skews: &[-2, 2],
+    controllers: 1,
+    responders: &[waits(2, 2)],
+    answers: &[Say::Accept, Say::Refuse],
+    users: &[
+        User {
+            first: Some(sleeps(OVERRIDE, 1)),
+            says: &[OVERRIDE, sleeps(OVERRIDE, 2)],
+            leaves: true,
+        },
+        joins(&[WAIT]),
+    ],
+    budget: None,
+    limits: Limits {
+        answers: 1,
+        edits: 2,
+        ..NO_LIMITS
+    },
+    rules: Rules::KEPT,
+};
+
+const SLEEPERS: Config = Config {
+    name: "sleepers",
+    about: "two windows and two deadlines outside of them; a controller gone mad",
+    instants: &[0, 58, 60, 62, 64],
+    skews: &[0, 2],
+    controllers: 1,
+    responders: &[waits(4, 4)],
+    answers: &[Say::Refuse],
+    users: &[
+        leaves(Entry {
+            deadline: Some((62, DeadlineAction::Delete)),
+            ..sleeps(GIVE_UP, 5)
+        }),
+        leaves(Entry {
+            deadline: Some((64, DeadlineAction::GiveUp)),
+            ..sleeps(OVERRIDE, 1)
+        }),
+    ],
+    budget: None,
+    limits: Limits {
+        answers: 1,
+        edits: 1,
+        forgeries: 1,
         ..NO_LIMITS
     },
     rules: Rules::KEPT,

@@ -2,7 +2,18 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
-use evacuation_model::{Config, Law, Limits, Rules, explore, worlds};
+use evacuation_api::RefusalPolicy;
+use evacuation_model::{Config, Entry, Law, Limits, Rules, User, explore, worlds};
+
+const AWAKE: Entry = Entry {
+    on_refusal: RefusalPolicy::Wait,
+    deadline: None,
+    window: None,
+};
+const LATER: Entry = Entry {
+    window: Some(2),
+    ..AWAKE
+};
 
 /// Walks that world under those rules and expects one of those laws to be broken.
 fn finds(world: &str, rules: Rules, laws: &[Law]) {
@@ -63,6 +74,45 @@ fn without_the_check_of_the_status_a_clock_that_is_ahead_takes_an_attempt_for_lo
         ..Rules::KEPT
     };
     finds("jumps", rules, &[Law::Withdrawal]);
+}
+
+#[test]
+fn without_the_check_of_the_status_a_clock_that_is_ahead_asks_before_the_window_opens() {
+    let rules = Rules {
+        status_check: false,
+        ..Rules::KEPT
+    };
+    finds("windows", rules, &[Law::Awake]);
+}
+
+#[test]
+fn without_the_fence_one_waits_for_a_window_and_the_eviction_follows_all_the_same() {
+    let rules = Rules {
+        fence: false,
+        ..Rules::KEPT
+    };
+    let world = Config {
+        // Awake from the start; then it would rather wait.
+        users: &[User {
+            first: Some(AWAKE),
+            says: &[LATER],
+            leaves: false,
+        }],
+        skews: &[0],
+        responders: &[],
+        rules,
+        ..named("windows")
+    };
+    finds_in(world, &[Law::Awake]);
+}
+
+#[test]
+fn without_looking_again_nobody_wakes() {
+    let rules = Rules {
+        wake: false,
+        ..Rules::KEPT
+    };
+    finds("windows", rules, &[Law::Ends]);
 }
 
 #[test]

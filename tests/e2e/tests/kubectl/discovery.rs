@@ -43,6 +43,11 @@ async fn explain_knows_every_field() {
             &["ENUM:", "GiveUp", "Wait", "Override", "refuses"],
         ),
         ("evacuation.spec.requesters.deadline", &["string"]),
+        (
+            "evacuation.spec.requesters.window",
+            &["schedule", "durationSeconds", "timeZone", "-required-"],
+        ),
+        ("evacuation.status.policy.nextWindow", &["window opens"]),
         ("evacuation.status.conditions", &["lastTransitionTime", "reason"]),
         ("evacuation.metadata", &["generateName", "ObjectMeta"]),
         ("selfevacuation", &["SelfEvacuation", "spec"]),

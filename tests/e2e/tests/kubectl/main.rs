@@ -20,3 +20,4 @@ mod plugin_flags;
 mod read;
 mod terminal;
 mod watch;
+mod windows;

@@ -99,6 +99,22 @@ async fn bad_usage_ends_with_code_1_and_names_the_flag() {
         (&["db-0", "--grace-period=long"], &["--grace-period"]),
         (&["-l", ""], &["--selector"]),
         (&["node/db-0"], &["only pods", "node"]),
+        (&["db-0", "--window=0 22 * * 6"], &["--window-duration"]),
+        (&["db-0", "--window-duration=2h"], &["--window"]),
+        (&["db-0", "--time-zone=Europe/Berlin"], &["--window"]),
+        (
+            &["db-0", "--window=0 0 30 2 *", "--window-duration=2h"],
+            &["spec.requesters[0].window.schedule", "never comes"],
+        ),
+        (
+            &[
+                "db-0",
+                "--window=@daily",
+                "--window-duration=2h",
+                "--time-zone=Mars/Base",
+            ],
+            &["spec.requesters[0].window.timeZone", "Mars/Base"],
+        ),
         (&["db-0", "--timeout=1m"], &["--wait"]),
         (&["db-0", "--dry-run=perhaps"], &["--dry-run", "perhaps"]),
         (&["db-0", "-o", "xml"], &["--output", "xml"]),

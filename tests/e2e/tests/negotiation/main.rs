@@ -17,3 +17,4 @@ mod record;
 mod refusal;
 mod rules;
 mod scene;
+mod windows;

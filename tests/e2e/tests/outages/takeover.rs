@@ -2,8 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use chrono::{DurationRound, TimeDelta, Timelike, Utc};
 use controlplane::{Process, Signal, eventually};
-use evacuation_client::End;
+use evacuation_api::Window;
+use evacuation_client::{End, Requester};
 use evacuation_e2e::{PlatformOptions, PodSpec};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::{Api, api::ListParams};
@@ -95,6 +97,45 @@ async fn after_sigkill_the_other_controller_leads_within_twenty_seconds() {
     let evacuation = scene.evacuate("web-0").await;
     another_holder(&scene, &old, since, AFTER_SIGKILL).await;
     evacuates(&scene, evacuation.name()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_sleeps_when_the_leader_dies_is_woken_by_the_other_controller() {
+    let scene = two_controllers("asleep").await;
+    scene.pods.create("web-0", &PodSpec::default()).await.unwrap();
+    let (leader, _) = parts(&scene);
+    let old = holder(&scene).await.unwrap();
+    // The next full minute that leaves time for the takeover.
+    let now = Utc::now() + AFTER_SIGKILL + Duration::from_secs(5);
+    let opens = now.duration_trunc(TimeDelta::minutes(1)).unwrap() + TimeDelta::minutes(1);
+    let window = Window {
+        schedule: format!("{} {} * * *", opens.minute(), opens.hour()),
+        duration_seconds: 60,
+        time_zone: None,
+    };
+    let requester = Requester::new(scene.platform.client().unwrap(), "test.evacuation.dev/outages");
+    let asleep = requester.window(window).evacuate(scene.pods.namespace(), "web-0");
+    let evacuation = asleep.await.unwrap();
+    scene.until_state(evacuation.name(), "Scheduled").await;
+
+    let since = Instant::now();
+    leader.kill().unwrap();
+    another_holder(&scene, &old, since, AFTER_SIGKILL).await;
+    // Longer than a minute may pass until it opens.
+    let ended = eventually(2 * PATIENCE, "the window has opened", || async {
+        let found = scene.pods.evacuations().get(evacuation.name()).await;
+        let found = found.map_err(|error| error.to_string())?;
+        if evacuation_protocol::state_word(&found) == "Scheduled" {
+            Err("it sleeps".to_owned())
+        } else {
+            Ok(())
+        }
+    });
+    ended.await.unwrap();
+    evacuates(&scene, evacuation.name()).await;
+    let evicted = scene.evictions()[0].as_millisecond();
+    let late = evicted - opens.timestamp_millis();
+    assert!((0..1000).contains(&late), "{late} ms after it opened");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -173,6 +173,7 @@ async fn create_all(pods: &Pods, targets: &[Pod]) -> anyhow::Result<HashMap<Stri
                 deadline: None,
                 at_deadline: None,
                 grace_period_seconds: None,
+                window: None,
             }],
             ttl_seconds_after_finished: None,
         };

@@ -1,0 +1,122 @@
+//! When a window is open.
+
+use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
+use chrono_tz::Tz;
+use croner::{
+    Cron, YEAR_UPPER_LIMIT,
+    parser::{CronParser, Seconds, Year},
+};
+
+use crate::{DEFAULT_TIME_ZONE, Window};
+
+/// A window that was read: its schedule, its time zone and its duration.
+///
+/// # Daylight saving
+///
+/// A duration is elapsed time, whatever the wall clock does meanwhile. A schedule of one hour and one minute opens once a day:
+/// if that time does not exist, because the clock goes forward, at the moment at which it does; if it occurs twice,
+/// because the clock goes back, at the first of the two. A schedule of several hours or minutes, as a list, a range, a step or
+/// `*`, opens at each time that matches, those of the repeated hour too, and not at times that do not exist.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WindowCalendar {
+    schedule: Cron,
+    zone: Tz,
+    duration: TimeDelta,
+}
+
+/// What is wrong with a window's schedule or time zone.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WindowError {
+    /// The schedule is not one of cron.
+    #[error("{schedule:?} is not a schedule of five fields, such as \"0 22 * * 6\": {problem}")]
+    Schedule {
+        /// The schedule.
+        schedule: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The schedule names a time zone, which has a field of its own.
+    #[error("{schedule:?} names a time zone: that belongs in timeZone")]
+    ZoneInSchedule {
+        /// The schedule.
+        schedule: String,
+    },
+    /// No day of the calendar fits the schedule.
+    #[error("{schedule:?} names a day that never comes")]
+    Never {
+        /// The schedule.
+        schedule: String,
+    },
+    /// The IANA database has no such time zone.
+    #[error("{zone:?} is not a time zone, such as Europe/Berlin")]
+    Zone {
+        /// The name.
+        zone: String,
+    },
+}
+
+impl WindowCalendar {
+    /// Reads a window.
+    ///
+    /// # Errors
+    ///
+    /// When schedule or time zone cannot be read, or the schedule never comes. Durations are not judged here: one that is
+    /// not positive is open for no time at all, and opens all the same.
+    pub fn read(window: &Window) -> Result<Self, WindowError> {
+        Ok(Self {
+            schedule: read_schedule(&window.schedule)?,
+            zone: read_zone(window.time_zone.as_deref())?,
+            duration: TimeDelta::try_seconds(window.duration_seconds.max(1)).unwrap_or(TimeDelta::MAX),
+        })
+    }
+
+    /// When the window is open for the first time at `from` or after it: `from` itself, if it is open then. A window is open
+    /// from its opening on, and no more when its duration is over. `None` when it never opens again.
+    pub fn first_open(&self, from: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        // The first opening that is not over by `from`, be it before or after.
+        let since = from.checked_sub_signed(self.duration)?;
+        let opening = self
+            .schedule
+            .find_next_occurrence(&since.with_timezone(&self.zone), false)
+            .ok()?;
+        Some(opening.to_utc().max(from))
+    }
+}
+
+/// Reads a schedule of five fields, or one of cron's names.
+pub(crate) fn read_schedule(schedule: &str) -> Result<Cron, WindowError> {
+    let schedule = || schedule.to_owned();
+    let text = schedule();
+    if text.contains('=') {
+        return Err(WindowError::ZoneInSchedule { schedule: text });
+    }
+    let parser = CronParser::builder()
+        .seconds(Seconds::Disallowed)
+        .year(Year::Disallowed)
+        .build();
+    let cron = parser.parse(&text).map_err(|error| WindowError::Schedule {
+        schedule: schedule(),
+        problem: error.to_string(),
+    })?;
+    // On the calendar itself, without a time zone. It repeats after 400 years; croner searches to the year 5000, which from an
+    // earlier start takes longer and shows no more.
+    let comes = NaiveDate::from_ymd_opt(YEAR_UPPER_LIMIT - 410, 1, 1)
+        .and_then(|day| day.and_hms_opt(0, 0, 0))
+        .is_some_and(|start| cron.find_next_occurrence(&start, true).is_ok());
+    if comes {
+        Ok(cron)
+    } else {
+        Err(WindowError::Never { schedule: text })
+    }
+}
+
+/// Reads the name of a time zone.
+pub(crate) fn read_zone(zone: Option<&str>) -> Result<Tz, WindowError> {
+    let name = zone.unwrap_or(DEFAULT_TIME_ZONE);
+    name.parse().map_err(|_| WindowError::Zone {
+        zone: name.to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests;
