@@ -27,6 +27,7 @@ mod push;
 mod queue;
 mod reachability;
 mod reconcile;
+mod responders;
 mod watch;
 
 use key::ObjectKey;

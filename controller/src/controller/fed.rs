@@ -20,7 +20,13 @@ pub(crate) trait Fed: Indexed {
     fn fed(_controller: &Controller, _update: &Update<Self>) {}
 }
 
-impl Fed for Pod {}
+impl Fed for Pod {
+    fn fed(controller: &Controller, update: &Update<Self>) {
+        for change in &update.changes {
+            controller.wake_for_pod(change);
+        }
+    }
+}
 
 impl Fed for Node {}
 
@@ -42,6 +48,7 @@ impl Fed for Evacuation {
         // Also by a process that only stands by: it has waited already when it leads.
         for change in &update.changes {
             controller.sightings.observe(&change.key, change.new.as_deref());
+            controller.wake_for_evacuation(change);
         }
         if controller.leadership.check().is_err() {
             return;

@@ -27,6 +27,7 @@ use crate::{
     push::{Deliveries, Pusher},
     queue::WorkQueue,
     reachability::Reachability,
+    responders::Responders,
     watch::WATCHED,
 };
 
@@ -43,6 +44,7 @@ pub(crate) struct Controller {
     pub(crate) deliveries: Deliveries,
     pub(crate) pusher: Pusher,
     pub(crate) reachability: Reachability,
+    pub(crate) responders: Responders,
     pub(crate) metrics: Metrics,
     /// How often in a row the work on an Evacuation failed.
     pub(crate) failures: Mutex<HashMap<ObjectKey, u32>>,
@@ -65,6 +67,7 @@ impl Controller {
             deliveries: Deliveries::default(),
             pusher,
             reachability: Reachability::new(Utc::now()),
+            responders: Responders::default(),
             metrics: Metrics::default(),
             failures: Mutex::default(),
             events,
@@ -155,6 +158,7 @@ impl Controller {
             .map(|(key, _)| key.clone())
             .collect();
         self.wake(keys);
+        self.wake_for_all();
     }
 }
 

@@ -52,6 +52,7 @@ impl Controller {
                 }
             });
         }
+        self.spawn_responders(&mut workers, stop);
         let (controller, stop) = (Arc::clone(self), stop.clone());
         workers.spawn(async move {
             loop {

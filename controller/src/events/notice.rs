@@ -18,7 +18,8 @@ pub(crate) struct Notice {
 }
 
 impl Notice {
-    fn normal(reason: &'static str, note: String) -> Self {
+    /// A notice of something that went as it should.
+    pub(crate) fn normal(reason: &'static str, note: String) -> Self {
         Self {
             reason,
             warning: false,

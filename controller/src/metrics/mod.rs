@@ -41,6 +41,8 @@ pub(crate) struct Metrics {
     pub(crate) answers: Family<Label, Counter>,
     /// Attempts to evict or delete, by outcome.
     pub(crate) evictions: Family<Label, Counter>,
+    /// Replacements made before an eviction, by what became of them.
+    pub(crate) replacements: Family<Label, Counter>,
     /// Questions posted, by outcome.
     pub(crate) pushes: Family<Label, Counter>,
     /// From the first requester to the first question.
@@ -67,6 +69,7 @@ impl Default for Metrics {
             evacuations: Family::default(),
             answers: Family::default(),
             evictions: Family::default(),
+            replacements: Family::default(),
             pushes: Family::default(),
             asked: latency(),
             evicting: latency(),
@@ -87,6 +90,11 @@ impl Default for Metrics {
             "evictions",
             "Attempts to evict or delete a pod by outcome",
             metrics.evictions.clone(),
+        );
+        registry.register(
+            "replacements",
+            "Pods released for a replacement to be ready before they go, by what became of it",
+            metrics.replacements.clone(),
         );
         registry.register(
             "pushes",
