@@ -77,8 +77,7 @@ fn each_filter_means_what_kubectl_drain_means_by_it() {
         json!({"metadata": {"annotations": {"kubernetes.io/config.mirror": "x"}, "ownerReferences": null}});
     let scratch = json!({"spec": {"volumes": [{"name": "v", "emptyDir": {}}]}});
     let bare = json!({"metadata": {"ownerReferences": null}});
-    let released =
-        json!({"metadata": {"ownerReferences": null, "annotations": {"surge.evacuation.dev/released": "{}"}}});
+    let released = json!({"metadata": {"ownerReferences": null, "annotations": {"surge.evacuation.dev/released": "{}"}}});
     let bare_scratch =
         json!({"metadata": {"ownerReferences": null}, "spec": {"volumes": [{"name": "v", "emptyDir": {}}]}});
     let ended = json!({"metadata": {"ownerReferences": null}, "status": {"phase": "Failed"}});
