@@ -9,7 +9,7 @@ use tracing::debug;
 use super::part::{DELAY_SECONDS, Part};
 use crate::{
     ObjectKey,
-    controller::Controller,
+    controller::{Controller, lock},
     error::{CallError, call},
 };
 
@@ -90,17 +90,30 @@ fn cut(text: &str, most: usize) -> String {
 }
 
 impl Controller {
-    /// Posts a reply to `evacuations/NAME/respond`. What came of it is seen by the watch.
+    /// Posts a reply to `evacuations/NAME/respond`, once for each state of the Evacuation. What came of it is seen by the watch.
     pub(super) async fn reply(&self, part: Part<'_>, reply: Reply) -> Result<(), CallError> {
         self.leadership.check()?;
         let key = ObjectKey::of(part.evacuation);
+        let version = part
+            .evacuation
+            .metadata
+            .resource_version
+            .clone()
+            .unwrap_or_default();
+        // The watch has not shown yet what came of saying that.
+        let saying = (version, reply.clone());
+        if lock(&self.responders.said).get(part.uid()) == Some(&saying) {
+            return Ok(());
+        }
         let api: Api<Evacuation> = Api::namespaced(self.client.clone(), &key.namespace);
         debug!(evacuation = %key, responder = part.responder.name, ?reply, "a built-in responder answers");
         let body = EvacuationResponse::new(reply.spec(part));
         let parameters = PostParams::default();
         let post = api.create_subresource::<_, EvacuationResponse>("respond", &key.name, &parameters, &body);
         let action = format!("answer evacuation {key} as {}", part.responder.name);
-        call(action, post).await.map(drop)
+        call(action, post).await?;
+        lock(&self.responders.said).insert(part.uid().to_owned(), saying);
+        Ok(())
     }
 }
 

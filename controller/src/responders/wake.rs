@@ -15,6 +15,9 @@ use crate::{
 impl Controller {
     /// Has the built-in responders look at what a change of an Evacuation is about.
     pub(crate) fn wake_for_evacuation(&self, change: &Change<Evacuation>) {
+        if let (Some(gone), None) = (&change.old, &change.new) {
+            lock(&self.responders.said).remove(gone.metadata.uid.as_deref().unwrap_or_default());
+        }
         let states = [&change.old, &change.new].into_iter().flatten();
         let pods: BTreeSet<ObjectKey> = states
             .filter(|evacuation| asks_us(evacuation))

@@ -11,7 +11,7 @@ use tokio::{task::JoinSet, time::Instant};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use super::part::sooner;
+use super::{part::sooner, reply::Reply};
 use crate::{
     ObjectKey,
     backoff::backoff,
@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// How many pods are worked on at once.
-const WORKERS: usize = 4;
+const WORKERS: usize = 8;
 /// How many rounds one turn of a worker has at most; then others come first.
 const ROUNDS: usize = 8;
 /// The shortest and the longest pause after a failure.
@@ -36,6 +36,8 @@ pub(crate) struct Responders {
     pub(super) queue: WorkQueue<ObjectKey>,
     /// How often in a row the work on a pod failed.
     failures: Mutex<HashMap<ObjectKey, u32>>,
+    /// What was said last to each Evacuation, by its UID, with the resourceVersion to which it was said. It spares posts, no more.
+    pub(super) said: Mutex<HashMap<String, (String, Reply)>>,
 }
 
 /// What a round led to.

@@ -35,28 +35,21 @@ impl Controller {
             Some(pod) => step::step(pod, evacuations.iter().map(AsRef::as_ref), Utc::now()),
             None => step::Step::default(),
         };
+        if let (Some(pod), Some(change)) = (&pod, &step.change) {
+            self.patch_pod(pod, change).await?;
+            return Ok(Round::Again);
+        }
         let parts = || evacuations.iter().filter_map(|e| Part::of(e, GATE_RESPONDER));
         if let Some(reply) = step.reply
             && let Some(part) = parts().find(Part::is_active)
         {
             self.reply(part, reply).await?;
         }
-        let again = match (&pod, &step.change) {
-            (Some(pod), Some(change)) => {
-                self.patch_pod(pod, change).await?;
-                true
-            }
-            _ => false,
-        };
-        // After the pod was told: who waits for the acknowledgement finds it as it was.
+        // By now the pod was told: who waits for the acknowledgement finds it as it was.
         for part in parts().filter(Part::must_acknowledge) {
             self.reply(part, Reply::Acknowledge).await?;
         }
-        Ok(if again {
-            Round::Again
-        } else {
-            Round::Rest(step.wake_at)
-        })
+        Ok(Round::Rest(step.wake_at))
     }
 
     /// The Evacuation that a pod was told of, read live if the watch has not shown it: it may lag behind.

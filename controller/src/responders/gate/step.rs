@@ -40,7 +40,7 @@ enum Gate {
 
 /// What to do next about a pod. `evacuations` are those that target it.
 ///
-/// The pod is told of the question before the gate counts, unless it is open already; and it is told when nobody asks any more.
+/// The pod is told of the question before it is answered, and told when nobody asks any more.
 pub(super) fn step<'a>(
     pod: &Pod,
     evacuations: impl IntoIterator<Item = &'a Evacuation>,

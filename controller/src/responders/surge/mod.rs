@@ -25,7 +25,7 @@ mod step;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
-use evacuation_api::REPLACEMENT_RESPONDER;
+use evacuation_api::{Evacuation, REPLACEMENT_RESPONDER};
 use k8s_openapi::api::core::v1::Pod;
 
 pub(crate) use record::{is_released, released_from};
@@ -35,7 +35,7 @@ use self::{
     situation::{Situation, situation},
     step::{Step, end_return, give_back, hold, release, replace},
 };
-use super::{part::Part, patch::PodChange, reply::Reply, work::Round};
+use super::{part::Part, reply::Reply, work::Round};
 use crate::{
     ObjectKey,
     controller::{Controller, lock},
@@ -43,61 +43,71 @@ use crate::{
     events::Notice,
 };
 
+/// The reason of an Accept for a pod that can have no replacement beside it.
+const NO_REPLACEMENT: &str = "NoReplacement";
+/// What those are told who ask for a pod that is on its way back.
+const RETURNING: &str = "the pod is being given back to its ReplicaSet after an earlier evacuation";
+
 impl Controller {
     /// Plays the responder for a pod, one step.
     pub(super) async fn surge(&self, key: &ObjectKey) -> Result<Round, CallError> {
         let now = Utc::now();
+        let (pod, evacuations) = self.surge_seen(key).await?;
+        let parts = || {
+            evacuations
+                .iter()
+                .filter_map(|e| Part::of(e, REPLACEMENT_RESPONDER))
+        };
+        let mut step = Step::default();
+        if let Some(pod) = &pod {
+            let situation = situation(pod, evacuations.iter().map(AsRef::as_ref), now);
+            step = self.surge_step(key, pod, &situation, now).await?;
+            if let Some(change) = &step.change {
+                self.patch_pod(pod, change).await?;
+                self.tell(&situation, parts());
+                return Ok(Round::Again);
+            }
+            let uid = pod.metadata.uid.as_deref();
+            match &situation {
+                Situation::Asked(part) | Situation::Replacing(part, _) => {
+                    if let Some(reply) = step.reply {
+                        self.reply_counted(*part, reply).await?;
+                    }
+                }
+                // Whoever asks while the pod is given back from an earlier Evacuation waits for that.
+                Situation::Returning(_) => {
+                    if let Some(part) = parts().find(|part| part.targets(uid) && part.is_awaited())
+                        && let Some(reply) = hold(part, RETURNING.to_owned(), now).reply
+                    {
+                        self.reply(part, reply).await?;
+                    }
+                }
+                Situation::Nothing | Situation::Refused(_) | Situation::GiveBack(_) => {}
+            }
+        }
+        // The label is back by now, and what is left to do needs no Evacuation.
+        for part in parts().filter(Part::must_acknowledge) {
+            self.reply(part, Reply::Acknowledge).await?;
+        }
+        Ok(Round::Rest(step.wake_at))
+    }
+
+    /// A pod and the Evacuations that target it, with the one that its record names.
+    async fn surge_seen(
+        &self,
+        key: &ObjectKey,
+    ) -> Result<(Option<Arc<Pod>>, Vec<Arc<Evacuation>>), CallError> {
         let (pod, mut evacuations) = {
             let index = lock(&self.index);
             (index.pod(key), index.evacuations_of(key))
         };
-        let record = pod.as_deref().and_then(Record::of);
-        if let Some(record) = &record
-            && !evacuations
-                .iter()
-                .any(|e| e.metadata.uid.as_deref() == Some(record.evacuation.uid.as_str()))
-        {
-            evacuations.extend(self.recorded_evacuation(key, record).await?);
-        }
-        let parts = || {
-            let parts = evacuations
-                .iter()
-                .filter_map(|e| Part::of(e, REPLACEMENT_RESPONDER));
-            parts.collect::<Vec<Part<'_>>>()
-        };
-        let situation = match &pod {
-            Some(pod) => situation(pod, evacuations.iter().map(AsRef::as_ref), now),
-            None => Situation::Nothing,
-        };
-        // The end of an Evacuation is acknowledged once its pod was given back.
-        let unsettled = match &situation {
-            Situation::GiveBack(record) => Some(record.evacuation.uid.clone()),
-            _ => None,
-        };
-        for part in parts().into_iter().filter(Part::must_acknowledge) {
-            if unsettled.as_deref() != Some(part.uid()) {
-                self.reply(part, Reply::Acknowledge).await?;
+        if let Some(record) = pod.as_deref().and_then(Record::of) {
+            let named = Some(record.evacuation.uid.as_str());
+            if !evacuations.iter().any(|e| e.metadata.uid.as_deref() == named) {
+                evacuations.extend(self.recorded_evacuation(key, &record).await?);
             }
         }
-        let Some(pod) = pod else {
-            return Ok(Round::Rest(None));
-        };
-        let step = self.surge_step(key, &pod, &situation, now).await?;
-        // Whoever asks while the pod is given back from an earlier Evacuation waits for that.
-        let waiting = match &situation {
-            Situation::GiveBack(_) | Situation::Returning(_) => parts()
-                .into_iter()
-                .find(|part| part.targets(pod.metadata.uid.as_deref()) && part.is_awaited()),
-            _ => None,
-        };
-        if let Some(part) = waiting {
-            let message =
-                "the pod is being given back to its ReplicaSet after an earlier evacuation".to_owned();
-            if let Some(reply) = hold(part, message, now).reply {
-                self.reply(part, reply).await?;
-            }
-        }
-        self.take_step(&pod, &situation, step).await
+        Ok((pod, evacuations))
     }
 
     async fn surge_step(
@@ -120,7 +130,7 @@ impl Controller {
                 },
                 Err(obstacle) => Step {
                     reply: Some(Reply::Accept {
-                        reason: "NoReplacement",
+                        reason: NO_REPLACEMENT,
                         message: format!(
                             "no replacement can be ready before the pod goes: {obstacle}; its budgets decide when it goes"
                         ),
@@ -151,43 +161,37 @@ impl Controller {
         })
     }
 
-    async fn take_step(&self, pod: &Pod, situation: &Situation<'_>, step: Step) -> Result<Round, CallError> {
-        if let (Some(reply), Situation::Asked(part) | Situation::Replacing(part, _)) = (step.reply, situation)
-        {
-            let outcome = match reply {
-                Reply::Accept { reason, .. } if reason == "NoReplacement" => Some("impossible"),
-                Reply::Accept { .. } => Some("ready"),
-                Reply::Refuse { .. } => Some("failed"),
-                Reply::Delay { .. } | Reply::Acknowledge => None,
-            };
-            self.reply(*part, reply).await?;
-            if let Some(outcome) = outcome {
-                self.count_replacement(outcome);
-            }
-        }
-        let Some(change) = step.change else {
-            return Ok(Round::Rest(step.wake_at));
+    async fn reply_counted(&self, part: Part<'_>, reply: Reply) -> Result<(), CallError> {
+        let outcome = match reply {
+            Reply::Accept { reason, .. } if reason == NO_REPLACEMENT => Some("impossible"),
+            Reply::Accept { .. } => Some("ready"),
+            Reply::Refuse { .. } => Some("failed"),
+            Reply::Delay { .. } | Reply::Acknowledge => None,
         };
-        self.patch_pod(pod, &change).await?;
-        self.tell(situation, &change);
-        Ok(Round::Again)
+        self.reply(part, reply).await?;
+        if let Some(outcome) = outcome {
+            self.count_replacement(outcome);
+        }
+        Ok(())
     }
 
     /// Tells of a change of a pod.
-    fn tell(&self, situation: &Situation<'_>, change: &PodChange) {
+    fn tell<'a>(&self, situation: &Situation<'_>, mut parts: impl Iterator<Item = Part<'a>>) {
         match situation {
             Situation::Asked(part) => {
                 self.count_replacement("released");
-                let label = change.labels.keys().next().map_or("", String::as_str);
-                let note =
-                    format!("the label {label} was taken off, so that the ReplicaSet makes a replacement");
+                let note = "the pod was released from its ReplicaSet, which makes a replacement".to_owned();
                 self.notify(part.evacuation, Notice::normal("Released", note));
             }
-            Situation::GiveBack(record) | Situation::Returning(record) => {
-                let (name, set) = (&record.evacuation.name, &record.replica_set.name);
-                if situation == &Situation::GiveBack(record.clone()) {
-                    self.count_replacement("given_back");
-                    tracing::info!(evacuation = name, replica_set = set, "a pod is given back");
+            Situation::GiveBack(record) => {
+                self.count_replacement("given_back");
+                let set = &record.replica_set.name;
+                let note =
+                    format!("the pod stays and was given back to ReplicaSet {set}, which deletes another");
+                if let Some(part) = parts.find(|part| part.uid() == record.evacuation.uid) {
+                    self.notify(part.evacuation, Notice::normal("GivenBack", note));
+                } else {
+                    tracing::info!(evacuation = record.evacuation.name, "{note}");
                 }
             }
             _ => {}

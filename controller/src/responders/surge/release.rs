@@ -106,17 +106,17 @@ pub(super) fn label(pod: &Pod, replica_set: &ReplicaSet, others: &[Selecting]) -
     let mut uses = Vec::new();
     for (key, value) in candidates {
         let rest = without(labels, key);
-        let user = others
+        let other = others
             .iter()
             .find(|other| selects(&other.selector, labels) != selects(&other.selector, &rest));
-        match user {
+        match other {
             None => {
                 return Ok(Label {
                     key: key.clone(),
                     value: value.clone(),
                 });
             }
-            Some(user) => uses.push(format!("{key} by {}", user.who)),
+            Some(other) => uses.push(format!("{key} by {}", other.who)),
         }
     }
     Err(Obstacle::LabelsInUse {
@@ -151,11 +151,11 @@ mod tests {
         Selecting::service(&serde_json::from_value(service).unwrap())
     }
 
-    fn budget(selector: &Value) -> Option<Selecting> {
-        Some(Selecting {
+    fn budget(selector: &Value) -> Selecting {
+        Selecting {
             who: "PodDisruptionBudget b".to_owned(),
             selector: serde_json::from_value(selector.clone()).unwrap(),
-        })
+        }
     }
 
     fn found(pod: &Pod, set: &ReplicaSet, others: Vec<Option<Selecting>>) -> String {
@@ -191,7 +191,7 @@ mod tests {
             ),
             (
                 &bare,
-                vec![budget(&json!({"matchLabels": {"app": "web"}}))],
+                vec![Some(budget(&json!({"matchLabels": {"app": "web"}})))],
                 "tier=front",
             ),
             (&by_expression, vec![app()], "tier=front"),
@@ -199,7 +199,9 @@ mod tests {
                 &bare,
                 vec![
                     app(),
-                    budget(&json!({"matchExpressions": [{"key": "tier", "operator": "Exists"}]})),
+                    Some(budget(
+                        &json!({"matchExpressions": [{"key": "tier", "operator": "Exists"}]}),
+                    )),
                 ],
                 "each label by which ReplicaSet web-1 selects the pod is in use: app by Service web, \
                  tier by PodDisruptionBudget b",
@@ -208,7 +210,9 @@ mod tests {
                 &bare,
                 vec![
                     app(),
-                    budget(&json!({"matchExpressions": [{"key": "tier", "operator": "DoesNotExist"}]})),
+                    Some(budget(
+                        &json!({"matchExpressions": [{"key": "tier", "operator": "DoesNotExist"}]}),
+                    )),
                 ],
                 "each label by which ReplicaSet web-1 selects the pod is in use: app by Service web, \
                  tier by PodDisruptionBudget b",

@@ -52,10 +52,10 @@ pub(super) fn situation<'a>(
 
 fn asked(part: Part<'_>, now: DateTime<Utc>) -> Situation<'_> {
     match (part.responder.answer, part.responder.retry_time) {
-        (None | Some(Answer::Delay), _) => Situation::Asked(part),
         (Some(Answer::Refuse), Some(time)) if now < time.0 => Situation::Refused(time.0),
-        (Some(Answer::Refuse), Some(_)) => Situation::Asked(part),
         (Some(Answer::Refuse), None) | (Some(Answer::Accept), _) => Situation::Nothing,
+        // Nothing was said yet, or the time to ask again has come.
+        _ => Situation::Asked(part),
     }
 }
 
@@ -126,7 +126,6 @@ mod tests {
     }
 
     #[test]
-    #[expect(clippy::too_many_lines, reason = "one table of every situation")]
     fn a_pod_is_released_when_asked_and_given_back_when_it_stays() {
         let asked = |patch: &Value| evacuation("e", REPLACEMENT_RESPONDER, patch);
         let over = |condition: &str| {

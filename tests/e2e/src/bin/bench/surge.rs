@@ -155,7 +155,7 @@ async fn probed(
         anyhow::Ok(())
     };
     eventually(LONGEST, "an endpoint is ready", served).await?;
-    let probed = slices.clone();
+    let watched = slices.clone();
     let (stop, mut stopped) = oneshot::channel::<()>();
     let probing = tokio::spawn(async move {
         let mut tick = interval(PROBE_EVERY);
@@ -164,7 +164,7 @@ async fn probed(
         loop {
             tokio::select! {
                 _ = &mut stopped => return anyhow::Ok(probes),
-                _ = tick.tick() => probes.push((Instant::now(), is_served(&probed).await?)),
+                _ = tick.tick() => probes.push((Instant::now(), is_served(&watched).await?)),
             }
         }
     });

@@ -114,3 +114,25 @@ async fn a_scale_during_the_surge_is_followed_and_never_undone() {
     assert!(after.iter().all(|pod| pod.uid() != pods[0].uid()));
     assert_eq!(replicas(&scene).await, Some(3));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_with_a_single_replica_that_its_budget_holds_is_drained() {
+    let scene = Scene::new("drained").await;
+    scene.register(REPLACEMENT_RESPONDER).await;
+    let workload = Workload {
+        labels: json!({"app": "web", "test": scene.namespace()}),
+        ..Workload::default()
+    };
+    let pods = workload.deployment(&scene).await;
+    let availability = Availability::watch(&scene).await;
+    let node = pods[0].spec.clone().unwrap().node_name.unwrap();
+    // The node has pods of other tests.
+    let selector = format!("--pod-selector=test={}", scene.namespace());
+    let drain = ["evacuate", "node", &node, &selector, "--timeout=1m"];
+    let output = scene.platform().kubectl(&drain).await.unwrap();
+    scene.cordon(&node, false).await;
+    assert!(output.success(), "{}{}", output.stdout, output.stderr);
+    let after = settled(&scene, 1).await;
+    assert_ne!(after[0].spec.clone().unwrap().node_name, Some(node));
+    assert_eq!(availability.bounds().await.0, 1);
+}
