@@ -3,6 +3,7 @@
 //! This crate is pure: it has no I/O and reads no clock. What holds between objects, and over time, is
 //! in `evacuation-protocol`.
 
+mod built_in;
 mod condition;
 mod defaults;
 mod evacuation;
@@ -20,6 +21,11 @@ mod validation;
 mod window;
 mod window_calendar;
 
+pub use built_in::{
+    GATE_ASKED_ANNOTATION, GATE_CONDITION_TYPE_ANNOTATION, GATE_MESSAGE_ANNOTATION, GATE_OPEN_ANNOTATION,
+    GATE_OPEN_CONDITION, GATE_RESPONDER, RELEASED_ANNOTATION, REPLACEMENT_RESPONDER,
+    REPLACEMENT_TIMEOUT_ANNOTATION,
+};
 pub use condition::{BlockedReason, ConditionType, EvacuatedReason, FailedReason};
 pub use defaults::{default_evacuation, default_evacuation_update};
 pub use evacuation::{

@@ -2,7 +2,7 @@
 
 use std::{
     sync::{Mutex, MutexGuard, PoisonError},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -81,10 +81,18 @@ impl ServerClock {
     }
 }
 
+/// The longest that a timer is set for: a later time is looked at again then.
+const LONGEST_TIMER: Duration = Duration::from_hours(24);
+
+/// The moment of tokio's clock at which a clock that shows `now` will show `time`. A millisecond later, so that it is never
+/// too early.
+pub(crate) fn due(time: DateTime<Utc>, now: DateTime<Utc>) -> tokio::time::Instant {
+    let wait = (time - now).to_std().unwrap_or_default();
+    tokio::time::Instant::now() + wait.min(LONGEST_TIMER) + Duration::from_millis(1)
+}
+
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     fn time(milliseconds: i64) -> DateTime<Utc> {

@@ -29,6 +29,7 @@ mod queue;
 mod reachability;
 mod reconcile;
 mod refresh;
+mod responders;
 mod watch;
 
 use key::ObjectKey;

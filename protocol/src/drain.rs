@@ -7,7 +7,7 @@ use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::LabelSe
 
 use crate::{
     LivePod, PodPhase, selects,
-    target::{controller, daemon_set, is_mirror},
+    target::{daemon_set, is_managed, is_mirror},
     time::after,
 };
 
@@ -208,7 +208,7 @@ fn judge(pod: &Pod, filters: &DrainFilters, now: DateTime<Utc>) -> Verdict {
             DrainWarning::LocalStorage,
         );
     }
-    if controller(pod).is_none() {
+    if !is_managed(pod) {
         weigh(filters.force, DrainRefusal::Unmanaged, DrainWarning::Unmanaged);
     }
     if refusals.is_empty() {

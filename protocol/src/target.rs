@@ -1,5 +1,6 @@
 //! Which pods can be evacuated.
 
+use evacuation_api::RELEASED_ANNOTATION;
 use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::OwnerReference};
 
 use crate::{LivePod, PodPhase, registration::annotated};
@@ -101,8 +102,14 @@ pub(crate) fn is_mirror(pod: &Pod) -> bool {
         .is_some_and(|all| all.contains_key(MIRROR_ANNOTATION))
 }
 
+/// Whether a controller makes the pod anew. That of a pod which was released for its replacement has done so already.
+pub(crate) fn is_managed(pod: &Pod) -> bool {
+    let annotations = pod.metadata.annotations.as_ref();
+    controller(pod).is_some() || annotations.is_some_and(|all| all.contains_key(RELEASED_ANNOTATION))
+}
+
 /// The owner that manages the pod.
-pub(crate) fn controller(pod: &Pod) -> Option<&OwnerReference> {
+fn controller(pod: &Pod) -> Option<&OwnerReference> {
     pod.metadata
         .owner_references
         .iter()

@@ -27,6 +27,7 @@ impl Fed for Pod {
     fn fed(controller: &Controller, update: &Update<Self>) {
         for change in &update.changes {
             follow_pod(controller, change);
+            controller.wake_for_pod(change);
         }
     }
 }
@@ -67,6 +68,7 @@ impl Fed for Evacuation {
         // Also by a process that only stands by: it has waited already when it leads.
         for change in &update.changes {
             controller.sightings.observe(&change.key, change.new.as_deref());
+            controller.wake_for_evacuation(change);
         }
         let leads = controller.leadership.check().is_ok();
         for change in &update.changes {

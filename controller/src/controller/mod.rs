@@ -31,6 +31,7 @@ use crate::{
     queue::WorkQueue,
     reachability::Reachability,
     refresh::Refresher,
+    responders::Responders,
     watch::{CLOCK, WATCHED, WATCHED_TO_REFRESH},
 };
 
@@ -50,6 +51,7 @@ pub(crate) struct Controller {
     /// `None` when no pods are refreshed.
     pub(crate) refresher: Option<Refresher>,
     pub(crate) clock: ServerClock,
+    pub(crate) responders: Responders,
     pub(crate) metrics: Metrics,
     /// How often in a row the work on an Evacuation failed.
     pub(crate) failures: Mutex<HashMap<ObjectKey, u32>>,
@@ -74,6 +76,7 @@ impl Controller {
             reachability: Reachability::new(Instant::now()),
             clock: ServerClock::default(),
             refresher: None,
+            responders: Responders::default(),
             metrics: Metrics::default(),
             failures: Mutex::default(),
             events,
@@ -201,6 +204,7 @@ impl Controller {
             .map(|(key, _)| key.clone())
             .collect();
         self.wake(keys);
+        self.wake_for_all();
     }
 }
 

@@ -54,6 +54,7 @@ impl Controller {
             });
         }
         workers.spawn(Arc::clone(self).refresh_pods(stop.clone()));
+        self.spawn_responders(&mut workers, stop);
         let (controller, stop) = (Arc::clone(self), stop.clone());
         workers.spawn(async move {
             loop {

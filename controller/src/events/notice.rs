@@ -18,7 +18,7 @@ pub(crate) struct Notice {
 }
 
 impl Notice {
-    /// A notice of what goes its way.
+    /// A notice of something that went as it should.
     pub(crate) fn normal(reason: &'static str, note: String) -> Self {
         Self {
             reason,

@@ -57,6 +57,11 @@ impl Index {
             .collect()
     }
 
+    /// The budgets of a namespace.
+    pub(crate) fn budgets_in(&self, namespace: &str) -> impl Iterator<Item = &Arc<PodDisruptionBudget>> {
+        self.budgets.namespace(namespace).map(|(_, budget)| budget)
+    }
+
     /// The budget of that key.
     pub(crate) fn budget(&self, key: &ObjectKey) -> Option<Arc<PodDisruptionBudget>> {
         self.budgets.get(key).cloned()

@@ -59,7 +59,7 @@ pub(crate) fn is_finished(evacuation: &Evacuation) -> bool {
 }
 
 /// The key of the target.
-pub(super) fn pod_key(evacuation: &Evacuation) -> ObjectKey {
+pub(crate) fn pod_key(evacuation: &Evacuation) -> ObjectKey {
     ObjectKey::new(
         evacuation.metadata.namespace.clone().unwrap_or_default(),
         evacuation.spec.target.pod.name.clone(),

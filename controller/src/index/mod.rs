@@ -20,10 +20,10 @@ use k8s_openapi::api::{
 };
 use kube::core::{PartialObjectMeta, Selector};
 
-pub(crate) use evacuations::is_finished;
+pub(crate) use evacuations::{is_finished, pod_key};
 pub(crate) use nodes::{is_reachable, node_name};
 pub(crate) use owners::{prune_namespace, prune_replica_set};
-pub(crate) use pods::{TargetPod, prune_pod};
+pub(crate) use pods::{TargetPod, controller_of, prune_pod};
 pub(crate) use table::{Change, Table};
 
 use crate::ObjectKey;
@@ -50,6 +50,8 @@ pub(crate) struct Index {
     by_pod: BTreeMap<ObjectKey, BTreeSet<ObjectKey>>,
     /// The parsed selectors of the budgets; `None` for one that selects nothing.
     selectors: BTreeMap<ObjectKey, Option<Selector>>,
+    /// The pods that were released from a ReplicaSet for their replacement, by its UID.
+    released: BTreeMap<String, BTreeSet<ObjectKey>>,
     /// The UIDs of targets that were seen to go.
     gone: BTreeSet<String>,
 }
@@ -110,11 +112,19 @@ impl Index {
     }
 
     /// The Evacuations of a namespace.
-    pub(crate) fn evacuations_of(
+    pub(crate) fn evacuations_in(
         &self,
         namespace: &str,
     ) -> impl Iterator<Item = (&ObjectKey, &Arc<Evacuation>)> {
         self.evacuations.namespace(namespace)
+    }
+
+    /// The Evacuations of that pod's name, finished ones too.
+    pub(crate) fn evacuations_of(&self, pod: &ObjectKey) -> Vec<Arc<Evacuation>> {
+        let keys = self.by_pod.get(pod).into_iter().flatten();
+        keys.filter_map(|key| self.evacuations.get(key))
+            .cloned()
+            .collect()
     }
 
     fn follow<K: Indexed>(&mut self, changes: Vec<Change<K>>) -> Update<K> {

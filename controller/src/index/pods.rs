@@ -3,24 +3,34 @@
 use std::sync::Arc;
 
 use evacuation_api::{Evacuation, RESPONDERS_ANNOTATION};
-use k8s_openapi::api::core::v1::{Container, Pod, PodSpec, PodStatus};
+use k8s_openapi::{
+    api::core::v1::{Container, Pod, PodSpec, PodStatus},
+    apimachinery::pkg::apis::meta::v1::OwnerReference,
+};
 
 use super::{Change, Index, Indexed, Table, evacuations::pod_key, is_finished};
 use crate::{
     ObjectKey,
     refresh::{AFTER, AFTER_RESTARTS, ENABLED},
+    responders::released_from,
 };
 
 /// The annotation that marks a pod as the mirror of a static one.
 const MIRROR_ANNOTATION: &str = "kubernetes.io/config.mirror";
 /// The annotations of pods that the controller reads.
-const READ: [&str; 5] = [
+const READ: [&str; 6] = [
     RESPONDERS_ANNOTATION,
     MIRROR_ANNOTATION,
+    DELETION_COST_ANNOTATION,
     ENABLED,
     AFTER,
     AFTER_RESTARTS,
 ];
+
+/// The annotation by which users say which pods of a ReplicaSet are deleted first.
+const DELETION_COST_ANNOTATION: &str = "controller.kubernetes.io/pod-deletion-cost";
+/// The domains of the annotations by which the built-in responders are steered.
+const RESPONDERS_DOMAINS: [&str; 2] = ["surge.evacuation.dev/", "gate.evacuation.dev/"];
 
 /// What is known of an Evacuation's target.
 #[derive(Clone, Debug)]
@@ -46,19 +56,49 @@ impl Indexed for Pod {
         if let Some(old) = old.filter(seen_to_go) {
             index.note_gone(&change.key, &old);
         }
+        index.note_released(change);
         index.active_of(&change.key)
     }
 }
 
 impl Index {
     /// The pod of that key.
-    pub(crate) fn pod(&self, key: &ObjectKey) -> Option<&Arc<Pod>> {
-        self.pods.get(key)
+    pub(crate) fn pod(&self, key: &ObjectKey) -> Option<Arc<Pod>> {
+        self.pods.get(key).cloned()
+    }
+
+    /// Every pod.
+    pub(crate) fn pods(&self) -> impl Iterator<Item = (&ObjectKey, &Arc<Pod>)> {
+        self.pods.iter()
     }
 
     /// The pods of a namespace.
-    pub(crate) fn pods_of(&self, namespace: &str) -> impl Iterator<Item = (&ObjectKey, &Arc<Pod>)> {
-        self.pods.namespace(namespace)
+    pub(crate) fn pods_in(&self, namespace: &str) -> impl Iterator<Item = &Arc<Pod>> {
+        self.pods.namespace(namespace).map(|(_, pod)| pod)
+    }
+
+    /// The pods that were released from the ReplicaSet of that UID.
+    pub(crate) fn released_from(&self, replica_set: &str) -> impl Iterator<Item = ObjectKey> {
+        self.released.get(replica_set).into_iter().flatten().cloned()
+    }
+
+    fn note_released(&mut self, change: &Change<Pod>) {
+        let old = change.old.as_deref().and_then(released_from);
+        let new = change.new.as_deref().and_then(released_from);
+        if old == new {
+            return;
+        }
+        if let Some(old) = old
+            && let Some(keys) = self.released.get_mut(&old)
+        {
+            keys.remove(&change.key);
+            if keys.is_empty() {
+                self.released.remove(&old);
+            }
+        }
+        if let Some(new) = new {
+            self.released.entry(new).or_default().insert(change.key.clone());
+        }
     }
 
     /// What is known of an Evacuation's target.
@@ -92,7 +132,7 @@ impl Index {
 pub(crate) fn prune_pod(pod: &mut Pod) {
     pod.metadata.managed_fields = None;
     if let Some(annotations) = &mut pod.metadata.annotations {
-        annotations.retain(|name, _| READ.contains(&name.as_str()));
+        annotations.retain(|name, _| is_kept(name));
     }
     if let Some(spec) = pod.spec.take() {
         pod.spec = Some(PodSpec {
@@ -119,6 +159,17 @@ pub(crate) fn prune_pod(pod: &mut Pod) {
             ..PodStatus::default()
         });
     }
+}
+
+/// Whether the controller has a use for an annotation of that name.
+fn is_kept(name: &str) -> bool {
+    READ.contains(&name) || RESPONDERS_DOMAINS.iter().any(|domain| name.starts_with(domain))
+}
+
+/// The owner that manages a pod.
+pub(crate) fn controller_of(pod: &Pod) -> Option<&OwnerReference> {
+    let owners = pod.metadata.owner_references.iter().flatten();
+    owners.into_iter().find(|owner| owner.controller == Some(true))
 }
 
 fn names_only(containers: Vec<Container>) -> Vec<Container> {

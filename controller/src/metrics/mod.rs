@@ -45,6 +45,8 @@ pub(crate) struct Metrics {
     pub(crate) refreshes: Family<Label, Counter>,
     /// Pods in a crash loop that were not asked, by what held them back.
     pub(crate) refreshes_held_back: Family<Label, Counter>,
+    /// Replacements made before an eviction, by what became of them.
+    pub(crate) replacements: Family<Label, Counter>,
     /// Questions posted, by outcome.
     pub(crate) pushes: Family<Label, Counter>,
     /// From the first requester to the first question.
@@ -73,6 +75,7 @@ impl Default for Metrics {
             evictions: Family::default(),
             refreshes: Family::default(),
             refreshes_held_back: Family::default(),
+            replacements: Family::default(),
             pushes: Family::default(),
             asked: latency(),
             evicting: latency(),
@@ -103,6 +106,11 @@ impl Default for Metrics {
             "refreshes_held_back",
             "Pods in a crash loop that were held back, once for each reason in turn",
             metrics.refreshes_held_back.clone(),
+        );
+        registry.register(
+            "replacements",
+            "Pods released for a replacement to be ready before they go, by what became of it",
+            metrics.replacements.clone(),
         );
         registry.register(
             "pushes",

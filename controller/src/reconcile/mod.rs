@@ -9,7 +9,6 @@ mod world;
 
 use std::{sync::Arc, time::Duration};
 
-use chrono::{DateTime, Utc};
 use evacuation_api::{Evacuation, EvacuationStatus};
 use evacuation_protocol::{Attempt, record_eviction};
 use tokio::time::Instant;
@@ -18,18 +17,17 @@ use tracing::warn;
 use crate::{
     ObjectKey,
     backoff::backoff,
+    clock::due,
     controller::{Controller, lock},
     error::CallError,
     evictor::AttemptId,
+    lease::LEASE_PAUSE,
 };
 
 /// How many rounds one turn of a worker has at most; then others come first.
 const ROUNDS: usize = 16;
 /// The shortest and the longest pause after a failure.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(10));
-
-/// How long to wait for a lease that could not be renewed in time.
-const LEASE_PAUSE: Duration = Duration::from_secs(1);
 
 /// What a round led to.
 #[derive(Debug, PartialEq, Eq)]
@@ -48,7 +46,6 @@ impl Controller {
             return;
         }
         if self.leadership.check().is_err() {
-            // The lease may yet be renewed without the term having ended; nobody would wake this one then.
             self.queue.add_at(key.clone(), Instant::now() + LEASE_PAUSE);
             return;
         }
@@ -86,7 +83,7 @@ impl Controller {
         let now = self.clock.now();
         let world = self.world(key, &evacuation).await?;
         let (decision, probe) = self.decide(key, &evacuation, world.clone(), now);
-        let mut rest = earlier(decision.wake_at.map(|time| instant(time, now)), probe);
+        let mut rest = earlier(decision.wake_at.map(|time| due(time, now)), probe);
         for act in decision.acts {
             match self.act(key, &evacuation, &world, act).await? {
                 Round::Again => return Ok(Round::Again),
@@ -175,12 +172,6 @@ fn in_flight(status: Option<&EvacuationStatus>) -> bool {
 
 fn uid(evacuation: &Evacuation) -> &str {
     evacuation.metadata.uid.as_deref().unwrap_or_default()
-}
-
-/// The moment of tokio's clock at which the server's clock says `time`. A millisecond later, so that it is never too early.
-fn instant(time: DateTime<Utc>, now: DateTime<Utc>) -> Instant {
-    let wait = (time - now).to_std().unwrap_or_default();
-    Instant::now() + wait.min(Duration::from_hours(30 * 24)) + Duration::from_millis(1)
 }
 
 fn earlier(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {

@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use chrono::TimeDelta;
+use chrono::{TimeDelta, Utc};
 use evacuation_protocol::{begin, check_status_update};
 use http::{Method, Request, Response};
 use http_body_util::BodyExt;

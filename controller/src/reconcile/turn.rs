@@ -5,9 +5,10 @@ use evacuation_api::Evacuation;
 use evacuation_protocol::{Act, Decision, World, decide};
 use tokio::time::Instant;
 
-use super::{in_flight, instant};
+use super::in_flight;
 use crate::{
     ObjectKey,
+    clock::due,
     controller::{Controller, budget_status, lock},
     evictor::{BudgetStatus, Turn},
 };
@@ -36,7 +37,7 @@ impl Controller {
         let going = decide(evacuation, &World { turn: true, ..world }, now);
         if !starts_attempt(evacuation, &going) {
             self.leave_queue(key);
-            return (waiting, going.wake_at.map(|time| instant(time, now)));
+            return (waiting, going.wake_at.map(|time| due(time, now)));
         }
         let status = || {
             let budget = lock(&self.index).budget(&budget);

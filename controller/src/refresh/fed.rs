@@ -69,7 +69,7 @@ pub(crate) fn follow_evacuation(controller: &Controller, change: &Change<Evacuat
     let looping = || {
         lock(&controller.index)
             .pod(&target)
-            .is_some_and(|pod| is_crash_looping(pod))
+            .is_some_and(|pod| is_crash_looping(&pod))
     };
     if own || (was != is && looping()) {
         refresher.wake(change.key.namespace.clone());

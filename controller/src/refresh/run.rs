@@ -14,6 +14,7 @@ use super::{
 };
 use crate::{
     backoff::backoff,
+    clock::due,
     controller::{Controller, lock},
 };
 
@@ -21,8 +22,6 @@ use crate::{
 const PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_mins(1));
 /// How many times as long as deciding took the task rests, so that a large namespace of which much changes costs little.
 const REST: u32 = 4;
-/// The longest time for which a timer is set. What is due later is looked at anew then.
-const LONGEST_SLEEP: Duration = Duration::from_hours(24);
 
 impl Controller {
     /// Looks at every namespace that something changed in, until `stop`.
@@ -54,7 +53,7 @@ impl Controller {
                 Ok(()) => {
                     failures.remove(&namespace);
                     match decision.wake_at {
-                        Some(time) => refresher.queue.add_at(namespace.clone(), instant(time, now)),
+                        Some(time) => refresher.queue.add_at(namespace.clone(), due(time, now)),
                         None => refresher.queue.unschedule(&namespace),
                     }
                 }
@@ -88,10 +87,4 @@ impl Controller {
         refresher.set_pending(namespace, decision.pending);
         decision
     }
-}
-
-/// The moment of tokio's clock at which the clock on the wall says `time`. A millisecond later, so that it is never too early.
-fn instant(time: DateTime<Utc>, now: DateTime<Utc>) -> Instant {
-    let wait = (time - now).to_std().unwrap_or_default();
-    Instant::now() + wait.min(LONGEST_SLEEP) + Duration::from_millis(1)
 }

@@ -42,9 +42,9 @@ impl Seen {
                 .replica_sets_of(namespace)
                 .map(|(key, replica_set)| (key.name.clone(), Arc::clone(replica_set)))
                 .collect(),
-            pods: index.pods_of(namespace).map(|(_, pod)| Arc::clone(pod)).collect(),
+            pods: index.pods_in(namespace).cloned().collect(),
             evacuations: index
-                .evacuations_of(namespace)
+                .evacuations_in(namespace)
                 .map(|(_, evacuation)| Arc::clone(evacuation))
                 .collect(),
             recent: asked

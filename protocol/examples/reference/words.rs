@@ -2,11 +2,33 @@
 
 use std::fmt::Write as _;
 
-use evacuation_api::{BlockedReason, ConditionType, EvacuatedReason, FailedReason};
+use evacuation_api::{
+    BlockedReason, ConditionType, EvacuatedReason, FailedReason, GATE_ASKED_ANNOTATION,
+    GATE_CONDITION_TYPE_ANNOTATION, GATE_MESSAGE_ANNOTATION, GATE_OPEN_ANNOTATION, GATE_OPEN_CONDITION,
+    GATE_RESPONDER, RELEASED_ANNOTATION, REPLACEMENT_RESPONDER, REPLACEMENT_TIMEOUT_ANNOTATION,
+};
+
+/// The responders that the controller plays, and their words on pods.
+const BUILT_IN: [(&str, &[&str]); 2] = [
+    (
+        REPLACEMENT_RESPONDER,
+        &[REPLACEMENT_TIMEOUT_ANNOTATION, RELEASED_ANNOTATION],
+    ),
+    (
+        GATE_RESPONDER,
+        &[
+            GATE_ASKED_ANNOTATION,
+            GATE_OPEN_ANNOTATION,
+            GATE_MESSAGE_ANNOTATION,
+            GATE_CONDITION_TYPE_ANNOTATION,
+            GATE_OPEN_CONDITION,
+        ],
+    ),
+];
 
 pub(crate) fn page() -> String {
     let mut text = String::from(
-        "<!-- Made by `cargo xtask generate` from api/src/condition.rs. -->\n# Conditions\n\n\
+        "<!-- Made by `cargo xtask generate` from api/src/condition.rs and api/src/built_in.rs. -->\n# Conditions\n\n\
          Conditions and their reasons are API: tools may rely on them.\n\n\
          | condition | reasons of `True` |\n| --- | --- |\n",
     );
@@ -28,5 +50,12 @@ pub(crate) fn page() -> String {
         let _ = writeln!(text, "| `{condition}` | {} |", reasons.join(", "));
     }
     text.push_str("\n`Blocked=False` has the reason `NotBlocked`.\n");
+    text.push_str(
+        "\n# Built-in responders\n\n| name | annotations and conditions of the pod |\n| --- | --- |\n",
+    );
+    for (name, words) in BUILT_IN {
+        let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
+        let _ = writeln!(text, "| `{name}` | {} |", words.join(", "));
+    }
     text
 }

@@ -77,6 +77,7 @@ fn each_filter_means_what_kubectl_drain_means_by_it() {
         json!({"metadata": {"annotations": {"kubernetes.io/config.mirror": "x"}, "ownerReferences": null}});
     let scratch = json!({"spec": {"volumes": [{"name": "v", "emptyDir": {}}]}});
     let bare = json!({"metadata": {"ownerReferences": null}});
+    let released = json!({"metadata": {"ownerReferences": null, "annotations": {"surge.evacuation.dev/released": "{}"}}});
     let bare_scratch =
         json!({"metadata": {"ownerReferences": null}, "spec": {"volumes": [{"name": "v", "emptyDir": {}}]}});
     let ended = json!({"metadata": {"ownerReferences": null}, "status": {"phase": "Failed"}});
@@ -93,6 +94,7 @@ fn each_filter_means_what_kubectl_drain_means_by_it() {
         (&scratch, &with_data, "evacuate, warn LocalStorage"),
         (&bare, &plain, "refuse Unmanaged"),
         (&bare, &force, "evacuate, warn Unmanaged"),
+        (&released, &plain, "evacuate"),
         (&bare_scratch, &plain, "refuse LocalStorage, refuse Unmanaged"),
         (&bare_scratch, &force, "refuse LocalStorage"),
         (&ended, &plain, "skip Finished"),

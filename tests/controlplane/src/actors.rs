@@ -62,7 +62,7 @@ impl Actors<'_> {
             .arg(kubeconfig)
             .arg("--config")
             .arg(stages)
-            .args(["--cidr", &format!("127.{network}.0.0/16")]);
+            .args(["--cidr", &format!("{}.{network}.0.0/16", self.options.pod_range)]);
         self.spawn(Program::Kwok, command, Readiness::Unknown)
     }
 

@@ -20,6 +20,7 @@ pub struct Builder {
     pub(crate) runtime_config: Vec<String>,
     pub(crate) apiserver_args: Vec<String>,
     pub(crate) controller_manager_args: Vec<String>,
+    pub(crate) pod_range: u8,
     pub(crate) pod_ready_after: Range<Duration>,
     pub(crate) pod_gone_after: Range<Duration>,
 }
@@ -32,6 +33,7 @@ impl Default for Builder {
             runtime_config: Vec::new(),
             apiserver_args: Vec::new(),
             controller_manager_args: Vec::new(),
+            pod_range: 127,
             pod_ready_after: Duration::from_secs(1)..Duration::from_secs(2),
             pod_gone_after: Duration::from_secs(1)..Duration::from_millis(1200),
         }
@@ -75,6 +77,14 @@ impl Builder {
     pub fn controller_manager_args(mut self, arguments: &[&str]) -> Self {
         self.controller_manager_args
             .extend(arguments.iter().map(|&argument| argument.to_owned()));
+        self
+    }
+
+    /// Gives pods addresses in 10.0.0.0/8 in place of 127.0.0.0/8. Nobody can listen there, but EndpointSlices, which take no
+    /// loopback addresses, list the pods.
+    #[must_use]
+    pub fn pods_in_endpoint_slices(mut self) -> Self {
+        self.pod_range = 10;
         self
     }
 
@@ -149,6 +159,7 @@ impl Builder {
             etcd,
             certificates,
             network,
+            pod_range: self.pod_range,
             binaries,
             folder,
         });

@@ -26,6 +26,7 @@ pub struct ControlPlane {
     audit_log: PathBuf,
     certificates: Certificates,
     network: Reservation,
+    pod_range: u8,
     binaries: Binaries,
     pub(crate) nodes_made: AtomicUsize,
     folder: Arc<Folder>,
@@ -40,6 +41,7 @@ pub(crate) struct Parts {
     pub(crate) etcd: Etcd,
     pub(crate) certificates: Certificates,
     pub(crate) network: Reservation,
+    pub(crate) pod_range: u8,
     pub(crate) binaries: Binaries,
     pub(crate) folder: Arc<Folder>,
 }
@@ -68,6 +70,7 @@ impl ControlPlane {
             audit_log,
             certificates: parts.certificates,
             network: parts.network,
+            pod_range: parts.pod_range,
             binaries: parts.binaries,
             nodes_made: AtomicUsize::new(0),
             folder: parts.folder,
@@ -182,10 +185,10 @@ impl ControlPlane {
         &self.certificates.front_proxy_client
     }
 
-    /// The addresses that pods get, `127.X.0.0/16`: no other control plane of this user on this machine has
+    /// The addresses that pods get, `127.X.0.0/16`, or `10.X.0.0/16` after [`Builder::pods_in_endpoint_slices`]: no other control plane of this user on this machine has
     /// them.
     pub fn pod_network(&self) -> String {
-        format!("127.{}.0.0/16", self.network.number)
+        format!("{}.{}.0.0/16", self.pod_range, self.network.number)
     }
 
     /// kube-apiserver.

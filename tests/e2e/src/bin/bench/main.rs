@@ -5,6 +5,7 @@ mod latency;
 mod peer;
 mod report;
 mod samples;
+mod surge;
 
 use clap::{Parser, ValueEnum};
 
@@ -23,6 +24,8 @@ struct Options {
 enum Name {
     /// From create to the app being asked, and from Accept to the eviction call.
     Latency,
+    /// How long a single replica is not available while it is evacuated.
+    Surge,
 }
 
 #[tokio::main]
@@ -30,6 +33,7 @@ async fn main() -> anyhow::Result<()> {
     let options = Options::parse();
     let rows = match options.name {
         Name::Latency => latency::run().await?,
+        Name::Surge => surge::run().await?,
     };
     report::print(&rows, options.json)
 }

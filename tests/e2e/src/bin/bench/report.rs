@@ -54,7 +54,13 @@ pub(crate) fn print(rows: &[Row], json: bool) -> anyhow::Result<()> {
             row.peer.to_owned(),
             format!("{:.1}", row.peer_value),
             format!("{:.2}", row.ratio),
-            row.aim.map_or_else(String::new, |aim| format!("< {aim}")),
+            row.aim.map_or_else(String::new, |aim| {
+                if aim > 0.0 {
+                    format!("< {aim}")
+                } else {
+                    "0".to_owned()
+                }
+            }),
             "lower".to_owned(),
         ]);
     }

@@ -1,0 +1,302 @@
+//! What to say for a pod with a gate, and what to write on it.
+
+use chrono::{DateTime, Utc};
+use evacuation_api::{
+    Answer, Evacuation, GATE_ASKED_ANNOTATION, GATE_CONDITION_TYPE_ANNOTATION, GATE_MESSAGE_ANNOTATION,
+    GATE_OPEN_ANNOTATION, GATE_OPEN_CONDITION, GATE_RESPONDER,
+};
+use k8s_openapi::api::core::v1::Pod;
+
+use crate::{
+    index::is_finished,
+    responders::{
+        part::{Part, Renewal},
+        patch::PodChange,
+        reply::Reply,
+    },
+};
+
+/// What to do next.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Step {
+    /// What to say.
+    pub(super) reply: Option<Reply>,
+    /// How to change the pod.
+    pub(super) change: Option<PodChange>,
+    /// When to look again if nothing changes before.
+    pub(super) wake_at: Option<DateTime<Utc>>,
+}
+
+/// What a pod says of its gate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Gate {
+    /// The pod may go. Says by what.
+    Open(String),
+    /// Not yet.
+    Closed,
+    /// It must not. Says why.
+    Shut(String),
+}
+
+/// What to do next about a pod. `evacuations` are those that target it.
+///
+/// The pod is told of the question before it is answered, and told when nobody asks any more.
+pub(super) fn step<'a>(
+    pod: &Pod,
+    evacuations: impl IntoIterator<Item = &'a Evacuation>,
+    now: DateTime<Utc>,
+) -> Step {
+    if pod.metadata.deletion_timestamp.is_some() {
+        return Step::default();
+    }
+    let uid = pod.metadata.uid.as_deref();
+    let told = annotation(pod, GATE_ASKED_ANNOTATION);
+    // Also one that accepted or was passed over goes on asking for the pod.
+    let part = evacuations
+        .into_iter()
+        .filter_map(|evacuation| Part::of(evacuation, GATE_RESPONDER))
+        .find(|part| {
+            part.targets(uid) && part.responder.active_time.is_some() && !is_finished(part.evacuation)
+        });
+    let Some(part) = part else {
+        return Step {
+            change: told.map(|_| PodChange::default().annotation(GATE_ASKED_ANNOTATION, None)),
+            ..Step::default()
+        };
+    };
+    let change = (told != Some(part.name()))
+        .then(|| PodChange::default().annotation(GATE_ASKED_ANNOTATION, Some(part.name())));
+    let answered = match gate(pod, part.name()) {
+        _ if !part.is_active() || part.responder.answer == Some(Answer::Accept) => Step::default(),
+        Gate::Open(message) => said(Reply::Accept {
+            reason: "GateOpen",
+            message,
+        }),
+        Gate::Shut(message) => refuse(part, message),
+        Gate::Closed => delay(part, pod, now),
+    };
+    Step { change, ..answered }
+}
+
+fn gate(pod: &Pod, evacuation: &str) -> Gate {
+    let kind = condition_type(pod);
+    let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
+    let condition = conditions
+        .into_iter()
+        .flatten()
+        .find(|condition| condition.type_ == kind && condition.status == "True");
+    match annotation(pod, GATE_OPEN_ANNOTATION) {
+        Some("false") => Gate::Shut(
+            annotation(pod, GATE_MESSAGE_ANNOTATION)
+                .unwrap_or("the pod's annotation gate.evacuation.dev/open is false")
+                .to_owned(),
+        ),
+        Some(open) if open == "true" || open == evacuation => {
+            Gate::Open(format!("the pod's annotation {GATE_OPEN_ANNOTATION} is {open}"))
+        }
+        _ if condition.is_some() => Gate::Open(format!("the pod's condition {kind} is True")),
+        _ => Gate::Closed,
+    }
+}
+
+fn condition_type(pod: &Pod) -> &str {
+    annotation(pod, GATE_CONDITION_TYPE_ANNOTATION).unwrap_or(GATE_OPEN_CONDITION)
+}
+
+/// Refuses, unless that was said already.
+fn refuse(part: Part<'_>, message: String) -> Step {
+    let said_before = part.responder.answer == Some(Answer::Refuse)
+        && part.responder.message.as_deref() == Some(message.as_str());
+    if said_before {
+        return Step::default();
+    }
+    said(Reply::Refuse {
+        reason: "GateShut",
+        message,
+        retry_after: None,
+    })
+}
+
+fn delay(part: Part<'_>, pod: &Pod, now: DateTime<Utc>) -> Step {
+    match part.renewal(now) {
+        Renewal::Due => said(Reply::Delay {
+            reason: "GateClosed",
+            message: format!(
+                "waiting for the pod's condition {} or its annotation {GATE_OPEN_ANNOTATION}",
+                condition_type(pod)
+            ),
+        }),
+        Renewal::At(time) => Step {
+            wake_at: Some(time),
+            ..Step::default()
+        },
+        Renewal::Exhausted => Step::default(),
+    }
+}
+
+fn said(reply: Reply) -> Step {
+    Step {
+        reply: Some(reply),
+        ..Step::default()
+    }
+}
+
+fn annotation<'a>(pod: &'a Pod, name: &str) -> Option<&'a str> {
+    pod.metadata.annotations.as_ref()?.get(name).map(String::as_str)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::responders::testing::{at, ended, evacuation, time};
+
+    fn pod(annotations: &Value, conditions: &[(&str, &str)]) -> Pod {
+        let conditions: Vec<Value> = conditions
+            .iter()
+            .map(|(kind, status)| json!({"type": kind, "status": status}))
+            .collect();
+        serde_json::from_value(json!({
+            "metadata": {"name": "p", "uid": "p1", "annotations": annotations},
+            "status": {"conditions": conditions},
+        }))
+        .unwrap()
+    }
+
+    fn word(pod: &Pod, evacuations: &[Evacuation]) -> String {
+        let step = step(pod, evacuations, at(10));
+        let told = step
+            .change
+            .map(|change| match &change.annotations[GATE_ASKED_ANNOTATION] {
+                Some(name) => format!("tell {name}, "),
+                None => "untell, ".to_owned(),
+            });
+        let said = match step.reply {
+            None => "say nothing".to_owned(),
+            Some(Reply::Accept { message, .. }) => format!("accept: {message}"),
+            Some(Reply::Delay { message, .. }) => format!("delay: {message}"),
+            Some(Reply::Refuse { message, .. }) => format!("refuse: {message}"),
+            Some(Reply::Acknowledge) => "acknowledge".to_owned(),
+        };
+        format!("{}{said}", told.unwrap_or_default())
+    }
+
+    #[test]
+    #[expect(clippy::too_many_lines, reason = "one table of every case")]
+    fn the_pod_is_told_and_its_gate_is_the_answer() {
+        let asked = |patch: &Value| vec![evacuation("e", GATE_RESPONDER, patch)];
+        let told = |more: &Value| {
+            let mut all = json!({GATE_ASKED_ANNOTATION: "e"});
+            crate::responders::testing::merge(&mut all, more);
+            pod(&all, &[])
+        };
+        let waiting = "delay: waiting for the pod's condition gate.evacuation.dev/Open or its annotation gate.evacuation.dev/open";
+        let delayed = json!({"answer": "Delay", "delayUntil": time(120)});
+        let refused = json!({"answer": "Refuse", "answerTime": time(1), "message": "a backup runs"});
+        let shut = json!({GATE_OPEN_ANNOTATION: "false", GATE_MESSAGE_ANNOTATION: "a backup runs"});
+        let over = |state: &str| vec![ended("e", GATE_RESPONDER, "Failed", &json!({"state": state}))];
+        let table = vec![
+            (pod(&json!({}), &[]), vec![], "say nothing".to_owned()),
+            (
+                pod(&json!({}), &[]),
+                asked(&json!({})),
+                format!("tell e, {waiting}"),
+            ),
+            (told(&json!({})), asked(&json!({})), waiting.to_owned()),
+            (told(&json!({})), asked(&delayed), "say nothing".to_owned()),
+            (
+                told(&json!({GATE_OPEN_ANNOTATION: "true"})),
+                asked(&delayed),
+                "accept: the pod's annotation gate.evacuation.dev/open is true".to_owned(),
+            ),
+            (
+                told(&json!({GATE_OPEN_ANNOTATION: "e"})),
+                asked(&delayed),
+                "accept: the pod's annotation gate.evacuation.dev/open is e".to_owned(),
+            ),
+            (
+                told(&json!({GATE_OPEN_ANNOTATION: "earlier"})),
+                asked(&delayed),
+                "say nothing".to_owned(),
+            ),
+            (
+                pod(
+                    &json!({GATE_ASKED_ANNOTATION: "e"}),
+                    &[("gate.evacuation.dev/Open", "True")],
+                ),
+                asked(&delayed),
+                "accept: the pod's condition gate.evacuation.dev/Open is True".to_owned(),
+            ),
+            (
+                pod(
+                    &json!({GATE_ASKED_ANNOTATION: "e"}),
+                    &[("gate.evacuation.dev/Open", "False")],
+                ),
+                asked(&delayed),
+                "say nothing".to_owned(),
+            ),
+            (
+                pod(
+                    &json!({GATE_ASKED_ANNOTATION: "e", GATE_CONDITION_TYPE_ANNOTATION: "acme.io/Saved"}),
+                    &[("gate.evacuation.dev/Open", "True"), ("acme.io/Saved", "False")],
+                ),
+                asked(&delayed),
+                "say nothing".to_owned(),
+            ),
+            (
+                pod(
+                    &json!({GATE_ASKED_ANNOTATION: "e", GATE_CONDITION_TYPE_ANNOTATION: "acme.io/Saved"}),
+                    &[("acme.io/Saved", "True")],
+                ),
+                asked(&delayed),
+                "accept: the pod's condition acme.io/Saved is True".to_owned(),
+            ),
+            (told(&shut), asked(&delayed), "refuse: a backup runs".to_owned()),
+            (told(&shut), asked(&refused), "say nothing".to_owned()),
+            (
+                told(&json!({GATE_OPEN_ANNOTATION: "false"})),
+                asked(&refused),
+                "refuse: the pod's annotation gate.evacuation.dev/open is false".to_owned(),
+            ),
+            (told(&json!({})), asked(&refused), waiting.to_owned()),
+            (
+                told(&json!({GATE_OPEN_ANNOTATION: "true"})),
+                asked(&json!({"answer": "Accept"})),
+                "say nothing".to_owned(),
+            ),
+            (
+                told(&json!({})),
+                asked(&json!({"state": "Interrupted"})),
+                "say nothing".to_owned(),
+            ),
+            (
+                told(&json!({})),
+                over("Canceled"),
+                "untell, say nothing".to_owned(),
+            ),
+            (told(&json!({})), vec![], "untell, say nothing".to_owned()),
+            (
+                told(&json!({})),
+                vec![
+                    ended("e", GATE_RESPONDER, "Failed", &json!({"state": "Canceled"})),
+                    evacuation("f", GATE_RESPONDER, &json!({})),
+                ],
+                format!("tell f, {waiting}"),
+            ),
+            (
+                pod(&json!({}), &[]),
+                vec![evacuation("e", "a.b/other", &json!({}))],
+                "say nothing".to_owned(),
+            ),
+        ];
+        for (pod, evacuations, expected) in table {
+            assert_eq!(
+                word(&pod, &evacuations),
+                expected,
+                "{:?} {evacuations:?}",
+                pod.metadata.annotations
+            );
+        }
+    }
+}

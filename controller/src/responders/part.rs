@@ -1,0 +1,166 @@
+//! The part of a built-in responder in one Evacuation, and the times that bound it.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use evacuation_api::{Answer, DeadlineAction, Evacuation, ResponderState, ResponderStatus};
+
+use crate::index::is_finished;
+
+/// The delay that is asked for, in seconds: longer than another controller takes to take over.
+pub(super) const DELAY_SECONDS: i64 = 120;
+/// A delay is renewed when no more than this is left of it, in seconds.
+const RENEW_SECONDS: i64 = 60;
+
+/// The part of a responder in one Evacuation.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Part<'a> {
+    pub(super) evacuation: &'a Evacuation,
+    pub(super) responder: &'a ResponderStatus,
+}
+
+/// What becomes of a delay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Renewal {
+    /// It is to be asked for now.
+    Due,
+    /// It is long enough until then.
+    At(DateTime<Utc>),
+    /// Nothing more would be granted.
+    Exhausted,
+}
+
+impl<'a> Part<'a> {
+    /// The part of the responder of that name, if it has one.
+    pub(super) fn of(evacuation: &'a Evacuation, name: &str) -> Option<Self> {
+        let responders = evacuation.status.as_ref()?.responders.as_ref()?;
+        let responder = responders.iter().find(|responder| responder.name == name)?;
+        Some(Self {
+            evacuation,
+            responder,
+        })
+    }
+
+    /// The Evacuation's name.
+    pub(super) fn name(&self) -> &'a str {
+        self.evacuation.metadata.name.as_deref().unwrap_or_default()
+    }
+
+    /// The Evacuation's UID.
+    pub(super) fn uid(&self) -> &'a str {
+        self.evacuation.metadata.uid.as_deref().unwrap_or_default()
+    }
+
+    /// Whether the Evacuation targets the pod of that UID.
+    pub(super) fn targets(&self, uid: Option<&str>) -> bool {
+        self.evacuation.spec.target.pod.uid.as_deref() == uid
+    }
+
+    /// Whether it has the say.
+    pub(super) fn is_active(&self) -> bool {
+        self.responder.state == ResponderState::Active && !is_finished(self.evacuation)
+    }
+
+    /// Whether it has the say and an answer is waited for: none was given yet, or a delay runs.
+    pub(super) fn is_awaited(&self) -> bool {
+        self.is_active() && matches!(self.responder.answer, None | Some(Answer::Delay))
+    }
+
+    /// Whether it was asked, the Evacuation came to nothing, and it has not said that it knows.
+    pub(super) fn must_acknowledge(&self) -> bool {
+        self.responder.state == ResponderState::Canceled
+            && self.responder.active_time.is_some()
+            && !self.responder.cancellation_acknowledged
+    }
+
+    /// When the longest total delay is over.
+    pub(super) fn longest_delay_ends(&self) -> DateTime<Utc> {
+        match self.responder.active_time {
+            Some(since) => after(since.0, self.responder.max_delay_seconds),
+            None => DateTime::<Utc>::MAX_UTC,
+        }
+    }
+
+    /// When every delay ends: the longest total delay, or a deadline that skips the responders.
+    fn delays_end(&self) -> DateTime<Utc> {
+        let policy = self.evacuation.status.iter().flat_map(|status| &status.policy);
+        policy
+            .flat_map(|policy| &policy.deadlines)
+            .filter(|deadline| deadline.action != DeadlineAction::GiveUp)
+            .map(|deadline| deadline.time.0)
+            .chain([self.longest_delay_ends()])
+            .min()
+            .unwrap_or(DateTime::<Utc>::MAX_UTC)
+    }
+
+    /// Whether a delay is to be asked for.
+    pub(super) fn renewal(&self, now: DateTime<Utc>) -> Renewal {
+        let end = self.delays_end();
+        if end <= after(now, 1) {
+            return Renewal::Exhausted;
+        }
+        let Some(until) = self.responder.delay_until.map(|until| until.0) else {
+            return Renewal::Due;
+        };
+        let due = after(until, -RENEW_SECONDS);
+        if now < due {
+            Renewal::At(due)
+        } else if after(until, 1) < end {
+            Renewal::Due
+        } else {
+            Renewal::Exhausted
+        }
+    }
+}
+
+/// `time` plus so many seconds; the end of time when that overflows.
+pub(super) fn after(time: DateTime<Utc>, seconds: i64) -> DateTime<Utc> {
+    TimeDelta::try_seconds(seconds)
+        .and_then(|delta| time.checked_add_signed(delta))
+        .unwrap_or(DateTime::<Utc>::MAX_UTC)
+}
+
+/// The sooner of two times of which one may be missing.
+pub(super) fn sooner(a: Option<DateTime<Utc>>, b: Option<DateTime<Utc>>) -> Option<DateTime<Utc>> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::responders::testing::{at, evacuation, time};
+
+    #[test]
+    fn a_delay_is_renewed_well_before_it_ends_and_not_beyond_its_bounds() {
+        let delayed = |until: i64| json!({"answer": "Delay", "delayUntil": time(until)});
+        let capped = |until: i64, most: i64| json!({"answer": "Delay", "delayUntil": time(until), "maxDelaySeconds": most});
+        let table: Vec<(Value, i64, i64, Renewal)> = vec![
+            (json!({}), 3600, 0, Renewal::Due),
+            (json!({"answer": "Refuse"}), 3600, 300, Renewal::Due),
+            (delayed(120), 3600, 10, Renewal::At(at(60))),
+            (delayed(120), 3600, 60, Renewal::Due),
+            (capped(100, 100), 3600, 60, Renewal::Exhausted),
+            (capped(100, 101), 3600, 60, Renewal::Exhausted),
+            (capped(100, 200), 3600, 60, Renewal::Due),
+            (json!({"maxDelaySeconds": 20}), 3600, 19, Renewal::Exhausted),
+            (delayed(90), 90, 40, Renewal::Exhausted),
+            (json!({}), 90, 89, Renewal::Exhausted),
+            (json!({}), 90, 20, Renewal::Due),
+        ];
+        for (responder, deadline, now, expected) in table {
+            let mut evacuation = evacuation("e", "a.b/c", &responder);
+            evacuation.status.as_mut().unwrap().policy = Some(
+                serde_json::from_value(json!({"onRefusal": "Wait", "deadlines": [
+                    {"requester": "a.b/r", "time": time(5), "action": "GiveUp"},
+                    {"requester": "a.b/s", "time": time(deadline), "action": "Evict"},
+                ]}))
+                .unwrap(),
+            );
+            let part = Part::of(&evacuation, "a.b/c").unwrap();
+            assert_eq!(part.renewal(at(now)), expected, "{responder} {deadline} {now}");
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Patching a pod, guarded by what was decided on.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::OwnerReference};
+use kube::{
+    Api,
+    api::{Patch, PatchParams},
+};
+use serde::Serialize;
+
+use crate::{
+    ObjectKey,
+    controller::Controller,
+    error::{CallError, call},
+    index::prune_pod,
+};
+
+/// Who changes pods, in their managed fields.
+const FIELD_MANAGER: &str = "evacuation-controller";
+
+/// What is to change of a pod's metadata. `None` removes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct PodChange {
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) labels: BTreeMap<String, Option<String>>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) annotations: BTreeMap<String, Option<String>>,
+    /// All of them, when they are to change.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) owner_references: Option<Vec<OwnerReference>>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Guarded<'a> {
+    uid: Option<&'a str>,
+    resource_version: Option<&'a str>,
+    #[serde(flatten)]
+    change: &'a PodChange,
+}
+
+#[derive(Debug, Serialize)]
+struct Body<'a> {
+    metadata: Guarded<'a>,
+}
+
+impl PodChange {
+    /// The same with one label more.
+    pub(super) fn label(mut self, key: &str, value: Option<&str>) -> Self {
+        self.labels.insert(key.to_owned(), value.map(str::to_owned));
+        self
+    }
+
+    /// The same with one annotation more.
+    pub(super) fn annotation(mut self, key: &str, value: Option<&str>) -> Self {
+        self.annotations.insert(key.to_owned(), value.map(str::to_owned));
+        self
+    }
+}
+
+impl Controller {
+    /// Changes a pod, if it is still the one that was decided on, in that very state. What the API returned is in the index
+    /// afterwards.
+    pub(super) async fn patch_pod(&self, pod: &Pod, change: &PodChange) -> Result<(), CallError> {
+        self.leadership.check()?;
+        let key = ObjectKey::of(pod);
+        let api: Api<Pod> = Api::namespaced(self.client.clone(), &key.namespace);
+        let body = Body {
+            metadata: Guarded {
+                uid: pod.metadata.uid.as_deref(),
+                resource_version: pod.metadata.resource_version.as_deref(),
+                change,
+            },
+        };
+        let parameters = PatchParams {
+            field_manager: Some(FIELD_MANAGER.to_owned()),
+            ..PatchParams::default()
+        };
+        let patch = Patch::Merge(&body);
+        let mut patched = call(
+            format!("patch pod {key}"),
+            api.patch(&key.name, &parameters, &patch),
+        )
+        .await?;
+        prune_pod(&mut patched);
+        self.apply(patched);
+        Ok(())
+    }
+}

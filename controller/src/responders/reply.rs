@@ -1,0 +1,169 @@
+//! What a built-in responder says, and saying it: like every responder, by a post with this process' own credentials.
+
+use evacuation_api::{
+    Answer, Evacuation, EvacuationResponse, EvacuationResponseSpec, MAX_MESSAGE_LENGTH, MAX_REASON_LENGTH,
+};
+use kube::{Api, api::PostParams};
+use tracing::debug;
+
+use super::part::{DELAY_SECONDS, Part};
+use crate::{
+    ObjectKey,
+    controller::{Controller, lock},
+    error::{CallError, call},
+};
+
+/// What a built-in responder says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Reply {
+    /// Go ahead.
+    Accept {
+        /// For machines.
+        reason: &'static str,
+        /// For people.
+        message: String,
+    },
+    /// Wait; to be renewed.
+    Delay {
+        /// For machines.
+        reason: &'static str,
+        /// For people.
+        message: String,
+    },
+    /// Do not.
+    Refuse {
+        /// For machines.
+        reason: &'static str,
+        /// For people.
+        message: String,
+        /// When to ask again, in seconds.
+        retry_after: Option<i64>,
+    },
+    /// The end is known, and nothing is left to undo that somebody would have to wait for.
+    Acknowledge,
+}
+
+impl Reply {
+    /// The body of the post.
+    fn spec(self, part: Part<'_>) -> EvacuationResponseSpec {
+        let spec = EvacuationResponseSpec {
+            responder: Some(part.responder.name.clone()),
+            evacuation_uid: part.evacuation.metadata.uid.clone(),
+            pod_uid: part.evacuation.spec.target.pod.uid.clone(),
+            ..EvacuationResponseSpec::default()
+        };
+        let said = |answer: Answer, reason: &str, message: &str| EvacuationResponseSpec {
+            answer: Some(answer),
+            reason: Some(cut(reason, MAX_REASON_LENGTH)),
+            message: Some(cut(message, MAX_MESSAGE_LENGTH)),
+            ..spec.clone()
+        };
+        match self {
+            Self::Accept { reason, message } => said(Answer::Accept, reason, &message),
+            Self::Delay { reason, message } => EvacuationResponseSpec {
+                delay_seconds: Some(DELAY_SECONDS),
+                ..said(Answer::Delay, reason, &message)
+            },
+            Self::Refuse {
+                reason,
+                message,
+                retry_after,
+            } => EvacuationResponseSpec {
+                retry_after_seconds: retry_after,
+                ..said(Answer::Refuse, reason, &message)
+            },
+            Self::Acknowledge => EvacuationResponseSpec {
+                acknowledge_cancellation: true,
+                ..spec
+            },
+        }
+    }
+}
+
+/// The beginning of a text, of so many bytes at most.
+fn cut(text: &str, most: usize) -> String {
+    let mut end = text.len().min(most);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.get(..end).unwrap_or_default().to_owned()
+}
+
+impl Controller {
+    /// Posts a reply to `evacuations/NAME/respond`, once for each state of the Evacuation. What came of it is seen by the watch.
+    pub(super) async fn reply(&self, part: Part<'_>, reply: Reply) -> Result<(), CallError> {
+        self.leadership.check()?;
+        let key = ObjectKey::of(part.evacuation);
+        let version = part
+            .evacuation
+            .metadata
+            .resource_version
+            .clone()
+            .unwrap_or_default();
+        // The watch has not shown yet what came of saying that.
+        let saying = (version, reply.clone());
+        if lock(&self.responders.said).get(part.uid()) == Some(&saying) {
+            return Ok(());
+        }
+        let api: Api<Evacuation> = Api::namespaced(self.client.clone(), &key.namespace);
+        debug!(evacuation = %key, responder = part.responder.name, ?reply, "a built-in responder answers");
+        let body = EvacuationResponse::new(reply.spec(part));
+        let parameters = PostParams::default();
+        let post = api.create_subresource::<_, EvacuationResponse>("respond", &key.name, &parameters, &body);
+        let action = format!("answer evacuation {key} as {}", part.responder.name);
+        call(action, post).await?;
+        lock(&self.responders.said).insert(part.uid().to_owned(), saying);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use evacuation_api::validate_response;
+    use serde_json::json;
+
+    use super::*;
+    use crate::responders::testing::evacuation;
+
+    #[test]
+    fn every_reply_is_one_that_the_api_takes() {
+        let evacuation = evacuation("e", "a.b/c", &json!({}));
+        let part = Part::of(&evacuation, "a.b/c").unwrap();
+        let message = || "ü".repeat(MAX_MESSAGE_LENGTH);
+        let reason = "ReplacementReady";
+        let replies = [
+            Reply::Accept {
+                reason,
+                message: message(),
+            },
+            Reply::Delay {
+                reason,
+                message: message(),
+            },
+            Reply::Refuse {
+                reason,
+                message: message(),
+                retry_after: Some(1),
+            },
+            Reply::Refuse {
+                reason,
+                message: message(),
+                retry_after: None,
+            },
+            Reply::Acknowledge,
+        ];
+        for reply in replies {
+            let spec = reply.clone().spec(part);
+            let named = (
+                spec.responder.as_deref(),
+                spec.evacuation_uid.as_deref(),
+                spec.pod_uid.as_deref(),
+            );
+            assert_eq!(named, (Some("a.b/c"), Some("e-uid"), Some("p1")));
+            assert!(
+                validate_response(&EvacuationResponse::new(spec)).is_empty(),
+                "{reply:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! What is looked up beside the pod: its Evacuation, its ReplicaSet, and who else selects it.
+
+use std::sync::Arc;
+
+use evacuation_api::Evacuation;
+use k8s_openapi::{
+    api::{
+        apps::v1::ReplicaSet,
+        core::v1::{Pod, Service},
+    },
+    apimachinery::pkg::apis::meta::v1::OwnerReference,
+};
+use kube::{Api, api::ListParams};
+
+use super::{
+    group::Group,
+    record::{Label, Record},
+    release::{Obstacle, Selecting, label, owner},
+};
+use crate::{
+    ObjectKey,
+    controller::{Controller, lock},
+    error::{CallError, call},
+    index::controller_of,
+};
+
+impl Controller {
+    /// The Evacuation that a record names, read live: the watch may not have shown it yet.
+    pub(super) async fn recorded_evacuation(
+        &self,
+        pod: &ObjectKey,
+        record: &Record,
+    ) -> Result<Option<Arc<Evacuation>>, CallError> {
+        let (name, uid) = (&record.evacuation.name, &record.evacuation.uid);
+        let action = format!("read evacuation {}/{name}", pod.namespace);
+        let found = call(action, self.evacuations(&pod.namespace).get_opt(name)).await?;
+        Ok(found
+            .filter(|e| e.metadata.uid.as_ref() == Some(uid))
+            .map(Arc::new))
+    }
+
+    /// The label to release a pod by, and the owner to release it from.
+    pub(super) async fn find_label(
+        &self,
+        key: &ObjectKey,
+        pod: &Pod,
+    ) -> Result<Result<(Label, OwnerReference), Obstacle>, CallError> {
+        let owner = match owner(pod, controller_of(pod)) {
+            Ok(owner) => owner,
+            Err(obstacle) => return Ok(Err(obstacle)),
+        };
+        let set = self.replica_set(key, &owner.name, &owner.uid).await?;
+        let Some(set) = set.filter(|set| set.metadata.deletion_timestamp.is_none()) else {
+            return Ok(Err(Obstacle::Gone(owner.name)));
+        };
+        let api: Api<Service> = Api::namespaced(self.client.clone(), &key.namespace);
+        let action = format!("list the services of namespace {}", key.namespace);
+        let services = call(action, api.list(&ListParams::default())).await?.items;
+        let mut others: Vec<Selecting> = services.iter().filter_map(Selecting::service).collect();
+        others.extend(lock(&self.index).budgets_in(&key.namespace).filter_map(|budget| {
+            Some(Selecting {
+                who: format!(
+                    "PodDisruptionBudget {}",
+                    budget.metadata.name.as_deref().unwrap_or_default()
+                ),
+                selector: budget.spec.as_ref()?.selector.clone()?,
+            })
+        }));
+        Ok(label(pod, &set, &others).map(|label| (label, owner)))
+    }
+
+    /// The ReplicaSet of a record, read live, with its pods as the watch shows them. `None` when it is gone.
+    pub(super) async fn group(&self, pod: &ObjectKey, record: &Record) -> Result<Option<Group>, CallError> {
+        let (name, uid) = (&record.replica_set.name, &record.replica_set.uid);
+        let Some(set) = self.replica_set(pod, name, uid).await? else {
+            return Ok(None);
+        };
+        let index = lock(&self.index);
+        Ok(Group::of(&set, index.pods_in(&pod.namespace).cloned()))
+    }
+
+    /// The same, with its pods as the API has them now.
+    pub(super) async fn fresh_group(
+        &self,
+        pod: &ObjectKey,
+        record: &Record,
+    ) -> Result<Option<Group>, CallError> {
+        let (name, uid) = (&record.replica_set.name, &record.replica_set.uid);
+        let Some(set) = self.replica_set(pod, name, uid).await? else {
+            return Ok(None);
+        };
+        let api: Api<Pod> = Api::namespaced(self.client.clone(), &pod.namespace);
+        let action = format!("list the pods of replicaset {}/{name}", pod.namespace);
+        // Whatever its selector says of the label, its pods have it.
+        let parameters = ListParams::default().labels(&record.label.key);
+        let pods = call(action, api.list(&parameters)).await?.items;
+        Ok(Group::of(&set, pods.into_iter().map(Arc::new)))
+    }
+
+    async fn replica_set(
+        &self,
+        pod: &ObjectKey,
+        name: &str,
+        uid: &str,
+    ) -> Result<Option<ReplicaSet>, CallError> {
+        let api: Api<ReplicaSet> = Api::namespaced(self.client.clone(), &pod.namespace);
+        let action = format!("read replicaset {}/{name}", pod.namespace);
+        let found = call(action, api.get_opt(name)).await?;
+        Ok(found.filter(|set| set.metadata.uid.as_deref() == Some(uid)))
+    }
+}

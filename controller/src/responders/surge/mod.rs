@@ -1,0 +1,207 @@
+//! `surge.evacuation.dev/replacement`: the replacement of a pod is ready before the pod goes, within its budget, without
+//! touching `replicas`.
+//!
+//! # Flow
+//!
+//! 1. Asked: a label by which its ReplicaSet selects the pod is taken off, and recorded on the pod. The ReplicaSet lets the pod
+//!    go and makes another; Services and budgets go on selecting the old one.
+//! 2. Delay, until the ReplicaSet has all its replicas available without the pod; then Accept. The budget now counts one more
+//!    than it needs, and the pod is evicted.
+//! 3. If the pod stays, the label is given back. The ReplicaSet adopts the pod and deletes another, for the pod has the highest
+//!    deletion cost meanwhile.
+//!
+//! # Caveats
+//!
+//! A ReplicaSet prefers to delete a pod that is not ready, whatever it costs: a pod that is given back and not ready goes
+//! if its replacement is.
+
+mod group;
+mod look;
+mod record;
+mod release;
+mod situation;
+mod step;
+
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+use evacuation_api::{Evacuation, REPLACEMENT_RESPONDER};
+use k8s_openapi::api::core::v1::Pod;
+
+pub(crate) use record::{is_released, released_from};
+
+use self::{
+    record::Record,
+    situation::{Situation, situation},
+    step::{Step, end_return, give_back, hold, release, replace},
+};
+use super::{part::Part, reply::Reply, work::Round};
+use crate::{
+    ObjectKey,
+    controller::{Controller, lock},
+    error::CallError,
+    events::Notice,
+};
+
+/// The reason of an Accept for a pod that can have no replacement beside it.
+const NO_REPLACEMENT: &str = "NoReplacement";
+/// What those are told who ask for a pod that is on its way back.
+const RETURNING: &str = "the pod is being given back to its ReplicaSet after an earlier evacuation";
+
+impl Controller {
+    /// Plays the responder for a pod, one step.
+    pub(super) async fn surge(&self, key: &ObjectKey) -> Result<Round, CallError> {
+        let now = self.clock.now();
+        let (pod, evacuations) = self.surge_seen(key).await?;
+        let parts = || {
+            evacuations
+                .iter()
+                .filter_map(|e| Part::of(e, REPLACEMENT_RESPONDER))
+        };
+        let mut step = Step::default();
+        if let Some(pod) = &pod {
+            let situation = situation(pod, evacuations.iter().map(AsRef::as_ref), now);
+            step = self.surge_step(key, pod, &situation, now).await?;
+            if let Some(change) = &step.change {
+                self.patch_pod(pod, change).await?;
+                self.tell(&situation, parts());
+                return Ok(Round::Again);
+            }
+            let uid = pod.metadata.uid.as_deref();
+            match &situation {
+                Situation::Asked(part) | Situation::Replacing(part, _) => {
+                    if let Some(reply) = step.reply {
+                        self.reply_counted(*part, reply).await?;
+                    }
+                }
+                // Whoever asks while the pod is given back from an earlier Evacuation waits for that.
+                Situation::Returning(_) => {
+                    if let Some(part) = parts().find(|part| part.targets(uid) && part.is_awaited())
+                        && let Some(reply) = hold(part, RETURNING.to_owned(), now).reply
+                    {
+                        self.reply(part, reply).await?;
+                    }
+                }
+                Situation::Nothing | Situation::Refused(_) | Situation::GiveBack(_) => {}
+            }
+        }
+        // The label is back by now, and what is left to do needs no Evacuation.
+        for part in parts().filter(Part::must_acknowledge) {
+            self.reply(part, Reply::Acknowledge).await?;
+        }
+        Ok(Round::Rest(step.wake_at))
+    }
+
+    /// A pod and the Evacuations that target it, with the one that its record names.
+    async fn surge_seen(
+        &self,
+        key: &ObjectKey,
+    ) -> Result<(Option<Arc<Pod>>, Vec<Arc<Evacuation>>), CallError> {
+        let (pod, mut evacuations) = {
+            let index = lock(&self.index);
+            (index.pod(key), index.evacuations_of(key))
+        };
+        if let Some(record) = pod.as_deref().and_then(Record::of) {
+            let named = Some(record.evacuation.uid.as_str());
+            if !evacuations.iter().any(|e| e.metadata.uid.as_deref() == named) {
+                evacuations.extend(self.recorded_evacuation(key, &record).await?);
+            }
+        }
+        Ok((pod, evacuations))
+    }
+
+    async fn surge_step(
+        &self,
+        key: &ObjectKey,
+        pod: &Arc<Pod>,
+        situation: &Situation<'_>,
+        now: DateTime<Utc>,
+    ) -> Result<Step, CallError> {
+        Ok(match situation {
+            Situation::Nothing => Step::default(),
+            Situation::Refused(until) => Step {
+                wake_at: Some(*until),
+                ..Step::default()
+            },
+            Situation::Asked(part) => match self.find_label(key, pod).await? {
+                Ok((label, owner)) => Step {
+                    change: Some(release(*part, label, &owner, now)),
+                    ..Step::default()
+                },
+                Err(obstacle) => Step {
+                    reply: Some(Reply::Accept {
+                        reason: NO_REPLACEMENT,
+                        message: format!(
+                            "no replacement can be ready before the pod goes: {obstacle}; its budgets decide when it goes"
+                        ),
+                    }),
+                    ..Step::default()
+                },
+            },
+            Situation::Replacing(part, record) => {
+                let group = self.group(key, record).await?;
+                replace(*part, pod, record, group.as_ref(), now)
+            }
+            Situation::GiveBack(record) => {
+                let group = self.group(key, record).await?;
+                give_back(pod, record, group.as_ref())
+            }
+            Situation::Returning(record) => {
+                let group = self.group(key, record).await?;
+                let step = end_return(pod, record, group.as_ref(), now);
+                match (&step.change, group) {
+                    // The watch of pods may lag behind: the deletion cost must hold until the choice was made.
+                    (Some(_), Some(_)) => {
+                        let group = self.fresh_group(key, record).await?;
+                        end_return(pod, record, group.as_ref(), now)
+                    }
+                    _ => step,
+                }
+            }
+        })
+    }
+
+    async fn reply_counted(&self, part: Part<'_>, reply: Reply) -> Result<(), CallError> {
+        let outcome = match reply {
+            Reply::Accept { reason, .. } if reason == NO_REPLACEMENT => Some("impossible"),
+            Reply::Accept { .. } => Some("ready"),
+            Reply::Refuse { .. } => Some("failed"),
+            Reply::Delay { .. } | Reply::Acknowledge => None,
+        };
+        self.reply(part, reply).await?;
+        if let Some(outcome) = outcome {
+            self.count_replacement(outcome);
+        }
+        Ok(())
+    }
+
+    /// Tells of a change of a pod.
+    fn tell<'a>(&self, situation: &Situation<'_>, mut parts: impl Iterator<Item = Part<'a>>) {
+        match situation {
+            Situation::Asked(part) => {
+                self.count_replacement("released");
+                let note = "the pod was released from its ReplicaSet, which makes a replacement".to_owned();
+                self.notify(part.evacuation, Notice::normal("Released", note));
+            }
+            Situation::GiveBack(record) => {
+                self.count_replacement("given_back");
+                let set = &record.replica_set.name;
+                let note =
+                    format!("the pod stays and was given back to ReplicaSet {set}, which deletes another");
+                if let Some(part) = parts.find(|part| part.uid() == record.evacuation.uid) {
+                    self.notify(part.evacuation, Notice::normal("GivenBack", note));
+                } else {
+                    tracing::info!(evacuation = record.evacuation.name, "{note}");
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn count_replacement(&self, outcome: &'static str) {
+        self.metrics
+            .replacements
+            .get_or_create(&[("outcome", outcome)])
+            .inc();
+    }
+}

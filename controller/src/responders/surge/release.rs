@@ -1,0 +1,260 @@
+//! How a pod is released from its ReplicaSet: by which label, or why not.
+
+use std::collections::BTreeMap;
+
+use evacuation_protocol::selects;
+use k8s_openapi::{
+    api::{
+        apps::v1::ReplicaSet,
+        core::v1::{Pod, Service},
+    },
+    apimachinery::pkg::apis::meta::v1::{LabelSelector, OwnerReference},
+};
+
+use super::record::Label;
+
+/// The label by which the ReplicaSets of one Deployment differ: nothing else is meant to use it.
+const TEMPLATE_HASH: &str = "pod-template-hash";
+
+/// Why no replacement can be made beside a pod.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Obstacle {
+    /// Nobody makes it anew.
+    #[error("no controller makes the pod anew")]
+    NoController,
+    /// A StatefulSet makes it anew under the same name.
+    #[error(
+        "StatefulSet {0} makes the pod anew under the same name and with the same volumes, so only after it is gone"
+    )]
+    StatefulSet(String),
+    /// Something else makes it anew, in a way of its own.
+    #[error("only a ReplicaSet makes a replacement beside its pod, and the pod belongs to {kind} {name}")]
+    OtherController {
+        /// The controller's kind.
+        kind: String,
+        /// The controller's name.
+        name: String,
+    },
+    /// The ReplicaSet is on its way out.
+    #[error("ReplicaSet {0} is gone or being deleted")]
+    Gone(String),
+    /// Whatever label was taken, somebody else would lose sight of the pod.
+    #[error("each label by which ReplicaSet {name} selects the pod is in use: {uses}")]
+    LabelsInUse {
+        /// The ReplicaSet's name.
+        name: String,
+        /// The labels, and who uses each.
+        uses: String,
+    },
+    /// Somebody wrote the annotation.
+    #[error("the pod's annotation surge.evacuation.dev/released cannot be read")]
+    UnreadableRecord,
+}
+
+/// Who selects pods by labels besides the ReplicaSet: Services and PodDisruptionBudgets, as words, with what they select.
+pub(super) struct Selecting {
+    /// Such as `Service web`.
+    pub(super) who: String,
+    /// What it selects.
+    pub(super) selector: LabelSelector,
+}
+
+impl Selecting {
+    /// A Service, if it selects pods.
+    pub(super) fn service(service: &Service) -> Option<Self> {
+        let labels = service.spec.as_ref()?.selector.clone()?;
+        if labels.is_empty() {
+            return None;
+        }
+        Some(Self {
+            who: format!("Service {}", service.metadata.name.as_deref().unwrap_or_default()),
+            selector: LabelSelector {
+                match_labels: Some(labels),
+                ..LabelSelector::default()
+            },
+        })
+    }
+}
+
+/// The ReplicaSet that a pod is to be released from.
+pub(super) fn owner(pod: &Pod, controller: Option<&OwnerReference>) -> Result<OwnerReference, Obstacle> {
+    if super::record::is_released(pod) {
+        return Err(Obstacle::UnreadableRecord);
+    }
+    let owner = controller.ok_or(Obstacle::NoController)?;
+    match (owner.api_version.as_str(), owner.kind.as_str()) {
+        ("apps/v1", "ReplicaSet") => Ok(owner.clone()),
+        ("apps/v1", "StatefulSet") => Err(Obstacle::StatefulSet(owner.name.clone())),
+        (_, kind) => Err(Obstacle::OtherController {
+            kind: kind.to_owned(),
+            name: owner.name.clone(),
+        }),
+    }
+}
+
+/// The label whose removal hides a pod from its ReplicaSet and from nobody else.
+pub(super) fn label(pod: &Pod, replica_set: &ReplicaSet, others: &[Selecting]) -> Result<Label, Obstacle> {
+    let name = replica_set.metadata.name.clone().unwrap_or_default();
+    let spec = &replica_set.spec;
+    let labels = pod.metadata.labels.clone().unwrap_or_default();
+    let labels = &labels;
+    let mut candidates: Vec<(&String, &String)> = labels
+        .iter()
+        .filter(|(key, _)| !selects(&spec.selector, &without(labels, key)))
+        .collect();
+    candidates.sort_by_key(|(key, _)| (key.as_str() != TEMPLATE_HASH, key.as_str()));
+    let mut uses = Vec::new();
+    for (key, value) in candidates {
+        let rest = without(labels, key);
+        let other = others
+            .iter()
+            .find(|other| selects(&other.selector, labels) != selects(&other.selector, &rest));
+        match other {
+            None => {
+                return Ok(Label {
+                    key: key.clone(),
+                    value: value.clone(),
+                });
+            }
+            Some(other) => uses.push(format!("{key} by {}", other.who)),
+        }
+    }
+    Err(Obstacle::LabelsInUse {
+        name,
+        uses: uses.join(", "),
+    })
+}
+
+fn without(labels: &BTreeMap<String, String>, key: &str) -> BTreeMap<String, String> {
+    let mut rest = labels.clone();
+    rest.remove(key);
+    rest
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn pod(labels: &Value) -> Pod {
+        serde_json::from_value(json!({"metadata": {"name": "p", "labels": labels}})).unwrap()
+    }
+
+    fn replica_set(selector: &Value) -> ReplicaSet {
+        serde_json::from_value(json!({"metadata": {"name": "web-1"}, "spec": {"selector": selector}}))
+            .unwrap()
+    }
+
+    fn service(name: &str, selector: &Value) -> Option<Selecting> {
+        let service = json!({"metadata": {"name": name}, "spec": {"selector": selector}});
+        Selecting::service(&serde_json::from_value(service).unwrap())
+    }
+
+    fn budget(selector: &Value) -> Selecting {
+        Selecting {
+            who: "PodDisruptionBudget b".to_owned(),
+            selector: serde_json::from_value(selector.clone()).unwrap(),
+        }
+    }
+
+    fn found(pod: &Pod, set: &ReplicaSet, others: Vec<Option<Selecting>>) -> String {
+        let others: Vec<Selecting> = others.into_iter().flatten().collect();
+        match label(pod, set, &others) {
+            Ok(label) => format!("{}={}", label.key, label.value),
+            Err(why) => why.to_string(),
+        }
+    }
+
+    #[test]
+    fn the_label_that_is_taken_hides_the_pod_from_its_replica_set_alone() {
+        let web = pod(&json!({"app": "web", "tier": "front", "pod-template-hash": "1"}));
+        let of_deployment = replica_set(&json!({"matchLabels": {"app": "web", "pod-template-hash": "1"}}));
+        let bare = replica_set(&json!({"matchLabels": {"app": "web", "tier": "front"}}));
+        let by_expression = replica_set(&json!({"matchExpressions": [
+            {"key": "tier", "operator": "In", "values": ["front"]}, {"key": "old", "operator": "DoesNotExist"}
+        ]}));
+        let app = || service("web", &json!({"app": "web"}));
+        let table = [
+            (&of_deployment, vec![app()], "pod-template-hash=1"),
+            (
+                &of_deployment,
+                vec![service("one", &json!({"pod-template-hash": "1"}))],
+                "app=web",
+            ),
+            (&bare, vec![app()], "tier=front"),
+            (&bare, vec![], "app=web"),
+            (
+                &bare,
+                vec![service("all", &Value::Null), service("none", &json!({}))],
+                "app=web",
+            ),
+            (
+                &bare,
+                vec![Some(budget(&json!({"matchLabels": {"app": "web"}})))],
+                "tier=front",
+            ),
+            (&by_expression, vec![app()], "tier=front"),
+            (
+                &bare,
+                vec![
+                    app(),
+                    Some(budget(
+                        &json!({"matchExpressions": [{"key": "tier", "operator": "Exists"}]}),
+                    )),
+                ],
+                "each label by which ReplicaSet web-1 selects the pod is in use: app by Service web, \
+                 tier by PodDisruptionBudget b",
+            ),
+            (
+                &bare,
+                vec![
+                    app(),
+                    Some(budget(
+                        &json!({"matchExpressions": [{"key": "tier", "operator": "DoesNotExist"}]}),
+                    )),
+                ],
+                "each label by which ReplicaSet web-1 selects the pod is in use: app by Service web, \
+                 tier by PodDisruptionBudget b",
+            ),
+            (
+                &bare,
+                vec![service("else", &json!({"app": "other", "tier": "front"}))],
+                "app=web",
+            ),
+        ];
+        for (set, others, expected) in table {
+            assert_eq!(found(&web, set, others), expected, "{:?}", set.spec);
+        }
+    }
+
+    #[test]
+    fn only_a_replica_set_can_make_a_replacement_beside_its_pod() {
+        let owned = |version: &str, kind: &str| {
+            let owner = OwnerReference {
+                api_version: version.to_owned(),
+                kind: kind.to_owned(),
+                name: "o".to_owned(),
+                ..OwnerReference::default()
+            };
+            super::owner(&pod(&json!({})), Some(&owner)).map(|owner| owner.name)
+        };
+        assert_eq!(owned("apps/v1", "ReplicaSet"), Ok("o".to_owned()));
+        assert_eq!(
+            owned("apps/v1", "StatefulSet"),
+            Err(Obstacle::StatefulSet("o".to_owned()))
+        );
+        for (version, kind) in [
+            ("apps/v1", "DaemonSet"),
+            ("batch/v1", "Job"),
+            ("acme.io/v1", "ReplicaSet"),
+        ] {
+            let (kind, name) = (kind.to_owned(), "o".to_owned());
+            assert_eq!(
+                owned(version, &kind.clone()),
+                Err(Obstacle::OtherController { kind, name })
+            );
+        }
+        assert_eq!(super::owner(&pod(&json!({})), None), Err(Obstacle::NoController));
+    }
+}

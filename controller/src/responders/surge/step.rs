@@ -1,0 +1,223 @@
+//! What to do next about a released pod.
+
+use chrono::{DateTime, Utc};
+use evacuation_api::{RELEASED_ANNOTATION, REPLACEMENT_TIMEOUT_ANNOTATION, Timestamp};
+use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::OwnerReference};
+
+use super::{
+    group::{Group, Progress},
+    record::{Label, Record, Reference, Returning, annotation},
+    situation::has_ended,
+};
+use crate::{
+    index::controller_of,
+    responders::{
+        part::{Part, Renewal, after, sooner},
+        patch::PodChange,
+        reply::Reply,
+    },
+};
+
+/// How long a replacement may take, in seconds, where the pod does not say.
+const TIMEOUT_SECONDS: i64 = 600;
+/// How long before the longest total delay ends the responder refuses at the latest, in seconds: once it has ended, the pod is
+/// evicted.
+const MARGIN_SECONDS: i64 = 5;
+/// After how long a refusal is to be asked again, in seconds.
+const RETRY_SECONDS: i64 = 300;
+/// How often it is looked again whether a pod was taken back, in seconds, although nothing was seen to change.
+const LOOK_AGAIN_SECONDS: i64 = 5;
+/// What steers which of its pods a ReplicaSet deletes.
+const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
+/// The highest deletion cost: such a pod is deleted last.
+const HIGHEST_COST: &str = "2147483647";
+
+/// What to do next.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Step {
+    /// What to say.
+    pub(super) reply: Option<Reply>,
+    /// How to change the pod.
+    pub(super) change: Option<PodChange>,
+    /// When to look again if nothing changes before.
+    pub(super) wake_at: Option<DateTime<Utc>>,
+}
+
+/// Takes a label from a pod, so that its ReplicaSet lets it go and makes a replacement.
+pub(super) fn release(part: Part<'_>, label: Label, owner: &OwnerReference, now: DateTime<Utc>) -> PodChange {
+    let key = label.key.clone();
+    let record = Record {
+        label,
+        replica_set: Reference {
+            name: owner.name.clone(),
+            uid: owner.uid.clone(),
+        },
+        evacuation: Reference {
+            name: part.name().to_owned(),
+            uid: part.uid().to_owned(),
+        },
+        time: Timestamp(now),
+        after_refusal: part.responder.answer_time.filter(|_| !part.is_awaited()),
+        returning: None,
+    };
+    PodChange::default()
+        .label(&key, None)
+        .annotation(RELEASED_ANNOTATION, Some(&record.text()))
+}
+
+/// Waits for the replacement of a released pod. `None` for a ReplicaSet that is gone: then the pod goes back to its owner.
+pub(super) fn replace(
+    part: Part<'_>,
+    pod: &Pod,
+    record: &Record,
+    group: Option<&Group>,
+    now: DateTime<Utc>,
+) -> Step {
+    let Some(group) = group else {
+        return give_back(pod, record, None);
+    };
+    let (missing, due) = match group.progress(now) {
+        Progress::Complete(message) => {
+            return Step {
+                reply: Some(Reply::Accept {
+                    reason: "ReplacementReady",
+                    message,
+                }),
+                ..Step::default()
+            };
+        }
+        Progress::Missing(missing, due) => (missing, due),
+    };
+    let limit = limit(part, pod, record);
+    if limit <= now {
+        let waited = (now - record.time.0).num_seconds();
+        return Step {
+            reply: Some(Reply::Refuse {
+                reason: "ReplacementNotReady",
+                message: format!("no replacement was ready within {waited} s: {missing}"),
+                retry_after: Some(RETRY_SECONDS),
+            }),
+            ..Step::default()
+        };
+    }
+    let mut step = hold(part, missing, now);
+    step.wake_at = sooner(sooner(step.wake_at, due), Some(limit));
+    step
+}
+
+/// Keeps the platform waiting.
+pub(super) fn hold(part: Part<'_>, message: String, now: DateTime<Utc>) -> Step {
+    match part.renewal(now) {
+        Renewal::Due => Step {
+            reply: Some(Reply::Delay {
+                reason: "ReplacementPending",
+                message,
+            }),
+            ..Step::default()
+        },
+        Renewal::At(time) => Step {
+            wake_at: Some(time),
+            ..Step::default()
+        },
+        Renewal::Exhausted => Step::default(),
+    }
+}
+
+/// When the replacement is given up: after the pod's own time, and before the longest total delay is over. Another attempt after
+/// a refusal may outlast that, for a refusal does not lapse.
+fn limit(part: Part<'_>, pod: &Pod, record: &Record) -> DateTime<Utc> {
+    let timeout = annotation(pod, REPLACEMENT_TIMEOUT_ANNOTATION)
+        .and_then(|text| text.parse().ok())
+        .filter(|seconds| *seconds > 0)
+        .unwrap_or(TIMEOUT_SECONDS);
+    let own = after(record.time.0, timeout);
+    let margin = MARGIN_SECONDS.min(part.responder.max_delay_seconds / 4);
+    let end = after(part.longest_delay_ends(), -margin);
+    if record.after_refusal.is_some() && end <= record.time.0 {
+        own
+    } else {
+        own.min(end)
+    }
+}
+
+/// Gives a pod back to its ReplicaSet. The one adopts the pod and deletes another: the pod stays, for it was not evacuated.
+pub(super) fn give_back(pod: &Pod, record: &Record, group: Option<&Group>) -> Step {
+    let change = PodChange::default().label(&record.label.key, Some(&record.label.value));
+    if group.is_none() || has_ended(pod) {
+        // Nobody adopts it: with its owner's name on it, it goes when the owner's other pods go.
+        return changes(own_again(finish(change, pod, record), pod, record));
+    }
+    let returning = Record {
+        returning: Some(Returning {
+            deletion_cost: annotation(pod, DELETION_COST).map(str::to_owned),
+        }),
+        ..record.clone()
+    };
+    changes(
+        change
+            .annotation(RELEASED_ANNOTATION, Some(&returning.text()))
+            .annotation(DELETION_COST, Some(HIGHEST_COST)),
+    )
+}
+
+/// Ends giving a pod back, once its ReplicaSet has adopted it and has no pod too many. Such an end is to be checked against a
+/// fresh list of pods.
+pub(super) fn end_return(pod: &Pod, record: &Record, group: Option<&Group>, now: DateTime<Utc>) -> Step {
+    let Some(group) = group.filter(|_| !has_ended(pod)) else {
+        return changes(own_again(finish(PodChange::default(), pod, record), pod, record));
+    };
+    let labels = pod.metadata.labels.as_ref();
+    let labelled = labels.and_then(|all| all.get(&record.label.key)) == Some(&record.label.value);
+    let owner = controller_of(pod).map(|owner| owner.uid.as_str());
+    let taken = owner == Some(record.replica_set.uid.as_str());
+    // Somebody else has decided otherwise.
+    let elsewhere = !labelled || (owner.is_some() && !taken);
+    if elsewhere || (taken && group.is_settled()) {
+        return changes(finish(PodChange::default(), pod, record));
+    }
+    Step {
+        wake_at: Some(after(now, LOOK_AGAIN_SECONDS)),
+        ..Step::default()
+    }
+}
+
+fn changes(change: PodChange) -> Step {
+    Step {
+        change: Some(change),
+        ..Step::default()
+    }
+}
+
+/// Takes the record off, and gives the pod its own deletion cost back.
+fn finish(change: PodChange, pod: &Pod, record: &Record) -> PodChange {
+    let change = change.annotation(RELEASED_ANNOTATION, None);
+    match &record.returning {
+        Some(returning) if annotation(pod, DELETION_COST) == Some(HIGHEST_COST) => {
+            change.annotation(DELETION_COST, returning.deletion_cost.as_deref())
+        }
+        _ => change,
+    }
+}
+
+/// Makes the ReplicaSet of the record the owner again, unless somebody else owns the pod.
+fn own_again(change: PodChange, pod: &Pod, record: &Record) -> PodChange {
+    if controller_of(pod).is_some() {
+        return change;
+    }
+    let mut owners = pod.metadata.owner_references.clone().unwrap_or_default();
+    owners.push(OwnerReference {
+        api_version: "apps/v1".to_owned(),
+        kind: "ReplicaSet".to_owned(),
+        name: record.replica_set.name.clone(),
+        uid: record.replica_set.uid.clone(),
+        controller: Some(true),
+        block_owner_deletion: None,
+    });
+    PodChange {
+        owner_references: Some(owners),
+        ..change
+    }
+}
+
+#[cfg(test)]
+mod tests;

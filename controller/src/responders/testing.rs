@@ -1,0 +1,50 @@
+//! What the tests of the built-in responders share.
+
+use chrono::{DateTime, Utc};
+use evacuation_api::{Evacuation, Timestamp};
+use serde_json::{Value, json};
+
+/// So many seconds after the responder was asked.
+pub(super) fn at(seconds: i64) -> DateTime<Utc> {
+    DateTime::from_timestamp(1_800_000_000 + seconds, 0).unwrap()
+}
+
+/// The same on the wire.
+pub(super) fn time(seconds: i64) -> String {
+    Timestamp(at(seconds)).to_string()
+}
+
+/// `into` with what `patch` says instead.
+pub(super) fn merge(into: &mut Value, patch: &Value) {
+    match (into, patch) {
+        (Value::Object(into), Value::Object(patch)) => {
+            for (key, value) in patch {
+                merge(into.entry(key).or_insert(Value::Null), value);
+            }
+        }
+        (into, patch) => *into = patch.clone(),
+    }
+}
+
+/// An Evacuation of the pod `p` of UID `p1` that asks the responder of that name, with what `patch` says of it.
+pub(super) fn evacuation(name: &str, responder: &str, patch: &Value) -> Evacuation {
+    let mut responder = json!({"name": responder, "priority": 1, "timeoutSeconds": 60, "maxDelaySeconds": 86400,
+        "state": "Active", "activeTime": time(0)});
+    merge(&mut responder, patch);
+    serde_json::from_value(json!({
+        "metadata": {"namespace": "ns", "name": name, "uid": format!("{name}-uid"), "resourceVersion": "1"},
+        "spec": {"target": {"pod": {"name": "p", "uid": "p1"}}},
+        "status": {"responders": [responder]},
+    }))
+    .unwrap()
+}
+
+/// The same, ended with that condition.
+pub(super) fn ended(name: &str, responder: &str, condition: &str, patch: &Value) -> Evacuation {
+    let mut ended = evacuation(name, responder, patch);
+    let conditions = [condition, "Finished"].map(|kind| {
+        json!({"type": kind, "status": "True", "reason": "x", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"})
+    });
+    ended.status.as_mut().unwrap().conditions = serde_json::from_value(json!(conditions)).unwrap();
+    ended
+}

@@ -1,0 +1,6 @@
+//! `surge.evacuation.dev/replacement`.
+
+mod crash;
+mod moves;
+mod stays;
+mod unhelped;
