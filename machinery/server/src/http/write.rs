@@ -123,7 +123,7 @@ pub(crate) async fn delete(
     payload: web::Payload,
 ) -> Result<Reply, ApiError> {
     let renderer = exchange.renderer(resource)?;
-    let requested = requested(exchange, payload).await?;
+    let requested = requested(exchange, payload, false).await?;
     let context = exchange.enter(user, requested.dry_run);
     let delete = delete_context(exchange, &context).await;
     let Deleted { item, removed } = resource.delete(&context, name, requested.options, delete).await?;
@@ -149,7 +149,7 @@ pub(crate) async fn delete_collection(
 ) -> Result<Reply, ApiError> {
     let renderer = exchange.renderer(resource)?;
     let query = list_options::list_options(&exchange.params, resource)?;
-    let requested = requested(exchange, payload).await?;
+    let requested = requested(exchange, payload, true).await?;
     let context = exchange.enter(user, requested.dry_run);
     let delete = delete_context(exchange, &context).await;
     let listed = resource.list(&context, query).await?;
@@ -195,14 +195,18 @@ async fn body(
     ))
 }
 
-async fn requested(exchange: &Exchange<'_>, payload: web::Payload) -> Result<RequestedDeletion, ApiError> {
+async fn requested(
+    exchange: &Exchange<'_>,
+    payload: web::Payload,
+    collection: bool,
+) -> Result<RequestedDeletion, ApiError> {
     let bytes = input::read(payload).await?;
     let syntax = if bytes.is_empty() {
         crate::resource::Syntax::Json
     } else {
         input::syntax(exchange)?
     };
-    delete_options(&bytes, syntax, &exchange.params)
+    delete_options(&bytes, syntax, &exchange.params, collection)
 }
 
 /// Whether the namespace is going away. When that cannot be found out, the stricter rules of a namespace that stays apply.
