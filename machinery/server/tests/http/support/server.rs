@@ -20,13 +20,15 @@ use super::{
 };
 
 /// What a test can choose.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Setup {
     pub(crate) options: ServerOptions,
     /// The store; an embedded one by default.
     pub(crate) store: Option<Arc<dyn Store>>,
     /// Absent for plain text; the probe that waits for the server trusts that CA, PEM.
     pub(crate) tls: Option<(rustls::ServerConfig, String)>,
+    /// The port; a free one for 0.
+    pub(crate) port: u16,
 }
 
 /// A running server.
@@ -35,6 +37,8 @@ pub(crate) struct Kitchen {
     pub(crate) store: Arc<FaultyStore>,
     pub(crate) shutdown: CancellationToken,
     pub(crate) running: JoinHandle<std::io::Result<()>>,
+    /// The same server again, on the same port and store.
+    again: Setup,
     url: String,
     _folder: tempfile::TempDir,
 }
@@ -49,6 +53,11 @@ impl Kitchen {
         let store = match setup.store {
             Some(store) => store,
             None => embedded(&folder).await,
+        };
+        let again = Setup {
+            options: setup.options.clone(),
+            store: Some(store.clone()),
+            ..Setup::default()
         };
         let store = FaultyStore::new(store);
         let metrics = Metrics::new();
@@ -71,7 +80,7 @@ impl Kitchen {
         .metrics(metrics)
         .build()
         .expect("a server");
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let listener = TcpListener::bind(("127.0.0.1", setup.port)).expect("a port");
         let port = listener.local_addr().expect("an address").port();
         let url = match &setup.tls {
             None => format!("http://127.0.0.1:{port}"),
@@ -85,6 +94,7 @@ impl Kitchen {
             store,
             shutdown,
             running,
+            again: Setup { port, ..again },
             url,
             _folder: folder,
         };
@@ -97,6 +107,29 @@ impl Kitchen {
         })
         .await;
         kitchen
+    }
+
+    /// What opens the same kitchen again once this one is closed: on the same port and store.
+    pub(crate) fn setup_again(&self) -> Setup {
+        self.again.clone()
+    }
+
+    /// Ends the server and waits for its end.
+    pub(crate) async fn close(&mut self) {
+        self.shutdown.cancel();
+        (&mut self.running).await.expect("no panic").expect("a good end");
+    }
+
+    /// A Kubernetes client that is the user `cook`.
+    pub(crate) fn kube_client(&self) -> kube::Client {
+        // Whoever was first, it is the same one.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let mut config = kube::Config::new(self.url.parse().expect("a URL"));
+        let user = http::HeaderName::from_static("x-user");
+        config
+            .headers
+            .push((user, http::HeaderValue::from_static("cook")));
+        kube::Client::try_from(config).expect("a client")
     }
 
     /// A client that is the user `cook`.
