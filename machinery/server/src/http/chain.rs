@@ -58,7 +58,7 @@ pub(crate) async fn handle(
     };
     let answer = response.status().as_u16();
     core.metrics
-        .answered(&exchange.info, exchange.served().is_some(), answer, started);
+        .answered(&exchange.info, exchange.served(), answer, started);
     finish(&request, response, &exchange.warnings())
 }
 

@@ -82,11 +82,7 @@ fn route(served: &Served, request: &ResourceRequest, verb: &str, method: &str) -
         };
     }
     if !request.subresource.is_empty() {
-        let action = served
-            .actions
-            .iter()
-            .find(|action| action.name() == request.subresource);
-        let action = action.ok_or_else(not_found)?;
+        let action = served.action(&request.subresource).ok_or_else(not_found)?;
         return if verb == "create" {
             Ok(Route::Action(action.clone()))
         } else {

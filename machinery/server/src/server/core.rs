@@ -20,6 +20,22 @@ pub(crate) struct Served {
     pub(crate) actions: Vec<Arc<dyn Posted>>,
 }
 
+impl Served {
+    /// The action of that name.
+    pub(crate) fn action(&self, name: &str) -> Option<&Arc<dyn Posted>> {
+        self.actions.iter().find(|action| action.name() == name)
+    }
+
+    /// Whether there is such a subresource; an empty name is the resource itself.
+    pub(crate) fn has(&self, subresource: &str) -> bool {
+        match subresource {
+            "" => true,
+            "status" if self.resource.has_status() => true,
+            name => self.action(name).is_some(),
+        }
+    }
+}
+
 /// A check that was added to `/readyz`.
 pub(crate) struct Readiness {
     pub(crate) name: String,
