@@ -21,6 +21,8 @@ use super::{
 use crate::{ApiError, Reason, server::Core, status::Target};
 
 const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
+/// What the headers of impersonation start with.
+const IMPERSONATION: &str = "impersonate-";
 /// The group whose members are always served.
 const ADMINISTRATORS: &str = "system:masters";
 
@@ -84,6 +86,7 @@ async fn serve(exchange: &Exchange<'_>, payload: web::Payload) -> Result<Reply, 
         return health::report(probe, check, &exchange.core.checks(probe).await, &exchange.params);
     }
     let user = authenticate(exchange).await?;
+    refuse_impersonation(exchange, &user)?;
     let _place = if info.is_watch() {
         None
     } else {
@@ -118,6 +121,20 @@ async fn authenticate(exchange: &Exchange<'_>) -> Result<UserInfo, ApiError> {
         }
         Err(error) => Err(unavailable(&error)),
     }
+}
+
+/// Refuses who wants to act as another: that is for the kube-apiserver to grant, which takes these headers out of what it proxies. To ignore
+/// them would be to act as who the caller did not mean.
+fn refuse_impersonation(exchange: &Exchange<'_>, user: &UserInfo) -> Result<(), ApiError> {
+    let mut names = exchange.request.headers().keys();
+    let Some(header) = names.find(|name| name.as_str().starts_with(IMPERSONATION)) else {
+        return Ok(());
+    };
+    let message = format!(
+        "User {:?} cannot impersonate here ({header}): impersonation is served by the kube-apiserver only",
+        user.name
+    );
+    Err(ApiError::status(Reason::Forbidden, message))
 }
 
 async fn authorize(exchange: &Exchange<'_>, user: &UserInfo) -> Result<(), ApiError> {

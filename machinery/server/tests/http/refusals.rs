@@ -238,6 +238,26 @@ async fn who_is_unknown_or_may_not_is_refused() {
 }
 
 #[tokio::test]
+async fn who_wants_to_act_as_another_is_told_that_this_is_not_the_place() {
+    let kitchen = Kitchen::open().await;
+    for header in [
+        "Impersonate-User",
+        "Impersonate-Group",
+        "Impersonate-Uid",
+        "Impersonate-Extra-Scopes",
+    ] {
+        let answer = kitchen
+            .client()
+            .send("GET", POTS, &[(header, "baker")], Bytes::new())
+            .await;
+        let status = answer.refused(403, "Forbidden");
+        let message = status["message"].as_str().expect("text");
+        assert!(message.contains("kube-apiserver only"), "{message}");
+    }
+    kitchen.client().get(POTS).await.expect(200);
+}
+
+#[tokio::test]
 async fn a_panic_is_an_internal_error_and_harms_nobody_else() {
     let kitchen = Kitchen::open().await;
     let client = kitchen.client();
