@@ -7,6 +7,7 @@ use actix_web::{
     http::header::{self, HeaderName, HeaderValue},
     web,
 };
+use bytes::Bytes;
 use futures::FutureExt;
 use machinery_auth::{AuthError, UserInfo, Verdict};
 use uuid::Uuid;
@@ -14,7 +15,7 @@ use uuid::Uuid;
 use super::{
     dispatch,
     exchange::Exchange,
-    health, other,
+    health, input, other,
     params::Params,
     reply::{self, Reply},
 };
@@ -87,20 +88,20 @@ async fn serve(exchange: &Exchange<'_>, payload: web::Payload) -> Result<Reply, 
     }
     let user = authenticate(exchange).await?;
     refuse_impersonation(exchange, &user)?;
-    let _place = if info.is_watch() {
-        None
-    } else {
-        let privileged = user.groups.iter().any(|group| group == ADMINISTRATORS);
-        Some(
-            exchange
-                .core
-                .in_flight
-                .enter(info.is_read(), privileged, &exchange.core.metrics)?,
-        )
-    };
+    let privileged = user.groups.iter().any(|group| group == ADMINISTRATORS);
+    let core = exchange.core;
+    let enter = || core.in_flight.enter(info.is_read(), privileged, &core.metrics);
+    let mut _place = if info.is_watch() { None } else { Some(enter()?) };
     authorize(exchange, &user).await?;
+    let mut body = Bytes::new();
+    if !info.is_read() {
+        // Without a place: who sends slowly must not keep others from being served.
+        _place = None;
+        body = input::read(payload, dispatch::body_limit(exchange), core.options.body_timeout).await?;
+        _place = Some(enter()?);
+    }
     if info.resource.is_some() {
-        dispatch::resource(exchange, user, payload).await
+        dispatch::resource(exchange, user, body).await
     } else {
         other::path(exchange)
     }

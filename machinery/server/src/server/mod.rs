@@ -35,6 +35,8 @@ pub struct ServerOptions {
     pub version: String,
     /// How long a request that is no watch may take.
     pub request_timeout: Duration,
+    /// How long the body of a request may take to arrive. Such a request has no place among those in flight yet.
+    pub body_timeout: Duration,
     /// How many reading requests are served at once.
     pub max_reads_in_flight: usize,
     /// How many writing requests are served at once.
@@ -53,6 +55,7 @@ impl Default for ServerOptions {
             title: "Aggregated API".to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             request_timeout: Duration::from_mins(1),
+            body_timeout: Duration::from_secs(10),
             max_reads_in_flight: 400,
             max_writes_in_flight: 200,
             shutdown_delay: Duration::ZERO,

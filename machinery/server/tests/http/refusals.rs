@@ -3,6 +3,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use machinery_server::ServerOptions;
 use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::support::{Kitchen, Setup, pot};
 
@@ -324,6 +325,42 @@ async fn more_requests_than_there_are_places_for_are_told_to_come_back() {
     .await;
     client.create_pot("a", json!({"dish": "soup"})).await;
     slow.await.expect("an answer").refused(504, "Timeout");
+}
+
+#[tokio::test]
+async fn who_sends_slowly_keeps_nobody_from_being_served_and_is_not_waited_for() {
+    let options = ServerOptions {
+        max_writes_in_flight: 1,
+        body_timeout: Duration::from_secs(1),
+        ..ServerOptions::default()
+    };
+    let kitchen = Kitchen::with(Setup {
+        options,
+        ..Setup::default()
+    })
+    .await;
+    let mut slow = tokio::net::TcpStream::connect(kitchen.address())
+        .await
+        .expect("a connection");
+    let head = format!("POST {POTS} HTTP/1.1\r\nhost: k\r\nx-user: cook\r\ncontent-length: 100\r\n\r\n{{");
+    slow.write_all(head.as_bytes()).await.expect("sent");
+    let mut answer = [0; 12];
+    let cook = async {
+        let client = kitchen.client();
+        for at in 0.. {
+            client
+                .create_pot(&format!("p{at}"), json!({"dish": "soup"}))
+                .await;
+        }
+    };
+    let ended = tokio::time::timeout(Duration::from_secs(20), slow.read_exact(&mut answer));
+    tokio::select! {
+        () = cook => {}
+        read = ended => {
+            read.expect("in time").expect("an answer");
+        }
+    }
+    assert_eq!(String::from_utf8_lossy(&answer), "HTTP/1.1 504");
 }
 
 #[tokio::test]

@@ -114,6 +114,11 @@ impl Kitchen {
         self.again.clone()
     }
 
+    /// Where it listens.
+    pub(crate) fn address(&self) -> (&'static str, u16) {
+        ("127.0.0.1", self.again.port)
+    }
+
     /// Ends the server and waits for its end.
     pub(crate) async fn close(&mut self) {
         self.shutdown.cancel();
