@@ -101,7 +101,7 @@ async fn serve(exchange: &Exchange<'_>, payload: web::Payload) -> Result<Reply, 
         _place = Some(enter()?);
     }
     if info.resource.is_some() {
-        dispatch::resource(exchange, user, body).await
+        dispatch::resource(exchange, user, privileged, body).await
     } else {
         other::path(exchange)
     }

@@ -48,10 +48,11 @@ pub(crate) fn body_limit(exchange: &Exchange<'_>) -> usize {
     }
 }
 
-/// Serves a request for a resource.
+/// Serves a request for a resource; `privileged` says whether the caller is always served.
 pub(crate) async fn resource(
     exchange: &Exchange<'_>,
     user: UserInfo,
+    privileged: bool,
     body: Bytes,
 ) -> Result<Reply, ApiError> {
     let (Some(served), Some(request)) = (exchange.served(), exchange.info.resource.as_ref()) else {
@@ -66,7 +67,7 @@ pub(crate) async fn resource(
     )? {
         Route::Get => read::get(exchange, user, resource.as_ref(), name).await,
         Route::List => read::list(exchange, user, resource.as_ref()).await,
-        Route::Watch => watch::watch(exchange, user, resource.clone()).await,
+        Route::Watch => watch::watch(exchange, user, privileged, resource.clone()).await,
         Route::Create => write::create(exchange, user, resource.as_ref(), body).await,
         Route::Update(part) => write::update(exchange, user, resource.as_ref(), name, part, body).await,
         Route::Patch(part) => write::patch(exchange, user, resource.as_ref(), name, part, body).await,

@@ -23,12 +23,14 @@ mod render;
 mod reply;
 mod request_info;
 mod watch;
+mod watch_places;
 mod write;
 
 use machinery_validation::FieldError;
 
 pub(crate) use self::{
     chain::handle, exchange::PeerCertificates, health::Check, in_flight::InFlight, request_info::RequestInfo,
+    watch_places::WatchPlaces,
 };
 use crate::{ApiError, Cause, Reason};
 

@@ -16,6 +16,7 @@ use super::{
     list_options::{self, WatchOptions},
     render::{self, Renderer},
     reply::{Events, Reply},
+    watch_places::WatchPlace,
 };
 use crate::{
     ApiError, Reason,
@@ -37,10 +38,12 @@ const CHUNK: usize = 500;
 pub(crate) async fn watch(
     exchange: &Exchange<'_>,
     user: UserInfo,
+    privileged: bool,
     resource: Arc<dyn Resource>,
 ) -> Result<Reply, ApiError> {
     let form = exchange.renderer(resource.as_ref())?.form;
     let options = list_options::watch_options(&exchange.params, resource.as_ref())?;
+    let place = exchange.core.watch_places.enter(&user, privileged)?;
     let context = exchange.enter(user, false);
     let watching = match resource.watch(&context, options.query.clone()).await {
         Ok(watching) => watching,
@@ -69,6 +72,7 @@ pub(crate) async fn watch(
         bookmarks: bookmarks(&options),
         announce_initial: options.announce_initial,
         shutdown: exchange.core.shutdown.clone(),
+        _place: place,
         _guard: metrics.watch(&labels),
         sent: metrics.watch_events(&labels),
     };
@@ -109,6 +113,7 @@ struct WatchStream {
     bookmarks: Option<Interval>,
     announce_initial: bool,
     shutdown: CancellationToken,
+    _place: WatchPlace,
     _guard: GaugeGuard,
     sent: Counter,
 }

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     Action, Metrics, Namespaces, Registry, Strategy, View,
-    http::InFlight,
+    http::{InFlight, WatchPlaces},
     resource::{Posted, PostedAction, Resource, StoredResource, ViewResource},
 };
 
@@ -167,6 +167,7 @@ impl ServerBuilder {
         };
         let documents = Documents::new(&info, &described::groups(resources.values()))?;
         let in_flight = InFlight::new(&self.options);
+        let watch_places = WatchPlaces::new(&self.options);
         Ok(Server::new(Core {
             options: self.options,
             resources,
@@ -176,6 +177,7 @@ impl ServerBuilder {
             namespaces: self.namespaces,
             metrics: self.metrics,
             in_flight,
+            watch_places,
             readiness: self.readiness,
             stopping: CancellationToken::new(),
             shutdown: CancellationToken::new(),

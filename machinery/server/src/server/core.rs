@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::ServerOptions;
 use crate::{
     Namespaces,
-    http::{Check, InFlight},
+    http::{Check, InFlight, WatchPlaces},
     metrics::{Metrics, ResourceLabels},
     resource::{Posted, Resource},
 };
@@ -53,6 +53,7 @@ pub(crate) struct Core {
     pub(crate) namespaces: Option<Arc<dyn Namespaces>>,
     pub(crate) metrics: Metrics,
     pub(crate) in_flight: InFlight,
+    pub(crate) watch_places: WatchPlaces,
     pub(crate) readiness: Vec<Readiness>,
     /// Canceled when the server is to end: `/readyz` fails from then on.
     pub(crate) stopping: CancellationToken,

@@ -41,6 +41,10 @@ pub struct ServerOptions {
     pub max_reads_in_flight: usize,
     /// How many writing requests are served at once.
     pub max_writes_in_flight: usize,
+    /// How many watches are served at once.
+    pub max_watches: usize,
+    /// How many of these one caller may have: a user, or a pod of a service account.
+    pub max_watches_of_one: usize,
     /// How long `/readyz` fails before watches end and the server stops to accept, so that clients turn elsewhere.
     pub shutdown_delay: Duration,
     /// How long requests under way may take after that.
@@ -58,6 +62,8 @@ impl Default for ServerOptions {
             body_timeout: Duration::from_secs(10),
             max_reads_in_flight: 400,
             max_writes_in_flight: 200,
+            max_watches: 20_000,
+            max_watches_of_one: 1000,
             shutdown_delay: Duration::ZERO,
             shutdown_timeout: Duration::from_secs(20),
             workers: 0,

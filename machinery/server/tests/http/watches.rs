@@ -8,6 +8,7 @@ use kube::{
         watcher::{self, Event, watcher},
     },
 };
+use machinery_server::ServerOptions;
 use serde_json::{Value, json};
 
 use crate::support::{Client, Kitchen, Pot, Setup, eventually, pot, revision, summary};
@@ -347,6 +348,31 @@ async fn a_hundred_watches_see_every_change_once_while_the_stores_watch_breaks()
     for seen in seen {
         assert_eq!(seen, expected);
     }
+}
+
+#[tokio::test]
+async fn more_watches_than_a_caller_may_have_are_refused_until_one_ends() {
+    let options = ServerOptions {
+        max_watches_of_one: 2,
+        ..ServerOptions::default()
+    };
+    let kitchen = Kitchen::with(Setup {
+        options,
+        ..Setup::default()
+    })
+    .await;
+    let (client, path) = (kitchen.client(), format!("{POTS}?watch=true"));
+    let one = client.watch(&path).await;
+    let _other = client.watch(&path).await;
+    let refused = client.get(&path).await;
+    refused.refused(429, "TooManyRequests");
+    assert_eq!(refused.header("retry-after"), "5");
+    kitchen.client_of("baker").watch(&path).await;
+    drop(one);
+    eventually("the place is free", || async {
+        client.get(&format!("{path}&timeoutSeconds=1")).await.code == 200
+    })
+    .await;
 }
 
 #[tokio::test]
