@@ -20,7 +20,10 @@ use tokio::sync::{
 };
 
 pub(crate) use self::{change::Change, feed::feed, scope::Scope};
-use self::{index::Index, subscribers::Subscribers};
+use self::{
+    index::Index,
+    subscribers::{Key, Subscribers},
+};
 use crate::{ApiError, Object, Reason, stored::Stored};
 
 /// So long a reader waits for the cache to reach a revision.
@@ -31,7 +34,7 @@ const FRESHNESS_WAIT: Duration = Duration::from_secs(3);
 pub(crate) struct Cache<O> {
     /// For messages, such as `evacuations.evacuation.dev`.
     resource: String,
-    inner: Mutex<Inner<O>>,
+    inner: Arc<Mutex<Inner<O>>>,
     /// The index's revision; 0 before the first filling.
     reached: watch::Sender<i64>,
 }
@@ -62,6 +65,25 @@ pub(crate) struct Subscription<O> {
     pub(crate) changes: mpsc::Receiver<Arc<Change<O>>>,
     /// What `present` and `backlog` cover.
     pub(crate) revision: i64,
+    /// Ends the subscription when it is dropped.
+    _place: Option<Place<O>>,
+}
+
+/// A place among the subscribers, until it is dropped.
+#[derive(Debug)]
+struct Place<O> {
+    inner: Arc<Mutex<Inner<O>>>,
+    key: Key,
+}
+
+impl<O> Drop for Place<O> {
+    fn drop(&mut self) {
+        lock(&self.inner).subscribers.remove(&self.key);
+    }
+}
+
+fn lock<O>(inner: &Mutex<Inner<O>>) -> MutexGuard<'_, Inner<O>> {
+    inner.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl<O> Subscription<O> {
@@ -85,13 +107,13 @@ impl<O: Object> Cache<O> {
         };
         Self {
             resource,
-            inner: Mutex::new(inner),
+            inner: Arc::new(Mutex::new(inner)),
             reached: watch::Sender::new(0),
         }
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner<O>> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.inner)
     }
 
     /// Whether it was filled.
@@ -200,12 +222,39 @@ impl<O: Object> Cache<O> {
                 )
             }
         };
-        let changes = inner.subscribers.add(scope.clone());
+        let (key, changes) = inner.subscribers.add(scope.clone());
+        let place = Place {
+            inner: self.inner.clone(),
+            key,
+        };
         Ok(Subscription {
             present,
             backlog,
             changes,
             revision: inner.index.revision(),
+            _place: Some(place),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
+
+    use super::*;
+
+    #[test]
+    fn a_reader_that_leaves_is_forgotten_at_once() {
+        let cache: Cache<ConfigMap> = Cache::new("configmaps".to_owned());
+        let scope = Scope::new("n", None, true);
+        let left = cache.subscribe(&scope, Start::Present).expect("a subscription");
+        let _stays = cache.subscribe(&scope, Start::Present).expect("a subscription");
+        assert_eq!(cache.inner().subscribers.len(), 2);
+        drop(left);
+        assert_eq!(cache.inner().subscribers.len(), 1);
+        let ended = cache.subscribe(&scope, Start::Present).expect("a subscription");
+        cache.replace(1, BTreeMap::new());
+        drop(ended);
+        assert_eq!(cache.inner().subscribers.len(), 0);
     }
 }
