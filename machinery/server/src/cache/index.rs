@@ -1,7 +1,7 @@
 //! The cache itself: a sorted index of the objects and a ring of the latest changes. Synchronous and without I/O.
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -16,6 +16,23 @@ const KEPT_FOR: Duration = Duration::from_secs(75);
 /// More than these are never kept.
 const MOST: usize = 20_000;
 
+/// What is stored of a kind at one revision.
+#[derive(Debug)]
+pub(crate) struct Contents<O> {
+    pub(crate) objects: BTreeMap<String, Arc<Stored<O>>>,
+    /// The keys of those that this version of the server cannot read.
+    pub(crate) unreadable: BTreeSet<String>,
+}
+
+impl<O> Contents<O> {
+    pub(crate) fn new() -> Self {
+        Self {
+            objects: BTreeMap::new(),
+            unreadable: BTreeSet::new(),
+        }
+    }
+}
+
 /// The objects of one kind at one revision, and how they came to be so.
 #[derive(Debug)]
 pub(crate) struct Index<O> {
@@ -25,6 +42,8 @@ pub(crate) struct Index<O> {
     floor: i64,
     objects: BTreeMap<String, Arc<Stored<O>>>,
     changes: VecDeque<Arc<Change<O>>>,
+    /// The keys of the objects that this version of the server cannot read.
+    unreadable: BTreeSet<String>,
 }
 
 impl<O: Object> Index<O> {
@@ -34,6 +53,7 @@ impl<O: Object> Index<O> {
             floor: 0,
             objects: BTreeMap::new(),
             changes: VecDeque::new(),
+            unreadable: BTreeSet::new(),
         }
     }
 
@@ -48,16 +68,18 @@ impl<O: Object> Index<O> {
     }
 
     /// The state of everything at that revision; what was before is forgotten.
-    pub(crate) fn replace(&mut self, revision: i64, objects: BTreeMap<String, Arc<Stored<O>>>) {
+    pub(crate) fn replace(&mut self, revision: i64, contents: Contents<O>) {
         *self = Self {
             revision,
             floor: revision,
-            objects,
+            objects: contents.objects,
             changes: VecDeque::new(),
+            unreadable: contents.unreadable,
         };
     }
 
-    /// One write; `current` is `None` for a removal. Returns what changed; `None` when that was known.
+    /// One write; `current` is `None` for a removal. Returns what changed; `None` when that was known, or when nobody can have followed the
+    /// object for it could not be read before.
     pub(crate) fn apply(
         &mut self,
         revision: i64,
@@ -69,6 +91,10 @@ impl<O: Object> Index<O> {
             None => self.objects.remove(key),
         };
         self.progress(revision);
+        if self.unreadable.remove(key) {
+            self.start_over(revision);
+            return None;
+        }
         if current.is_none() && previous.is_none() {
             return None;
         }
@@ -76,6 +102,28 @@ impl<O: Object> Index<O> {
         self.changes.push_back(change.clone());
         self.forget(change.seen);
         Some(change)
+    }
+
+    /// A write of an object that cannot be read. It is there and may not be taken for removed: until it can be read or is gone, nothing is
+    /// told of a scope that covers it, and what was before is forgotten.
+    pub(crate) fn lose(&mut self, revision: i64, key: &str) {
+        self.objects.remove(key);
+        self.unreadable.insert(key.to_owned());
+        self.progress(revision);
+        self.start_over(revision);
+    }
+
+    /// The first object in a scope that cannot be read.
+    pub(crate) fn unreadable(&self, scope: &Scope) -> Option<&str> {
+        self.unreadable
+            .iter()
+            .map(String::as_str)
+            .find(|key| scope.covers(key))
+    }
+
+    fn start_over(&mut self, revision: i64) {
+        self.changes.clear();
+        self.floor = revision;
     }
 
     /// Nothing else happened up to that revision.
@@ -185,7 +233,7 @@ mod tests {
     /// a created at 1, b at 2, a changed at 3, b removed at 4, c created at 5; starts from an empty state at 0.
     fn index() -> Index<ConfigMap> {
         let mut index = Index::new();
-        index.replace(0, BTreeMap::new());
+        index.replace(0, Contents::new());
         index.apply(1, "n/a", Some(object("a", 1)));
         index.apply(2, "n/b", Some(object("b", 2)));
         index.apply(3, "n/a", Some(object("a", 3)));
@@ -252,7 +300,7 @@ mod tests {
     #[test]
     fn what_was_forgotten_is_said_to_be_too_old() {
         let mut index: Index<ConfigMap> = Index::new();
-        index.replace(10, BTreeMap::new());
+        index.replace(10, Contents::new());
         assert!(index.changes_after(9, &Scope::default()).is_none());
         for revision in 11..=i64::try_from(MOST).expect("small") + 20 {
             index.apply(revision, "n/a", Some(object("a", revision)));
@@ -266,6 +314,25 @@ mod tests {
                 .map(|changes| changes.len()),
             Some(MOST)
         );
+    }
+
+    #[test]
+    fn an_object_that_cannot_be_read_is_not_removed_and_hides_what_was_before() {
+        let mut index = index();
+        index.lose(6, "n/a");
+        assert_eq!(index.unreadable(&Scope::default()), Some("n/a"));
+        assert_eq!(index.unreadable(&Scope::new("o", None, true)), None);
+        assert!(index.changes_after(5, &Scope::default()).is_none());
+        assert!(
+            index.apply(7, "n/a", Some(object("a", 7))).is_none(),
+            "nobody followed"
+        );
+        assert_eq!(index.unreadable(&Scope::default()), None);
+        assert!(index.changes_after(6, &Scope::default()).is_none());
+        assert!(index.apply(8, "n/a", None).is_some());
+        index.lose(9, "o/c");
+        assert!(index.apply(10, "o/c", None).is_none());
+        assert!(index.list(&Scope::default(), None).is_empty());
     }
 
     #[test]

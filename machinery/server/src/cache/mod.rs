@@ -8,7 +8,7 @@ mod scope;
 mod subscribers;
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::VecDeque,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -21,7 +21,7 @@ use tokio::sync::{
 
 pub(crate) use self::{change::Change, feed::feed, scope::Scope};
 use self::{
-    index::Index,
+    index::{Contents, Index},
     subscribers::{Key, Subscribers},
 };
 use crate::{ApiError, Object, Reason, stored::Stored};
@@ -132,9 +132,9 @@ impl<O: Object> Cache<O> {
     }
 
     /// The state of everything; ends every watch, for what happened between is unknown.
-    fn replace(&self, revision: i64, objects: BTreeMap<String, Arc<Stored<O>>>) {
+    fn replace(&self, revision: i64, contents: Contents<O>) {
         let mut inner = self.inner();
-        inner.index.replace(revision, objects);
+        inner.index.replace(revision, contents);
         inner.subscribers.end();
         self.reached.send_replace(revision);
     }
@@ -147,6 +147,25 @@ impl<O: Object> Cache<O> {
         // Under the lock: a reader that sees the revision finds its changes told.
         let revision = inner.index.revision();
         self.reached.send_replace(revision);
+    }
+
+    /// A write of an object that cannot be read: ends the watches that would be told of it.
+    fn lose(&self, revision: i64, key: &str) {
+        let mut inner = self.inner();
+        inner.index.lose(revision, key);
+        inner.subscribers.end_of(key);
+        let revision = inner.index.revision();
+        self.reached.send_replace(revision);
+    }
+
+    /// Fails when something in a scope cannot be read.
+    fn check(&self, index: &Index<O>, scope: &Scope) -> Result<(), ApiError> {
+        let Some(key) = index.unreadable(scope) else {
+            return Ok(());
+        };
+        let action = format!("decoding the stored object {key} of {}", self.resource);
+        let source = "this version of the server cannot read it";
+        Err(ApiError::internal(action, source))
     }
 
     fn progress(&self, revision: i64) {
@@ -180,34 +199,46 @@ impl<O: Object> Cache<O> {
         .into())
     }
 
-    /// One object, as far as it is known.
+    /// One object, as far as it is known and can be read.
     pub(crate) fn get(&self, key: &str) -> Option<Arc<Stored<O>>> {
         self.inner().index.get(key)
     }
 
     /// The objects that are wanted, and the revision that they show.
-    pub(crate) fn list(&self, scope: &Scope, after: Option<&str>) -> (i64, Vec<Arc<Stored<O>>>) {
+    ///
+    /// # Errors
+    ///
+    /// `InternalError` with the key of one that cannot be read.
+    pub(crate) fn list(
+        &self,
+        scope: &Scope,
+        after: Option<&str>,
+    ) -> Result<(i64, Vec<Arc<Stored<O>>>), ApiError> {
         let inner = self.inner();
-        (inner.index.revision(), inner.index.list(scope, after))
+        self.check(&inner.index, scope)?;
+        Ok((inner.index.revision(), inner.index.list(scope, after)))
     }
 
-    /// The same as of an earlier revision; `None` when that was forgotten.
+    /// The same as of an earlier revision; `None` when that was forgotten, and when something cannot be read now.
     pub(crate) fn list_at(
         &self,
         revision: i64,
         scope: &Scope,
         after: Option<&str>,
     ) -> Option<Vec<Arc<Stored<O>>>> {
-        self.inner().index.list_at(revision, scope, after)
+        let inner = self.inner();
+        self.check(&inner.index, scope).ok()?;
+        inner.index.list_at(revision, scope, after)
     }
 
     /// Starts to follow the changes.
     ///
     /// # Errors
     ///
-    /// `Expired` when the changes after that revision were forgotten.
+    /// `Expired` when the changes after that revision were forgotten, `InternalError` with the key of an object that cannot be read.
     pub(crate) fn subscribe(&self, scope: &Scope, start: Start) -> Result<Subscription<O>, ApiError> {
         let mut inner = self.inner();
+        self.check(&inner.index, scope)?;
         let (present, backlog) = match start {
             Start::Present => (inner.index.list(scope, None), Vec::new()),
             Start::After(revision) => {
@@ -253,7 +284,7 @@ mod tests {
         drop(left);
         assert_eq!(cache.inner().subscribers.len(), 1);
         let ended = cache.subscribe(&scope, Start::Present).expect("a subscription");
-        cache.replace(1, BTreeMap::new());
+        cache.replace(1, Contents::new());
         drop(ended);
         assert_eq!(cache.inner().subscribers.len(), 0);
     }

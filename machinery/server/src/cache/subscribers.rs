@@ -72,6 +72,11 @@ impl<O> Subscribers<O> {
         });
     }
 
+    /// Ends those who would be told of a key.
+    pub(crate) fn end_of(&mut self, key: &str) {
+        self.for_groups(key, |subscriber| !subscriber.scope.covers(key));
+    }
+
     /// Goes through the groups that may want to know of a key, and leaves in them whom `stays` says.
     fn for_groups(&mut self, key: &str, stays: impl Fn(&Subscriber<O>) -> bool) {
         let namespace = key.find('/').and_then(|slash| key.get(..=slash));

@@ -130,19 +130,19 @@ impl<S: Strategy> Registry<S> {
         revision: i64,
     ) -> Result<Arc<Stored<S::Object>>, ApiError> {
         self.reach(revision).await?;
-        self.cache
-            .get(&Keys::relative(namespace, name))
-            .ok_or_else(|| self.resource.not_found(name))
+        // A list of one, for it tells an object that is not there from one that cannot be read.
+        let (_, mut found) = self.cache.list(&self.scope(namespace, Some(name)), None)?;
+        found.pop().ok_or_else(|| self.resource.not_found(name))
     }
 
     /// The objects of a namespace, or all for an empty one, as the watch cache has them: a moment old at most.
     ///
     /// # Errors
     ///
-    /// The cache is not filled.
+    /// The cache is not filled, or one of them cannot be read by this version of the server.
     pub async fn list(&self, namespace: &str) -> Result<Vec<Arc<Stored<S::Object>>>, ApiError> {
         self.cache.wait_for(0).await?;
-        Ok(self.cache.list(&self.scope(namespace, None), None).1)
+        Ok(self.cache.list(&self.scope(namespace, None), None)?.1)
     }
 
     /// Creates an object in `context.namespace` by all the strategy's rules.
