@@ -15,6 +15,8 @@ const KEPT: usize = 1024;
 const KEPT_FOR: Duration = Duration::from_secs(75);
 /// More than these are never kept.
 const MOST: usize = 20_000;
+/// Nor more than so many bytes of objects, however few they are and however young.
+const MOST_BYTES: usize = 64 * 1024 * 1024;
 
 /// What is stored of a kind at one revision.
 #[derive(Debug)]
@@ -42,6 +44,10 @@ pub(crate) struct Index<O> {
     floor: i64,
     objects: BTreeMap<String, Arc<Stored<O>>>,
     changes: VecDeque<Arc<Change<O>>>,
+    /// How many bytes the objects of `changes` have, as they are stored.
+    bytes: usize,
+    /// The most of these.
+    most_bytes: usize,
     /// The keys of the objects that this version of the server cannot read.
     unreadable: BTreeSet<String>,
 }
@@ -53,6 +59,8 @@ impl<O: Object> Index<O> {
             floor: 0,
             objects: BTreeMap::new(),
             changes: VecDeque::new(),
+            bytes: 0,
+            most_bytes: MOST_BYTES,
             unreadable: BTreeSet::new(),
         }
     }
@@ -74,6 +82,8 @@ impl<O: Object> Index<O> {
             floor: revision,
             objects: contents.objects,
             changes: VecDeque::new(),
+            bytes: 0,
+            most_bytes: self.most_bytes,
             unreadable: contents.unreadable,
         };
     }
@@ -99,6 +109,7 @@ impl<O: Object> Index<O> {
             return None;
         }
         let change = Arc::new(Change::new(revision, key.to_owned(), current, previous));
+        self.bytes += change.size();
         self.changes.push_back(change.clone());
         self.forget(change.seen);
         Some(change)
@@ -123,6 +134,7 @@ impl<O: Object> Index<O> {
 
     fn start_over(&mut self, revision: i64) {
         self.changes.clear();
+        self.bytes = 0;
         self.floor = revision;
     }
 
@@ -134,10 +146,12 @@ impl<O: Object> Index<O> {
     fn forget(&mut self, now: Instant) {
         while let Some(oldest) = self.changes.front() {
             let old = now.saturating_duration_since(oldest.seen) > KEPT_FOR;
-            if !(self.changes.len() > MOST || (self.changes.len() > KEPT && old)) {
+            let too_many = self.changes.len() > MOST || self.bytes > self.most_bytes;
+            if !(too_many || (self.changes.len() > KEPT && old)) {
                 return;
             }
             self.floor = oldest.revision;
+            self.bytes = self.bytes.saturating_sub(oldest.size());
             self.changes.pop_front();
         }
     }
@@ -221,6 +235,7 @@ impl<O: Object> Index<O> {
 #[cfg(test)]
 mod tests {
     use k8s_openapi::api::core::v1::ConfigMap;
+    use machinery_storage::KeyValue;
 
     use super::*;
 
@@ -314,6 +329,31 @@ mod tests {
                 .map(|changes| changes.len()),
             Some(MOST)
         );
+    }
+
+    #[test]
+    fn large_objects_make_few_changes_be_remembered() {
+        let mut index: Index<ConfigMap> = Index::new();
+        index.most_bytes = 1000;
+        index.replace(10, Contents::new());
+        for revision in 11..=30 {
+            let value = format!(r#"{{"data":{{"text":"{}"}}}}"#, "x".repeat(280));
+            let stored = Stored::decode(&KeyValue {
+                key: "n/a".to_owned(),
+                value: value.into(),
+                create_revision: revision,
+                mod_revision: revision,
+            });
+            index.apply(revision, "n/a", Some(Arc::new(stored.expect("an object"))));
+        }
+        let all = Scope::default();
+        assert_eq!(
+            index.changes_after(27, &all).map(|changes| changes.len()),
+            Some(3)
+        );
+        assert!(index.changes_after(26, &all).is_none());
+        index.lose(31, "n/b");
+        assert_eq!(index.bytes, 0);
     }
 
     #[test]

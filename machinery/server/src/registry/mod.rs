@@ -26,10 +26,10 @@ pub(crate) use self::{
     watch::{EventType, WatchEvent, WatchFrom, Watching},
 };
 use crate::{
-    ApiError, DeleteContext, RequestContext, Strategy,
+    ApiError, DeleteContext, Reason, RequestContext, Strategy,
     cache::{self, Cache, Scope},
     resource_name::ResourceName,
-    stored::{Stored, unshare},
+    stored::{Stored, encode, unshare},
 };
 
 /// So often a write is tried anew when others came between. Far more than the writers of one object at a time.
@@ -47,12 +47,20 @@ pub struct Registry<S: Strategy> {
     resource: ResourceName,
     keys: Keys,
     cache: Arc<Cache<S::Object>>,
+    /// The most bytes of an object that a caller may make.
+    size_limit: usize,
 }
 
 impl<S: Strategy> Registry<S> {
     /// The objects of the strategy's kind in that store. Keys are `PREFIX/GROUP/RESOURCE/[NAMESPACE/]NAME`, so
     /// registries of different kinds can share a prefix; claims lie under `PREFIX/claims/`.
     pub fn new(store: Arc<dyn Store>, prefix: &str, strategy: S) -> Arc<Self> {
+        Self::with_size_limit(store, prefix, strategy, usize::MAX)
+    }
+
+    /// The same, with objects of at most so many bytes: a caller can create none that is larger, nor make one larger that is. Neither the
+    /// status subresource nor the server's own changes are limited, so that what was let in can be finished.
+    pub fn with_size_limit(store: Arc<dyn Store>, prefix: &str, strategy: S, size_limit: usize) -> Arc<Self> {
         let resource = ResourceName::of::<S::Object>();
         let keys = Keys::new(prefix, &resource);
         let cache = Arc::new(Cache::new(resource.to_string()));
@@ -62,6 +70,7 @@ impl<S: Strategy> Registry<S> {
             resource,
             keys,
             cache,
+            size_limit,
         })
     }
 
@@ -217,6 +226,24 @@ impl<S: Strategy> Registry<S> {
 
     pub(crate) fn scope(&self, namespace: &str, name: Option<&str>) -> Scope {
         Scope::new(namespace, name, self.strategy.info().namespaced)
+    }
+
+    /// Refuses what a caller made of an object that had `before` bytes, when it is too large.
+    fn check_size(&self, object: &mut S::Object, before: usize) -> Result<(), ApiError> {
+        if self.size_limit == usize::MAX {
+            return Ok(());
+        }
+        let size = encode(object)?.len();
+        if size <= self.size_limit.max(before) {
+            return Ok(());
+        }
+        let limit = self.size_limit;
+        let name = kube::Resource::meta(object).name.as_deref().unwrap_or_default();
+        let message = format!(
+            "Request entity too large: {} {name:?} would have {size} bytes: limit is {limit}",
+            self.resource
+        );
+        Err(ApiError::status(Reason::RequestEntityTooLarge, message))
     }
 
     fn key_of(&self, object: &S::Object) -> String {

@@ -2,6 +2,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use machinery_server::ServerOptions;
+use machinery_storage::{Operation, Store, Transaction};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -185,6 +186,55 @@ async fn an_object_that_the_store_does_not_take_is_too_large() {
         .post(POTS, &pot("a", json!({"dish": dish})))
         .await;
     answer.refused(413, "RequestEntityTooLarge");
+}
+
+#[tokio::test]
+async fn an_object_has_a_size_that_callers_cannot_make_it_exceed() {
+    let kitchen = Kitchen::with(Setup {
+        size_limit: Some(64 * 1024),
+        ..Setup::default()
+    })
+    .await;
+    let client = kitchen.client();
+    let large = json!({"metadata": {"annotations": {"why": "x".repeat(64 * 1024)}}});
+    let mut pot = pot("a", json!({"dish": "soup"}));
+    pot["metadata"]["annotations"] = large["metadata"]["annotations"].clone();
+    let status = client
+        .post(POTS, &pot)
+        .await
+        .refused(413, "RequestEntityTooLarge");
+    let message = status["message"].as_str().expect("text");
+    assert!(
+        message.starts_with("Request entity too large: pots.kitchen.dev \"a\""),
+        "{message}"
+    );
+    assert!(message.ends_with("limit is 65536"), "{message}");
+    client.create_pot("a", json!({"dish": "soup"})).await;
+    client
+        .merge(A, &large)
+        .await
+        .refused(413, "RequestEntityTooLarge");
+
+    // One from before there was a limit can be made smaller, and its status can be written.
+    let mut old = client.get(A).await.expect(200);
+    old["metadata"]["annotations"] = json!({"why": "x".repeat(100 * 1024)});
+    let put = Operation::Put(
+        "/registry/kitchen.dev/pots/n/a".to_owned(),
+        old.to_string().into(),
+    );
+    let transaction = Transaction {
+        preconditions: Vec::new(),
+        operations: vec![put],
+    };
+    kitchen.store.commit(transaction).await.expect("written");
+    client
+        .merge(&format!("{A}/status"), &json!({"status": {"done": true}}))
+        .await
+        .expect(200);
+    let less = json!({"metadata": {"annotations": {"why": "x".repeat(90 * 1024)}}});
+    client.merge(A, &less).await.expect(200);
+    let more = json!({"metadata": {"labels": {"more": "yes"}}});
+    client.merge(A, &more).await.refused(413, "RequestEntityTooLarge");
 }
 
 #[tokio::test]

@@ -29,6 +29,10 @@ pub(crate) struct Setup {
     pub(crate) tls: Option<(rustls::ServerConfig, String)>,
     /// The port; a free one for 0.
     pub(crate) port: u16,
+    /// The most bytes of a pot, if there is a limit.
+    pub(crate) size_limit: Option<usize>,
+    /// Whether the store is down at first; then nobody waits for the server to be ready.
+    pub(crate) down: bool,
 }
 
 /// A running server.
@@ -60,9 +64,11 @@ impl Kitchen {
             ..Setup::default()
         };
         let store = FaultyStore::new(store);
+        store.set_down(setup.down);
         let metrics = Metrics::new();
         let measured = metrics.measure(store.clone());
-        let pots = Registry::new(measured.clone(), "/registry", PotStrategy);
+        let size_limit = setup.size_limit.unwrap_or(usize::MAX);
+        let pots = Registry::with_size_limit(measured.clone(), "/registry", PotStrategy, size_limit);
         let stir = Arc::new(Stir(pots.clone()));
         let namespaces = Arc::new(TestNamespaces::default());
         let server = Server::builder(ServerOptions {
@@ -102,8 +108,9 @@ impl Kitchen {
             None => kitchen.client(),
             Some(ca) => kitchen.client().certified(ca, None),
         };
+        let probed = if setup.down { "/livez" } else { "/readyz" };
         eventually("the server is ready", || async {
-            probe.get("/readyz").await.code == 200
+            probe.get(probed).await.code == 200
         })
         .await;
         kitchen
