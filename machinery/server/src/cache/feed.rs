@@ -138,7 +138,10 @@ impl<O: Object> Feed<O> {
                 () = tokio::time::sleep_until(silent_until) => return Err(End::Broken(silence())),
             };
             match event {
-                Some(Ok(event)) => self.take(cursor, event),
+                Some(Ok(event)) => {
+                    self.cache.hear();
+                    self.take(cursor, event);
+                }
                 Some(Err(error)) => return Err(end(error)),
                 None => return Err(End::Broken(ended())),
             }

@@ -14,9 +14,12 @@ use std::{
 };
 
 use machinery_storage::StoreError;
-use tokio::sync::{
-    mpsc::{self, error::TryRecvError},
-    watch,
+use tokio::{
+    sync::{
+        mpsc::{self, error::TryRecvError},
+        watch,
+    },
+    time::Instant,
 };
 
 pub(crate) use self::{change::Change, feed::feed, scope::Scope};
@@ -29,6 +32,9 @@ use crate::{ApiError, Object, Reason, stored::Stored};
 /// So long a reader waits for the cache to reach a revision.
 const FRESHNESS_WAIT: Duration = Duration::from_secs(3);
 
+/// A cache whose store was not heard of for so long is no longer taken for one that keeps up.
+const SILENT: Duration = Duration::from_mins(1);
+
 /// The objects of one kind, as far as the store's watch has told.
 #[derive(Debug)]
 pub(crate) struct Cache<O> {
@@ -37,6 +43,8 @@ pub(crate) struct Cache<O> {
     inner: Arc<Mutex<Inner<O>>>,
     /// The index's revision; 0 before the first filling.
     reached: watch::Sender<i64>,
+    /// When the store was last heard of.
+    heard: Mutex<Instant>,
 }
 
 #[derive(Debug)]
@@ -109,11 +117,23 @@ impl<O: Object> Cache<O> {
             resource,
             inner: Arc::new(Mutex::new(inner)),
             reached: watch::Sender::new(0),
+            heard: Mutex::new(Instant::now()),
         }
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner<O>> {
         lock(&self.inner)
+    }
+
+    /// Takes note that the store was heard of: what it tells is at hand.
+    fn hear(&self) {
+        *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    /// Whether it was filled, and the store was heard of within a minute: it is asked every ten seconds.
+    pub(crate) fn keeps_up(&self) -> bool {
+        let heard = *self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        self.synced() && heard.elapsed() < SILENT
     }
 
     /// Whether it was filled.
@@ -135,6 +155,7 @@ impl<O: Object> Cache<O> {
     fn replace(&self, revision: i64, contents: Contents<O>) {
         let mut inner = self.inner();
         inner.index.replace(revision, contents);
+        self.hear();
         inner.subscribers.end();
         self.reached.send_replace(revision);
     }
@@ -273,6 +294,19 @@ mod tests {
     use k8s_openapi::api::core::v1::ConfigMap;
 
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_cache_that_hears_nothing_of_its_store_for_a_minute_does_not_keep_up() {
+        let cache: Cache<ConfigMap> = Cache::new("configmaps".to_owned());
+        assert!(!cache.keeps_up(), "not filled");
+        cache.replace(1, Contents::new());
+        tokio::time::advance(Duration::from_secs(59)).await;
+        assert!(cache.keeps_up());
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert!(!cache.keeps_up());
+        cache.hear();
+        assert!(cache.keeps_up());
+    }
 
     #[test]
     fn a_reader_that_leaves_is_forgotten_at_once() {

@@ -86,9 +86,9 @@ impl<S: Strategy> Registry<S> {
         cache::feed(self.cache.clone(), self.store.clone(), prefix, shutdown).await;
     }
 
-    /// Whether the watch cache was filled.
-    pub fn synced(&self) -> bool {
-        self.cache.synced()
+    /// Whether the watch cache was filled and keeps up: the store was heard of within a minute.
+    pub fn keeps_up(&self) -> bool {
+        self.cache.keeps_up()
     }
 
     /// Whether the store answers.

@@ -107,8 +107,8 @@ impl<V: View> Resource for ViewResource<V> {
 
     fn start(&self, _shutdown: &CancellationToken) {}
 
-    fn synced(&self) -> bool {
-        self.source.synced()
+    fn keeps_up(&self) -> bool {
+        self.source.keeps_up()
     }
 
     fn count(&self) -> Option<usize> {

@@ -86,7 +86,7 @@ impl Core {
             }
             if served.resource.count().is_some() {
                 let name = format!("watch-cache-{}", served.resource.name().plural);
-                synced.push(check(&name, served.resource.synced()));
+                synced.push(check(&name, served.resource.keeps_up()));
             }
         }
         synced.sort_by(|one, other| one.name.cmp(&other.name));
