@@ -4,6 +4,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use machinery_auth::{Authenticator, Authorizer};
 use machinery_openapi::{DocumentError, Documents, Info};
+use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -179,6 +180,7 @@ impl ServerBuilder {
             in_flight,
             watch_places,
             readiness: self.readiness,
+            storage: Mutex::default(),
             stopping: CancellationToken::new(),
             shutdown: CancellationToken::new(),
         }))
