@@ -32,6 +32,9 @@ use crate::{ApiError, Object, Reason, stored::Stored};
 /// So long a reader waits for the cache to reach a revision.
 const FRESHNESS_WAIT: Duration = Duration::from_secs(3);
 
+/// Objects, and the revision that they show.
+pub(crate) type Shown<O> = (i64, Vec<Arc<Stored<O>>>);
+
 /// A cache whose store was not heard of for so long is no longer taken for one that keeps up.
 const SILENT: Duration = Duration::from_mins(1);
 
@@ -230,11 +233,7 @@ impl<O: Object> Cache<O> {
     /// # Errors
     ///
     /// `InternalError` with the key of one that cannot be read.
-    pub(crate) fn list(
-        &self,
-        scope: &Scope,
-        after: Option<&str>,
-    ) -> Result<(i64, Vec<Arc<Stored<O>>>), ApiError> {
+    pub(crate) fn list(&self, scope: &Scope, after: Option<&str>) -> Result<Shown<O>, ApiError> {
         let inner = self.inner();
         self.check(&inner.index, scope)?;
         Ok((inner.index.revision(), inner.index.list(scope, after)))
