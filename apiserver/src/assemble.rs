@@ -9,6 +9,10 @@ use machinery_storage::Store;
 
 use crate::{EvacuationResponderStrategy, EvacuationStrategy, Pods, Respond, SelfEvacuationView};
 
+/// The most bytes of an Evacuation or an EvacuationResponder that a caller may make: many times what one needs, and little enough that
+/// a namespace's worth of them harms nobody else.
+const SIZE_LIMIT: usize = 64 * 1024;
+
 /// What the server depends on.
 pub struct Parts {
     /// Where the objects are stored.
@@ -40,9 +44,9 @@ pub fn assemble(parts: Parts) -> Result<Server, BuildError> {
         shutdown_delay,
     } = parts;
     let strategy = EvacuationStrategy::new(Arc::clone(&pods), Arc::clone(&authorizer));
-    let evacuations = Registry::new(Arc::clone(&store), "", strategy);
+    let evacuations = Registry::with_size_limit(Arc::clone(&store), "", strategy, SIZE_LIMIT);
     let responders = EvacuationResponderStrategy::new(Arc::clone(&authorizer));
-    let responders = Registry::new(store, "", responders);
+    let responders = Registry::with_size_limit(store, "", responders, SIZE_LIMIT);
     let respond = Respond::for_anyone(
         Arc::clone(&evacuations),
         Arc::clone(&pods),

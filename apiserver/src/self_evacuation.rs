@@ -32,6 +32,10 @@ impl View for SelfEvacuationView {
         own_pod(&context.user, &context.namespace, "").map(|_| ())
     }
 
+    fn namespace(&self, context: &RequestContext) -> Option<String> {
+        BoundPod::of(&context.user).map(|pod| pod.namespace.to_owned())
+    }
+
     fn project(&self, context: &RequestContext, source: &Evacuation) -> Option<SelfEvacuation> {
         let pod = BoundPod::of(&context.user)?;
         let targeted = source.metadata.namespace.as_deref() == Some(pod.namespace)

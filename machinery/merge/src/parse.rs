@@ -1,6 +1,6 @@
 //! From bytes to a value, noticing fields that are given twice.
 
-use std::fmt;
+use std::{cell::Cell, fmt};
 
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
@@ -9,6 +9,9 @@ use crate::DecodeError;
 
 /// How many findings of a sort are reported, as in Kubernetes' own decoder.
 pub(crate) const MAX_FINDINGS: usize = 100;
+/// How many times its own size a YAML document may become by its aliases. Without aliases none becomes larger than this: every
+/// value takes a byte at least, and no escape of two bytes stands for more than three.
+const MAX_GROWTH: usize = 4;
 
 /// A document, and the fields that it gives more than once.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -26,7 +29,7 @@ pub struct Parsed {
 /// [`DecodeError::Malformed`] when it is not JSON, nested deeper than 128 levels or followed by something else.
 pub fn parse_json(bytes: &[u8]) -> Result<Parsed, DecodeError> {
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
-    let parsed = parse(&mut deserializer).map_err(|error| malformed(&error))?;
+    let parsed = parse(&mut deserializer, usize::MAX).map_err(|error| malformed(&error))?;
     deserializer.end().map_err(|error| malformed(&error))?;
     Ok(parsed)
 }
@@ -35,9 +38,11 @@ pub fn parse_json(bytes: &[u8]) -> Result<Parsed, DecodeError> {
 ///
 /// # Errors
 ///
-/// [`DecodeError::Malformed`] when it is not YAML or holds what JSON cannot say, such as keys that are not strings.
+/// [`DecodeError::Malformed`] when it is not YAML or holds what JSON cannot say, such as keys that are not strings, and when its
+/// aliases make it more than four times as large as it is written.
 pub fn parse_yaml(bytes: &[u8]) -> Result<Parsed, DecodeError> {
-    parse(serde_yaml_ng::Deserializer::from_slice(bytes)).map_err(|error| malformed(&error))
+    let most = bytes.len().saturating_add(1).saturating_mul(MAX_GROWTH);
+    parse(serde_yaml_ng::Deserializer::from_slice(bytes), most).map_err(|error| malformed(&error))
 }
 
 fn malformed(error: &dyn fmt::Display) -> DecodeError {
@@ -46,10 +51,12 @@ fn malformed(error: &dyn fmt::Display) -> DecodeError {
     }
 }
 
-fn parse<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Parsed, D::Error> {
+/// `most` bounds what is made of the document: one for each value, and the bytes of its texts.
+fn parse<'de, D: Deserializer<'de>>(deserializer: D, most: usize) -> Result<Parsed, D::Error> {
     let mut duplicate_fields = Vec::new();
     let value = Node {
         path: Path::Root,
+        left: &Cell::new(most),
         duplicates: &mut duplicate_fields,
     }
     .deserialize(deserializer)?;
@@ -80,13 +87,26 @@ impl fmt::Display for Path<'_> {
 
 struct Node<'a> {
     path: Path<'a>,
+    /// How much may still be made.
+    left: &'a Cell<usize>,
     duplicates: &'a mut Vec<String>,
+}
+
+impl Node<'_> {
+    /// Takes note of what is made, before it is.
+    fn spend<E: serde::de::Error>(&self, size: usize) -> Result<(), E> {
+        let left = self.left.get().checked_sub(size);
+        self.left
+            .set(left.ok_or_else(|| E::custom("its aliases make the document too large"))?);
+        Ok(())
+    }
 }
 
 impl<'de> DeserializeSeed<'de> for Node<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        self.spend(1)?;
         deserializer.deserialize_any(self)
     }
 }
@@ -128,11 +148,13 @@ impl<'de> Visitor<'de> for Node<'_> {
             .ok_or_else(|| E::custom("a number is not finite"))
     }
 
-    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+    fn visit_str<E: serde::de::Error>(self, value: &str) -> Result<Value, E> {
+        self.spend(value.len())?;
         Ok(Value::String(value.to_owned()))
     }
 
-    fn visit_string<E>(self, value: String) -> Result<Value, E> {
+    fn visit_string<E: serde::de::Error>(self, value: String) -> Result<Value, E> {
+        self.spend(value.len())?;
         Ok(Value::String(value))
     }
 
@@ -140,6 +162,7 @@ impl<'de> Visitor<'de> for Node<'_> {
         let mut items = Vec::new();
         while let Some(item) = access.next_element_seed(Node {
             path: Path::Index(&self.path, items.len()),
+            left: self.left,
             duplicates: &mut *self.duplicates,
         })? {
             items.push(item);
@@ -150,6 +173,7 @@ impl<'de> Visitor<'de> for Node<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
         let mut fields = Map::new();
         while let Some(key) = access.next_key::<String>()? {
+            self.spend(key.len())?;
             let path = Path::Key(&self.path, &key);
             if fields.contains_key(&key) && self.duplicates.len() < MAX_FINDINGS {
                 let path = path.to_string();
@@ -159,6 +183,7 @@ impl<'de> Visitor<'de> for Node<'_> {
             }
             let value = access.next_value_seed(Node {
                 path,
+                left: self.left,
                 duplicates: &mut *self.duplicates,
             })?;
             fields.insert(key, value);

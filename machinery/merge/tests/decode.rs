@@ -10,7 +10,9 @@
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use machinery_merge::{DecodeError, Decoded, Strictness, decode, decode_value, decode_yaml, parse_json};
+use machinery_merge::{
+    DecodeError, Decoded, Strictness, decode, decode_value, decode_yaml, parse_json, parse_yaml,
+};
 use proptest::prelude::*;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -309,5 +311,32 @@ proptest! {
     fn parsing_agrees_with_serde_json(text in "[\\[\\]{}:,\"a0-9.eE+ -]{0,24}") {
         let expected = serde_json::from_str::<Value>(&text).ok();
         prop_assert_eq!(parse_json(text.as_bytes()).ok().map(|parsed| parsed.value), expected);
+    }
+}
+
+#[test]
+fn aliases_cannot_blow_a_document_up() {
+    let text = "x".repeat(10_000);
+    let long = format!("a: &a {text}\nb: [{}]", ["*a"; 900].join(", "));
+    let nested = "a: &a [0,0,0,0,0,0,0,0]\nb: &b [*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b]\nd: [*c,*c,*c,*c,*c,*c]";
+    for document in [long.as_str(), nested] {
+        let error = parse_yaml(document.as_bytes()).unwrap_err();
+        assert!(error.to_string().contains("aliases"), "{error}");
+    }
+    let few = parse_yaml(b"a: &a {b: soup}\nc: *a").unwrap();
+    assert_eq!(few.value, json!({"a": {"b": "soup"}, "c": {"b": "soup"}}));
+}
+
+proptest! {
+    #[test]
+    fn a_document_without_aliases_is_never_too_large(
+        keys in proptest::collection::vec("[a-z]{0,3}", 0..40),
+        text in "\\PC{0,40}",
+    ) {
+        let items: Vec<Value> = keys.iter().map(|key| json!({key: null, "t": text, "": [[], {}, 0]})).collect();
+        let value = json!(items);
+        prop_assert_eq!(parse_yaml(value.to_string().as_bytes()).unwrap().value, value);
+        let short = "[,]".replace(',', &"0,".repeat(keys.len()));
+        prop_assert!(parse_yaml(short.as_bytes()).is_ok());
     }
 }

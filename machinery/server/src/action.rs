@@ -9,7 +9,7 @@ use crate::{ApiError, Object, RequestContext};
 /// The caller was authenticated and authorised to `create` it. For a dry run, the action must not change anything.
 #[async_trait]
 pub trait Action: Send + Sync + 'static {
-    /// What is posted, and what is answered.
+    /// What is posted, and what is answered; at most 64 KiB.
     type Body: Object;
 
     /// The last segment of the path, such as `respond`.

@@ -20,6 +20,9 @@
 //!
 //! # What is left out
 //!
+//! Admission but that of namespaces: the kube-apiserver runs no admission webhooks, admission policies or resource quota for what it
+//! proxies to an aggregated API, and neither does this server. What must hold is a rule of the kind's [`Strategy`].
+//!
 //! Server-side apply: its patch type gets its place in `resource/body.rs`, its merge in `machinery-merge`; until then
 //! `managedFields` are not kept. Strategic merge patches, as for custom resources. Several versions of a kind.
 

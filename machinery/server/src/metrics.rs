@@ -10,7 +10,7 @@ use prometheus_client::{
     registry::Registry,
 };
 
-use crate::{ApiError, http::RequestInfo};
+use crate::{ApiError, http::RequestInfo, server::Served};
 
 /// The measurements of one server and its store. Cheap to clone.
 #[derive(Clone)]
@@ -62,6 +62,28 @@ struct InFlightLabels {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct StoreLabels {
     operation: &'static str,
+}
+
+/// The label of what is none of the names that are known.
+const OTHER: &str = "other";
+
+/// The label of a verb of [`RequestInfo`].
+fn verb_label(verb: &str) -> &'static str {
+    match verb {
+        "get" => "GET",
+        "list" => "LIST",
+        "watch" => "WATCH",
+        "create" => "CREATE",
+        "update" => "UPDATE",
+        "patch" => "PATCH",
+        "delete" => "DELETE",
+        "deletecollection" => "DELETECOLLECTION",
+        "head" => "HEAD",
+        "post" => "POST",
+        "put" => "PUT",
+        "options" => "OPTIONS",
+        _ => OTHER,
+    }
 }
 
 fn request_seconds() -> Histogram {
@@ -153,21 +175,30 @@ impl Metrics {
         Ok(text)
     }
 
-    /// Notes an answer. `known` says whether the resource is served: names that callers made up are no labels.
-    pub(crate) fn answered(&self, info: &RequestInfo, known: bool, code: u16, started: Instant) {
-        let resource = info.resource.as_ref().filter(|_| known);
+    /// Notes an answer; `served` is the resource that the request names, if it is served. What callers made up is no label: each would be
+    /// kept for ever.
+    pub(crate) fn answered(&self, info: &RequestInfo, served: Option<&Served>, code: u16, started: Instant) {
+        let resource = info.resource.as_ref().zip(served);
         let text = |text: Option<&String>| text.cloned().unwrap_or_default();
-        let verb = if info.resource.is_none() || known {
-            info.verb.to_uppercase()
+        let verb = if info.resource.is_some() && served.is_none() {
+            ""
         } else {
-            String::new()
+            verb_label(&info.verb)
         };
+        let subresource = resource.map(|(request, served)| {
+            if served.has(&request.subresource) {
+                request.subresource.as_str()
+            } else {
+                OTHER
+            }
+        });
+        let resource = resource.map(|(request, _)| request);
         let labels = RequestLabels {
-            verb,
+            verb: verb.to_owned(),
             group: text(resource.map(|r| &r.group)),
             version: text(resource.map(|r| &r.version)),
             resource: text(resource.map(|r| &r.resource)),
-            subresource: text(resource.map(|r| &r.subresource)),
+            subresource: subresource.unwrap_or_default().to_owned(),
         };
         if !info.is_watch() {
             self.0

@@ -19,6 +19,8 @@ use crate::{ApiError, Object};
 pub struct Stored<O> {
     object: O,
     revision: i64,
+    /// How many bytes the store holds of it; 0 when it was not read from there.
+    size: usize,
     json: OnceLock<Bytes>,
 }
 
@@ -29,6 +31,7 @@ impl<O: Object> Stored<O> {
         Self {
             object,
             revision,
+            size: 0,
             json: OnceLock::new(),
         }
     }
@@ -38,6 +41,7 @@ impl<O: Object> Stored<O> {
         Self {
             object,
             revision: 0,
+            size: 0,
             json: OnceLock::new(),
         }
     }
@@ -47,12 +51,20 @@ impl<O: Object> Stored<O> {
         let object = serde_json::from_slice(&stored.value).map_err(|source| {
             ApiError::internal(format!("decoding the stored object {}", stored.key), source)
         })?;
-        Ok(Self::new(object, stored.mod_revision))
+        Ok(Self {
+            size: stored.value.len(),
+            ..Self::new(object, stored.mod_revision)
+        })
     }
 
     /// The revision that last changed it.
     pub fn revision(&self) -> i64 {
         self.revision
+    }
+
+    /// How many bytes the store holds of it; 0 when it was not read from there.
+    pub(crate) fn size(&self) -> usize {
+        self.size
     }
 
     /// The object itself.

@@ -25,6 +25,12 @@ pub trait View: Send + Sync + 'static {
     /// What the caller is told, a 403 as a rule.
     fn admit(&self, context: &RequestContext) -> Result<(), ApiError>;
 
+    /// The only namespace in which the caller can see anything; `None` when there is no such one. A list or a watch over all namespaces
+    /// then reads that one, and is spared the objects and events of all others.
+    fn namespace(&self, _context: &RequestContext) -> Option<String> {
+        None
+    }
+
     /// What the caller sees of an object; `None` when it sees nothing of it. It is called for every object and every event
     /// in the namespace, so it decides before it copies.
     fn project(

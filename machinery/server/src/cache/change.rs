@@ -40,6 +40,14 @@ impl<O: Object> Change<O> {
         }
     }
 
+    /// How many bytes the store held of the object that it is about.
+    pub(crate) fn size(&self) -> usize {
+        self.current
+            .as_ref()
+            .or(self.previous.as_ref())
+            .map_or(0, |stored| stored.size())
+    }
+
     /// The object as it was before, with this write's revision as its resourceVersion: what a watch shows of an object
     /// that it loses sight of. Made once for all watches.
     pub(crate) fn gone(&self) -> Option<Arc<Stored<O>>> {

@@ -1,13 +1,13 @@
 //! Keeps the cache at the store's side.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use futures::StreamExt;
 use machinery_storage::{KeyValue, Range, Store, StoreError, WatchEvent};
 use rand::RngExt;
 use tokio_util::sync::CancellationToken;
 
-use super::{Cache, cursor::Cursor};
+use super::{Cache, cursor::Cursor, index::Contents};
 use crate::{Object, stored::Stored};
 
 /// So many objects are read at once when the cache is filled.
@@ -88,7 +88,7 @@ impl<O: Object> Feed<O> {
 
     /// Reads everything, at one revision.
     async fn fill(&mut self) -> Result<i64, StoreError> {
-        let mut objects = BTreeMap::new();
+        let mut contents = Contents::new();
         let mut range = Range {
             prefix: self.prefix.clone(),
             limit: PAGE,
@@ -99,18 +99,22 @@ impl<O: Object> Feed<O> {
             range.at_revision = Some(page.revision);
             range.after = page.items.last().map(|last| last.key.clone());
             for item in &page.items {
-                if let (Some(key), Some(object)) = (self.relative(&item.key), decode(item)) {
-                    objects.insert(key.to_owned(), object);
+                let Some(key) = self.relative(&item.key) else {
+                    continue;
+                };
+                match decode(item) {
+                    Some(object) => drop(contents.objects.insert(key.to_owned(), object)),
+                    None => drop(contents.unreadable.insert(key.to_owned())),
                 }
             }
             if page.remaining == 0 || page.items.is_empty() {
                 tracing::debug!(
                     prefix = self.prefix,
                     revision = page.revision,
-                    objects = objects.len(),
+                    objects = contents.objects.len(),
                     "filled"
                 );
-                self.cache.replace(page.revision, objects);
+                self.cache.replace(page.revision, contents);
                 return Ok(page.revision);
             }
         }
@@ -134,7 +138,10 @@ impl<O: Object> Feed<O> {
                 () = tokio::time::sleep_until(silent_until) => return Err(End::Broken(silence())),
             };
             match event {
-                Some(Ok(event)) => self.take(cursor, event),
+                Some(Ok(event)) => {
+                    self.cache.hear();
+                    self.take(cursor, event);
+                }
                 Some(Err(error)) => return Err(end(error)),
                 None => return Err(End::Broken(ended())),
             }
@@ -156,10 +163,14 @@ impl<O: Object> Feed<O> {
         let Some(key) = self.relative(&item.key) else {
             return;
         };
-        if cursor.advance(revision, key) {
-            // What cannot be decoded is as good as gone to readers; it was logged.
-            let current = if removed { None } else { decode(&item) };
+        if !cursor.advance(revision, key) {
+            return;
+        }
+        let current = if removed { None } else { decode(&item) };
+        if removed || current.is_some() {
             self.cache.apply(revision, key, current);
+        } else {
+            self.cache.lose(revision, key);
         }
     }
 
@@ -168,7 +179,7 @@ impl<O: Object> Feed<O> {
     }
 }
 
-/// Decodes an object; one that cannot be decoded is logged and left out, so that it does not hide all others.
+/// Decodes an object; one that cannot be decoded is logged.
 fn decode<O: Object>(item: &KeyValue) -> Option<Arc<Stored<O>>> {
     match Stored::decode(item) {
         Ok(stored) => Some(Arc::new(stored)),
@@ -177,7 +188,7 @@ fn decode<O: Object>(item: &KeyValue) -> Option<Arc<Stored<O>>> {
             tracing::error!(
                 key = item.key,
                 source,
-                "a stored object cannot be decoded and is left out of lists"
+                "a stored object cannot be decoded: lists and watches that it belongs to fail until it can or is gone"
             );
             None
         }

@@ -1,7 +1,7 @@
 //! The cache itself: a sorted index of the objects and a ring of the latest changes. Synchronous and without I/O.
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -15,6 +15,25 @@ const KEPT: usize = 1024;
 const KEPT_FOR: Duration = Duration::from_secs(75);
 /// More than these are never kept.
 const MOST: usize = 20_000;
+/// Nor more than so many bytes of objects, however few they are and however young.
+const MOST_BYTES: usize = 64 * 1024 * 1024;
+
+/// What is stored of a kind at one revision.
+#[derive(Debug)]
+pub(crate) struct Contents<O> {
+    pub(crate) objects: BTreeMap<String, Arc<Stored<O>>>,
+    /// The keys of those that this version of the server cannot read.
+    pub(crate) unreadable: BTreeSet<String>,
+}
+
+impl<O> Contents<O> {
+    pub(crate) fn new() -> Self {
+        Self {
+            objects: BTreeMap::new(),
+            unreadable: BTreeSet::new(),
+        }
+    }
+}
 
 /// The objects of one kind at one revision, and how they came to be so.
 #[derive(Debug)]
@@ -25,6 +44,12 @@ pub(crate) struct Index<O> {
     floor: i64,
     objects: BTreeMap<String, Arc<Stored<O>>>,
     changes: VecDeque<Arc<Change<O>>>,
+    /// How many bytes the objects of `changes` have, as they are stored.
+    bytes: usize,
+    /// The most of these.
+    most_bytes: usize,
+    /// The keys of the objects that this version of the server cannot read.
+    unreadable: BTreeSet<String>,
 }
 
 impl<O: Object> Index<O> {
@@ -34,6 +59,9 @@ impl<O: Object> Index<O> {
             floor: 0,
             objects: BTreeMap::new(),
             changes: VecDeque::new(),
+            bytes: 0,
+            most_bytes: MOST_BYTES,
+            unreadable: BTreeSet::new(),
         }
     }
 
@@ -48,16 +76,20 @@ impl<O: Object> Index<O> {
     }
 
     /// The state of everything at that revision; what was before is forgotten.
-    pub(crate) fn replace(&mut self, revision: i64, objects: BTreeMap<String, Arc<Stored<O>>>) {
+    pub(crate) fn replace(&mut self, revision: i64, contents: Contents<O>) {
         *self = Self {
             revision,
             floor: revision,
-            objects,
+            objects: contents.objects,
             changes: VecDeque::new(),
+            bytes: 0,
+            most_bytes: self.most_bytes,
+            unreadable: contents.unreadable,
         };
     }
 
-    /// One write; `current` is `None` for a removal. Returns what changed; `None` when that was known.
+    /// One write; `current` is `None` for a removal. Returns what changed; `None` when that was known, or when nobody can have followed the
+    /// object for it could not be read before.
     pub(crate) fn apply(
         &mut self,
         revision: i64,
@@ -69,13 +101,41 @@ impl<O: Object> Index<O> {
             None => self.objects.remove(key),
         };
         self.progress(revision);
+        if self.unreadable.remove(key) {
+            self.start_over(revision);
+            return None;
+        }
         if current.is_none() && previous.is_none() {
             return None;
         }
         let change = Arc::new(Change::new(revision, key.to_owned(), current, previous));
+        self.bytes += change.size();
         self.changes.push_back(change.clone());
         self.forget(change.seen);
         Some(change)
+    }
+
+    /// A write of an object that cannot be read. It is there and may not be taken for removed: until it can be read or is gone, nothing is
+    /// told of a scope that covers it, and what was before is forgotten.
+    pub(crate) fn lose(&mut self, revision: i64, key: &str) {
+        self.objects.remove(key);
+        self.unreadable.insert(key.to_owned());
+        self.progress(revision);
+        self.start_over(revision);
+    }
+
+    /// The first object in a scope that cannot be read.
+    pub(crate) fn unreadable(&self, scope: &Scope) -> Option<&str> {
+        self.unreadable
+            .iter()
+            .map(String::as_str)
+            .find(|key| scope.covers(key))
+    }
+
+    fn start_over(&mut self, revision: i64) {
+        self.changes.clear();
+        self.bytes = 0;
+        self.floor = revision;
     }
 
     /// Nothing else happened up to that revision.
@@ -86,10 +146,12 @@ impl<O: Object> Index<O> {
     fn forget(&mut self, now: Instant) {
         while let Some(oldest) = self.changes.front() {
             let old = now.saturating_duration_since(oldest.seen) > KEPT_FOR;
-            if !(self.changes.len() > MOST || (self.changes.len() > KEPT && old)) {
+            let too_many = self.changes.len() > MOST || self.bytes > self.most_bytes;
+            if !(too_many || (self.changes.len() > KEPT && old)) {
                 return;
             }
             self.floor = oldest.revision;
+            self.bytes = self.bytes.saturating_sub(oldest.size());
             self.changes.pop_front();
         }
     }
@@ -173,6 +235,7 @@ impl<O: Object> Index<O> {
 #[cfg(test)]
 mod tests {
     use k8s_openapi::api::core::v1::ConfigMap;
+    use machinery_storage::KeyValue;
 
     use super::*;
 
@@ -185,7 +248,7 @@ mod tests {
     /// a created at 1, b at 2, a changed at 3, b removed at 4, c created at 5; starts from an empty state at 0.
     fn index() -> Index<ConfigMap> {
         let mut index = Index::new();
-        index.replace(0, BTreeMap::new());
+        index.replace(0, Contents::new());
         index.apply(1, "n/a", Some(object("a", 1)));
         index.apply(2, "n/b", Some(object("b", 2)));
         index.apply(3, "n/a", Some(object("a", 3)));
@@ -252,7 +315,7 @@ mod tests {
     #[test]
     fn what_was_forgotten_is_said_to_be_too_old() {
         let mut index: Index<ConfigMap> = Index::new();
-        index.replace(10, BTreeMap::new());
+        index.replace(10, Contents::new());
         assert!(index.changes_after(9, &Scope::default()).is_none());
         for revision in 11..=i64::try_from(MOST).expect("small") + 20 {
             index.apply(revision, "n/a", Some(object("a", revision)));
@@ -266,6 +329,50 @@ mod tests {
                 .map(|changes| changes.len()),
             Some(MOST)
         );
+    }
+
+    #[test]
+    fn large_objects_make_few_changes_be_remembered() {
+        let mut index: Index<ConfigMap> = Index::new();
+        index.most_bytes = 1000;
+        index.replace(10, Contents::new());
+        for revision in 11..=30 {
+            let value = format!(r#"{{"data":{{"text":"{}"}}}}"#, "x".repeat(280));
+            let stored = Stored::decode(&KeyValue {
+                key: "n/a".to_owned(),
+                value: value.into(),
+                create_revision: revision,
+                mod_revision: revision,
+            });
+            index.apply(revision, "n/a", Some(Arc::new(stored.expect("an object"))));
+        }
+        let all = Scope::default();
+        assert_eq!(
+            index.changes_after(27, &all).map(|changes| changes.len()),
+            Some(3)
+        );
+        assert!(index.changes_after(26, &all).is_none());
+        index.lose(31, "n/b");
+        assert_eq!(index.bytes, 0);
+    }
+
+    #[test]
+    fn an_object_that_cannot_be_read_is_not_removed_and_hides_what_was_before() {
+        let mut index = index();
+        index.lose(6, "n/a");
+        assert_eq!(index.unreadable(&Scope::default()), Some("n/a"));
+        assert_eq!(index.unreadable(&Scope::new("o", None, true)), None);
+        assert!(index.changes_after(5, &Scope::default()).is_none());
+        assert!(
+            index.apply(7, "n/a", Some(object("a", 7))).is_none(),
+            "nobody followed"
+        );
+        assert_eq!(index.unreadable(&Scope::default()), None);
+        assert!(index.changes_after(6, &Scope::default()).is_none());
+        assert!(index.apply(8, "n/a", None).is_some());
+        index.lose(9, "o/c");
+        assert!(index.apply(10, "o/c", None).is_none());
+        assert!(index.list(&Scope::default(), None).is_empty());
     }
 
     #[test]

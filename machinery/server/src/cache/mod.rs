@@ -8,32 +8,46 @@ mod scope;
 mod subscribers;
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::VecDeque,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use machinery_storage::StoreError;
-use tokio::sync::{
-    mpsc::{self, error::TryRecvError},
-    watch,
+use tokio::{
+    sync::{
+        mpsc::{self, error::TryRecvError},
+        watch,
+    },
+    time::Instant,
 };
 
 pub(crate) use self::{change::Change, feed::feed, scope::Scope};
-use self::{index::Index, subscribers::Subscribers};
+use self::{
+    index::{Contents, Index},
+    subscribers::{Key, Subscribers},
+};
 use crate::{ApiError, Object, Reason, stored::Stored};
 
 /// So long a reader waits for the cache to reach a revision.
 const FRESHNESS_WAIT: Duration = Duration::from_secs(3);
+
+/// Objects, and the revision that they show.
+pub(crate) type Shown<O> = (i64, Vec<Arc<Stored<O>>>);
+
+/// A cache whose store was not heard of for so long is no longer taken for one that keeps up.
+const SILENT: Duration = Duration::from_mins(1);
 
 /// The objects of one kind, as far as the store's watch has told.
 #[derive(Debug)]
 pub(crate) struct Cache<O> {
     /// For messages, such as `evacuations.evacuation.dev`.
     resource: String,
-    inner: Mutex<Inner<O>>,
+    inner: Arc<Mutex<Inner<O>>>,
     /// The index's revision; 0 before the first filling.
     reached: watch::Sender<i64>,
+    /// When the store was last heard of.
+    heard: Mutex<Instant>,
 }
 
 #[derive(Debug)]
@@ -62,6 +76,25 @@ pub(crate) struct Subscription<O> {
     pub(crate) changes: mpsc::Receiver<Arc<Change<O>>>,
     /// What `present` and `backlog` cover.
     pub(crate) revision: i64,
+    /// Ends the subscription when it is dropped.
+    _place: Option<Place<O>>,
+}
+
+/// A place among the subscribers, until it is dropped.
+#[derive(Debug)]
+struct Place<O> {
+    inner: Arc<Mutex<Inner<O>>>,
+    key: Key,
+}
+
+impl<O> Drop for Place<O> {
+    fn drop(&mut self) {
+        lock(&self.inner).subscribers.remove(&self.key);
+    }
+}
+
+fn lock<O>(inner: &Mutex<Inner<O>>) -> MutexGuard<'_, Inner<O>> {
+    inner.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl<O> Subscription<O> {
@@ -85,13 +118,25 @@ impl<O: Object> Cache<O> {
         };
         Self {
             resource,
-            inner: Mutex::new(inner),
+            inner: Arc::new(Mutex::new(inner)),
             reached: watch::Sender::new(0),
+            heard: Mutex::new(Instant::now()),
         }
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner<O>> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.inner)
+    }
+
+    /// Takes note that the store was heard of: what it tells is at hand.
+    fn hear(&self) {
+        *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    /// Whether it was filled, and the store was heard of within a minute: it is asked every ten seconds.
+    pub(crate) fn keeps_up(&self) -> bool {
+        let heard = *self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        self.synced() && heard.elapsed() < SILENT
     }
 
     /// Whether it was filled.
@@ -110,9 +155,10 @@ impl<O: Object> Cache<O> {
     }
 
     /// The state of everything; ends every watch, for what happened between is unknown.
-    fn replace(&self, revision: i64, objects: BTreeMap<String, Arc<Stored<O>>>) {
+    fn replace(&self, revision: i64, contents: Contents<O>) {
         let mut inner = self.inner();
-        inner.index.replace(revision, objects);
+        inner.index.replace(revision, contents);
+        self.hear();
         inner.subscribers.end();
         self.reached.send_replace(revision);
     }
@@ -125,6 +171,25 @@ impl<O: Object> Cache<O> {
         // Under the lock: a reader that sees the revision finds its changes told.
         let revision = inner.index.revision();
         self.reached.send_replace(revision);
+    }
+
+    /// A write of an object that cannot be read: ends the watches that would be told of it.
+    fn lose(&self, revision: i64, key: &str) {
+        let mut inner = self.inner();
+        inner.index.lose(revision, key);
+        inner.subscribers.end_of(key);
+        let revision = inner.index.revision();
+        self.reached.send_replace(revision);
+    }
+
+    /// Fails when something in a scope cannot be read.
+    fn check(&self, index: &Index<O>, scope: &Scope) -> Result<(), ApiError> {
+        let Some(key) = index.unreadable(scope) else {
+            return Ok(());
+        };
+        let action = format!("decoding the stored object {key} of {}", self.resource);
+        let source = "this version of the server cannot read it";
+        Err(ApiError::internal(action, source))
     }
 
     fn progress(&self, revision: i64) {
@@ -158,34 +223,42 @@ impl<O: Object> Cache<O> {
         .into())
     }
 
-    /// One object, as far as it is known.
+    /// One object, as far as it is known and can be read.
     pub(crate) fn get(&self, key: &str) -> Option<Arc<Stored<O>>> {
         self.inner().index.get(key)
     }
 
     /// The objects that are wanted, and the revision that they show.
-    pub(crate) fn list(&self, scope: &Scope, after: Option<&str>) -> (i64, Vec<Arc<Stored<O>>>) {
+    ///
+    /// # Errors
+    ///
+    /// `InternalError` with the key of one that cannot be read.
+    pub(crate) fn list(&self, scope: &Scope, after: Option<&str>) -> Result<Shown<O>, ApiError> {
         let inner = self.inner();
-        (inner.index.revision(), inner.index.list(scope, after))
+        self.check(&inner.index, scope)?;
+        Ok((inner.index.revision(), inner.index.list(scope, after)))
     }
 
-    /// The same as of an earlier revision; `None` when that was forgotten.
+    /// The same as of an earlier revision; `None` when that was forgotten, and when something cannot be read now.
     pub(crate) fn list_at(
         &self,
         revision: i64,
         scope: &Scope,
         after: Option<&str>,
     ) -> Option<Vec<Arc<Stored<O>>>> {
-        self.inner().index.list_at(revision, scope, after)
+        let inner = self.inner();
+        self.check(&inner.index, scope).ok()?;
+        inner.index.list_at(revision, scope, after)
     }
 
     /// Starts to follow the changes.
     ///
     /// # Errors
     ///
-    /// `Expired` when the changes after that revision were forgotten.
+    /// `Expired` when the changes after that revision were forgotten, `InternalError` with the key of an object that cannot be read.
     pub(crate) fn subscribe(&self, scope: &Scope, start: Start) -> Result<Subscription<O>, ApiError> {
         let mut inner = self.inner();
+        self.check(&inner.index, scope)?;
         let (present, backlog) = match start {
             Start::Present => (inner.index.list(scope, None), Vec::new()),
             Start::After(revision) => {
@@ -200,12 +273,52 @@ impl<O: Object> Cache<O> {
                 )
             }
         };
-        let changes = inner.subscribers.add(scope.clone());
+        let (key, changes) = inner.subscribers.add(scope.clone());
+        let place = Place {
+            inner: self.inner.clone(),
+            key,
+        };
         Ok(Subscription {
             present,
             backlog,
             changes,
             revision: inner.index.revision(),
+            _place: Some(place),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_cache_that_hears_nothing_of_its_store_for_a_minute_does_not_keep_up() {
+        let cache: Cache<ConfigMap> = Cache::new("configmaps".to_owned());
+        assert!(!cache.keeps_up(), "not filled");
+        cache.replace(1, Contents::new());
+        tokio::time::advance(Duration::from_secs(59)).await;
+        assert!(cache.keeps_up());
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert!(!cache.keeps_up());
+        cache.hear();
+        assert!(cache.keeps_up());
+    }
+
+    #[test]
+    fn a_reader_that_leaves_is_forgotten_at_once() {
+        let cache: Cache<ConfigMap> = Cache::new("configmaps".to_owned());
+        let scope = Scope::new("n", None, true);
+        let left = cache.subscribe(&scope, Start::Present).expect("a subscription");
+        let _stays = cache.subscribe(&scope, Start::Present).expect("a subscription");
+        assert_eq!(cache.inner().subscribers.len(), 2);
+        drop(left);
+        assert_eq!(cache.inner().subscribers.len(), 1);
+        let ended = cache.subscribe(&scope, Start::Present).expect("a subscription");
+        cache.replace(1, Contents::new());
+        drop(ended);
+        assert_eq!(cache.inner().subscribers.len(), 0);
     }
 }

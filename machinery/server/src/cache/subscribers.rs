@@ -5,7 +5,6 @@ use std::{collections::HashMap, sync::Arc};
 use tokio::sync::mpsc;
 
 use super::{change::Change, scope::Scope};
-use crate::Object;
 
 /// So many changes can wait for a reader; one that falls further behind is ended, for it must not hold up the others.
 const WAITING: usize = 1024;
@@ -13,7 +12,8 @@ const WAITING: usize = 1024;
 /// Who is told of changes. Grouped by namespace, so that a change costs nothing to the readers of other namespaces.
 #[derive(Debug)]
 pub(crate) struct Subscribers<O> {
-    by_prefix: HashMap<String, Vec<Subscriber<O>>>,
+    by_prefix: HashMap<String, HashMap<u64, Subscriber<O>>>,
+    next: u64,
 }
 
 #[derive(Debug)]
@@ -22,20 +22,42 @@ struct Subscriber<O> {
     sender: mpsc::Sender<Arc<Change<O>>>,
 }
 
-impl<O: Object> Subscribers<O> {
+/// One subscriber, for [`Subscribers::remove`].
+#[derive(Debug)]
+pub(crate) struct Key {
+    prefix: String,
+    number: u64,
+}
+
+impl<O> Subscribers<O> {
     pub(crate) fn new() -> Self {
         Self {
             by_prefix: HashMap::new(),
+            next: 0,
         }
     }
 
     /// Tells the receiver of every change in its scope from now on. Closed when the reader is too slow.
-    pub(crate) fn add(&mut self, scope: Scope) -> mpsc::Receiver<Arc<Change<O>>> {
+    pub(crate) fn add(&mut self, scope: Scope) -> (Key, mpsc::Receiver<Arc<Change<O>>>) {
         let (sender, receiver) = mpsc::channel(WAITING);
-        let group = self.by_prefix.entry(scope.prefix().to_owned()).or_default();
-        group.retain(|subscriber| !subscriber.sender.is_closed());
-        group.push(Subscriber { scope, sender });
-        receiver
+        let key = Key {
+            prefix: scope.prefix().to_owned(),
+            number: self.next,
+        };
+        self.next += 1;
+        let group = self.by_prefix.entry(key.prefix.clone()).or_default();
+        group.insert(key.number, Subscriber { scope, sender });
+        (key, receiver)
+    }
+
+    /// Tells that one no more.
+    pub(crate) fn remove(&mut self, key: &Key) {
+        if let Some(group) = self.by_prefix.get_mut(&key.prefix) {
+            group.remove(&key.number);
+            if group.is_empty() {
+                self.by_prefix.remove(&key.prefix);
+            }
+        }
     }
 
     /// Ends all.
@@ -45,27 +67,33 @@ impl<O: Object> Subscribers<O> {
 
     /// Tells those who want to know. Never waits.
     pub(crate) fn tell(&mut self, change: &Arc<Change<O>>) {
-        let namespace = change
-            .key
-            .find('/')
-            .and_then(|slash| change.key.get(..=slash))
-            .unwrap_or_default();
-        self.tell_group("", change);
-        if !namespace.is_empty() {
-            self.tell_group(namespace, change);
+        self.for_groups(&change.key, |subscriber| {
+            !subscriber.scope.covers(&change.key) || subscriber.sender.try_send(change.clone()).is_ok()
+        });
+    }
+
+    /// Ends those who would be told of a key.
+    pub(crate) fn end_of(&mut self, key: &str) {
+        self.for_groups(key, |subscriber| !subscriber.scope.covers(key));
+    }
+
+    /// Goes through the groups that may want to know of a key, and leaves in them whom `stays` says.
+    fn for_groups(&mut self, key: &str, stays: impl Fn(&Subscriber<O>) -> bool) {
+        let namespace = key.find('/').and_then(|slash| key.get(..=slash));
+        for prefix in std::iter::once("").chain(namespace) {
+            let Some(group) = self.by_prefix.get_mut(prefix) else {
+                continue;
+            };
+            group.retain(|_, subscriber| stays(subscriber));
+            if group.is_empty() {
+                self.by_prefix.remove(prefix);
+            }
         }
     }
 
-    fn tell_group(&mut self, prefix: &str, change: &Arc<Change<O>>) {
-        let Some(group) = self.by_prefix.get_mut(prefix) else {
-            return;
-        };
-        group.retain(|subscriber| {
-            !subscriber.scope.covers(&change.key) || subscriber.sender.try_send(change.clone()).is_ok()
-        });
-        if group.is_empty() {
-            self.by_prefix.remove(prefix);
-        }
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.by_prefix.values().map(HashMap::len).sum()
     }
 }
 
@@ -85,8 +113,8 @@ mod tests {
     #[tokio::test]
     async fn a_slow_reader_is_ended_and_the_others_go_on() {
         let mut subscribers = Subscribers::new();
-        let mut slow = subscribers.add(Scope::default());
-        let mut quick = subscribers.add(Scope::new("n", None, true));
+        let (_, mut slow) = subscribers.add(Scope::default());
+        let (_, mut quick) = subscribers.add(Scope::new("n", None, true));
         let all = i64::try_from(WAITING).expect("small") + 1;
         for revision in 1..=all {
             subscribers.tell(&change(revision, "n/a"));
@@ -105,8 +133,9 @@ mod tests {
         let mut subscription = Subscription {
             present: Vec::new(),
             backlog: Vec::new(),
-            changes: subscribers.add(Scope::default()),
+            changes: subscribers.add(Scope::default()).1,
             revision: 0,
+            _place: None,
         };
         let mut taken = VecDeque::new();
         subscribers.tell(&change(1, "n/a"));
@@ -124,8 +153,8 @@ mod tests {
     #[tokio::test]
     async fn readers_are_told_of_their_scope_only() {
         let mut subscribers = Subscribers::new();
-        let mut one = subscribers.add(Scope::new("n", Some("b"), true));
-        let mut other = subscribers.add(Scope::new("m", None, true));
+        let (_, mut one) = subscribers.add(Scope::new("n", Some("b"), true));
+        let (_, mut other) = subscribers.add(Scope::new("m", None, true));
         subscribers.tell(&change(1, "n/a"));
         subscribers.tell(&change(2, "n/b"));
         subscribers.tell(&change(3, "m/a"));

@@ -7,6 +7,7 @@ use actix_web::{
     http::header::{self, HeaderName, HeaderValue},
     web,
 };
+use bytes::Bytes;
 use chrono::{SecondsFormat, Utc};
 use futures::FutureExt;
 use machinery_auth::{AuthError, UserInfo, Verdict};
@@ -15,7 +16,7 @@ use uuid::Uuid;
 use super::{
     dispatch,
     exchange::Exchange,
-    health, other,
+    health, input, other,
     params::Params,
     reply::{self, Reply},
 };
@@ -24,6 +25,8 @@ use crate::{ApiError, Reason, server::Core, status::Target};
 const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 /// What time it is here: RFC 3339 in UTC with microseconds. `Date` has whole seconds only.
 const SERVER_TIME: HeaderName = HeaderName::from_static("server-time");
+/// What the headers of impersonation start with.
+const IMPERSONATION: &str = "impersonate-";
 /// The group whose members are always served.
 const ADMINISTRATORS: &str = "system:masters";
 
@@ -61,7 +64,7 @@ pub(crate) async fn handle(
     };
     let answer = response.status().as_u16();
     core.metrics
-        .answered(&exchange.info, exchange.served().is_some(), answer, started);
+        .answered(&exchange.info, exchange.served(), answer, started);
     finish(&request, response, &exchange.warnings())
 }
 
@@ -91,20 +94,21 @@ async fn serve(exchange: &Exchange<'_>, payload: web::Payload) -> Result<Reply, 
         return health::report(probe, check, &exchange.core.checks(probe).await, &exchange.params);
     }
     let user = authenticate(exchange).await?;
-    let _place = if info.is_watch() {
-        None
-    } else {
-        let privileged = user.groups.iter().any(|group| group == ADMINISTRATORS);
-        Some(
-            exchange
-                .core
-                .in_flight
-                .enter(info.is_read(), privileged, &exchange.core.metrics)?,
-        )
-    };
+    refuse_impersonation(exchange, &user)?;
+    let privileged = user.groups.iter().any(|group| group == ADMINISTRATORS);
+    let core = exchange.core;
+    let enter = || core.in_flight.enter(info.is_read(), privileged, &core.metrics);
+    let mut _place = if info.is_watch() { None } else { Some(enter()?) };
     authorize(exchange, &user).await?;
+    let mut body = Bytes::new();
+    if !info.is_read() {
+        // Without a place: who sends slowly must not keep others from being served.
+        _place = None;
+        body = input::read(payload, dispatch::body_limit(exchange), core.options.body_timeout).await?;
+        _place = Some(enter()?);
+    }
     if info.resource.is_some() {
-        dispatch::resource(exchange, user, payload).await
+        dispatch::resource(exchange, user, privileged, body).await
     } else {
         other::path(exchange)
     }
@@ -125,6 +129,20 @@ async fn authenticate(exchange: &Exchange<'_>) -> Result<UserInfo, ApiError> {
         }
         Err(error) => Err(unavailable(&error)),
     }
+}
+
+/// Refuses who wants to act as another: that is for the kube-apiserver to grant, which takes these headers out of what it proxies. To ignore
+/// them would be to act as who the caller did not mean.
+fn refuse_impersonation(exchange: &Exchange<'_>, user: &UserInfo) -> Result<(), ApiError> {
+    let mut names = exchange.request.headers().keys();
+    let Some(header) = names.find(|name| name.as_str().starts_with(IMPERSONATION)) else {
+        return Ok(());
+    };
+    let message = format!(
+        "User {:?} cannot impersonate here ({header}): impersonation is served by the kube-apiserver only",
+        user.name
+    );
+    Err(ApiError::status(Reason::Forbidden, message))
 }
 
 async fn authorize(exchange: &Exchange<'_>, user: &UserInfo) -> Result<(), ApiError> {

@@ -1,6 +1,6 @@
 //! `metav1.DeleteOptions`, from the body or the query.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::DeleteOptions as Wire;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{DeleteOptions as Wire, Preconditions};
 use machinery_merge::{Strictness, decode, decode_yaml};
 use machinery_validation::{FieldError, FieldPath};
 
@@ -19,16 +19,22 @@ pub(crate) struct RequestedDeletion {
     pub(crate) accepted_when_pending: bool,
 }
 
-/// Reads the options from a body, or from the query when that is empty.
+/// Reads the options from a body, or from the query when that is empty. `uid` and `resourceVersion` of a query are preconditions, as
+/// upstream (`Convert_url_Values_To_v1_DeleteOptions`); not of a `collection`, where they say which list is meant.
 pub(crate) fn delete_options(
     body: &[u8],
     syntax: Syntax,
     params: &Params,
+    collection: bool,
 ) -> Result<RequestedDeletion, ApiError> {
     let wire: Wire = if body.is_empty() {
         Wire {
             orphan_dependents: params.switch("orphanDependents"),
             propagation_policy: params.get("propagationPolicy").map(str::to_owned),
+            preconditions: (!collection).then(|| Preconditions {
+                uid: params.get("uid").map(str::to_owned),
+                resource_version: params.get("resourceVersion").map(str::to_owned),
+            }),
             ..Wire::default()
         }
     } else {
@@ -93,6 +99,7 @@ mod tests {
             body.as_bytes(),
             Syntax::Json,
             &Params::parse(query).expect("a query"),
+            false,
         )
     }
 
@@ -108,6 +115,11 @@ mod tests {
         let read_query = read("", "propagationPolicy=Orphan&dryRun=All").expect("good");
         assert_eq!(read_query.options.propagation, Some(Propagation::Orphan));
         assert!(read_query.dry_run);
+        let preconditions = read("", "uid=u&resourceVersion=7").expect("good").options;
+        assert_eq!(preconditions.uid.as_deref(), Some("u"));
+        assert_eq!(preconditions.resource_version.as_deref(), Some("7"));
+        let from_body = read("{}", "uid=u").expect("good").options;
+        assert_eq!(from_body.uid, None, "a body is all that counts");
         assert!(
             read(r#"{"orphanDependents":false}"#, "")
                 .expect("good")

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use actix_web::web;
+use bytes::Bytes;
 use machinery_auth::UserInfo;
 
 use super::{
-    exchange::Exchange, other::not_found, read, reply::Reply, request_info::ResourceRequest, watch, write,
+    exchange::Exchange, input, other::not_found, read, reply::Reply, request_info::ResourceRequest, watch,
+    write,
 };
 use crate::{
     ApiError, Verb,
@@ -29,11 +30,30 @@ enum Route {
     Action(Arc<dyn Posted>),
 }
 
-/// Serves a request for a resource.
+/// How long the body of a request may be.
+pub(crate) fn body_limit(exchange: &Exchange<'_>) -> usize {
+    let subresource = exchange
+        .info
+        .resource
+        .as_ref()
+        .map(|request| request.subresource.as_str());
+    let action = exchange
+        .served()
+        .zip(subresource)
+        .and_then(|(served, name)| served.action(name));
+    if action.is_some() {
+        input::ACTION_LIMIT
+    } else {
+        input::LIMIT
+    }
+}
+
+/// Serves a request for a resource; `privileged` says whether the caller is always served.
 pub(crate) async fn resource(
     exchange: &Exchange<'_>,
     user: UserInfo,
-    payload: web::Payload,
+    privileged: bool,
+    body: Bytes,
 ) -> Result<Reply, ApiError> {
     let (Some(served), Some(request)) = (exchange.served(), exchange.info.resource.as_ref()) else {
         return Err(not_found());
@@ -47,14 +67,14 @@ pub(crate) async fn resource(
     )? {
         Route::Get => read::get(exchange, user, resource.as_ref(), name).await,
         Route::List => read::list(exchange, user, resource.as_ref()).await,
-        Route::Watch => watch::watch(exchange, user, resource.clone()).await,
-        Route::Create => write::create(exchange, user, resource.as_ref(), payload).await,
-        Route::Update(part) => write::update(exchange, user, resource.as_ref(), name, part, payload).await,
-        Route::Patch(part) => write::patch(exchange, user, resource.as_ref(), name, part, payload).await,
-        Route::Delete => write::delete(exchange, user, resource.as_ref(), name, payload).await,
-        Route::DeleteCollection => write::delete_collection(exchange, user, resource.as_ref(), payload).await,
+        Route::Watch => watch::watch(exchange, user, privileged, resource.clone()).await,
+        Route::Create => write::create(exchange, user, resource.as_ref(), body).await,
+        Route::Update(part) => write::update(exchange, user, resource.as_ref(), name, part, body).await,
+        Route::Patch(part) => write::patch(exchange, user, resource.as_ref(), name, part, body).await,
+        Route::Delete => write::delete(exchange, user, resource.as_ref(), name, body).await,
+        Route::DeleteCollection => write::delete_collection(exchange, user, resource.as_ref(), body).await,
         Route::Action(action) => {
-            write::post(exchange, user, resource.as_ref(), action.as_ref(), name, payload).await
+            write::post(exchange, user, resource.as_ref(), action.as_ref(), name, body).await
         }
     }
 }
@@ -82,11 +102,7 @@ fn route(served: &Served, request: &ResourceRequest, verb: &str, method: &str) -
         };
     }
     if !request.subresource.is_empty() {
-        let action = served
-            .actions
-            .iter()
-            .find(|action| action.name() == request.subresource);
-        let action = action.ok_or_else(not_found)?;
+        let action = served.action(&request.subresource).ok_or_else(not_found)?;
         return if verb == "create" {
             Ok(Route::Action(action.clone()))
         } else {

@@ -1,5 +1,7 @@
 //! Request bodies and their types.
 
+use std::time::Duration;
+
 use actix_web::web;
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
@@ -11,21 +13,31 @@ use crate::{
 };
 
 /// The longest body, as upstream.
-const LIMIT: usize = 3 * 1024 * 1024;
+pub(crate) const LIMIT: usize = 3 * 1024 * 1024;
+/// The longest body that is posted to an action: what is said, not what is kept.
+pub(crate) const ACTION_LIMIT: usize = 64 * 1024;
 
 /// Reads the whole body.
 ///
 /// # Errors
 ///
-/// `RequestEntityTooLarge` when it is longer than 3 MiB.
-pub(crate) async fn read(mut payload: web::Payload) -> Result<Bytes, ApiError> {
+/// `RequestEntityTooLarge` when it is longer than `limit`, `Timeout` when it is not there within `patience`.
+pub(crate) async fn read(payload: web::Payload, limit: usize, patience: Duration) -> Result<Bytes, ApiError> {
+    let whole = tokio::time::timeout(patience, read_whole(payload, limit)).await;
+    whole.unwrap_or_else(|_| {
+        let message = format!("Timeout: the body did not arrive within {patience:?}");
+        Err(ApiError::status(Reason::Timeout, message))
+    })
+}
+
+async fn read_whole(mut payload: web::Payload, limit: usize) -> Result<Bytes, ApiError> {
     let mut body = BytesMut::new();
     while let Some(chunk) = payload.next().await {
         let chunk = chunk.map_err(|error| {
             ApiError::status(Reason::BadRequest, format!("the body cannot be read: {error}"))
         })?;
-        if body.len() + chunk.len() > LIMIT {
-            let message = format!("Request entity too large: limit is {LIMIT}");
+        if body.len() + chunk.len() > limit {
+            let message = format!("Request entity too large: limit is {limit}");
             return Err(ApiError::status(Reason::RequestEntityTooLarge, message));
         }
         body.extend_from_slice(&chunk);

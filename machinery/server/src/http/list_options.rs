@@ -17,6 +17,8 @@ use crate::{
 /// A watch without `timeoutSeconds` is ended after this time at the earliest, and after twice this at the latest, so that
 /// watches that began together do not end together.
 const WATCH_TIME: Duration = Duration::from_mins(30);
+/// No watch goes on for longer, whatever `timeoutSeconds` says: clocks cannot count as far as it can.
+const LONGEST_WATCH: Duration = Duration::from_hours(24);
 
 /// The options of a watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -134,7 +136,7 @@ pub(crate) fn watch_options(params: &Params, resource: &dyn Resource) -> Result<
         .and_then(|seconds| u64::try_from(seconds).ok())
     {
         None | Some(0) => WATCH_TIME.mul_f64(rand::rng().random_range(1.0..2.0)),
-        Some(seconds) => Duration::from_secs(seconds),
+        Some(seconds) => Duration::from_secs(seconds).min(LONGEST_WATCH),
     };
     let query = Query {
         version,

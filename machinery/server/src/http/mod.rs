@@ -3,7 +3,7 @@
 //! # Flow
 //!
 //! [`handle`] is the only route. It reads what the request is for (`request_info`, `params`), finds out who asks and
-//! whether they may, takes a place among the requests in flight (`in_flight`), and hands over to `dispatch`, which
+//! whether they may, reads the body (`input`), takes a place among the requests in flight (`in_flight`), and hands over to `dispatch`, which
 //! picks the handler: `read`, `write` or `watch` for resources, `other` for every other path. What they return is
 //! rendered (`accept`, `render`) and sent (`reply`); what they fail with becomes a `metav1.Status`.
 
@@ -23,12 +23,14 @@ mod render;
 mod reply;
 mod request_info;
 mod watch;
+mod watch_places;
 mod write;
 
 use machinery_validation::FieldError;
 
 pub(crate) use self::{
     chain::handle, exchange::PeerCertificates, health::Check, in_flight::InFlight, request_info::RequestInfo,
+    watch_places::WatchPlaces,
 };
 use crate::{ApiError, Cause, Reason};
 

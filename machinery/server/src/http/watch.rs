@@ -16,9 +16,10 @@ use super::{
     list_options::{self, WatchOptions},
     render::{self, Renderer},
     reply::{Events, Reply},
+    watch_places::WatchPlace,
 };
 use crate::{
-    ApiError,
+    ApiError, Reason,
     metrics::{GaugeGuard, ResourceLabels},
     registry::{WatchEvent, Watching},
     resource::Resource,
@@ -31,15 +32,27 @@ const BOOKMARK_EVERY: Duration = Duration::from_mins(1);
 const CHUNK: usize = 500;
 
 /// GET of many with `watch=true`.
+///
+/// As upstream (`k8s.io/apiserver/pkg/storage/cacher`), what is wrong with the revision is told by a stream with one event of the type
+/// ERROR, and not by the HTTP status: informers list anew for the one and ask the same again for the other.
 pub(crate) async fn watch(
     exchange: &Exchange<'_>,
     user: UserInfo,
+    privileged: bool,
     resource: Arc<dyn Resource>,
 ) -> Result<Reply, ApiError> {
     let form = exchange.renderer(resource.as_ref())?.form;
     let options = list_options::watch_options(&exchange.params, resource.as_ref())?;
+    let place = exchange.core.watch_places.enter(&user, privileged)?;
     let context = exchange.enter(user, false);
-    let watching = resource.watch(&context, options.query.clone()).await?;
+    let watching = match resource.watch(&context, options.query.clone()).await {
+        Ok(watching) => watching,
+        Err(error) if matches!(error.reason(), Reason::Expired | Reason::Timeout) => {
+            let event = render::error_event(&status(&error, &exchange.target()))?;
+            return Ok(Reply::Watch(stream::iter([Ok(event)]).boxed_local()));
+        }
+        Err(error) => return Err(error),
+    };
     let name = resource.name();
     let labels = ResourceLabels {
         group: name.group.clone(),
@@ -59,6 +72,7 @@ pub(crate) async fn watch(
         bookmarks: bookmarks(&options),
         announce_initial: options.announce_initial,
         shutdown: exchange.core.shutdown.clone(),
+        _place: place,
         _guard: metrics.watch(&labels),
         sent: metrics.watch_events(&labels),
     };
@@ -99,6 +113,7 @@ struct WatchStream {
     bookmarks: Option<Interval>,
     announce_initial: bool,
     shutdown: CancellationToken,
+    _place: WatchPlace,
     _guard: GaugeGuard,
     sent: Counter,
 }

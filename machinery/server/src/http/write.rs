@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use actix_web::{http::StatusCode, web};
+use actix_web::http::StatusCode;
+use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream};
 use machinery_auth::UserInfo;
 
@@ -28,10 +29,10 @@ pub(crate) async fn create(
     exchange: &Exchange<'_>,
     user: UserInfo,
     resource: &dyn Resource,
-    payload: web::Payload,
+    bytes: Bytes,
 ) -> Result<Reply, ApiError> {
     let renderer = exchange.renderer(resource)?;
-    let (context, body) = body(exchange, user, payload, "CreateOptions").await?;
+    let (context, body) = body(exchange, user, bytes, "CreateOptions")?;
     if let Some(namespaces) = exchange
         .core
         .namespaces
@@ -60,10 +61,10 @@ pub(crate) async fn update(
     resource: &dyn Resource,
     name: &str,
     part: Part,
-    payload: web::Payload,
+    bytes: Bytes,
 ) -> Result<Reply, ApiError> {
     let renderer = exchange.renderer(resource)?;
-    let (context, body) = body(exchange, user, payload, "UpdateOptions").await?;
+    let (context, body) = body(exchange, user, bytes, "UpdateOptions")?;
     let item = resource.update(&context, name, part, &body).await?;
     Ok(Reply::ok(renderer.object(item.as_ref())?))
 }
@@ -75,13 +76,12 @@ pub(crate) async fn patch(
     resource: &dyn Resource,
     name: &str,
     part: Part,
-    payload: web::Payload,
+    bytes: Bytes,
 ) -> Result<Reply, ApiError> {
     let renderer = exchange.renderer(resource)?;
     let kind = input::patch_kind(exchange)?;
     let strictness = exchange.params.strictness("PatchOptions")?;
     let dry_run = exchange.params.dry_run("PatchOptions")?;
-    let bytes = input::read(payload).await?;
     let context = exchange.enter(user, dry_run);
     let item = resource
         .patch(
@@ -105,11 +105,11 @@ pub(crate) async fn post(
     resource: &dyn Resource,
     action: &dyn Posted,
     name: &str,
-    payload: web::Payload,
+    bytes: Bytes,
 ) -> Result<Reply, ApiError> {
     // Only to refuse what cannot be served; an answer of an action has no other form.
     exchange.renderer(resource)?;
-    let (context, body) = body(exchange, user, payload, "CreateOptions").await?;
+    let (context, body) = body(exchange, user, bytes, "CreateOptions")?;
     let item = action.post(&context, name, &body).await?;
     Ok(Reply::Json(StatusCode::CREATED, item.json()?))
 }
@@ -120,10 +120,10 @@ pub(crate) async fn delete(
     user: UserInfo,
     resource: &dyn Resource,
     name: &str,
-    payload: web::Payload,
+    bytes: Bytes,
 ) -> Result<Reply, ApiError> {
     let renderer = exchange.renderer(resource)?;
-    let requested = requested(exchange, payload).await?;
+    let requested = requested(exchange, &bytes, false)?;
     let context = exchange.enter(user, requested.dry_run);
     let delete = delete_context(exchange, &context).await;
     let Deleted { item, removed } = resource.delete(&context, name, requested.options, delete).await?;
@@ -145,11 +145,11 @@ pub(crate) async fn delete_collection(
     exchange: &Exchange<'_>,
     user: UserInfo,
     resource: &dyn Resource,
-    payload: web::Payload,
+    bytes: Bytes,
 ) -> Result<Reply, ApiError> {
     let renderer = exchange.renderer(resource)?;
     let query = list_options::list_options(&exchange.params, resource)?;
-    let requested = requested(exchange, payload).await?;
+    let requested = requested(exchange, &bytes, true)?;
     let context = exchange.enter(user, requested.dry_run);
     let delete = delete_context(exchange, &context).await;
     let listed = resource.list(&context, query).await?;
@@ -175,16 +175,15 @@ pub(crate) async fn delete_collection(
     })?))
 }
 
-async fn body(
+fn body(
     exchange: &Exchange<'_>,
     user: UserInfo,
-    payload: web::Payload,
+    bytes: Bytes,
     options: &str,
 ) -> Result<(Arc<RequestContext>, Body), ApiError> {
     let syntax = input::syntax(exchange)?;
     let strictness = exchange.params.strictness(options)?;
     let dry_run = exchange.params.dry_run(options)?;
-    let bytes = input::read(payload).await?;
     Ok((
         exchange.enter(user, dry_run),
         Body {
@@ -195,14 +194,13 @@ async fn body(
     ))
 }
 
-async fn requested(exchange: &Exchange<'_>, payload: web::Payload) -> Result<RequestedDeletion, ApiError> {
-    let bytes = input::read(payload).await?;
+fn requested(exchange: &Exchange<'_>, bytes: &[u8], collection: bool) -> Result<RequestedDeletion, ApiError> {
     let syntax = if bytes.is_empty() {
         crate::resource::Syntax::Json
     } else {
         input::syntax(exchange)?
     };
-    delete_options(&bytes, syntax, &exchange.params)
+    delete_options(bytes, syntax, &exchange.params, collection)
 }
 
 /// Whether the namespace is going away. When that cannot be found out, the stricter rules of a namespace that stays apply.

@@ -131,7 +131,7 @@ impl<S: Strategy> Registry<S> {
     ) -> Result<(i64, Vec<Arc<Stored<S::Object>>>), ApiError> {
         match version {
             Version::Newest => match self.catch_up().await {
-                Ok(()) => Ok(self.cache.list(scope, None)),
+                Ok(()) => self.cache.list(scope, None),
                 Err(error @ ApiError::Store(StoreError::Unavailable { .. })) => Err(error),
                 Err(error) => {
                     tracing::warn!(resource = %self.resource, %error, "the watch cache is behind: listing from the store");
@@ -140,11 +140,11 @@ impl<S: Strategy> Registry<S> {
             },
             Version::Any => {
                 self.cache.wait_for(0).await?;
-                Ok(self.cache.list(scope, None))
+                self.cache.list(scope, None)
             }
             Version::AtLeast(revision) => {
                 self.reach(revision).await?;
-                Ok(self.cache.list(scope, None))
+                self.cache.list(scope, None)
             }
             Version::Exactly(revision) => self.objects_at(scope, revision, None).await,
             Version::Continue(from) => {

@@ -26,10 +26,10 @@ pub(crate) use self::{
     watch::{EventType, WatchEvent, WatchFrom, Watching},
 };
 use crate::{
-    ApiError, DeleteContext, RequestContext, Strategy,
+    ApiError, DeleteContext, Reason, RequestContext, Strategy,
     cache::{self, Cache, Scope},
     resource_name::ResourceName,
-    stored::{Stored, unshare},
+    stored::{Stored, encode, unshare},
 };
 
 /// So often a write is tried anew when others came between. Far more than the writers of one object at a time.
@@ -47,12 +47,20 @@ pub struct Registry<S: Strategy> {
     resource: ResourceName,
     keys: Keys,
     cache: Arc<Cache<S::Object>>,
+    /// The most bytes of an object that a caller may make.
+    size_limit: usize,
 }
 
 impl<S: Strategy> Registry<S> {
     /// The objects of the strategy's kind in that store. Keys are `PREFIX/GROUP/RESOURCE/[NAMESPACE/]NAME`, so
     /// registries of different kinds can share a prefix; claims lie under `PREFIX/claims/`.
     pub fn new(store: Arc<dyn Store>, prefix: &str, strategy: S) -> Arc<Self> {
+        Self::with_size_limit(store, prefix, strategy, usize::MAX)
+    }
+
+    /// The same, with objects of at most so many bytes: a caller can create none that is larger, nor make one larger that is. Neither the
+    /// status subresource nor the server's own changes are limited, so that what was let in can be finished.
+    pub fn with_size_limit(store: Arc<dyn Store>, prefix: &str, strategy: S, size_limit: usize) -> Arc<Self> {
         let resource = ResourceName::of::<S::Object>();
         let keys = Keys::new(prefix, &resource);
         let cache = Arc::new(Cache::new(resource.to_string()));
@@ -62,6 +70,7 @@ impl<S: Strategy> Registry<S> {
             resource,
             keys,
             cache,
+            size_limit,
         })
     }
 
@@ -77,9 +86,9 @@ impl<S: Strategy> Registry<S> {
         cache::feed(self.cache.clone(), self.store.clone(), prefix, shutdown).await;
     }
 
-    /// Whether the watch cache was filled.
-    pub fn synced(&self) -> bool {
-        self.cache.synced()
+    /// Whether the watch cache was filled and keeps up: the store was heard of within a minute.
+    pub fn keeps_up(&self) -> bool {
+        self.cache.keeps_up()
     }
 
     /// Whether the store answers.
@@ -130,19 +139,19 @@ impl<S: Strategy> Registry<S> {
         revision: i64,
     ) -> Result<Arc<Stored<S::Object>>, ApiError> {
         self.reach(revision).await?;
-        self.cache
-            .get(&Keys::relative(namespace, name))
-            .ok_or_else(|| self.resource.not_found(name))
+        // A list of one, for it tells an object that is not there from one that cannot be read.
+        let (_, mut found) = self.cache.list(&self.scope(namespace, Some(name)), None)?;
+        found.pop().ok_or_else(|| self.resource.not_found(name))
     }
 
     /// The objects of a namespace, or all for an empty one, as the watch cache has them: a moment old at most.
     ///
     /// # Errors
     ///
-    /// The cache is not filled.
+    /// The cache is not filled, or one of them cannot be read by this version of the server.
     pub async fn list(&self, namespace: &str) -> Result<Vec<Arc<Stored<S::Object>>>, ApiError> {
         self.cache.wait_for(0).await?;
-        Ok(self.cache.list(&self.scope(namespace, None), None).1)
+        Ok(self.cache.list(&self.scope(namespace, None), None)?.1)
     }
 
     /// Creates an object in `context.namespace` by all the strategy's rules.
@@ -217,6 +226,24 @@ impl<S: Strategy> Registry<S> {
 
     pub(crate) fn scope(&self, namespace: &str, name: Option<&str>) -> Scope {
         Scope::new(namespace, name, self.strategy.info().namespaced)
+    }
+
+    /// Refuses what a caller made of an object that had `before` bytes, when it is too large.
+    fn check_size(&self, object: &mut S::Object, before: usize) -> Result<(), ApiError> {
+        if self.size_limit == usize::MAX {
+            return Ok(());
+        }
+        let size = encode(object)?.len();
+        if size <= self.size_limit.max(before) {
+            return Ok(());
+        }
+        let limit = self.size_limit;
+        let name = kube::Resource::meta(object).name.as_deref().unwrap_or_default();
+        let message = format!(
+            "Request entity too large: {} {name:?} would have {size} bytes: limit is {limit}",
+            self.resource
+        );
+        Err(ApiError::status(Reason::RequestEntityTooLarge, message))
     }
 
     fn key_of(&self, object: &S::Object) -> String {

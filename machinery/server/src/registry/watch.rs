@@ -3,10 +3,11 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use async_trait::async_trait;
+use machinery_storage::StoreError;
 
 use super::{Registry, lens::Lens};
 use crate::{
-    ApiError, Object, Strategy,
+    ApiError, Object, Reason, Strategy,
     cache::{Change, Scope, Start, Subscription},
     stored::Item,
 };
@@ -152,7 +153,8 @@ impl<S: Strategy> Registry<S> {
     ///
     /// # Errors
     ///
-    /// `Expired` when the changes after the revision are no longer known, `Timeout` when it lies in the future.
+    /// `Expired` when the changes after the revision are no longer known, or when the store itself has not come so far: then its history
+    /// was turned back, as by a restored backup, and only a new list tells what is. `Timeout` when only the cache lags behind.
     pub(crate) async fn watch_items(
         self: &Arc<Self>,
         scope: &Scope,
@@ -169,11 +171,11 @@ impl<S: Strategy> Registry<S> {
                 Start::Present
             }
             WatchFrom::AtLeast(revision) => {
-                self.reach(revision).await?;
+                self.reach_history(revision).await?;
                 Start::Present
             }
             WatchFrom::After(revision) => {
-                self.reach(revision).await?;
+                self.reach_history(revision).await?;
                 Start::After(revision)
             }
             WatchFrom::Now => {
@@ -191,6 +193,20 @@ impl<S: Strategy> Registry<S> {
             received,
             buffer: Vec::with_capacity(BATCH),
         }))
+    }
+
+    /// Waits until the cache has everything up to a revision that belongs to the store's history.
+    async fn reach_history(&self, revision: i64) -> Result<(), ApiError> {
+        let ahead = match self.reach(revision).await {
+            Err(ApiError::Store(error @ StoreError::Future { .. })) => error,
+            result => return result,
+        };
+        let newest = self.store.get(self.keys.objects()).await?.revision;
+        if newest >= revision {
+            return Err(ahead.into());
+        }
+        let message = format!("too large resource version: {revision}, current: {newest}: list anew");
+        Err(ApiError::status(Reason::Expired, message))
     }
 }
 

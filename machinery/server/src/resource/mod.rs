@@ -69,8 +69,8 @@ pub(crate) trait Resource: Send + Sync {
     fn cells(&self, item: &dyn Item) -> Vec<Value>;
     /// What runs besides the requests, until `shutdown`.
     fn start(&self, shutdown: &CancellationToken);
-    /// Whether lists and watches can be served.
-    fn synced(&self) -> bool;
+    /// Whether lists and watches can be served, and show what is.
+    fn keeps_up(&self) -> bool;
     /// How many objects are stored, where this is known.
     fn count(&self) -> Option<usize>;
 

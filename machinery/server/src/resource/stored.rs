@@ -63,8 +63,8 @@ impl<S: Strategy> Resource for StoredResource<S> {
         tokio::spawn(async move { registry.run(shutdown).await });
     }
 
-    fn synced(&self) -> bool {
-        self.0.synced()
+    fn keeps_up(&self) -> bool {
+        self.0.keeps_up()
     }
 
     fn count(&self) -> Option<usize> {

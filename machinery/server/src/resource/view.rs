@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::{GetVersion, Query, Resource, posted::schema_of};
 use crate::{
     ApiError, Column, KindInfo, Registry, RequestContext, Strategy, Verb, View,
+    cache::Scope,
     registry::{Lens, Listed, Selection, Version, WatchFrom, Watching},
     resource_name::ResourceName,
     stored::{Item, Stored, object_of},
@@ -29,6 +30,15 @@ impl<V: View> ViewResource<V> {
             source,
             name: ResourceName::of::<V::Object>(),
         }
+    }
+
+    /// Where the caller can see anything of what it asks for.
+    fn scope(&self, context: &RequestContext, selection: &Selection) -> Scope {
+        let own = Some(&context.namespace)
+            .filter(|namespace| !namespace.is_empty())
+            .cloned();
+        let namespace = own.or_else(|| self.view.namespace(context)).unwrap_or_default();
+        self.source.scope(&namespace, selection.name())
     }
 
     fn lens(&self, context: &Arc<RequestContext>, selection: Selection) -> Projected<V> {
@@ -97,8 +107,8 @@ impl<V: View> Resource for ViewResource<V> {
 
     fn start(&self, _shutdown: &CancellationToken) {}
 
-    fn synced(&self) -> bool {
-        self.source.synced()
+    fn keeps_up(&self) -> bool {
+        self.source.keeps_up()
     }
 
     fn count(&self) -> Option<usize> {
@@ -133,7 +143,7 @@ impl<V: View> Resource for ViewResource<V> {
 
     async fn list(&self, context: &Arc<RequestContext>, query: Query<Version>) -> Result<Listed, ApiError> {
         self.view.admit(context)?;
-        let scope = self.source.scope(&context.namespace, query.selection.name());
+        let scope = self.scope(context, &query.selection);
         let lens = self.lens(context, query.selection);
         self.source
             .list_items(&scope, query.version, query.limit, &lens)
@@ -146,7 +156,7 @@ impl<V: View> Resource for ViewResource<V> {
         query: Query<WatchFrom>,
     ) -> Result<Box<dyn Watching>, ApiError> {
         self.view.admit(context)?;
-        let scope = self.source.scope(&context.namespace, query.selection.name());
+        let scope = self.scope(context, &query.selection);
         let lens = self.lens(context, query.selection);
         self.source
             .watch_items(&scope, query.version, Box::new(lens))

@@ -4,6 +4,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use machinery_auth::{Authenticator, Authorizer};
 use machinery_openapi::{DocumentError, Documents, Info};
+use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -13,7 +14,7 @@ use super::{
 };
 use crate::{
     Action, Metrics, Namespaces, Registry, Strategy, View,
-    http::InFlight,
+    http::{InFlight, WatchPlaces},
     resource::{Posted, PostedAction, Resource, StoredResource, ViewResource},
 };
 
@@ -167,6 +168,7 @@ impl ServerBuilder {
         };
         let documents = Documents::new(&info, &described::groups(resources.values()))?;
         let in_flight = InFlight::new(&self.options);
+        let watch_places = WatchPlaces::new(&self.options);
         Ok(Server::new(Core {
             options: self.options,
             resources,
@@ -176,7 +178,9 @@ impl ServerBuilder {
             namespaces: self.namespaces,
             metrics: self.metrics,
             in_flight,
+            watch_places,
             readiness: self.readiness,
+            storage: Mutex::default(),
             stopping: CancellationToken::new(),
             shutdown: CancellationToken::new(),
         }))

@@ -1,23 +1,47 @@
 //! What the requests share.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::HashMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use machinery_auth::{Authenticator, Authorizer};
 use machinery_openapi::Documents;
+use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use super::ServerOptions;
 use crate::{
     Namespaces,
-    http::{Check, InFlight},
+    http::{Check, InFlight, WatchPlaces},
     metrics::{Metrics, ResourceLabels},
     resource::{Posted, Resource},
 };
+
+/// So long it is believed that the storage is ready, or is not.
+const READY_FOR: Duration = Duration::from_secs(1);
 
 /// A resource and what hangs on it.
 pub(crate) struct Served {
     pub(crate) resource: Arc<dyn Resource>,
     pub(crate) actions: Vec<Arc<dyn Posted>>,
+}
+
+impl Served {
+    /// The action of that name.
+    pub(crate) fn action(&self, name: &str) -> Option<&Arc<dyn Posted>> {
+        self.actions.iter().find(|action| action.name() == name)
+    }
+
+    /// Whether there is such a subresource; an empty name is the resource itself.
+    pub(crate) fn has(&self, subresource: &str) -> bool {
+        match subresource {
+            "" => true,
+            "status" if self.resource.has_status() => true,
+            name => self.action(name).is_some(),
+        }
+    }
 }
 
 /// A check that was added to `/readyz`.
@@ -37,7 +61,10 @@ pub(crate) struct Core {
     pub(crate) namespaces: Option<Arc<dyn Namespaces>>,
     pub(crate) metrics: Metrics,
     pub(crate) in_flight: InFlight,
+    pub(crate) watch_places: WatchPlaces,
     pub(crate) readiness: Vec<Readiness>,
+    /// When the storage was last asked whether it is ready, and what it said.
+    pub(crate) storage: Mutex<Option<(Instant, bool)>>,
     /// Canceled when the server is to end: `/readyz` fails from then on.
     pub(crate) stopping: CancellationToken,
     /// Canceled when watches must end.
@@ -60,16 +87,12 @@ impl Core {
         if probe == "livez" {
             return checks;
         }
-        let mut storage = true;
+        let storage = self.storage_ready().await;
         let mut synced = Vec::new();
         for served in self.resources.values() {
-            if let Err(error) = served.resource.ready().await {
-                tracing::warn!(resource = %served.resource.name(), %error, "the storage is not ready");
-                storage = false;
-            }
             if served.resource.count().is_some() {
                 let name = format!("watch-cache-{}", served.resource.name().plural);
-                synced.push(check(&name, served.resource.synced()));
+                synced.push(check(&name, served.resource.keeps_up()));
             }
         }
         synced.sort_by(|one, other| one.name.cmp(&other.name));
@@ -84,6 +107,26 @@ impl Core {
             checks.push(check("shutdown", !self.stopping.is_cancelled()));
         }
         checks
+    }
+
+    /// Whether every kind's store answers. Anybody may ask, so the store is asked at most once a second and whoever comes meanwhile waits for
+    /// that answer.
+    async fn storage_ready(&self) -> bool {
+        let mut known = self.storage.lock().await;
+        if let Some((when, ready)) = *known
+            && when.elapsed() < READY_FOR
+        {
+            return ready;
+        }
+        let mut ready = true;
+        for served in self.resources.values() {
+            if let Err(error) = served.resource.ready().await {
+                tracing::warn!(resource = %served.resource.name(), %error, "the storage is not ready");
+                ready = false;
+            }
+        }
+        *known = Some((Instant::now(), ready));
+        ready
     }
 
     /// Brings the counts of objects up to date.

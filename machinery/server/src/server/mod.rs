@@ -35,10 +35,16 @@ pub struct ServerOptions {
     pub version: String,
     /// How long a request that is no watch may take.
     pub request_timeout: Duration,
+    /// How long the body of a request may take to arrive. Such a request has no place among those in flight yet.
+    pub body_timeout: Duration,
     /// How many reading requests are served at once.
     pub max_reads_in_flight: usize,
     /// How many writing requests are served at once.
     pub max_writes_in_flight: usize,
+    /// How many watches are served at once.
+    pub max_watches: usize,
+    /// How many of these one caller may have: a user, or a pod of a service account.
+    pub max_watches_of_one: usize,
     /// How long `/readyz` fails before watches end and the server stops to accept, so that clients turn elsewhere.
     pub shutdown_delay: Duration,
     /// How long requests under way may take after that.
@@ -53,8 +59,11 @@ impl Default for ServerOptions {
             title: "Aggregated API".to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             request_timeout: Duration::from_mins(1),
+            body_timeout: Duration::from_secs(10),
             max_reads_in_flight: 400,
             max_writes_in_flight: 200,
+            max_watches: 20_000,
+            max_watches_of_one: 1000,
             shutdown_delay: Duration::ZERO,
             shutdown_timeout: Duration::from_secs(20),
             workers: 0,

@@ -55,6 +55,16 @@ async fn an_action_refuses_what_it_cannot_read_and_other_methods() {
 }
 
 #[tokio::test]
+async fn what_is_posted_to_an_action_is_short() {
+    let kitchen = Kitchen::open().await;
+    let client = kitchen.client();
+    client.create_pot("a", json!({"dish": "soup"})).await;
+    let long = json!({"times": 1, "metadata": {"annotations": {"why": "x".repeat(64 * 1024)}}});
+    let answer = client.post(&format!("{A}/stir"), &long).await;
+    answer.refused(413, "RequestEntityTooLarge");
+}
+
+#[tokio::test]
 async fn concurrent_actions_lose_nothing() {
     let kitchen = Kitchen::open().await;
     kitchen.client().create_pot("a", json!({"dish": "soup"})).await;

@@ -54,6 +54,27 @@ async fn generated_names_start_with_the_prefix() {
 }
 
 #[tokio::test]
+async fn a_generated_name_that_is_taken_is_generated_anew_a_few_times() {
+    let kitchen = Kitchen::open().await;
+    let client = kitchen.client();
+    let body = json!({"metadata": {"generateName": "soup-"}, "spec": {"dish": "soup"}});
+    kitchen.store.take_names(7);
+    let created = client.post(POTS, &body).await.expect(201);
+    let list = client.get(POTS).await.expect(200);
+    let items = list["items"].as_array().expect("items");
+    assert_eq!(items.len(), 8, "seven of somebody else");
+    let same = items
+        .iter()
+        .filter(|item| item["metadata"]["name"] == created["metadata"]["name"]);
+    assert_eq!(same.count(), 1);
+
+    kitchen.store.take_names(8);
+    let answer = client.post(POTS, &body).await;
+    answer.refused(409, "AlreadyExists");
+    assert_eq!(answer.header("retry-after"), "1");
+}
+
+#[tokio::test]
 async fn a_second_create_of_the_same_name_is_refused() {
     let kitchen = Kitchen::open().await;
     let client = kitchen.client();

@@ -44,6 +44,16 @@ async fn preconditions_protect_what_was_not_meant() {
             .refused(409, "Conflict");
     }
     let metadata = &created["metadata"];
+    for query in ["uid=another", "resourceVersion=1"] {
+        client
+            .delete(&format!("{A}?{query}"))
+            .await
+            .refused(409, "Conflict");
+    }
+    client
+        .delete(&format!("{POTS}?resourceVersion=0&labelSelector=none"))
+        .await
+        .expect(200);
     let preconditions = json!({"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]});
     client
         .delete_with(A, &json!({"preconditions": preconditions}))

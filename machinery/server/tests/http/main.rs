@@ -17,6 +17,7 @@ mod shutdown;
 mod support;
 mod tables;
 mod tls;
+mod unreadable;
 mod updates;
 mod views;
 mod watches;

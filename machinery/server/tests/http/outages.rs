@@ -1,6 +1,7 @@
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use controlplane::Etcd;
+use futures::future::join_all;
 use machinery_storage::{EtcdOptions, EtcdStore};
 use serde_json::json;
 
@@ -42,12 +43,18 @@ async fn an_outage_of_the_store_is_told_and_outlived() {
         client.get(&format!("{POTS}?resourceVersion=0")).await.expect(200)["items"],
         json!([before])
     );
-    assert_eq!(client.get("/readyz").await.code, 500);
+    eventually("the server is not ready", || async {
+        client.get("/readyz").await.code == 500
+    })
+    .await;
     assert_eq!(client.get("/readyz/storage").await.code, 500);
     assert_eq!(client.get("/livez").await.code, 200);
 
     kitchen.store.set_down(false);
-    assert_eq!(client.get("/readyz").await.code, 200);
+    eventually("the server is ready again", || async {
+        client.get("/readyz").await.code == 200
+    })
+    .await;
     assert_eq!(client.get(A).await.expect(200), before, "nothing was lost");
     client.create_pot("b", json!({"dish": "soup"})).await;
     assert_eq!(watch.event().await.1, "b", "the watch goes on");
@@ -55,11 +62,46 @@ async fn an_outage_of_the_store_is_told_and_outlived() {
 
 #[tokio::test]
 async fn the_server_starts_before_its_store_and_is_ready_after_it() {
+    let kitchen = Kitchen::with(Setup {
+        down: true,
+        ..Setup::default()
+    })
+    .await;
+    let client = kitchen.client();
+    let checks = [
+        "/readyz/watch-cache-pots",
+        "/readyz/watch-cache-stoves",
+        "/readyz/storage",
+    ];
+    for check in checks {
+        assert_eq!(client.get(check).await.code, 500, "{check}");
+    }
+    client.get(POTS).await.refused(503, "ServiceUnavailable");
+    client.get("/readyz/none").await.refused(404, "NotFound");
+
+    kitchen.store.set_down(false);
+    eventually("the server is ready", || async {
+        client.get("/readyz").await.code == 200
+    })
+    .await;
+    for check in checks {
+        assert_eq!(client.get(check).await.code, 200, "{check}");
+    }
+    client.create_pot("a", json!({"dish": "soup"})).await;
+}
+
+#[tokio::test]
+async fn however_many_ask_whether_the_server_is_ready_the_store_is_asked_once_a_second() {
     let kitchen = Kitchen::open().await;
     let client = kitchen.client();
-    assert_eq!(client.get("/readyz/watch-cache-pots").await.code, 200);
-    assert_eq!(client.get("/readyz/watch-cache-stoves").await.code, 200);
-    client.get("/readyz/none").await.refused(404, "NotFound");
+    let (before, started) = (kitchen.store.probed(), Instant::now());
+    let probes = ["/readyz", "/healthz", "/readyz/storage"];
+    let answers = join_all(probes.iter().cycle().take(150).map(|probe| client.get(probe))).await;
+    assert!(answers.iter().all(|answer| answer.code == 200));
+    let kinds = 2;
+    let most = kinds * (usize::try_from(started.elapsed().as_secs()).expect("small") + 2);
+    let asked = kitchen.store.probed() - before;
+    assert!(asked <= most, "{asked} times, at most {most}");
 }
 
 #[tokio::test]

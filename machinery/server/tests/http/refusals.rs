@@ -2,7 +2,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use machinery_server::ServerOptions;
+use machinery_storage::{Operation, Store, Transaction};
 use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::support::{Kitchen, Setup, pot};
 
@@ -187,6 +189,55 @@ async fn an_object_that_the_store_does_not_take_is_too_large() {
 }
 
 #[tokio::test]
+async fn an_object_has_a_size_that_callers_cannot_make_it_exceed() {
+    let kitchen = Kitchen::with(Setup {
+        size_limit: Some(64 * 1024),
+        ..Setup::default()
+    })
+    .await;
+    let client = kitchen.client();
+    let large = json!({"metadata": {"annotations": {"why": "x".repeat(64 * 1024)}}});
+    let mut pot = pot("a", json!({"dish": "soup"}));
+    pot["metadata"]["annotations"] = large["metadata"]["annotations"].clone();
+    let status = client
+        .post(POTS, &pot)
+        .await
+        .refused(413, "RequestEntityTooLarge");
+    let message = status["message"].as_str().expect("text");
+    assert!(
+        message.starts_with("Request entity too large: pots.kitchen.dev \"a\""),
+        "{message}"
+    );
+    assert!(message.ends_with("limit is 65536"), "{message}");
+    client.create_pot("a", json!({"dish": "soup"})).await;
+    client
+        .merge(A, &large)
+        .await
+        .refused(413, "RequestEntityTooLarge");
+
+    // One from before there was a limit can be made smaller, and its status can be written.
+    let mut old = client.get(A).await.expect(200);
+    old["metadata"]["annotations"] = json!({"why": "x".repeat(100 * 1024)});
+    let put = Operation::Put(
+        "/registry/kitchen.dev/pots/n/a".to_owned(),
+        old.to_string().into(),
+    );
+    let transaction = Transaction {
+        preconditions: Vec::new(),
+        operations: vec![put],
+    };
+    kitchen.store.commit(transaction).await.expect("written");
+    client
+        .merge(&format!("{A}/status"), &json!({"status": {"done": true}}))
+        .await
+        .expect(200);
+    let less = json!({"metadata": {"annotations": {"why": "x".repeat(90 * 1024)}}});
+    client.merge(A, &less).await.expect(200);
+    let more = json!({"metadata": {"labels": {"more": "yes"}}});
+    client.merge(A, &more).await.refused(413, "RequestEntityTooLarge");
+}
+
+#[tokio::test]
 async fn who_is_unknown_or_may_not_is_refused() {
     let kitchen = Kitchen::open().await;
     kitchen.client().create_pot("a", json!({"dish": "soup"})).await;
@@ -235,6 +286,26 @@ async fn who_is_unknown_or_may_not_is_refused() {
         "{status}"
     );
     kitchen.client_of("thief").get("/readyz").await;
+}
+
+#[tokio::test]
+async fn who_wants_to_act_as_another_is_told_that_this_is_not_the_place() {
+    let kitchen = Kitchen::open().await;
+    for header in [
+        "Impersonate-User",
+        "Impersonate-Group",
+        "Impersonate-Uid",
+        "Impersonate-Extra-Scopes",
+    ] {
+        let answer = kitchen
+            .client()
+            .send("GET", POTS, &[(header, "baker")], Bytes::new())
+            .await;
+        let status = answer.refused(403, "Forbidden");
+        let message = status["message"].as_str().expect("text");
+        assert!(message.contains("kube-apiserver only"), "{message}");
+    }
+    kitchen.client().get(POTS).await.expect(200);
 }
 
 #[tokio::test]
@@ -304,6 +375,42 @@ async fn more_requests_than_there_are_places_for_are_told_to_come_back() {
     .await;
     client.create_pot("a", json!({"dish": "soup"})).await;
     slow.await.expect("an answer").refused(504, "Timeout");
+}
+
+#[tokio::test]
+async fn who_sends_slowly_keeps_nobody_from_being_served_and_is_not_waited_for() {
+    let options = ServerOptions {
+        max_writes_in_flight: 1,
+        body_timeout: Duration::from_secs(1),
+        ..ServerOptions::default()
+    };
+    let kitchen = Kitchen::with(Setup {
+        options,
+        ..Setup::default()
+    })
+    .await;
+    let mut slow = tokio::net::TcpStream::connect(kitchen.address())
+        .await
+        .expect("a connection");
+    let head = format!("POST {POTS} HTTP/1.1\r\nhost: k\r\nx-user: cook\r\ncontent-length: 100\r\n\r\n{{");
+    slow.write_all(head.as_bytes()).await.expect("sent");
+    let mut answer = [0; 12];
+    let cook = async {
+        let client = kitchen.client();
+        for at in 0.. {
+            client
+                .create_pot(&format!("p{at}"), json!({"dish": "soup"}))
+                .await;
+        }
+    };
+    let ended = tokio::time::timeout(Duration::from_secs(20), slow.read_exact(&mut answer));
+    tokio::select! {
+        () = cook => {}
+        read = ended => {
+            read.expect("in time").expect("an answer");
+        }
+    }
+    assert_eq!(String::from_utf8_lossy(&answer), "HTTP/1.1 504");
 }
 
 #[tokio::test]

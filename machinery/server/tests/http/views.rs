@@ -1,6 +1,6 @@
 use serde_json::json;
 
-use crate::support::{Kitchen, revision};
+use crate::support::{Kitchen, pot, revision};
 
 const POTS: &str = "/apis/kitchen.dev/v1/namespaces/n/pots";
 const OWN: &str = "/apis/kitchen.dev/v1/namespaces/n/ownpots";
@@ -21,11 +21,13 @@ async fn a_view_shows_each_caller_its_own_and_nothing_else() {
     let status = cook.get(&format!("{OWN}/b")).await.refused(404, "NotFound");
     assert_eq!(status["message"], "ownpots.kitchen.dev \"b\" not found");
     cook.get(&format!("{OWN}/none")).await.refused(404, "NotFound");
-    cook.get(&format!("{OWN}?fieldSelector=metadata.name%3Db"))
-        .await
-        .expect(200)["items"]
-        .as_array()
-        .map(Vec::len);
+    for (name, seen) in [("a", json!([expected])), ("b", json!([]))] {
+        let list = cook
+            .get(&format!("{OWN}?fieldSelector=metadata.name%3D{name}"))
+            .await
+            .expect(200);
+        assert_eq!(list["items"], seen, "{name}");
+    }
     for path in [OWN.to_owned(), format!("{OWN}/a"), format!("{OWN}?watch=true")] {
         kitchen
             .client_of("inspector")
@@ -78,6 +80,24 @@ async fn a_watch_of_a_view_reports_what_comes_into_view_and_goes_out_of_it() {
             (event_type.to_owned(), "a".to_owned(), version)
         );
     }
+}
+
+#[tokio::test]
+async fn over_all_namespaces_only_that_one_is_read_in_which_there_is_anything_to_see() {
+    let kitchen = Kitchen::open().await;
+    let local = kitchen.client_of("local");
+    let all = "/apis/kitchen.dev/v1/ownpots";
+    let mut watch = local.watch(&format!("{all}?watch=true")).await;
+    // It would be seen if it were read.
+    let elsewhere = "/apis/kitchen.dev/v1/namespaces/m/pots";
+    local
+        .post(elsewhere, &pot("a", json!({"dish": "soup"})))
+        .await
+        .expect(201);
+    local.create_pot("b", json!({"dish": "soup"})).await;
+    assert_eq!(watch.event().await.1, "b");
+    let list = local.get(all).await.expect(200);
+    assert_eq!(list["items"].as_array().map(Vec::len), Some(1), "{list}");
 }
 
 #[tokio::test]

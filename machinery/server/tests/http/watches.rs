@@ -1,9 +1,17 @@
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
-use futures::future::join_all;
-use serde_json::json;
+use futures::{StreamExt, future::join_all};
+use kube::{
+    Api, ResourceExt,
+    runtime::{
+        WatchStreamExt,
+        watcher::{self, Event, watcher},
+    },
+};
+use machinery_server::ServerOptions;
+use serde_json::{Value, json};
 
-use crate::support::{Kitchen, eventually, pot, revision, summary};
+use crate::support::{Client, Kitchen, Pot, Setup, eventually, pot, revision, summary};
 
 const POTS: &str = "/apis/kitchen.dev/v1/namespaces/n/pots";
 
@@ -201,14 +209,19 @@ async fn a_watch_ends_at_its_time_with_a_bookmark_to_resume_at() {
     );
 }
 
+/// The one event of a watch that could not start: its status.
+async fn error_of(client: &Client, path: &str) -> Value {
+    let mut watch = client.watch(path).await;
+    let event = watch.next().await.expect("an event");
+    assert_eq!(event["type"], "ERROR", "{event}");
+    assert_eq!(watch.next().await, None, "nothing follows");
+    event["object"].clone()
+}
+
 #[tokio::test]
-async fn a_revision_that_was_forgotten_is_expired_and_one_to_come_is_refused() {
+async fn a_revision_that_was_forgotten_is_told_by_an_event_and_not_by_the_answer() {
     let kitchen = Kitchen::open().await;
     let client = kitchen.client();
-    client
-        .get(&format!("{POTS}?watch=true&resourceVersion=999999"))
-        .await
-        .refused(504, "Timeout");
     let first = client.create_pot("a", json!({"dish": "soup"})).await;
     let newest = client.create_pot("b", json!({"dish": "soup"})).await;
     kitchen.store.compact_before(revision(&newest) + 1);
@@ -218,10 +231,15 @@ async fn a_revision_that_was_forgotten_is_expired_and_one_to_come_is_refused() {
         revision(&first)
     );
     eventually("the cache is filled anew", || async {
-        client.get(&path).await.code == 410
+        let event = client.watch(&path).await.next().await;
+        event.is_some_and(|event| event["type"] == "ERROR")
     })
     .await;
-    client.get(&path).await.refused(410, "Expired");
+    let status = error_of(&client, &path).await;
+    assert_eq!(
+        (&status["kind"], &status["code"], &status["reason"]),
+        (&json!("Status"), &json!(410), &json!("Expired"))
+    );
     let mut watch = client.watch(&format!("{POTS}?watch=true")).await;
     let names: BTreeSet<String> = [
         watch.event().await.1,
@@ -230,6 +248,76 @@ async fn a_revision_that_was_forgotten_is_expired_and_one_to_come_is_refused() {
     ]
     .into();
     assert_eq!(names.into_iter().collect::<Vec<_>>(), ["a", "b", "c"]);
+}
+
+#[tokio::test]
+async fn a_revision_that_the_store_has_not_reached_is_expired_and_one_that_the_cache_has_not_is_asked_again()
+{
+    let kitchen = Kitchen::open().await;
+    let client = kitchen.client();
+    let turned_back = error_of(&client, &format!("{POTS}?watch=true&resourceVersion=999999")).await;
+    assert_eq!(
+        (&turned_back["code"], &turned_back["reason"]),
+        (&json!(410), &json!("Expired"))
+    );
+
+    kitchen.store.hold_watches(true);
+    let unseen = client.create_pot("a", json!({"dish": "soup"})).await;
+    let path = format!("{POTS}?watch=true&resourceVersion={}", revision(&unseen));
+    let behind = error_of(&client, &path).await;
+    assert_eq!(
+        (&behind["code"], &behind["reason"]),
+        (&json!(504), &json!("Timeout"))
+    );
+    assert_eq!(
+        behind["details"]["causes"][0]["reason"],
+        "ResourceVersionTooLarge"
+    );
+    kitchen.store.hold_watches(false);
+}
+
+#[tokio::test]
+async fn an_informer_lists_anew_after_a_restart_that_forgot_its_revision() {
+    let mut kitchen = Kitchen::open().await;
+    let again = kitchen.setup_again();
+    kitchen.client().create_pot("a", json!({"dish": "soup"})).await;
+    let pots: Api<Pot> = Api::namespaced(kitchen.kube_client(), "n");
+    let mut events = Box::pin(watcher(pots, watcher::Config::default()).default_backoff());
+    let mut seen = async |wanted: &str| {
+        let deadline = tokio::time::Instant::now() + Duration::from_secs(30);
+        loop {
+            let event = tokio::time::timeout_at(deadline, events.next()).await;
+            match event.unwrap_or_else(|_| panic!("{wanted} is never seen")) {
+                Some(Ok(Event::InitApply(pot) | Event::Apply(pot))) if pot.name_any() == wanted => return,
+                // While nobody listens, and when the revision is forgotten.
+                Some(_) => {}
+                None => panic!("the informer ended"),
+            }
+        }
+    };
+    seen("a").await;
+    kitchen.close().await;
+    // Somebody else goes on writing, so that the history starts after what the informer has seen.
+    let mut elsewhere = Kitchen::with(Setup {
+        port: 0,
+        ..again.clone()
+    })
+    .await;
+    elsewhere.client().create_pot("b", json!({"dish": "soup"})).await;
+    elsewhere.close().await;
+    let _kitchen = Kitchen::with(again).await;
+    seen("b").await;
+}
+
+#[tokio::test]
+async fn a_watch_for_longer_than_clocks_can_count_is_served() {
+    let kitchen = Kitchen::open().await;
+    let client = kitchen.client();
+    client.create_pot("a", json!({"dish": "soup"})).await;
+    let mut watch = client
+        .watch(&format!("{POTS}?watch=true&timeoutSeconds={}", i64::MAX))
+        .await;
+    assert_eq!(watch.event().await.1, "a");
 }
 
 #[tokio::test]
@@ -260,6 +348,31 @@ async fn a_hundred_watches_see_every_change_once_while_the_stores_watch_breaks()
     for seen in seen {
         assert_eq!(seen, expected);
     }
+}
+
+#[tokio::test]
+async fn more_watches_than_a_caller_may_have_are_refused_until_one_ends() {
+    let options = ServerOptions {
+        max_watches_of_one: 2,
+        ..ServerOptions::default()
+    };
+    let kitchen = Kitchen::with(Setup {
+        options,
+        ..Setup::default()
+    })
+    .await;
+    let (client, path) = (kitchen.client(), format!("{POTS}?watch=true"));
+    let one = client.watch(&path).await;
+    let _other = client.watch(&path).await;
+    let refused = client.get(&path).await;
+    refused.refused(429, "TooManyRequests");
+    assert_eq!(refused.header("retry-after"), "5");
+    kitchen.client_of("baker").watch(&path).await;
+    drop(one);
+    eventually("the place is free", || async {
+        client.get(&format!("{path}&timeoutSeconds=1")).await.code == 200
+    })
+    .await;
 }
 
 #[tokio::test]

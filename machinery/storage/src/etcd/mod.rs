@@ -22,7 +22,8 @@ use self::{
 };
 use crate::{Operation, Outcome, Page, Range, Read, Store, StoreError, Transaction, WatchStream};
 
-/// The store on etcd v3.4 or newer.
+/// The store on etcd v3.4.31, v3.5.13 or newer: in those before, a watch may report progress beyond events that it has yet to
+/// send, and a watch cache would then say that it has what it misses.
 ///
 /// # Caveats
 ///

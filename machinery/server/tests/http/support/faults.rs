@@ -2,12 +2,14 @@
 
 use std::sync::{
     Arc, Mutex, PoisonError,
-    atomic::{AtomicBool, AtomicI64, Ordering},
+    atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering},
 };
 
 use async_trait::async_trait;
 use futures::StreamExt;
-use machinery_storage::{Outcome, Page, Range, Read, Store, StoreError, Transaction, WatchStream};
+use machinery_storage::{
+    Outcome, Page, Precondition, Range, Read, Store, StoreError, Transaction, WatchStream,
+};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -20,6 +22,10 @@ pub(crate) struct FaultyStore {
     watches: Mutex<CancellationToken>,
     /// Whether watches tell nothing for the time being.
     held: watch::Sender<bool>,
+    /// How often it was asked whether it is ready.
+    probed: AtomicUsize,
+    /// So many of the next names to be created are taken just before.
+    taken: AtomicUsize,
 }
 
 impl FaultyStore {
@@ -30,6 +36,8 @@ impl FaultyStore {
             compacted_before: AtomicI64::new(0),
             watches: Mutex::default(),
             held: watch::Sender::new(false),
+            probed: AtomicUsize::new(0),
+            taken: AtomicUsize::new(0),
         })
     }
 
@@ -59,6 +67,35 @@ impl FaultyStore {
         self.break_watches();
     }
 
+    /// How often it was asked whether it is ready.
+    pub(crate) fn probed(&self) -> usize {
+        self.probed.load(Ordering::SeqCst)
+    }
+
+    /// Somebody else is quicker to create so many of the next objects.
+    pub(crate) fn take_names(&self, count: usize) {
+        self.taken.store(count, Ordering::SeqCst);
+    }
+
+    async fn be_quicker(&self, transaction: &Transaction) -> Result<(), StoreError> {
+        let creates = matches!(transaction.preconditions.first(), Some(Precondition::Absent(_)));
+        let put = transaction.operations.first().filter(|_| creates);
+        let due = |left: usize| left.checked_sub(1);
+        if let Some(put) = put
+            && self
+                .taken
+                .fetch_update(Ordering::SeqCst, Ordering::SeqCst, due)
+                .is_ok()
+        {
+            let transaction = Transaction {
+                preconditions: Vec::new(),
+                operations: vec![put.clone()],
+            };
+            self.store.commit(transaction).await?;
+        }
+        Ok(())
+    }
+
     fn check(&self, action: &'static str) -> Result<(), StoreError> {
         if self.down.load(Ordering::SeqCst) {
             return Err(StoreError::Unavailable {
@@ -84,6 +121,7 @@ impl Store for FaultyStore {
 
     async fn commit(&self, transaction: Transaction) -> Result<Outcome, StoreError> {
         self.check("commit")?;
+        self.be_quicker(&transaction).await?;
         self.store.commit(transaction).await
     }
 
@@ -126,6 +164,7 @@ impl Store for FaultyStore {
     }
 
     async fn ready(&self) -> Result<(), StoreError> {
+        self.probed.fetch_add(1, Ordering::SeqCst);
         self.check("answer")?;
         self.store.ready().await
     }

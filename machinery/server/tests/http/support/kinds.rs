@@ -311,7 +311,7 @@ pub(crate) struct OwnPot {
 
 kind!(OwnPot, "OwnPot", "ownpots", NamespaceResourceScope);
 
-/// Shows each cook its own pots. `inspector` has no view.
+/// Shows each cook its own pots, and `local` those of the namespace `n` only. `inspector` has no view.
 pub(crate) struct OwnPots;
 
 impl View for OwnPots {
@@ -332,6 +332,10 @@ impl View for OwnPots {
             return Err(ApiError::status(Reason::Forbidden, "inspectors have no pots"));
         }
         Ok(())
+    }
+
+    fn namespace(&self, context: &RequestContext) -> Option<String> {
+        (context.user.name == "local").then(|| "n".to_owned())
     }
 
     fn project(&self, context: &RequestContext, source: &Pot) -> Option<OwnPot> {

@@ -6,5 +6,6 @@ mod guests;
 mod kinds;
 mod server;
 
-pub(crate) use client::{pot, revision, summary};
+pub(crate) use client::{Client, pot, revision, summary};
+pub(crate) use kinds::Pot;
 pub(crate) use server::{Kitchen, Setup, eventually};

@@ -20,13 +20,19 @@ use super::{
 };
 
 /// What a test can choose.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Setup {
     pub(crate) options: ServerOptions,
     /// The store; an embedded one by default.
     pub(crate) store: Option<Arc<dyn Store>>,
     /// Absent for plain text; the probe that waits for the server trusts that CA, PEM.
     pub(crate) tls: Option<(rustls::ServerConfig, String)>,
+    /// The port; a free one for 0.
+    pub(crate) port: u16,
+    /// The most bytes of a pot, if there is a limit.
+    pub(crate) size_limit: Option<usize>,
+    /// Whether the store is down at first; then nobody waits for the server to be ready.
+    pub(crate) down: bool,
 }
 
 /// A running server.
@@ -35,6 +41,8 @@ pub(crate) struct Kitchen {
     pub(crate) store: Arc<FaultyStore>,
     pub(crate) shutdown: CancellationToken,
     pub(crate) running: JoinHandle<std::io::Result<()>>,
+    /// The same server again, on the same port and store.
+    again: Setup,
     url: String,
     _folder: tempfile::TempDir,
 }
@@ -50,10 +58,17 @@ impl Kitchen {
             Some(store) => store,
             None => embedded(&folder).await,
         };
+        let again = Setup {
+            options: setup.options.clone(),
+            store: Some(store.clone()),
+            ..Setup::default()
+        };
         let store = FaultyStore::new(store);
+        store.set_down(setup.down);
         let metrics = Metrics::new();
         let measured = metrics.measure(store.clone());
-        let pots = Registry::new(measured.clone(), "/registry", PotStrategy);
+        let size_limit = setup.size_limit.unwrap_or(usize::MAX);
+        let pots = Registry::with_size_limit(measured.clone(), "/registry", PotStrategy, size_limit);
         let stir = Arc::new(Stir(pots.clone()));
         let namespaces = Arc::new(TestNamespaces::default());
         let server = Server::builder(ServerOptions {
@@ -71,7 +86,7 @@ impl Kitchen {
         .metrics(metrics)
         .build()
         .expect("a server");
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let listener = TcpListener::bind(("127.0.0.1", setup.port)).expect("a port");
         let port = listener.local_addr().expect("an address").port();
         let url = match &setup.tls {
             None => format!("http://127.0.0.1:{port}"),
@@ -85,6 +100,7 @@ impl Kitchen {
             store,
             shutdown,
             running,
+            again: Setup { port, ..again },
             url,
             _folder: folder,
         };
@@ -92,11 +108,40 @@ impl Kitchen {
             None => kitchen.client(),
             Some(ca) => kitchen.client().certified(ca, None),
         };
+        let probed = if setup.down { "/livez" } else { "/readyz" };
         eventually("the server is ready", || async {
-            probe.get("/readyz").await.code == 200
+            probe.get(probed).await.code == 200
         })
         .await;
         kitchen
+    }
+
+    /// What opens the same kitchen again once this one is closed: on the same port and store.
+    pub(crate) fn setup_again(&self) -> Setup {
+        self.again.clone()
+    }
+
+    /// Where it listens.
+    pub(crate) fn address(&self) -> (&'static str, u16) {
+        ("127.0.0.1", self.again.port)
+    }
+
+    /// Ends the server and waits for its end.
+    pub(crate) async fn close(&mut self) {
+        self.shutdown.cancel();
+        (&mut self.running).await.expect("no panic").expect("a good end");
+    }
+
+    /// A Kubernetes client that is the user `cook`.
+    pub(crate) fn kube_client(&self) -> kube::Client {
+        // Whoever was first, it is the same one.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let mut config = kube::Config::new(self.url.parse().expect("a URL"));
+        let user = http::HeaderName::from_static("x-user");
+        config
+            .headers
+            .push((user, http::HeaderValue::from_static("cook")));
+        kube::Client::try_from(config).expect("a client")
     }
 
     /// A client that is the user `cook`.
