@@ -8,6 +8,7 @@ use evacuation_client::{Answer, Handler, Question};
 use crate::{
     context::{Context, Event},
     options::OnError,
+    plain,
     verdict::Verdict,
     work::Work,
 };
@@ -30,7 +31,10 @@ pub(crate) struct Answering {
 impl Handler for Answering {
     async fn asked(&self, question: Question) -> Answer {
         tracing::info!(evacuation = %question.name(), requesters = %question.wanted_by(), "asked");
-        let work = self.work.verdict(Context::of(Event::Ask, &question));
+        let told = question.clone();
+        let work = self.work.verdict(Some(question.uid().to_owned()), move || {
+            Context::of(Event::Ask, &told.newest())
+        });
         tokio::pin!(work);
         let verdict = match tokio::time::timeout(HEAD_START, &mut work).await {
             Ok(verdict) => Some(verdict),
@@ -65,6 +69,8 @@ impl Answering {
                 }
             }
         };
+        // What a failure says holds what others said: the name of a program, an error of the system.
+        let message = plain::message(&message);
         Some(if message.is_empty() {
             answer
         } else {
@@ -97,6 +103,13 @@ mod tests {
             retry_after,
             on_error,
         }
+    }
+
+    #[test]
+    fn no_answer_carries_what_the_api_would_not_take() {
+        let message = format!("/\u{1b}[31m{} did not start", "x".repeat(5000));
+        let answer = answering(OnError::Refuse, None).answer(Verdict::Failure { message });
+        assert_eq!(answer, Some(Answer::refuse(format!("/{}", "x".repeat(1023)))));
     }
 
     #[test]

@@ -2,11 +2,15 @@
 
 use std::{process::Stdio, time::Duration};
 
-use rustix::process::{Pid, Signal, kill_process_group};
-use tokio::process::{Child, Command};
+use rustix::{
+    io::Errno,
+    process::{Signal, kill_process_group, test_kill_process_group},
+};
+use tokio::process::Command;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    children::Process,
     context::Context,
     options::Bounds,
     output::{Tail, follow},
@@ -16,8 +20,11 @@ use crate::{
 /// How long the output of a command that has ended is still read: what it left running may hold it open.
 const AFTER: Duration = Duration::from_millis(500);
 
-/// Runs a command to its end, to `stop`, or to the limit. Whatever ends it, the whole process group is ended: by
-/// SIGTERM, and after the grace by SIGKILL.
+/// How often it is looked whether a process group is gone: nothing tells of the end of processes that are no children.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Runs a command to its end, to `stop`, or to the limit. Where it did not end by itself, the whole process group is
+/// ended: by SIGTERM, and by SIGKILL what is left of it after the grace, whether or not the command itself is.
 pub(crate) async fn run(
     command: &[String],
     context: &Context,
@@ -28,24 +35,24 @@ pub(crate) async fn run(
     let Some((program, arguments)) = command.split_first() else {
         return failure("there is no command".to_owned());
     };
-    let child = Command::new(program)
+    let mut prepared = Command::new(program);
+    prepared
         .args(arguments)
         .envs(context.environment())
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .process_group(0)
-        .kill_on_drop(true)
-        .spawn();
-    let mut child = match child {
-        Ok(child) => child,
+        .kill_on_drop(true);
+    let mut process = match Process::start(&mut prepared) {
+        Ok(process) => process,
         Err(error) => return failure(format!("{program} did not start: {error}")),
     };
-    let (out, err) = (child.stdout.take(), child.stderr.take());
+    let (out, err) = process.output();
     let (mut stdout, mut stderr) = (Tail::default(), Tail::default());
     let over = CancellationToken::new();
     let command = async {
-        let ended = end(&mut child, program, bounds, stop).await;
+        let ended = end(&mut process, program, bounds, stop).await;
         over.cancel();
         ended
     };
@@ -65,36 +72,43 @@ pub(crate) async fn run(
 
 /// The status of a command that ended by itself; none where it was stopped.
 async fn end(
-    child: &mut Child,
+    process: &mut Process,
     program: &str,
     bounds: Bounds,
     stop: &CancellationToken,
 ) -> Result<Option<std::process::ExitStatus>, String> {
     let late = tokio::select! {
-        status = child.wait() => {
+        status = process.wait() => {
             return status.map(Some).map_err(|error| format!("{program} was lost: {error}"));
         }
         () = stop.cancelled() => false,
         () = tokio::time::sleep(bounds.limit) => true,
     };
-    let group = child
-        .id()
-        .and_then(|id| i32::try_from(id).ok())
-        .and_then(Pid::from_raw);
-    for signal in [Signal::TERM, Signal::KILL] {
-        if let Some(group) = group {
-            // A group that is gone needs no signal.
-            kill_process_group(group, signal).ok();
-        }
-        if tokio::time::timeout(bounds.grace, child.wait()).await.is_ok() {
-            break;
-        }
-    }
+    end_group(process, bounds.grace).await;
     if late {
         let limit = humantime::format_duration(bounds.limit);
         return Err(format!("{program} took longer than {limit}"));
     }
     Ok(None)
+}
+
+/// Ends the process group of a command that runs.
+async fn end_group(process: &mut Process, grace: Duration) {
+    // It leads its group, which has its number.
+    let Some(group) = process.id() else { return };
+    // A group that is gone needs no signal.
+    kill_process_group(group, Signal::TERM).ok();
+    let gone = async {
+        process.wait().await.ok();
+        // Its number is not given away while one of the group is left.
+        while test_kill_process_group(group) != Err(Errno::SRCH) {
+            tokio::time::sleep(LOOK).await;
+        }
+    };
+    if tokio::time::timeout(grace, gone).await.is_err() {
+        kill_process_group(group, Signal::KILL).ok();
+        tokio::time::timeout(grace, process.wait()).await.ok();
+    }
 }
 
 #[cfg(test)]
@@ -203,5 +217,53 @@ mod tests {
         let verdict = sh("exec sleep 60", bounds, &CancellationToken::new()).await;
         let message = "sh took longer than 100ms".to_owned();
         assert_eq!(verdict, Verdict::Failure { message });
+    }
+
+    /// Whether a process runs: one that has ended may wait for its parent as a zombie.
+    fn runs(pid: &str) -> bool {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
+        let state = stat.rsplit(") ").next().unwrap_or_default();
+        !(state.is_empty() || state.starts_with(['Z', 'X']))
+    }
+
+    async fn stopped_with_a_child(trap: &str, grace: Duration) -> (tempfile::TempDir, String) {
+        let folder = tempfile::tempdir().unwrap();
+        let (pid, path) = (folder.path().join("pid"), folder.path().display());
+        let child = format!(
+            "trap '{trap}' TERM; echo $$ > {path}/new; mv {path}/new {path}/pid; while :; do sleep 0.05; done"
+        );
+        let child = child.replace("FOLDER", &folder.path().display().to_string());
+        std::fs::write(folder.path().join("child"), child).unwrap();
+        let stop = CancellationToken::new();
+        // The command has no trap: it ends at once, and leaves its child.
+        let script = format!("sh {path}/child & wait");
+        let bounds = Bounds { grace, ..BOUNDS };
+        let stopper = async {
+            while !pid.exists() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            stop.cancel();
+        };
+        tokio::join!(sh(&script, bounds, &stop), stopper);
+        let pid = std::fs::read_to_string(pid).unwrap();
+        (folder, pid)
+    }
+
+    #[tokio::test]
+    async fn a_child_that_ignores_sigterm_does_not_outlive_its_command() {
+        let (_folder, pid) = stopped_with_a_child("", BOUNDS.grace).await;
+        let begin = Instant::now();
+        while runs(&pid) {
+            assert!(begin.elapsed() < Duration::from_secs(10), "{pid} still runs");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    #[tokio::test]
+    async fn a_child_has_the_grace_though_its_command_ended_before() {
+        let (folder, pid) =
+            stopped_with_a_child("sleep 1; touch FOLDER/clean; exit", Duration::from_secs(20)).await;
+        assert!(!runs(&pid));
+        assert!(folder.path().join("clean").exists());
     }
 }

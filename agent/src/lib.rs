@@ -11,6 +11,7 @@
 mod action;
 mod answering;
 mod call;
+mod children;
 mod command;
 mod context;
 mod health;
@@ -18,6 +19,7 @@ mod install;
 mod log;
 mod options;
 mod output;
+mod plain;
 mod pre_stop;
 mod process;
 mod socket;

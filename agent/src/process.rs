@@ -9,7 +9,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     answering::Answering,
-    health, install,
+    children, health, install,
     options::{Mode, Options, Run},
     pre_stop, socket,
     work::Work,
@@ -75,6 +75,7 @@ pub async fn run(options: Options) -> Result<ExitCode, Error> {
 async fn answer(options: Run) -> Result<(), Error> {
     let mut terminate = signal(SignalKind::terminate()).map_err(Error::Signals)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(Error::Signals)?;
+    let children = signal(SignalKind::child()).map_err(Error::Signals)?;
     let config = Config::infer()
         .await
         .map_err(|error| Error::Config(Box::new(error)))?;
@@ -93,6 +94,7 @@ async fn answer(options: Run) -> Result<(), Error> {
 
     let (ending, ended) = (CancellationToken::new(), CancellationToken::new());
     let tasks = TaskTracker::new();
+    tasks.spawn(children::reap(children, ended.clone()));
     if let Some(address) = options.health_address {
         let listener = health::listen(address).await;
         let listener = listener.map_err(|source| Error::Health { address, source })?;

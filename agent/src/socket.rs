@@ -43,7 +43,7 @@ impl fmt::Display for End {
 /// Runs the work until it says something else than "not yet".
 pub(crate) async fn finish(work: &Work) -> (End, String) {
     loop {
-        match work.verdict(Context::pre_stop()).await {
+        match work.verdict(None, Context::pre_stop).await {
             Verdict::Accept { message } => return (End::Done, message),
             Verdict::Refuse { message, .. } => return (End::Refused, message),
             Verdict::Failure { message } => return (End::Failed, message),

@@ -2,14 +2,15 @@
 
 use std::{process::ExitStatus, time::Duration};
 
+use evacuation_client::Answer;
 use http::{HeaderMap, StatusCode, header::RETRY_AFTER};
+
+use crate::plain::last_line;
 
 /// The exit code for "not yet": `EX_TEMPFAIL` of sysexits.h.
 pub(crate) const NOT_YET: i32 = 75;
 /// How long "not yet" is without a number.
 const DEFAULT_DELAY: Duration = Duration::from_secs(30);
-/// The API takes messages of at most 4096 bytes.
-const MAX_MESSAGE: usize = 1024;
 
 /// What a run of the work amounts to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,10 +76,13 @@ impl Verdict {
     }
 }
 
-/// Whole seconds, at least one.
+/// Whole seconds, at least one, and at most what the API takes.
 fn seconds(text: &str) -> Option<Duration> {
-    let seconds: u64 = text.trim().parse().ok()?;
-    (seconds > 0).then(|| Duration::from_secs(seconds))
+    let text = text.trim();
+    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    // What has more digits than fit is a long time, too.
+    let seconds = digits.then(|| text.parse().unwrap_or(u64::MAX))?;
+    (seconds > 0).then(|| Duration::from_secs(seconds).min(Answer::LONGEST))
 }
 
 fn first_of(texts: impl IntoIterator<Item = String>) -> String {
@@ -86,17 +90,6 @@ fn first_of(texts: impl IntoIterator<Item = String>) -> String {
         .into_iter()
         .find(|text| !text.is_empty())
         .unwrap_or_default()
-}
-
-/// The last line that is not blank, cut to what a message may be.
-fn last_line(text: &str) -> String {
-    let line = text.lines().rev().map(str::trim).find(|line| !line.is_empty());
-    let line = line.unwrap_or_default();
-    let mut end = line.len().min(MAX_MESSAGE);
-    while !line.is_char_boundary(end) {
-        end -= 1;
-    }
-    line.get(..end).unwrap_or_default().to_owned()
 }
 
 #[cfg(test)]
@@ -141,7 +134,21 @@ mod tests {
             (75, "soon", "", delay(30, "")),
             (75, "0", "", delay(30, "")),
             (75, "-5", "", delay(30, "")),
+            (75, "2592001", "", delay(2_592_000, "")),
+            (75, "99999999999999999999999", "", delay(2_592_000, "")),
+            (
+                75,
+                "\u{1b}[1m120\u{1b}[0m\n",
+                "50 %\rcopying\r\n",
+                delay(120, "copying"),
+            ),
             (1, "out", "first\na backup runs\n", refuse("a backup runs", None)),
+            (
+                1,
+                "",
+                "\u{1b}[31ma backup runs\u{1b}[0m\n",
+                refuse("a backup runs", None),
+            ),
             (2, "a backup runs\n", " \n", refuse("a backup runs", None)),
             (125, "", "", refuse("exit code 125", None)),
             (126, "", "permission denied", failure("permission denied")),
@@ -194,10 +201,5 @@ mod tests {
                 "{code} {retry:?}"
             );
         }
-    }
-
-    #[test]
-    fn a_long_line_is_cut_between_characters() {
-        assert_eq!(last_line(&"ä".repeat(2000)), "ä".repeat(MAX_MESSAGE / 2));
     }
 }

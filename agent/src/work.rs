@@ -29,7 +29,7 @@ struct Inner {
 }
 
 /// Whom the work was done for: the UID of an evacuation, or a preStop hook, which nobody takes back.
-type Owner = Option<String>;
+pub(crate) type Owner = Option<String>;
 
 #[derive(Default)]
 enum State {
@@ -60,9 +60,13 @@ impl Work {
     }
 
     /// What a run amounts to: of the one that is under way, else of a new one. The run goes on when this is
-    /// dropped.
-    pub(crate) async fn verdict(&self, context: Context) -> Verdict {
-        let mut verdict = match self.join(&context) {
+    /// dropped. A new run is told what `context` says when it starts, which may be after another has ended.
+    pub(crate) async fn verdict(
+        &self,
+        owner: Owner,
+        context: impl FnOnce() -> Context + Send + 'static,
+    ) -> Verdict {
+        let mut verdict = match self.join(owner, context) {
             Ok(verdict) => return verdict,
             Err(running) => running,
         };
@@ -112,37 +116,46 @@ impl Work {
     }
 
     /// The verdict where it is known, else where it will be found.
-    fn join(&self, context: &Context) -> Result<Verdict, watch::Receiver<Option<Verdict>>> {
+    fn join(
+        &self,
+        asker: Owner,
+        context: impl FnOnce() -> Context + Send + 'static,
+    ) -> Result<Verdict, watch::Receiver<Option<Verdict>>> {
         let mut state = self.state();
         match &mut *state {
             State::Accepted { owner, message } => {
-                *owner = context.uid().map(str::to_owned);
+                *owner = asker;
                 Ok(Verdict::Accept {
                     message: message.clone(),
                 })
             }
             State::Running { owner, verdict, .. } => {
-                *owner = context.uid().map(str::to_owned);
+                *owner = asker;
                 Err(verdict.clone())
             }
             State::Idle => {
                 let (sender, receiver) = watch::channel(None);
                 let stop = self.0.shutdown.child_token();
                 *state = State::Running {
-                    owner: context.uid().map(str::to_owned),
+                    owner: asker,
                     stop: stop.clone(),
                     verdict: receiver.clone(),
                 };
-                let run = self.clone().run(context.clone(), stop, sender);
+                let run = self.clone().run(context, stop, sender);
                 self.0.tasks.spawn(run);
                 Err(receiver)
             }
         }
     }
 
-    async fn run(self, context: Context, stop: CancellationToken, sender: watch::Sender<Option<Verdict>>) {
+    async fn run(
+        self,
+        context: impl FnOnce() -> Context,
+        stop: CancellationToken,
+        sender: watch::Sender<Option<Verdict>>,
+    ) {
         let _turn = self.0.turn.lock().await;
-        let verdict = self.0.action.run(&context, self.0.bounds, &stop).await;
+        let verdict = self.0.action.run(&context(), self.0.bounds, &stop).await;
         tracing::info!(?verdict, "the work ended");
         {
             let mut state = self.state();
@@ -191,6 +204,11 @@ mod tests {
         }
     }
 
+    async fn ask(work: &Work, uid: &'static str) -> Verdict {
+        work.verdict(Some(uid.to_owned()), move || asked(uid, Event::Ask))
+            .await
+    }
+
     /// Work that waits for a file to come before it is done; and its log.
     fn work(folder: &Path) -> (Work, impl Fn() -> String) {
         let log = folder.join("log");
@@ -227,16 +245,13 @@ mod tests {
             until(&log, "run\n").await;
             open(folder.path());
         };
-        let (first, second, ()) = tokio::join!(
-            work.verdict(asked("a", Event::Ask)),
-            work.verdict(Context::pre_stop()),
-            opener
-        );
+        let (first, second, ()) =
+            tokio::join!(ask(&work, "a"), work.verdict(None, Context::pre_stop), opener);
         let accept = Verdict::Accept {
             message: String::new(),
         };
         assert_eq!((&first, &second), (&accept, &accept));
-        assert_eq!(work.verdict(Context::pre_stop()).await, accept);
+        assert_eq!(work.verdict(None, Context::pre_stop).await, accept);
         assert_eq!(log(), "run\n");
     }
 
@@ -251,11 +266,11 @@ mod tests {
                 // The cancellation took its turn first.
                 tokio::task::yield_now().await;
                 open(folder.path());
-                work.verdict(asked("b", Event::Ask)).await
+                ask(&work, "b").await
             };
             tokio::join!(cancel, again).1
         };
-        let (first, second) = tokio::join!(work.verdict(asked("a", Event::Ask)), canceler);
+        let (first, second) = tokio::join!(ask(&work, "a"), canceler);
         assert!(matches!(first, Verdict::Failure { .. }), "{first:?}");
         assert!(matches!(second, Verdict::Accept { .. }), "{second:?}");
         assert_eq!(log(), "run\nstopped\nundo\nrun\n");
@@ -266,9 +281,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (work, log) = work(folder.path());
         open(folder.path());
-        work.verdict(asked("a", Event::Ask)).await;
+        ask(&work, "a").await;
         work.cancel(asked("a", Event::Cancel)).await;
-        work.verdict(asked("b", Event::Ask)).await;
+        ask(&work, "b").await;
         assert_eq!(log(), "run\nundo\nrun\n");
     }
 
@@ -277,11 +292,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (work, log) = work(folder.path());
         open(folder.path());
-        work.verdict(asked("b", Event::Ask)).await;
+        ask(&work, "b").await;
         work.cancel(asked("a", Event::Cancel)).await;
         assert_eq!(log(), "run\n");
         // Nor does one of the evacuation whose pod is being stopped.
-        work.verdict(Context::pre_stop()).await;
+        work.verdict(None, Context::pre_stop).await;
         work.cancel(asked("b", Event::Cancel)).await;
         assert_eq!(log(), "run\n");
     }
@@ -295,8 +310,34 @@ mod tests {
             work.shut_down().await;
             log()
         };
-        let (verdict, log) = tokio::join!(work.verdict(asked("a", Event::Ask)), stopper);
+        let (verdict, log) = tokio::join!(ask(&work, "a"), stopper);
         assert!(matches!(verdict, Verdict::Failure { .. }), "{verdict:?}");
         assert_eq!(log, "run\nstopped\n");
+    }
+
+    #[tokio::test]
+    async fn a_run_that_waits_for_its_turn_is_told_what_is_so_when_it_starts() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("log");
+        let work = Work::new(sh("echo $EVACUATION_DEADLINE >> $log", &log), None, BOUNDS);
+        let deadline = Arc::new(Mutex::new("old"));
+        let turn = work.0.turn.lock().await;
+        let newest = deadline.clone();
+        let verdict = work.verdict(Some("a".to_owned()), move || {
+            let mut context = asked("a", Event::Ask);
+            if let Some(about) = &mut context.evacuation {
+                about.deadline = Some((*newest.lock().unwrap()).to_owned());
+            }
+            context
+        });
+        let moved = async {
+            // The run waits for its turn now.
+            tokio::task::yield_now().await;
+            *deadline.lock().unwrap() = "new";
+            drop(turn);
+        };
+        let (verdict, ()) = tokio::join!(verdict, moved);
+        assert!(matches!(verdict, Verdict::Accept { .. }), "{verdict:?}");
+        assert_eq!(std::fs::read_to_string(&log).unwrap(), "new\n");
     }
 }

@@ -41,8 +41,8 @@ pub use review::{
 pub use self_evacuation::SelfEvacuation;
 pub use service_endpoint::{CaBundle, HttpsTrust, ServiceEndpoint};
 pub use status::{
-    Blocker, EvacuationStatus, EvictionStatus, Policy, RecordedRequester, ResponderState, ResponderStatus,
-    ScheduledDeadline, ScheduledWindow,
+    AttemptResult, Blocker, EvacuationStatus, EvictionStatus, Policy, RecordedRequester, ResponderState,
+    ResponderStatus, ScheduledDeadline, ScheduledWindow,
 };
 pub use time::{Timestamp, condition_time, from_condition_time};
 pub use validation::{

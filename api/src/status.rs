@@ -187,6 +187,9 @@ pub struct EvictionStatus {
     /// What the last attempt was: `Evict` or `Delete`. Fixed when it is recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action: Option<DeadlineAction>,
+    /// How the last attempt ended. Absent while it is in flight, and when it was never posted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_attempt_result: Option<AttemptResult>,
     /// When the last attempt was made. Server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_attempt_time: Option<Timestamp>,
@@ -199,6 +202,17 @@ pub struct EvictionStatus {
     /// What the API said to the last attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
+}
+
+/// How an attempt to evict or delete ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+pub enum AttemptResult {
+    /// The API took it: the pod is on its way out.
+    Accepted,
+    /// The API answered that it does not.
+    Rejected,
+    /// It was not answered, and the pod did not go.
+    NotTaken,
 }
 
 /// One who holds an eviction back.

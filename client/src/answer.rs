@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use evacuation_api::{Answer as Word, EvacuationResponseSpec};
+use evacuation_api::{Answer as Word, EvacuationResponseSpec, MAX_DELAY_SECONDS};
 
 /// The answer to a [`Question`](crate::Question).
 ///
-/// The server counts in whole seconds; parts of a second are rounded up.
+/// The server counts in whole seconds; parts of a second are rounded up, and what is longer than
+/// [`Answer::LONGEST`] is cut to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "an answer counts only when the handler returns it"]
 pub struct Answer {
@@ -19,6 +20,9 @@ pub struct Answer {
 }
 
 impl Answer {
+    /// The longest time that an answer can name: 30 days.
+    pub const LONGEST: Duration = Duration::from_secs(MAX_DELAY_SECONDS.unsigned_abs());
+
     /// Go ahead. It binds until the eviction or the cancellation: stop taking new work.
     pub fn accept() -> Self {
         Self::of(Word::Accept)
@@ -28,7 +32,7 @@ impl Answer {
     /// [`Question::hold`](crate::Question::hold) to delay for as long as some work takes.
     pub fn delay(time: Duration) -> Self {
         Self {
-            delay: Some(time),
+            delay: Some(time.min(Self::LONGEST)),
             ..Self::of(Word::Delay)
         }
     }
@@ -48,7 +52,7 @@ impl Answer {
 
     /// For a refusal: calls the handler again after `time`.
     pub fn retry_after(mut self, time: Duration) -> Self {
-        self.retry_after = Some(time);
+        self.retry_after = Some(time.min(Self::LONGEST));
         self
     }
 
@@ -83,6 +87,15 @@ impl Answer {
                 .ask_again
                 .then(|| granted.or(self.delay).unwrap_or_default() * 2 / 3),
             Word::Refuse => self.retry_after,
+        }
+    }
+
+    /// The same answer with nothing but its word and its times, which the API takes whatever else it finds invalid.
+    pub(crate) fn bare(&self) -> Self {
+        Self {
+            reason: None,
+            message: None,
+            ..self.clone()
         }
     }
 
@@ -124,6 +137,18 @@ mod tests {
             delay.ask_again().call_again_after(Some(Duration::from_secs(9))),
             Some(Duration::from_secs(6))
         );
+    }
+
+    #[test]
+    fn no_time_is_longer_than_the_api_takes() {
+        let spec = Answer::delay(Duration::MAX).into_spec("self");
+        assert_eq!(spec.delay_seconds, Some(MAX_DELAY_SECONDS));
+        let month_and_more = Answer::LONGEST + Duration::from_secs(1);
+        let spec = Answer::refuse("").retry_after(month_and_more).into_spec("self");
+        assert_eq!(spec.retry_after_seconds, Some(MAX_DELAY_SECONDS));
+        // Nor does counting with it overflow.
+        let again = Answer::delay(Duration::MAX).ask_again().call_again_after(None);
+        assert_eq!(again, Some(Answer::LONGEST * 2 / 3));
     }
 
     #[test]

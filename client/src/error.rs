@@ -122,3 +122,15 @@ pub enum RespondError {
         evacuation: String,
     },
 }
+
+impl RespondError {
+    /// Whether the server found a part of the answer invalid, such as its message.
+    pub(crate) fn is_invalid(&self) -> bool {
+        match self {
+            Self::Refused { source, .. } => {
+                matches!(source.as_ref(), kube::Error::Api(status) if status.code == 422)
+            }
+            Self::Closed { .. } => false,
+        }
+    }
+}

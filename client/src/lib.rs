@@ -37,11 +37,13 @@
 //! `examples/` holds whole programs of both.
 
 mod answer;
+mod asked;
 mod backoff;
 mod call;
 mod error;
 mod handle;
 mod handler;
+mod panicked;
 mod post;
 mod question;
 mod requester;

@@ -16,13 +16,23 @@ const POST_TIMEOUT: Duration = Duration::from_secs(10);
 /// the roles yet.
 const STRANGER_PATIENCE: Duration = Duration::from_secs(30);
 
+/// When posting stops.
+#[derive(Clone, Copy)]
+pub(crate) struct Until<'a> {
+    /// The question has ended: at once.
+    pub(crate) closed: &'a CancellationToken,
+    /// The answer is not wanted any more: no further try is made. One that is under way has its reply awaited, for the
+    /// server may yet record it, and would do so after a later answer.
+    pub(crate) enough: &'a CancellationToken,
+}
+
 /// Posts answers to one Evacuation; hides which kind they are posted through.
 #[async_trait]
 pub(crate) trait Post: Send + Sync {
     async fn post(
         &self,
         spec: EvacuationResponseSpec,
-        closed: &CancellationToken,
+        until: Until<'_>,
     ) -> Result<EvacuationResponseStatus, RespondError>;
 }
 
@@ -75,7 +85,7 @@ impl<S: Source> Post for Poster<S> {
     async fn post(
         &self,
         spec: EvacuationResponseSpec,
-        closed: &CancellationToken,
+        until: Until<'_>,
     ) -> Result<EvacuationResponseStatus, RespondError> {
         let spec = EvacuationResponseSpec {
             evacuation_uid: Some(self.uid.clone()),
@@ -93,7 +103,7 @@ impl<S: Source> Post for Poster<S> {
                 .api
                 .create_subresource::<_, EvacuationResponse>("respond", &self.name, &params, &response);
             let error = tokio::select! {
-                () = closed.cancelled() => return Err(closed_error()),
+                () = until.closed.cancelled() => return Err(closed_error()),
                 result = tokio::time::timeout(POST_TIMEOUT, call) => match result {
                     Ok(Ok(recorded)) => return Ok(recorded.status.unwrap_or_default()),
                     Ok(Err(error)) if !transient(&error, begun.elapsed()) => {
@@ -107,7 +117,8 @@ impl<S: Source> Post for Poster<S> {
             let pause = retry.next().unwrap_or(POST_TIMEOUT);
             tracing::warn!(evacuation = %self.evacuation(), %error, ?pause, "the answer was not recorded, trying again");
             tokio::select! {
-                () = closed.cancelled() => return Err(closed_error()),
+                () = until.closed.cancelled() => return Err(closed_error()),
+                () = until.enough.cancelled() => return Err(closed_error()),
                 () = tokio::time::sleep(pause) => {}
             }
         }
@@ -145,9 +156,12 @@ mod tests {
         }))
         .unwrap();
         let poster = Poster::new(replying(replies), &evacuation);
-        poster
-            .post(EvacuationResponseSpec::default(), &CancellationToken::new())
-            .await
+        let never = CancellationToken::new();
+        let until = Until {
+            closed: &never,
+            enough: &never,
+        };
+        poster.post(EvacuationResponseSpec::default(), until).await
     }
 
     const FORBIDDEN: &str = r#"{"kind":"Status","status":"Failure","code":403,"reason":"Forbidden"}"#;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use evacuation_api::{
     DeadlineAction, Evacuation, EvacuationSpec, PodTarget, RefusalPolicy, Requester as Entry, Target,
     Timestamp, Window,
@@ -10,6 +11,10 @@ use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::ObjectM
 use kube::{Api, Client, ResourceExt, api::PostParams};
 
 use crate::{EvacuationHandle, RequestError, backoff::turns, call::call};
+
+/// The start of the year 9999, in seconds since 1970: what comes later is not written in the four digits of RFC 3339, or
+/// is more than other readers of times take.
+const LATEST: i64 = 253_370_764_800;
 
 /// One who wants pods moved.
 #[derive(Clone, Debug)]
@@ -72,7 +77,8 @@ impl Requester {
         self
     }
 
-    /// What happens when an evacuation took this long, counted from each request.
+    /// What happens when an evacuation took this long, counted from each request. No deadline is after the start of the
+    /// year 9999: one that would be stands there.
     #[must_use]
     pub fn deadline(mut self, after: Duration, action: DeadlineAction) -> Self {
         self.deadline_after = Some(after);
@@ -187,7 +193,7 @@ impl Requester {
     fn entry(&self) -> Entry {
         let deadline = self
             .deadline_after
-            .map(|after| Timestamp(chrono::Utc::now() + after));
+            .map(|after| Timestamp(deadline(Utc::now(), after)));
         Entry {
             deadline: deadline.or(self.entry.deadline),
             ..self.entry.clone()
@@ -231,6 +237,15 @@ impl Requester {
     fn handle(&self, api: Api<Evacuation>, evacuation: Evacuation, joined: bool) -> EvacuationHandle {
         EvacuationHandle::new(api, &self.entry.name, evacuation, joined)
     }
+}
+
+/// The time that long after `now`, and at most the latest.
+fn deadline(now: DateTime<Utc>, after: Duration) -> DateTime<Utc> {
+    let latest = DateTime::from_timestamp(LATEST, 0).unwrap_or(DateTime::<Utc>::MAX_UTC);
+    chrono::Duration::from_std(after)
+        .ok()
+        .and_then(|after| now.checked_add_signed(after))
+        .map_or(latest, |time| time.min(latest))
 }
 
 /// A new Evacuation of that pod, with one entry.
@@ -351,6 +366,26 @@ mod tests {
         pod.metadata.namespace = Some("shop".to_owned());
         pod.metadata.uid = Some(uid.to_owned());
         pod
+    }
+
+    #[tokio::test]
+    async fn a_deadline_beyond_all_calendars_is_the_latest_one() {
+        for (after, expected) in [
+            (Duration::from_mins(1), "2026-11-20T22:01:00+00:00"),
+            (
+                Duration::from_hours(24 * 366 * 300_000),
+                "9999-01-01T00:00:00+00:00",
+            ),
+            (Duration::MAX, "9999-01-01T00:00:00+00:00"),
+        ] {
+            let now = "2026-11-20T22:00:00Z".parse().unwrap();
+            assert_eq!(deadline(now, after).to_rfc3339(), expected, "{after:?}");
+            let manifest = Requester::new(replying(&[CREATED]), "acme.io/a")
+                .deadline(after, DeadlineAction::Evict)
+                .manifest("shop", "db-0");
+            let written = serde_json::to_value(&manifest).unwrap();
+            assert!(serde_json::from_value::<Evacuation>(written).is_ok(), "{after:?}");
+        }
     }
 
     #[tokio::test(start_paused = true)]

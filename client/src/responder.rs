@@ -1,7 +1,7 @@
 //! The answering side: watches for questions and calls the app's handler.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{HashMap, hash_map::Entry},
     sync::Arc,
 };
 
@@ -13,12 +13,15 @@ use kube::{
     Api, Client,
     runtime::{WatchStreamExt, watcher},
 };
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tokio_util::{
+    sync::{CancellationToken, DropGuard},
+    task::TaskTracker,
+};
 
 use crate::{
     Handler, Question,
     backoff::Retry,
-    session::{Session, question},
+    session::{Session, question, say_canceled},
     source::Source,
     watching,
 };
@@ -27,8 +30,8 @@ use crate::{
 ///
 /// # Guarantees
 ///
-/// The handler is called once for each time that the responder becomes active, and again where its answer says so; at
-/// most one call per Evacuation is under way. An answer is posted until it is recorded or the question has ended.
+/// The handler is called once for each time that the responder becomes active, and again where its answer says so or it
+/// panicked; at most one call per Evacuation is under way. An answer is posted until it is recorded or the question has ended.
 /// Outages of the API are waited out. After a restart of the app an open question is asked again, unless it was
 /// accepted before. A cancellation is acknowledged once the handler has taken note of it.
 #[derive(Clone)]
@@ -116,7 +119,7 @@ impl Responder {
             handler,
             sessions: HashMap::new(),
             listed: None,
-            acknowledging: HashSet::new(),
+            acknowledging: HashMap::new(),
             farewells: TaskTracker::new(),
         };
         while let Some(event) = events.next().await {
@@ -135,8 +138,8 @@ struct Desk {
     sessions: HashMap<String, Session>,
     /// The UIDs seen since a list began.
     listed: Option<Vec<String>>,
-    /// Cancellations that are being acknowledged, by the Evacuation's UID.
-    acknowledging: HashSet<String>,
+    /// Cancellations that are being acknowledged, by the Evacuation's UID. A guard ends that when the Evacuation is gone.
+    acknowledging: HashMap<String, DropGuard>,
     farewells: TaskTracker,
 }
 
@@ -154,7 +157,7 @@ impl Desk {
             watcher::Event::InitDone => {
                 let listed = self.listed.take().unwrap_or_default();
                 self.sessions.retain(|uid, _| listed.contains(uid));
-                self.acknowledging.retain(|uid| listed.contains(uid));
+                self.acknowledging.retain(|uid, _| listed.contains(uid));
             }
             watcher::Event::Delete(object) => {
                 self.sessions.remove(object.uid());
@@ -172,43 +175,36 @@ impl Desk {
             ResponderState::Canceled => {
                 self.sessions.remove(object.uid());
                 if !responder.cancellation_acknowledged && responder.active_time.is_some() {
-                    self.say_canceled(question(&self.client, object, responder));
+                    self.say_canceled(question(&self.client, object, responder).0);
                 }
             }
-            state => {
+            _ => {
                 if let Some(session) = self.sessions.get_mut(object.uid()) {
-                    session.follow(state);
+                    session.follow(object, responder);
                 }
             }
         }
     }
 
     fn ask<S: Source>(&mut self, object: &S, responder: &ResponderStatus) {
-        let known = self
-            .sessions
-            .get(object.uid())
-            .is_some_and(|session| session.is_of(responder));
-        // An Accept binds: an app that restarted after it is not asked again.
-        if known || responder.answer == Some(Word::Accept) {
+        if let Some(session) = self.sessions.get_mut(object.uid())
+            && session.is_of(responder)
+        {
+            session.follow(object, responder);
             return;
         }
-        let question = question(&self.client, object, responder);
-        self.sessions.insert(
-            object.uid().to_owned(),
-            Session::start(question, self.handler.clone()),
-        );
+        // An Accept binds: an app that restarted after it is not asked again.
+        if responder.answer == Some(Word::Accept) {
+            return;
+        }
+        let session = Session::start(&self.client, object, responder, self.handler.clone());
+        self.sessions.insert(object.uid().to_owned(), session);
     }
 
     fn say_canceled(&mut self, question: Question) {
-        if !self.acknowledging.insert(question.uid.clone()) {
-            return;
+        if let Entry::Vacant(vacant) = self.acknowledging.entry(question.uid.clone()) {
+            vacant.insert(question.closed.clone().drop_guard());
+            self.farewells.spawn(say_canceled(question, self.handler.clone()));
         }
-        let handler = self.handler.clone();
-        self.farewells.spawn(async move {
-            handler.canceled(question.clone()).await;
-            if let Err(error) = question.acknowledge().await {
-                tracing::warn!(evacuation = %question.name, error = &error as &dyn std::error::Error, "the cancellation was not acknowledged");
-            }
-        });
     }
 }

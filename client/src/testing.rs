@@ -8,8 +8,11 @@ use std::{
     },
 };
 
+use evacuation_api::{Evacuation, SELF_RESPONDER};
 use http::{Request, Response};
 use kube::{Client, client::Body};
+
+use crate::{Question, session::question, source::Source};
 
 /// A client of an API that replies so, one reply after another and the last one for ever, whatever is asked.
 pub(crate) fn replying(replies: &'static [(u16, &'static str)]) -> Client {
@@ -38,4 +41,21 @@ pub(crate) fn recording(
         }
     });
     (Client::new(service, "shop"), sent)
+}
+
+/// An Evacuation of the pod `db-0` that asks the responder `self`.
+pub(crate) fn asking() -> Evacuation {
+    let evacuation = serde_json::json!({
+        "metadata": {"name": "a", "namespace": "shop", "uid": "1"},
+        "spec": {"target": {"pod": {"name": "db-0"}}, "requesters": [{"name": "acme.io/a"}]},
+        "status": {"responders": [{"name": "self", "state": "Active", "priority": 10000, "timeoutSeconds": 60, "maxDelaySeconds": 600,
+            "activeTime": "2026-11-20T22:00:00Z"}]},
+    });
+    serde_json::from_value(evacuation).unwrap()
+}
+
+/// The question that [`asking`] asks, answered through that client.
+pub(crate) fn asked(client: &Client) -> Question {
+    let evacuation = asking();
+    question(client, &evacuation, evacuation.responder(SELF_RESPONDER).unwrap()).0
 }

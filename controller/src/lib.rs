@@ -13,6 +13,7 @@
 //! object: a successor goes on where this process stopped.
 
 mod backoff;
+mod clock;
 mod controller;
 mod error;
 mod events;
@@ -27,6 +28,7 @@ mod push;
 mod queue;
 mod reachability;
 mod reconcile;
+mod refresh;
 mod watch;
 
 use key::ObjectKey;
@@ -34,3 +36,4 @@ use lease::{Leadership, NotLeading};
 
 pub use options::{LogFormat, Options};
 pub use process::{RunError, log, run, shutdown_signal};
+pub use refresh::RefreshOptions;

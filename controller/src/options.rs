@@ -5,6 +5,8 @@ use std::{net::SocketAddr, path::PathBuf};
 use clap::{ArgAction, Parser, ValueEnum};
 use ipnet::IpNet;
 
+use crate::RefreshOptions;
+
 /// The evacuation controller: asks responders and evicts within budgets.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "evacuation-controller", version)]
@@ -33,6 +35,9 @@ pub struct Options {
     /// How many Evacuations are worked on at once.
     #[arg(long, default_value_t = 16)]
     pub workers: usize,
+    /// How pods stuck in CrashLoopBackOff are refreshed.
+    #[command(flatten)]
+    pub refresh: RefreshOptions,
     /// How much is logged, from 0 (what went wrong) to 4 (everything); `RUST_LOG` comes first.
     #[arg(short, long = "v", default_value_t = 2)]
     pub verbosity: u8,
@@ -64,6 +69,22 @@ mod tests {
         assert!(parse(&["--leader-elect"]).unwrap().leader_elect);
         assert!(parse(&["--leader-elect=true"]).unwrap().leader_elect);
         assert!(!parse(&["--leader-elect=false"]).unwrap().leader_elect);
+    }
+
+    #[test]
+    fn refreshing_is_on_unless_it_is_switched_off_and_its_times_are_durations() {
+        assert!(parse(&[]).unwrap().refresh.refresh);
+        assert!(!parse(&["--refresh=false"]).unwrap().refresh.refresh);
+        let options = parse(&["--refresh-backoff=90s"]).unwrap().refresh;
+        assert_eq!(options.refresh_backoff.num_seconds(), 90);
+        assert_eq!(options.refresh_longest_backoff.num_hours(), 6);
+        for wrong in [
+            "--refresh-backoff=10",
+            "--refresh-settled-after=0s",
+            "--refresh-per-minute=0",
+        ] {
+            assert!(parse(&[wrong]).is_err(), "{wrong}");
+        }
     }
 
     #[test]

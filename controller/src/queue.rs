@@ -105,6 +105,11 @@ impl<K: Clone + Eq + Hash + Ord> WorkQueue<K> {
         }
     }
 
+    /// Says that the work on a key is done when it is dropped, also when the worker is aborted.
+    pub(crate) fn working<'a>(&'a self, key: &'a K) -> Working<'a, K> {
+        Working { queue: self, key }
+    }
+
     /// How many keys wait for a worker.
     pub(crate) fn ready(&self) -> usize {
         self.lock().ready.len()
@@ -117,6 +122,19 @@ impl<K: Clone + Eq + Hash + Ord> WorkQueue<K> {
 
     fn lock(&self) -> MutexGuard<'_, State<K>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The work on a key: it is done when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Working<'a, K: Clone + Eq + Hash + Ord> {
+    queue: &'a WorkQueue<K>,
+    key: &'a K,
+}
+
+impl<K: Clone + Eq + Hash + Ord> Drop for Working<'_, K> {
+    fn drop(&mut self) {
+        self.queue.done(self.key);
     }
 }
 

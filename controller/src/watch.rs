@@ -1,17 +1,24 @@
 //! What the API reports, fed into the index.
 
-use std::{fmt::Debug, sync::Arc, time::Duration};
+use std::{
+    fmt::Debug,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
-use chrono::Utc;
+use chrono::{DateTime, Utc};
 use evacuation_api::Evacuation;
 use futures::TryStreamExt;
+use http_body_util::BodyExt;
 use k8s_openapi::api::{
-    core::v1::{Node, Pod},
+    apps::v1::ReplicaSet,
+    core::v1::{Namespace, Node, Pod},
     policy::v1::PodDisruptionBudget,
 };
 use kube::{
-    Api, Resource, ResourceExt,
-    api::ListParams,
+    Api, Client, Resource, ResourceExt,
+    client::Body,
+    core::PartialObjectMeta,
     runtime::{
         WatchStreamExt,
         utils::Backoff,
@@ -26,15 +33,15 @@ use tracing::{info, warn};
 use crate::{
     backoff::backoff,
     controller::{Controller, Fed},
-    index::prune_pod,
+    index::{prune_namespace, prune_pod, prune_replica_set},
 };
 
 /// After how long a watch is begun anew where it stopped, in seconds: so long can a broken connection go unnoticed.
 const WATCH_SECONDS: u32 = 120;
 /// The shortest and the longest pause after a watch broke. Short, so that answers given right after an outage are seen.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(2));
-/// How often the API is asked whether it is there.
-const PROBE_EVERY: Duration = Duration::from_secs(1);
+/// How often the API is asked whether it is there and what time it is: so that, when its clock is set, nothing is a second late.
+const PROBE_EVERY: Duration = Duration::from_millis(800);
 /// How long it may take to answer that.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(4);
 
@@ -45,6 +52,13 @@ pub(crate) const WATCHED: [&str; 4] = [
     "watch of poddisruptionbudgets",
     "watch of nodes",
 ];
+
+/// What is watched besides when pods are refreshed.
+pub(crate) const WATCHED_TO_REFRESH: [&str; 2] = ["watch of namespaces", "watch of replicasets"];
+/// The name of what else must be known, in the same words.
+pub(crate) const CLOCK: &str = "time of the API server";
+/// The header in which the API server says what time it is there.
+const SERVER_TIME: &str = "server-time";
 
 /// Starts every watch.
 pub(crate) fn follow_all(controller: &Arc<Controller>, stop: &CancellationToken, tasks: &mut JoinSet<()>) {
@@ -73,6 +87,21 @@ pub(crate) fn follow_all(controller: &Arc<Controller>, stop: &CancellationToken,
         |node| node.metadata.managed_fields = None,
         stop.clone(),
     ));
+    if controller.refresher.is_some() {
+        let [namespaces, replica_sets] = WATCHED_TO_REFRESH;
+        tasks.spawn(follow::<PartialObjectMeta<Namespace>>(
+            Arc::clone(controller),
+            namespaces,
+            prune_namespace,
+            stop.clone(),
+        ));
+        tasks.spawn(follow::<PartialObjectMeta<ReplicaSet>>(
+            Arc::clone(controller),
+            replica_sets,
+            prune_replica_set,
+            stop.clone(),
+        ));
+    }
 }
 
 async fn follow<K>(
@@ -134,22 +163,16 @@ async fn follow<K>(
     }
 }
 
-/// Asks the API again and again whether it is there, so that outages are noticed also while nothing else is to be
-/// asked. A list of one, because it goes all the way to the store.
+/// Asks the API again and again whether it is there and what time it is there, so that outages and jumps of its clock are
+/// noticed also while nothing else is to be asked. A list of one, because it goes all the way to the store.
 pub(crate) async fn probe(controller: Arc<Controller>, stop: CancellationToken) {
-    let api: Api<Evacuation> = Api::all(controller.client().clone());
-    let parameters = ListParams::default().limit(1);
     let mut out = false;
     loop {
-        match timeout(PROBE_TIMEOUT, api.list(&parameters)).await {
-            Ok(Ok(_)) => controller.api_answered(Utc::now()),
-            // A refusal is an answer, too.
-            Ok(Err(kube::Error::Api(status))) if (400..500).contains(&status.code) && status.code != 429 => {
-                controller.api_answered(Utc::now());
-            }
-            Ok(Err(_)) | Err(_) => {}
+        let sent = Instant::now();
+        if let Ok(Some(reply)) = timeout(PROBE_TIMEOUT, ask(controller.client())).await {
+            controller.api_answered(reply.time, sent, reply.received);
         }
-        if controller.reachability.is_out(Utc::now()) != out {
+        if controller.reachability.is_out(Instant::now()) != out {
             out = !out;
             if out {
                 warn!("the API does not answer");
@@ -160,6 +183,32 @@ pub(crate) async fn probe(controller: Arc<Controller>, stop: CancellationToken) 
             () = tokio::time::sleep(PROBE_EVERY) => {}
         }
     }
+}
+
+/// What the probe wants to know.
+struct Reply {
+    time: Option<DateTime<Utc>>,
+    received: Instant,
+}
+
+/// Asks once. `None` when the API is not there.
+async fn ask(client: &Client) -> Option<Reply> {
+    let path = Evacuation::url_path(&(), None);
+    let request = http::Request::get(format!("{path}?limit=1"));
+    let reply = client.send(request.body(Body::empty()).ok()?).await.ok()?;
+    let received = Instant::now();
+    // A refusal is an answer, too.
+    let refused = reply.status().is_client_error() && reply.status() != http::StatusCode::TOO_MANY_REQUESTS;
+    if !reply.status().is_success() && !refused {
+        return None;
+    }
+    let time = reply.headers().get(SERVER_TIME).and_then(|time| {
+        let time = DateTime::parse_from_rfc3339(time.to_str().ok()?).ok()?;
+        Some(time.to_utc())
+    });
+    // Read to its end, so that the connection can be used again.
+    reply.into_body().collect().await.ok()?;
+    Some(Reply { time, received })
 }
 
 /// The pauses between attempts to go on with a watch.

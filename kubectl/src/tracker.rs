@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use chrono::SecondsFormat;
 use evacuation_api::{Evacuation, FailedReason};
 use evacuation_client::End;
-use evacuation_protocol::{active_answer, state_word};
+use evacuation_protocol::{active_answer, goes_on_by, state_word};
 
 use crate::Exit;
 
@@ -20,6 +19,8 @@ pub(crate) struct Tracked {
     pub(crate) state: String,
     /// What was answered last, if anything.
     pub(crate) answer: Option<String>,
+    /// When it goes on by itself at the latest, if it does.
+    pub(crate) until: Option<String>,
     /// What holds it back, in words, if anything does.
     pub(crate) held_by: Option<String>,
     /// How it ended, if it did.
@@ -32,7 +33,7 @@ impl Tracked {
         let details = match &self.end {
             Some(End::Failed { reason, message }) => vec![format!("{reason}: {message}")],
             Some(End::Evacuated { .. }) => Vec::new(),
-            None => [&self.answer, &self.held_by]
+            None => [&self.answer, &self.until, &self.held_by]
                 .into_iter()
                 .flatten()
                 .cloned()
@@ -153,27 +154,16 @@ fn describe(evacuation: &Evacuation) -> Tracked {
             .find(|c| c.type_ == "Blocked" && c.status == "True")
             .map(|c| c.message.clone())
     });
-    let state = state_word(evacuation);
-    let policy = evacuation
-        .status
-        .as_ref()
-        .and_then(|status| status.policy.as_ref());
-    let opens = policy
-        .and_then(|policy| policy.next_window)
-        .filter(|_| state == "Scheduled")
-        .map(|time| {
-            let time = time.0.to_rfc3339_opts(SecondsFormat::Secs, true);
-            format!("a window opens at {time}")
-        });
     Tracked {
         pod: format!("{namespace}/{}", evacuation.spec.target.pod.name),
         evacuation: format!(
             "{namespace}/{}",
             evacuation.metadata.name.as_deref().unwrap_or_default()
         ),
-        state: state.to_owned(),
+        state: state_word(evacuation).to_string(),
         answer: active_answer(evacuation).map(|answer| format!("{answer:?}")),
-        held_by: blocked.or(opens),
+        until: goes_on_by(evacuation).map(|time| format!("until {}", time.format("%Y-%m-%dT%H:%M:%SZ"))),
+        held_by: blocked,
         end: End::of(evacuation),
     }
 }
@@ -274,10 +264,22 @@ mod tests {
         let mut tracker = Tracker::default();
         tracker.follow(&sleeping);
         let lines: Vec<_> = tracker.all().map(Tracked::line).collect();
-        assert_eq!(
-            lines,
-            ["shop/pod-a: Scheduled (a window opens at 1970-01-03T22:00:00Z)"]
-        );
+        assert_eq!(lines, ["shop/pod-a: Scheduled (until 1970-01-03T22:00:00Z)"]);
+    }
+
+    #[test]
+    fn a_line_says_what_was_answered_and_until_when() {
+        let mut delayed = evacuation("a", None);
+        let responder = serde_json::json!({
+            "name": "self", "priority": 1, "timeoutSeconds": 60, "maxDelaySeconds": 600, "state": "Active",
+            "activeTime": "2026-11-20T22:00:00Z", "answer": "Delay", "delayUntil": "2026-11-20T22:05:00Z",
+        });
+        let status = delayed.status.as_mut().unwrap();
+        status.responders = Some(vec![serde_json::from_value(responder).unwrap()]);
+        let mut tracker = Tracker::default();
+        tracker.follow(&evacuation("a", None));
+        let line = tracker.apply(&delayed).unwrap().line();
+        assert_eq!(line, "shop/pod-a: Delayed (Delay) (until 2026-11-20T22:05:00Z)");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use evacuation_api::{BlockedReason, Blocker, ConditionType, EvacuationStatus};
 
-use crate::condition::set;
+use crate::{condition::set, words::shortened};
 
 /// What holds an eviction back: the condition Blocked and who is to blame.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,11 +14,11 @@ pub(crate) struct Block {
 }
 
 impl Block {
-    /// A block that nobody in particular is to blame for.
+    /// A block that nobody in particular is to blame for. A message that is too long is cut.
     pub(crate) fn new(reason: BlockedReason, message: &str) -> Self {
         Self {
             reason,
-            message: message.to_owned(),
+            message: shortened(message),
             blockers: Vec::new(),
         }
     }

@@ -1,13 +1,17 @@
 //! What became of an attempt to evict or delete.
 
 use chrono::{DateTime, Utc};
-use evacuation_api::{BlockedReason, EvacuatedReason, EvacuationStatus};
+use evacuation_api::{
+    AttemptResult, BlockedReason, DeadlineAction, EvacuatedReason, EvacuationStatus, EvictionStatus, Policy,
+};
 
 use crate::{
     PodView,
     block::Block,
     ending::{succeed, unblock},
+    policy::reached,
     time::{after_millis, stamp},
+    words::shortened,
 };
 
 /// How long an attempt may take, in seconds. Post it with this timeout, on the client's side and as the query parameter
@@ -17,8 +21,8 @@ pub const ATTEMPT_TIMEOUT_SECONDS: i64 = 10;
 /// How often an eviction that a budget holds back is tried anyway, in seconds: a webhook or a stale budget can hide the truth.
 pub const PROBE_SECONDS: i64 = 60;
 
-/// What is recorded of an attempt whose reply was lost and that left the pod where it is.
-pub(crate) const NOT_TAKEN: &str = "the reply to the last attempt was lost and the pod did not go";
+/// What is said of an attempt whose reply was lost and that left the pod where it is.
+const NOT_TAKEN: &str = "the reply to the last attempt was lost and the pod did not go";
 
 /// What the API said to an attempt.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -66,6 +70,28 @@ impl EvictionOutcome {
             PodView::Live(_) => Self::NotTaken,
         }
     }
+
+    /// What the record of the attempt says of it.
+    pub fn result(&self) -> AttemptResult {
+        match self {
+            Self::Accepted => AttemptResult::Accepted,
+            Self::NotTaken => AttemptResult::NotTaken,
+            Self::BudgetExhausted { .. }
+            | Self::MultipleBudgets { .. }
+            | Self::Rejected { .. }
+            | Self::PodGone
+            | Self::UidMismatch => AttemptResult::Rejected,
+        }
+    }
+}
+
+/// Whether the last attempt is a deletion. A record that does not say so is one if it was made after a Delete deadline.
+pub(crate) fn is_deletion(policy: &Policy, eviction: &EvictionStatus) -> bool {
+    if let Some(action) = eviction.action {
+        return action == DeadlineAction::Delete;
+    }
+    reached(policy, DeadlineAction::Delete)
+        .is_some_and(|deadline| eviction.last_attempt_time >= Some(deadline.time))
 }
 
 /// How long to wait before the next attempt, in milliseconds: 1 s doubled with each attempt up to 60 s, less up to a
@@ -98,12 +124,13 @@ pub fn record_eviction(
         return status;
     };
     eviction.in_flight = false;
+    eviction.last_attempt_result = Some(outcome.result());
     eviction.next_attempt_time = None;
     eviction.message = None;
     let attempts = eviction.attempts;
     let mut again = |milliseconds: i64, message: &str| {
         eviction.next_attempt_time = Some(stamp(after_millis(now, milliseconds)));
-        eviction.message = Some(message.to_owned());
+        eviction.message = Some(shortened(message));
     };
     match outcome {
         EvictionOutcome::Accepted => {
@@ -243,6 +270,25 @@ mod tests {
         assert_eq!(
             (eviction.next_attempt_time, blocked),
             (Some(at(100).into()), None)
+        );
+        assert_eq!(eviction.last_attempt_result, Some(AttemptResult::NotTaken));
+        assert_eq!(
+            after_outcome(&rejected(None)).0.last_attempt_result,
+            Some(AttemptResult::Rejected)
+        );
+    }
+
+    #[test]
+    fn what_a_webhook_says_at_length_is_cut() {
+        let (eviction, _) = after_outcome(&EvictionOutcome::Rejected {
+            retry_after_seconds: None,
+            message: "no ".repeat(100_000),
+        });
+        let said = eviction.message.unwrap();
+        assert!(
+            said.starts_with("no no") && said.len() <= 1024,
+            "{} bytes",
+            said.len()
         );
     }
 

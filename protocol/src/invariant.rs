@@ -135,6 +135,10 @@ impl Broken {
             !(eviction.accepted && failed),
             "a pod that is on its way out was not left alone",
         );
+        self.require(
+            !eviction.in_flight || eviction.last_attempt_result.is_none(),
+            "what is in flight has no result",
+        );
         let timed = eviction.last_attempt_time.is_some();
         self.require((eviction.attempts > 0) == timed, "an attempt has its time");
     }

@@ -22,6 +22,7 @@ mod drain;
 mod edit_error;
 mod ending;
 mod eviction;
+mod expectation;
 mod fence;
 mod invariant;
 mod lapse;
@@ -42,6 +43,7 @@ mod time;
 mod transition;
 mod upstream;
 mod window;
+mod words;
 mod world;
 
 pub use answer::answer;
@@ -52,6 +54,7 @@ pub use decide::{Act, Decision, OUTAGE_GRACE_SECONDS, Push, TERMINATING_MARGIN_S
 pub use drain::{DrainFilters, DrainRefusal, DrainSkip, DrainWarning, Picked, pick};
 pub use edit_error::EditError;
 pub use eviction::{ATTEMPT_TIMEOUT_SECONDS, EvictionOutcome, PROBE_SECONDS, record_eviction, retry_delay};
+pub use expectation::goes_on_by;
 pub use invariant::violations;
 pub use learning::{LEARNING_SECONDS, asked_responders, must_learn};
 pub use phase::{active_answer, current_responder, phase, state_word};

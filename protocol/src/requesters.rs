@@ -8,7 +8,7 @@ use evacuation_api::{
 
 use crate::{
     EditError, cancel, condition::finished_reason, derive_policy, fence::check_fence, has_lapsed,
-    ownership::check_owner, time::stamp, window::forget_changed,
+    ownership::check_owner, policy::policy_at, time::stamp, window::forget_changed,
 };
 
 /// What an edit of the requesters does. Holds the names of entries.
@@ -50,7 +50,7 @@ impl RequesterEdit {
     }
 }
 
-/// Rule 3 and the fence, for an update of the spec by `user`. Both specs are defaulted.
+/// Rule 3 and the fence, for an update of the spec by `user` at `now`. Both specs are defaulted.
 ///
 /// Call it with `may_override` false first; only [`EditError::NotYours`] is worth asking for the verb `override`.
 pub fn check_requester_edit(
@@ -58,6 +58,7 @@ pub fn check_requester_edit(
     new: &EvacuationSpec,
     user: &str,
     may_override: bool,
+    now: DateTime<Utc>,
 ) -> Result<RequesterEdit, EditError> {
     let default = EvacuationStatus::default();
     let status = old.status.as_ref().unwrap_or(&default);
@@ -77,9 +78,9 @@ pub fn check_requester_edit(
     if let Some(requester) = edit.removed.iter().chain(&edit.rescheduled).next() {
         check_fence(status, requester)?;
     }
-    if let Some(policy) = &status.policy
-        && let Some(requester) = edit.changed.iter().find(|name| has_lapsed(policy, name))
-    {
+    // By now, for a deadline may have been reached that nobody has recorded yet.
+    let policy = policy_at(&old.spec.requesters, status, now);
+    if let Some(requester) = edit.changed.iter().find(|name| has_lapsed(&policy, name)) {
         return Err(EditError::Lapsed {
             requester: requester.clone(),
         });
@@ -194,10 +195,10 @@ pub fn apply_requester_edit(
         // The policy stays as the last word of those who left.
         return cancel(&status, "the last requester left", now);
     }
-    if let Some(policy) = &mut status.policy {
-        forget_changed(policy, &old.spec.requesters, &new.requesters);
-    }
-    status.policy = Some(derive_policy(&new.requesters, status.policy.as_ref(), now));
+    // First by the entries as they were: a deadline that has passed was reached, and an edit does not undo it.
+    let mut before = policy_at(&old.spec.requesters, &status, now);
+    forget_changed(&mut before, &old.spec.requesters, &new.requesters);
+    status.policy = Some(derive_policy(&new.requesters, Some(&before), now));
     status
 }
 

@@ -2,17 +2,26 @@
 
 use chrono::{DateTime, Utc};
 use evacuation_api::{
-    ConditionType, Evacuation, EvacuationStatus, Policy, ScheduledDeadline, ScheduledWindow,
+    ConditionType, DeadlineAction, Evacuation, EvacuationStatus, Policy, ScheduledDeadline, ScheduledWindow,
 };
 
 mod conditions;
 mod eviction;
 mod responders;
 
-use self::{conditions::Conditions, eviction::check_eviction, responders::Responders};
+use self::{
+    conditions::Conditions,
+    eviction::{Allowed, check_eviction},
+    responders::Responders,
+};
 use crate::{
-    StatusError, all_lapsed, condition::find, ending::finish, finished_reason, is_finished, phase::is_done,
-    policy::policy_at, window::all_asleep,
+    StatusError, all_lapsed,
+    condition::find,
+    ending::finish,
+    finished_reason, is_finished,
+    phase::is_done,
+    policy::{policy_at, reached},
+    window::all_asleep,
 };
 
 /// The status that results from the controller's write, or everything that is wrong with it.
@@ -22,9 +31,10 @@ use crate::{
 /// What the server and the responders own is restored: recorded requesters, policy (derived anew by `now`), answers
 /// and their times. Times are stamped with `now`. Every change of a responder's state is in
 /// [`TRANSITIONS`](crate::TRANSITIONS) and due by `now`; at most one responder is Active and the order of priority is
-/// kept; the list of responders is fixed once written; while every live entry sleeps nobody is asked or passed over; an attempt to evict is recorded only when every responder is
-/// done, and taken for lost only when its time is over; nothing changes after the end. Where the write ends the Evacuation, responders that are not done become Canceled, `Finished` is
-/// set and so is `finishTime`.
+/// kept; the list of responders is fixed once written; while every live entry sleeps nobody is asked or passed over; an
+/// attempt to evict is recorded only when every responder is done, as a deletion only after a Delete deadline, and taken for
+/// lost only when its time is over; nothing changes after the end. Where the write ends the Evacuation, responders that are
+/// not done become Canceled, `Finished` is set and so is `finishTime`.
 ///
 /// # Errors
 ///
@@ -58,11 +68,14 @@ pub fn check_status_update(
     let all_done = responders
         .as_ref()
         .is_some_and(|all| all.iter().all(|r| is_done(r.state)));
-    let may_attempt = all_done && !ending && !sleeps && !all_lapsed(&old.spec.requesters, &policy);
+    let allowed = Allowed {
+        attempt: all_done && !ending && !sleeps && !all_lapsed(&old.spec.requesters, &policy),
+        deletion: reached(&policy, DeadlineAction::Delete).is_some(),
+    };
     let eviction = check_eviction(
         was.eviction.as_ref(),
         proposed.eviction,
-        may_attempt,
+        allowed,
         now,
         &mut errors,
     );

@@ -384,7 +384,7 @@ impl Sim {
         new.requesters.retain(|r| r.name != name);
         new.requesters.extend(entry.map(|e| e.requester(user)));
         let who = user.to_string();
-        let Ok(edit) = check_requester_edit(&self.evacuation, &new, &who, false) else {
+        let Ok(edit) = check_requester_edit(&self.evacuation, &new, &who, false, at(self.now)) else {
             return;
         };
         if edit.is_empty() {

@@ -55,6 +55,12 @@ const OF_TESTS: &[Program] = &[
         package: Some("npm"),
         needed_for: "the TypeScript compiler of that example",
     },
+    Program {
+        name: "faketime",
+        version: "--version",
+        package: Some("faketime"),
+        needed_for: "the tests in which a clock is wrong",
+    },
 ];
 
 /// Sees to it that every program is there.

@@ -1,8 +1,7 @@
 //! What `kubectl get` shows, and by what it can select.
 
-use chrono::SecondsFormat;
 use evacuation_api::Evacuation;
-use evacuation_protocol::{active_answer, current_responder, is_finished, state_word};
+use evacuation_protocol::{active_answer, current_responder, goes_on_by, is_finished, state_word};
 use machinery_server::Column;
 use serde_json::{Value, json};
 
@@ -24,7 +23,11 @@ pub(crate) const COLUMNS: &[Column] = &[
     ),
     column("Requesters", "Who wants the pod moved.", 1),
     column("Responder", "The responder that has the say, or had it last.", 1),
-    column("Next-Window", "When the next requester that sleeps wakes.", 1),
+    column(
+        "Until",
+        "When it goes on by itself at the latest: an answer is due, a delay ends, a deadline acts or a window opens.",
+        1,
+    ),
 ];
 
 const fn column(name: &'static str, description: &'static str, priority: i32) -> Column {
@@ -47,17 +50,16 @@ pub(crate) fn cells(object: &Evacuation) -> Vec<Value> {
         .map(|requester| requester.name.as_str())
         .collect();
     let responder = current_responder(object).map_or("", |responder| &responder.name);
-    let status = object.status.as_ref().filter(|status| !is_finished(status));
-    let policy = status.and_then(|status| status.policy.as_ref());
-    let next_window = policy.and_then(|policy| policy.next_window);
-    let next_window = next_window.map(|time| time.0.to_rfc3339_opts(SecondsFormat::Secs, true));
+    let until = goes_on_by(object).map_or_else(String::new, |time| {
+        time.to_rfc3339_opts(chrono::SecondsFormat::Secs, true)
+    });
     vec![
         json!(object.spec.target.pod.name),
         json!(state_word(object)),
         json!(answer),
         json!(requesters.join(",")),
         json!(responder),
-        json!(next_window.unwrap_or_default()),
+        json!(until),
     ]
 }
 

@@ -50,7 +50,8 @@ impl EvacuationStrategy {
         object: &Evacuation,
         old: &Evacuation,
     ) -> Result<RequesterEdit, ApiError> {
-        let check = |may_override| check_requester_edit(old, &object.spec, &context.user.name, may_override);
+        let user = &context.user.name;
+        let check = |may_override| check_requester_edit(old, &object.spec, user, may_override, context.now);
         match check(false) {
             Err(EditError::NotYours { .. }) if self.rights.may_override(context, name).await? => check(true),
             checked => checked,

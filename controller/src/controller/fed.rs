@@ -2,9 +2,11 @@
 
 use evacuation_api::Evacuation;
 use k8s_openapi::api::{
-    core::v1::{Node, Pod},
+    apps::v1::ReplicaSet,
+    core::v1::{Namespace, Node, Pod},
     policy::v1::PodDisruptionBudget,
 };
+use kube::core::PartialObjectMeta;
 use tokio::time::Instant;
 
 use super::{Controller, lock};
@@ -12,6 +14,7 @@ use crate::{
     events::notices,
     evictor::BudgetStatus,
     index::{Indexed, Update},
+    refresh::{follow_evacuation, follow_namespace, follow_pod, follow_replica_set},
 };
 
 /// A kind that is fed into the index.
@@ -20,7 +23,29 @@ pub(crate) trait Fed: Indexed {
     fn fed(_controller: &Controller, _update: &Update<Self>) {}
 }
 
-impl Fed for Pod {}
+impl Fed for Pod {
+    fn fed(controller: &Controller, update: &Update<Self>) {
+        for change in &update.changes {
+            follow_pod(controller, change);
+        }
+    }
+}
+
+impl Fed for PartialObjectMeta<Namespace> {
+    fn fed(controller: &Controller, update: &Update<Self>) {
+        for change in &update.changes {
+            follow_namespace(controller, change);
+        }
+    }
+}
+
+impl Fed for PartialObjectMeta<ReplicaSet> {
+    fn fed(controller: &Controller, update: &Update<Self>) {
+        for change in &update.changes {
+            follow_replica_set(controller, change);
+        }
+    }
+}
 
 impl Fed for Node {}
 
@@ -43,7 +68,11 @@ impl Fed for Evacuation {
         for change in &update.changes {
             controller.sightings.observe(&change.key, change.new.as_deref());
         }
-        if controller.leadership.check().is_err() {
+        let leads = controller.leadership.check().is_ok();
+        for change in &update.changes {
+            follow_evacuation(controller, change, leads);
+        }
+        if !leads {
             return;
         }
         for change in &update.changes {

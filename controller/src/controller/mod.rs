@@ -6,11 +6,13 @@ mod term;
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     sync::{Mutex, MutexGuard, PoisonError},
+    time::Instant,
 };
 
 use chrono::{DateTime, Utc};
 use evacuation_api::Evacuation;
 use evacuation_protocol::phase;
+use k8s_openapi::api::core::v1::Pod;
 use kube::{Api, Client};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -20,6 +22,7 @@ pub(crate) use fed::{Fed, budget_status};
 
 use crate::{
     Leadership, ObjectKey,
+    clock::ServerClock,
     events::{EventSink, Notice},
     evictor::{Attempts, Evictor, Sightings, Turns},
     index::{Index, Update},
@@ -27,7 +30,8 @@ use crate::{
     push::{Deliveries, Pusher},
     queue::WorkQueue,
     reachability::Reachability,
-    watch::WATCHED,
+    refresh::Refresher,
+    watch::{CLOCK, WATCHED, WATCHED_TO_REFRESH},
 };
 
 /// What the parts of the controller share: what is known, what is to be done, and who may do it.
@@ -43,6 +47,9 @@ pub(crate) struct Controller {
     pub(crate) deliveries: Deliveries,
     pub(crate) pusher: Pusher,
     pub(crate) reachability: Reachability,
+    /// `None` when no pods are refreshed.
+    pub(crate) refresher: Option<Refresher>,
+    pub(crate) clock: ServerClock,
     pub(crate) metrics: Metrics,
     /// How often in a row the work on an Evacuation failed.
     pub(crate) failures: Mutex<HashMap<ObjectKey, u32>>,
@@ -64,13 +71,20 @@ impl Controller {
             evictor: Evictor::default(),
             deliveries: Deliveries::default(),
             pusher,
-            reachability: Reachability::new(Utc::now()),
+            reachability: Reachability::new(Instant::now()),
+            clock: ServerClock::default(),
+            refresher: None,
             metrics: Metrics::default(),
             failures: Mutex::default(),
             events,
             synced: watch::channel(BTreeSet::new()).0,
             term: Mutex::default(),
         }
+    }
+
+    /// The same with the requester that refreshes pods.
+    pub(crate) fn with_refresher(self, refresher: Option<Refresher>) -> Self {
+        Self { refresher, ..self }
     }
 
     pub(crate) fn client(&self) -> &Client {
@@ -124,29 +138,61 @@ impl Controller {
         }
     }
 
-    /// Records that a kind was listed.
+    /// Has an Event published on a pod that no Evacuation is about.
+    pub(crate) fn notify_pod(&self, pod: &Pod, notice: Notice) {
+        if !self.events.send_about_pod(pod, notice) {
+            self.metrics.events_dropped.inc();
+        }
+    }
+
+    /// Has every namespace looked at for pods to refresh.
+    fn wake_refreshes(&self) {
+        if let Some(refresher) = &self.refresher {
+            for namespace in lock(&self.index).namespace_names() {
+                refresher.wake(namespace.to_owned());
+            }
+        }
+    }
+
+    /// Records that a kind was listed, or the time is known.
     pub(crate) fn set_synced(&self, name: &'static str) {
         self.synced.send_if_modified(|synced| synced.insert(name));
     }
 
-    /// Waits until every kind was listed.
+    /// Waits until every kind was listed and the time is known.
     pub(crate) async fn synced(&self) {
+        self.listed(&WATCHED).await;
+        self.listed(&[CLOCK]).await;
+    }
+
+    /// Waits until every kind was listed that is needed to refresh pods. Nobody else waits for them: without the rights to see
+    /// namespaces and ReplicaSets everything else goes on.
+    pub(crate) async fn synced_to_refresh(&self) {
+        self.listed(&WATCHED_TO_REFRESH).await;
+    }
+
+    async fn listed(&self, names: &[&'static str]) {
         // The sender lives as long as the controller.
         let _ = self
             .synced
             .subscribe()
-            .wait_for(|synced| synced.len() == WATCHED.len())
+            .wait_for(|synced| names.iter().all(|name| synced.contains(name)))
             .await;
     }
 
-    /// Takes in that the API answered.
-    pub(crate) fn api_answered(&self, now: DateTime<Utc>) {
-        if self.reachability.succeeded(now) {
-            info!("the API is back: nothing lapses for a while");
-            #[expect(clippy::cast_precision_loss, reason = "seconds since 1970 are far below 2^52")]
-            self.metrics.recovered.set(now.timestamp() as f64);
+    /// Takes in that the API answered at `received` a request that was sent at `sent`, and what time it is there, if it said so.
+    pub(crate) fn api_answered(&self, time: Option<DateTime<Utc>>, sent: Instant, received: Instant) {
+        if time.is_some_and(|time| self.clock.set(time, sent, received)) {
+            info!(now = %self.clock.now(), "the API server's clock shows another time");
             self.wake_all();
         }
+        if self.reachability.succeeded(received) {
+            info!("the API is back: nothing lapses for a while");
+            #[expect(clippy::cast_precision_loss, reason = "seconds since 1970 are far below 2^52")]
+            self.metrics.recovered.set(self.clock.now().timestamp() as f64);
+            self.wake_all();
+        }
+        self.set_synced(CLOCK);
     }
 
     fn wake_all(&self) {
@@ -179,6 +225,7 @@ impl Probed for Controller {
         let synced = self.synced.borrow();
         WATCHED
             .into_iter()
+            .chain([CLOCK])
             .filter(|name| !synced.contains(name))
             .collect()
     }

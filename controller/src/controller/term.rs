@@ -6,7 +6,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::{Controller, lock};
-use crate::{ObjectKey, evictor::Turns};
+use crate::evictor::Turns;
 
 /// How often every Evacuation is reconsidered although nothing touched it.
 const RESYNC_EVERY: Duration = Duration::from_mins(5);
@@ -17,6 +17,7 @@ impl Controller {
         *lock(&self.term) = term;
         self.metrics.leader.set(1);
         self.wake_all();
+        self.wake_refreshes();
     }
 
     /// Forgets what only a leader knows.
@@ -25,6 +26,9 @@ impl Controller {
         self.attempts.clear();
         self.deliveries.clear();
         *lock(&self.turns) = Turns::default();
+        if let Some(refresher) = &self.refresher {
+            refresher.end_term();
+        }
     }
 
     /// Ends when this process may no longer act.
@@ -32,7 +36,7 @@ impl Controller {
         lock(&self.term).clone()
     }
 
-    /// Starts workers, and the resync, that take up nothing new after `stop`.
+    /// Starts workers, the requester that refreshes pods, and the resync, that take up nothing new after `stop`.
     pub(crate) fn spawn_workers(self: &Arc<Self>, count: usize, stop: &CancellationToken) -> JoinSet<()> {
         let mut workers = JoinSet::new();
         for _ in 0..count.max(1) {
@@ -44,35 +48,24 @@ impl Controller {
                         () = stop.cancelled() => return,
                         key = controller.queue.next() => key,
                     };
-                    let _done = Done {
-                        controller: &controller,
-                        key: &key,
-                    };
+                    let _working = controller.queue.working(&key);
                     controller.work(&key).await;
                 }
             });
         }
+        workers.spawn(Arc::clone(self).refresh_pods(stop.clone()));
         let (controller, stop) = (Arc::clone(self), stop.clone());
         workers.spawn(async move {
             loop {
                 tokio::select! {
                     () = stop.cancelled() => return,
-                    () = tokio::time::sleep(RESYNC_EVERY) => controller.wake_all(),
+                    () = tokio::time::sleep(RESYNC_EVERY) => {
+                        controller.wake_all();
+                        controller.wake_refreshes();
+                    }
                 }
             }
         });
         workers
-    }
-}
-
-/// Says that the work on a key is done, also when the worker is aborted.
-struct Done<'a> {
-    controller: &'a Controller,
-    key: &'a ObjectKey,
-}
-
-impl Drop for Done<'_> {
-    fn drop(&mut self) {
-        self.controller.queue.done(self.key);
     }
 }

@@ -18,7 +18,8 @@ pub(crate) struct Notice {
 }
 
 impl Notice {
-    fn normal(reason: &'static str, note: String) -> Self {
+    /// A notice of what goes its way.
+    pub(crate) fn normal(reason: &'static str, note: String) -> Self {
         Self {
             reason,
             warning: false,

@@ -7,7 +7,7 @@ use std::{
 };
 
 use evacuation_api::Evacuation;
-use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::api::core::v1::{ObjectReference, Pod};
 use kube::{
     Client, Resource,
     runtime::events::{Event, EventType, Recorder, Reporter},
@@ -42,7 +42,8 @@ pub(crate) struct EventSink {
 #[derive(Debug)]
 pub(crate) struct Waiting {
     notice: Notice,
-    evacuation: ObjectReference,
+    /// Absent for what is told of a pod that no Evacuation is about.
+    evacuation: Option<ObjectReference>,
     pod: ObjectReference,
 }
 
@@ -66,11 +67,24 @@ impl EventSink {
             uid: target.uid.clone(),
             ..ObjectReference::default()
         };
-        let sent = self.sender.try_send(Waiting {
+        self.take(Waiting {
             notice,
-            evacuation: reference,
+            evacuation: Some(reference),
             pod,
-        });
+        })
+    }
+
+    /// Has an Event published on a pod that no Evacuation is about. False when it was dropped, because too many wait.
+    pub(crate) fn send_about_pod(&self, pod: &Pod, notice: Notice) -> bool {
+        self.take(Waiting {
+            notice,
+            evacuation: None,
+            pod: pod.object_ref(&()),
+        })
+    }
+
+    fn take(&self, waiting: Waiting) -> bool {
+        let sent = self.sender.try_send(waiting);
         let dropped = sent.is_err();
         if !self.dropping.swap(dropped, Ordering::Relaxed)
             && let Err(error) = sent
@@ -109,7 +123,8 @@ pub(crate) async fn publish_events(
         else {
             return;
         };
-        for (regarding, related) in [(&evacuation, &pod), (&pod, &evacuation)] {
+        let on_evacuation = evacuation.as_ref().map(|evacuation| (evacuation, Some(&pod)));
+        for (regarding, related) in on_evacuation.into_iter().chain([(&pod, evacuation.as_ref())]) {
             let event = Event {
                 type_: if notice.warning {
                     EventType::Warning
@@ -119,7 +134,7 @@ pub(crate) async fn publish_events(
                 reason: notice.reason.to_owned(),
                 note: Some(shortened(&notice.note)),
                 action: "Evacuate".to_owned(),
-                secondary: Some(related.clone()),
+                secondary: related.cloned(),
             };
             let name = regarding.name.as_deref().unwrap_or_default();
             let recorder = series.of(regarding, &notice, Instant::now());

@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use evacuation_api::Evacuation;
 use evacuation_protocol::{ATTEMPT_TIMEOUT_SECONDS, Attempt, EvictionOutcome};
 use tokio::time::Instant;
 
@@ -15,14 +16,34 @@ use crate::ObjectKey;
 /// record of the attempt, never takes one for lost that is still to be posted.
 const MARGIN: Duration = Duration::from_secs(2);
 
+/// Which attempt it is: what is known of one says nothing of another, not even of the same Evacuation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct AttemptId {
+    /// The UID of the Evacuation.
+    uid: String,
+    /// Which of its attempts.
+    number: i32,
+}
+
+impl AttemptId {
+    /// The last attempt that is recorded of an Evacuation.
+    pub(crate) fn last(evacuation: &Evacuation) -> Self {
+        let status = evacuation.status.as_ref();
+        let eviction = status.and_then(|status| status.eviction.as_ref());
+        Self {
+            uid: evacuation.metadata.uid.clone().unwrap_or_default(),
+            number: eviction.map_or(0, |eviction| eviction.attempts),
+        }
+    }
+}
+
 /// The attempts that this process recorded, one an Evacuation.
 #[derive(Debug, Default)]
 pub(crate) struct Attempts(Mutex<HashMap<ObjectKey, Entry>>);
 
 #[derive(Debug)]
 struct Entry {
-    /// The UID of the Evacuation.
-    uid: String,
+    id: AttemptId,
     /// When the attempt must be over.
     until: Instant,
     state: State,
@@ -36,13 +57,13 @@ enum State {
 }
 
 impl Attempts {
-    /// Records that the attempt of an Evacuation was recorded by a write that began at `began`.
-    pub(crate) fn recorded(&self, key: &ObjectKey, uid: &str, began: Instant) {
+    /// Records that an attempt was recorded by a write that began at `began`.
+    pub(crate) fn recorded(&self, key: &ObjectKey, id: AttemptId, began: Instant) {
         let time = Duration::from_secs(ATTEMPT_TIMEOUT_SECONDS.unsigned_abs()).saturating_sub(MARGIN);
         self.lock().insert(
             key.clone(),
             Entry {
-                uid: uid.to_owned(),
+                id,
                 until: began + time,
                 state: State::Recorded,
             },
@@ -50,19 +71,19 @@ impl Attempts {
     }
 
     /// Claims the right to post a recorded attempt. Returns when it must be over; `None` when there is nothing to post.
-    pub(crate) fn post(&self, key: &ObjectKey, uid: &str) -> Option<Instant> {
+    pub(crate) fn post(&self, key: &ObjectKey, id: &AttemptId) -> Option<Instant> {
         let mut entries = self.lock();
         let entry = entries
             .get_mut(key)
-            .filter(|entry| entry.uid == uid && matches!(entry.state, State::Recorded))?;
+            .filter(|entry| entry.id == *id && matches!(entry.state, State::Recorded))?;
         entry.state = State::Posted;
         Some(entry.until)
     }
 
     /// Takes in how a posted attempt went. Without an outcome it counts as one of which nothing is known.
-    pub(crate) fn over(&self, key: &ObjectKey, uid: &str, outcome: Option<EvictionOutcome>) {
+    pub(crate) fn over(&self, key: &ObjectKey, id: &AttemptId, outcome: Option<EvictionOutcome>) {
         let mut entries = self.lock();
-        if entries.get(key).is_none_or(|entry| entry.uid != uid) {
+        if entries.get(key).is_none_or(|entry| entry.id != *id) {
             return;
         }
         match outcome {
@@ -78,11 +99,11 @@ impl Attempts {
     }
 
     /// How an attempt went, once it is over.
-    pub(crate) fn outcome(&self, key: &ObjectKey, uid: &str) -> Option<EvictionOutcome> {
+    pub(crate) fn outcome(&self, key: &ObjectKey, id: &AttemptId) -> Option<EvictionOutcome> {
         match self
             .lock()
             .get(key)
-            .filter(|entry| entry.uid == uid)
+            .filter(|entry| entry.id == *id)
             .map(|entry| entry.state.clone())
         {
             Some(State::Over(outcome)) => Some(outcome),
@@ -91,11 +112,11 @@ impl Attempts {
     }
 
     /// What is known of an attempt that the status records as in flight.
-    pub(crate) fn view(&self, key: &ObjectKey, uid: &str) -> Attempt {
+    pub(crate) fn view(&self, key: &ObjectKey, id: &AttemptId) -> Attempt {
         match self
             .lock()
             .get(key)
-            .filter(|entry| entry.uid == uid)
+            .filter(|entry| entry.id == *id)
             .map(|entry| entry.state.clone())
         {
             None => Attempt::Unknown,
@@ -138,34 +159,67 @@ impl Attempts {
 mod tests {
     use super::*;
 
+    fn id(uid: &str, number: i32) -> AttemptId {
+        AttemptId {
+            uid: uid.to_owned(),
+            number,
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_known_of_one_attempt_says_nothing_of_the_next() {
+        let (attempts, key) = (Attempts::default(), ObjectKey::new("ns", "a"));
+        let (first, second) = (id("e1", 1), id("e1", 2));
+        attempts.recorded(&key, first.clone(), Instant::now());
+        // Another process found out what became of the first, and recorded the second.
+        assert_eq!(attempts.view(&key, &second), Attempt::Unknown);
+        assert_eq!(attempts.post(&key, &second), None);
+        attempts.post(&key, &first);
+        attempts.over(&key, &first, Some(EvictionOutcome::Accepted));
+        assert_eq!(attempts.outcome(&key, &second), None);
+        attempts.recorded(&key, second.clone(), Instant::now());
+        attempts.over(&key, &first, None);
+        assert_eq!(attempts.view(&key, &second), Attempt::Recorded, "a late outcome");
+    }
+
     #[tokio::test(start_paused = true)]
     async fn an_attempt_is_posted_once() {
         let (attempts, key) = (Attempts::default(), ObjectKey::new("ns", "a"));
-        assert_eq!(attempts.view(&key, "e1"), Attempt::Unknown);
-        assert_eq!(attempts.post(&key, "e1"), None, "nothing was recorded");
+        assert_eq!(attempts.view(&key, &id("e1", 1)), Attempt::Unknown);
+        assert_eq!(attempts.post(&key, &id("e1", 1)), None, "nothing was recorded");
         let began = Instant::now();
-        attempts.recorded(&key, "e1", began);
-        assert_eq!(attempts.view(&key, "e1"), Attempt::Recorded);
-        assert_eq!(attempts.post(&key, "e2"), None, "another Evacuation of that name");
-        assert_eq!(attempts.post(&key, "e1"), Some(began + Duration::from_secs(8)));
-        assert_eq!(attempts.post(&key, "e1"), None);
-        assert_eq!(attempts.view(&key, "e1"), Attempt::Posted);
+        attempts.recorded(&key, id("e1", 1), began);
+        assert_eq!(attempts.view(&key, &id("e1", 1)), Attempt::Recorded);
+        assert_eq!(
+            attempts.post(&key, &id("e2", 1)),
+            None,
+            "another Evacuation of that name"
+        );
+        assert_eq!(
+            attempts.post(&key, &id("e1", 1)),
+            Some(began + Duration::from_secs(8))
+        );
+        assert_eq!(attempts.post(&key, &id("e1", 1)), None);
+        assert_eq!(attempts.view(&key, &id("e1", 1)), Attempt::Posted);
     }
 
     #[tokio::test(start_paused = true)]
     async fn an_outcome_waits_until_it_is_recorded_and_a_lost_one_leaves_nothing() {
         let (attempts, key) = (Attempts::default(), ObjectKey::new("ns", "a"));
-        attempts.recorded(&key, "e1", Instant::now());
-        attempts.post(&key, "e1");
-        attempts.over(&key, "e1", Some(EvictionOutcome::Accepted));
-        assert_eq!(attempts.outcome(&key, "e1"), Some(EvictionOutcome::Accepted));
-        assert_eq!(attempts.outcome(&key, "e2"), None);
+        attempts.recorded(&key, id("e1", 1), Instant::now());
+        attempts.post(&key, &id("e1", 1));
+        attempts.over(&key, &id("e1", 1), Some(EvictionOutcome::Accepted));
+        assert_eq!(
+            attempts.outcome(&key, &id("e1", 1)),
+            Some(EvictionOutcome::Accepted)
+        );
+        assert_eq!(attempts.outcome(&key, &id("e2", 1)), None);
         assert_eq!(attempts.open(), std::slice::from_ref(&key));
         attempts.forget(&key);
-        attempts.recorded(&key, "e1", Instant::now());
-        attempts.post(&key, "e1");
-        attempts.over(&key, "e1", None);
-        assert_eq!(attempts.view(&key, "e1"), Attempt::Unknown);
+        attempts.recorded(&key, id("e1", 1), Instant::now());
+        attempts.post(&key, &id("e1", 1));
+        attempts.over(&key, &id("e1", 1), None);
+        assert_eq!(attempts.view(&key, &id("e1", 1)), Attempt::Unknown);
         assert!(attempts.open().is_empty());
     }
 }

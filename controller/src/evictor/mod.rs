@@ -17,7 +17,7 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-pub(crate) use attempts::Attempts;
+pub(crate) use attempts::{AttemptId, Attempts};
 pub(crate) use post::{Manner, Order};
 pub(crate) use sightings::Sightings;
 pub(crate) use turns::{BudgetStatus, Turn, TurnEnd, Turns};
@@ -70,6 +70,10 @@ impl Evictor {
         if leadership.check().is_err() {
             return None;
         }
+        // What was free at once was not waited for, however late it is.
+        if until <= Instant::now() {
+            return Some(EvictionOutcome::NotTaken);
+        }
         post::post(client, order, until.saturating_duration_since(Instant::now())).await
     }
 
@@ -94,5 +98,35 @@ pub(crate) fn turn_end(outcome: Option<&EvictionOutcome>) -> TurnEnd {
             | EvictionOutcome::UidMismatch
             | EvictionOutcome::NotTaken,
         ) => TurnEnd::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::client::Body;
+    use tower_test::mock;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn an_attempt_whose_time_is_over_is_not_posted_although_nothing_holds_it_back() {
+        let (service, mut handle) = mock::pair::<http::Request<Body>, http::Response<Body>>();
+        let order = Order {
+            manner: Manner::Evict,
+            pod: ObjectKey::new("ns", "p"),
+            uid: "p1".to_owned(),
+            grace_period_seconds: None,
+            budgets: Vec::new(),
+        };
+        let (client, leadership) = (Client::new(service, "default"), Leadership::alone());
+        let outcome = Evictor::default()
+            .post(&client, &leadership, &order, None, Instant::now())
+            .await;
+        assert_eq!(outcome, Some(EvictionOutcome::NotTaken));
+        drop(client);
+        assert!(
+            handle.next_request().await.is_none(),
+            "nothing was asked of the API"
+        );
     }
 }

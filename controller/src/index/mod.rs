@@ -3,6 +3,7 @@
 mod budgets;
 mod evacuations;
 mod nodes;
+mod owners;
 mod pods;
 mod table;
 
@@ -13,19 +14,21 @@ use std::{
 
 use evacuation_api::Evacuation;
 use k8s_openapi::api::{
-    core::v1::{Node, Pod},
+    apps::v1::ReplicaSet,
+    core::v1::{Namespace, Node, Pod},
     policy::v1::PodDisruptionBudget,
 };
-use kube::core::Selector;
+use kube::core::{PartialObjectMeta, Selector};
 
 pub(crate) use evacuations::is_finished;
 pub(crate) use nodes::{is_reachable, node_name};
+pub(crate) use owners::{prune_namespace, prune_replica_set};
 pub(crate) use pods::{TargetPod, prune_pod};
 pub(crate) use table::{Change, Table};
 
 use crate::ObjectKey;
 
-/// What is known of Evacuations, pods, PodDisruptionBudgets and nodes.
+/// What is known of Evacuations, pods, PodDisruptionBudgets and nodes, and of the metadata of namespaces and ReplicaSets.
 ///
 /// # Flow
 ///
@@ -41,6 +44,8 @@ pub(crate) struct Index {
     pods: Table<Pod>,
     budgets: Table<PodDisruptionBudget>,
     nodes: Table<Node>,
+    namespaces: Table<PartialObjectMeta<Namespace>>,
+    replica_sets: Table<PartialObjectMeta<ReplicaSet>>,
     /// The Evacuations that target a pod, by the pod's key.
     by_pod: BTreeMap<ObjectKey, BTreeSet<ObjectKey>>,
     /// The parsed selectors of the budgets; `None` for one that selects nothing.
@@ -102,6 +107,14 @@ impl Index {
     /// Every Evacuation.
     pub(crate) fn evacuations(&self) -> impl Iterator<Item = (&ObjectKey, &Arc<Evacuation>)> {
         self.evacuations.iter()
+    }
+
+    /// The Evacuations of a namespace.
+    pub(crate) fn evacuations_of(
+        &self,
+        namespace: &str,
+    ) -> impl Iterator<Item = (&ObjectKey, &Arc<Evacuation>)> {
+        self.evacuations.namespace(namespace)
     }
 
     fn follow<K: Indexed>(&mut self, changes: Vec<Change<K>>) -> Update<K> {

@@ -6,10 +6,21 @@ use evacuation_api::{Evacuation, RESPONDERS_ANNOTATION};
 use k8s_openapi::api::core::v1::{Container, Pod, PodSpec, PodStatus};
 
 use super::{Change, Index, Indexed, Table, evacuations::pod_key, is_finished};
-use crate::ObjectKey;
+use crate::{
+    ObjectKey,
+    refresh::{AFTER, AFTER_RESTARTS, ENABLED},
+};
 
 /// The annotation that marks a pod as the mirror of a static one.
 const MIRROR_ANNOTATION: &str = "kubernetes.io/config.mirror";
+/// The annotations of pods that the controller reads.
+const READ: [&str; 5] = [
+    RESPONDERS_ANNOTATION,
+    MIRROR_ANNOTATION,
+    ENABLED,
+    AFTER,
+    AFTER_RESTARTS,
+];
 
 /// What is known of an Evacuation's target.
 #[derive(Clone, Debug)]
@@ -40,6 +51,16 @@ impl Indexed for Pod {
 }
 
 impl Index {
+    /// The pod of that key.
+    pub(crate) fn pod(&self, key: &ObjectKey) -> Option<&Arc<Pod>> {
+        self.pods.get(key)
+    }
+
+    /// The pods of a namespace.
+    pub(crate) fn pods_of(&self, namespace: &str) -> impl Iterator<Item = (&ObjectKey, &Arc<Pod>)> {
+        self.pods.namespace(namespace)
+    }
+
     /// What is known of an Evacuation's target.
     pub(crate) fn target(&self, evacuation: &Evacuation) -> TargetPod {
         let uid = evacuation.spec.target.pod.uid.as_deref();
@@ -71,7 +92,7 @@ impl Index {
 pub(crate) fn prune_pod(pod: &mut Pod) {
     pod.metadata.managed_fields = None;
     if let Some(annotations) = &mut pod.metadata.annotations {
-        annotations.retain(|name, _| name == RESPONDERS_ANNOTATION || name == MIRROR_ANNOTATION);
+        annotations.retain(|name, _| READ.contains(&name.as_str()));
     }
     if let Some(spec) = pod.spec.take() {
         pod.spec = Some(PodSpec {

@@ -221,7 +221,8 @@ fn a_node_touches_the_evacuations_of_its_pods_when_its_kubelet_goes_silent() {
 fn a_pruned_pod_keeps_what_decisions_need() {
     let mut pod: Pod = read(json!({
         "metadata": {"namespace": "ns", "name": "p", "uid": "1", "labels": {"a": "b"},
-                     "annotations": {"evacuation.dev/responders": "[]", "big": "x"}, "managedFields": [{}]},
+                     "annotations": {"evacuation.dev/responders": "[]", "refresh.evacuation.dev/enabled": "true",
+                                     "refresh.evacuation.dev/after": "1m", "refresh.evacuation.dev/after-restarts": "5", "big": "x"}, "managedFields": [{}]},
         "spec": {"containers": [{"name": "c", "image": "i", "env": [{"name": "E", "value": "v"}]}], "hostNetwork": true,
                  "nodeName": "n1", "volumes": [{"name": "v"}]},
         "status": {"phase": "Running", "podIP": "10.0.0.1", "conditions": [{"type": "Ready", "status": "True"}]},
@@ -230,6 +231,9 @@ fn a_pruned_pod_keeps_what_decisions_need() {
     let text = serde_json::to_string(&pod).unwrap();
     for kept in [
         "evacuation.dev/responders",
+        "refresh.evacuation.dev/enabled",
+        "refresh.evacuation.dev/after\"",
+        "refresh.evacuation.dev/after-restarts",
         "\"hostNetwork\":true",
         "n1",
         "Running",

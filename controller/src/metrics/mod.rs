@@ -41,6 +41,10 @@ pub(crate) struct Metrics {
     pub(crate) answers: Family<Label, Counter>,
     /// Attempts to evict or delete, by outcome.
     pub(crate) evictions: Family<Label, Counter>,
+    /// Evacuations of pods in a crash loop that this process asked for, by how they ended.
+    pub(crate) refreshes: Family<Label, Counter>,
+    /// Pods in a crash loop that were not asked, by what held them back.
+    pub(crate) refreshes_held_back: Family<Label, Counter>,
     /// Questions posted, by outcome.
     pub(crate) pushes: Family<Label, Counter>,
     /// From the first requester to the first question.
@@ -67,6 +71,8 @@ impl Default for Metrics {
             evacuations: Family::default(),
             answers: Family::default(),
             evictions: Family::default(),
+            refreshes: Family::default(),
+            refreshes_held_back: Family::default(),
             pushes: Family::default(),
             asked: latency(),
             evicting: latency(),
@@ -87,6 +93,16 @@ impl Default for Metrics {
             "evictions",
             "Attempts to evict or delete a pod by outcome",
             metrics.evictions.clone(),
+        );
+        registry.register(
+            "refreshes",
+            "Evacuations of pods in a crash loop by how they ended",
+            metrics.refreshes.clone(),
+        );
+        registry.register(
+            "refreshes_held_back",
+            "Pods in a crash loop that were held back, once for each reason in turn",
+            metrics.refreshes_held_back.clone(),
         );
         registry.register(
             "pushes",
@@ -216,6 +232,11 @@ mod tests {
             .evictions
             .get_or_create(&outcome_label(Some(&EvictionOutcome::Accepted)))
             .inc();
+        metrics.refreshes.get_or_create(&[("outcome", "refused")]).inc();
+        metrics
+            .refreshes_held_back
+            .get_or_create(&[("reason", "backoff")])
+            .inc();
         let evacuation = serde_json::from_value(json!({
             "spec": {"target": {"pod": {"name": "p"}}},
             "status": {
@@ -250,6 +271,8 @@ mod tests {
             "evacuation_controller_queue_length{queue=\"budget\"} 2",
             "evacuation_controller_asked_latency_seconds_bucket{le=\"0.01\"} 0",
             "evacuation_controller_asked_latency_seconds_bucket{le=\"0.025\"} 1",
+            "evacuation_controller_refreshes_total{outcome=\"refused\"} 1",
+            "evacuation_controller_refreshes_held_back_total{reason=\"backoff\"} 1",
             "evacuation_controller_leader 0",
             "evacuation_controller_events_dropped_total 0",
         ] {

@@ -23,6 +23,7 @@ use crate::{
     lease::hold_lease,
     metrics::serve_metrics,
     push::Pusher,
+    refresh::Refresher,
     watch,
 };
 
@@ -93,12 +94,9 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> Result<(), Ru
         Leadership::alone()
     };
     let (events, waiting) = EventSink::new();
-    let controller = Arc::new(Controller::new(
-        client.clone(),
-        leadership.clone(),
-        pusher,
-        events,
-    ));
+    let controller = Controller::new(client.clone(), leadership.clone(), pusher, events)
+        .with_refresher(Refresher::new(&options.refresh));
+    let controller = Arc::new(controller);
 
     let background = CancellationToken::new();
     let mut tasks = JoinSet::new();

@@ -74,7 +74,7 @@ impl Controller {
         let pod = self.read_target(key, evacuation).await?;
         let uid = evacuation.spec.target.pod.uid.as_deref().unwrap_or_default();
         let outcome = EvictionOutcome::from_pod(&PodView::of(pod.as_deref(), uid));
-        let status = record_eviction(status, &outcome, rand::random(), chrono::Utc::now());
+        let status = record_eviction(status, &outcome, rand::random(), self.clock.now());
         self.write_status(key, evacuation, status).await?;
         Ok(Round::Again)
     }

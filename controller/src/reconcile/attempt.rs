@@ -7,11 +7,11 @@ use evacuation_protocol::World;
 use tokio::time::Instant;
 use tracing::info;
 
-use super::{turn::budget_of, uid};
+use super::turn::budget_of;
 use crate::{
     ObjectKey,
     controller::{Controller, lock},
-    evictor::{Manner, Order, turn_end},
+    evictor::{AttemptId, Manner, Order, turn_end},
     metrics::outcome_label,
 };
 
@@ -25,8 +25,8 @@ impl Controller {
         manner: Manner,
         grace_period_seconds: Option<i64>,
     ) {
-        let evacuation_uid = uid(evacuation).to_owned();
-        let Some(until) = self.attempts.post(key, &evacuation_uid) else {
+        let id = AttemptId::last(evacuation);
+        let Some(until) = self.attempts.post(key, &id) else {
             return;
         };
         let target = &evacuation.spec.target.pod;
@@ -58,7 +58,7 @@ impl Controller {
                 .get_or_create(&outcome_label(outcome.as_ref()))
                 .inc();
             let woken = lock(&controller.turns).finished(&key, turn_end(outcome.as_ref()), Instant::now());
-            controller.attempts.over(&key, &evacuation_uid, outcome);
+            controller.attempts.over(&key, &id, outcome);
             controller.queue.add(key);
             controller.wake(woken);
         });

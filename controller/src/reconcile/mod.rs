@@ -20,6 +20,7 @@ use crate::{
     backoff::backoff,
     controller::{Controller, lock},
     error::CallError,
+    evictor::AttemptId,
 };
 
 /// How many rounds one turn of a worker has at most; then others come first.
@@ -43,7 +44,7 @@ impl Controller {
     /// Works on an Evacuation until nothing is left to do, and schedules when to look again.
     pub(crate) async fn work(self: &Arc<Self>, key: &ObjectKey) {
         // Nothing could be written, and the workers would only wait for timeouts. Everybody is woken when it is over.
-        if self.reachability.is_out(Utc::now()) {
+        if self.reachability.is_out(std::time::Instant::now()) {
             return;
         }
         if self.leadership.check().is_err() {
@@ -82,8 +83,8 @@ impl Controller {
         if self.record_outcome(key, &evacuation).await? {
             return Ok(Round::Again);
         }
-        let now = Utc::now();
-        let world = self.world(key, &evacuation, now).await?;
+        let now = self.clock.now();
+        let world = self.world(key, &evacuation).await?;
         let (decision, probe) = self.decide(key, &evacuation, world.clone(), now);
         let mut rest = earlier(decision.wake_at.map(|time| instant(time, now)), probe);
         for act in decision.acts {
@@ -97,19 +98,19 @@ impl Controller {
 
     /// Writes down how an attempt went, once it is over. True when that changed the object.
     async fn record_outcome(&self, key: &ObjectKey, evacuation: &Arc<Evacuation>) -> Result<bool, CallError> {
-        let uid = uid(evacuation);
+        let id = AttemptId::last(evacuation);
         if !in_flight(evacuation.status.as_ref()) {
             // The record of an attempt that was never posted, or whose outcome somebody else found out.
-            if self.attempts.outcome(key, uid).is_some() || self.attempts.view(key, uid) == Attempt::Recorded
+            if self.attempts.outcome(key, &id).is_some() || self.attempts.view(key, &id) == Attempt::Recorded
             {
                 self.attempts.forget(key);
             }
             return Ok(false);
         }
-        let (Some(outcome), Some(status)) = (self.attempts.outcome(key, uid), &evacuation.status) else {
+        let (Some(outcome), Some(status)) = (self.attempts.outcome(key, &id), &evacuation.status) else {
             return Ok(false);
         };
-        let status = record_eviction(status, &outcome, rand::random(), Utc::now());
+        let status = record_eviction(status, &outcome, rand::random(), self.clock.now());
         self.write_status(key, evacuation, status).await?;
         Ok(true)
     }
@@ -176,7 +177,7 @@ fn uid(evacuation: &Evacuation) -> &str {
     evacuation.metadata.uid.as_deref().unwrap_or_default()
 }
 
-/// The moment of tokio's clock at which the clock on the wall says `time`. A millisecond later, so that it is never too early.
+/// The moment of tokio's clock at which the server's clock says `time`. A millisecond later, so that it is never too early.
 fn instant(time: DateTime<Utc>, now: DateTime<Utc>) -> Instant {
     let wait = (time - now).to_std().unwrap_or_default();
     Instant::now() + wait.min(Duration::from_hours(30 * 24)) + Duration::from_millis(1)

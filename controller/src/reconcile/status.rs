@@ -6,11 +6,12 @@ use evacuation_api::{Evacuation, EvacuationStatus};
 use kube::api::PostParams;
 use tracing::debug;
 
-use super::{in_flight, uid};
+use super::in_flight;
 use crate::{
     ObjectKey,
     controller::{Controller, lock},
     error::{CallError, call},
+    evictor::AttemptId,
 };
 
 impl Controller {
@@ -44,7 +45,7 @@ impl Controller {
                     in_flight(written.status.as_ref()),
                 );
                 if is && !was {
-                    self.attempts.recorded(key, uid(evacuation), began);
+                    self.attempts.recorded(key, AttemptId::last(&written), began);
                 }
                 if was && !is {
                     self.attempts.forget(key);

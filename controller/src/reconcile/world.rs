@@ -1,8 +1,7 @@
 //! What is seen besides the Evacuation.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
-use chrono::{DateTime, Utc};
 use evacuation_api::{Evacuation, EvacuationResponder, ResponderState, SELF_RESPONDER};
 use evacuation_protocol::{BudgetView, LivePod, PodPhase, PodView, World, registered_responders};
 use k8s_openapi::api::core::v1::{Node, Pod};
@@ -12,6 +11,7 @@ use crate::{
     ObjectKey,
     controller::{Controller, lock},
     error::{CallError, call},
+    evictor::AttemptId,
     index::{TargetPod, is_finished, is_reachable, node_name},
 };
 
@@ -24,12 +24,7 @@ pub(super) fn has_started(evacuation: &Evacuation) -> bool {
 impl Controller {
     /// What is seen besides the Evacuation. A pod that the watch does not show is read live, for the watch may lag behind; and
     /// so is one of which it is decided who is asked, or whose app would be passed over, and its node.
-    pub(super) async fn world(
-        &self,
-        key: &ObjectKey,
-        evacuation: &Evacuation,
-        now: DateTime<Utc>,
-    ) -> Result<World, CallError> {
+    pub(super) async fn world(&self, key: &ObjectKey, evacuation: &Evacuation) -> Result<World, CallError> {
         let target = lock(&self.index).target(evacuation);
         let starts = !has_started(evacuation) && !is_finished(evacuation);
         let mut registrations = Vec::new();
@@ -53,6 +48,7 @@ impl Controller {
             Some(pod) => self.node_reachable(evacuation, pod).await?,
             None => true,
         };
+        let recovered = self.reachability.recovered_at(Instant::now());
         let index = lock(&self.index);
         Ok(World {
             pod: PodView::of(pod, uid),
@@ -70,8 +66,8 @@ impl Controller {
                 })
                 .unwrap_or_default(),
             turn: false,
-            recovered_at: self.reachability.recovered_at(now),
-            attempt: self.attempts.view(key, super::uid(evacuation)),
+            recovered_at: recovered.map(|moment| self.clock.at(moment)),
+            attempt: self.attempts.view(key, &AttemptId::last(evacuation)),
         })
     }
 

@@ -3,12 +3,12 @@
 use chrono::{DateTime, Utc};
 use evacuation_api::{BlockedReason, ConditionType, DeadlineAction, EvictionStatus};
 
-use super::{Act, Blockage, Step, TERMINATING_MARGIN_SECONDS, is_deletion};
+use super::{Act, Blockage, Step, TERMINATING_MARGIN_SECONDS};
 use crate::{
     Attempt, BudgetView, World,
     block::Block,
     condition::find,
-    eviction::ATTEMPT_TIMEOUT_SECONDS,
+    eviction::{ATTEMPT_TIMEOUT_SECONDS, is_deletion},
     policy::reached,
     time::{after, stamp},
 };
@@ -49,6 +49,7 @@ impl Step<'_> {
                 attempt.in_flight = true;
                 attempt.attempts = attempt.attempts.saturating_add(1);
                 attempt.last_attempt_time = Some(stamp(self.now));
+                attempt.last_attempt_result = None;
                 // Nothing was said to this one yet.
                 attempt.message = None;
                 self.unless_about_eviction()

@@ -2,8 +2,8 @@
 
 use chrono::{DateTime, Utc};
 use evacuation_api::{
-    BlockedReason, ConditionType, DeadlineAction, EvacuatedReason, Evacuation, EvacuationStatus,
-    EvictionStatus, FailedReason, Policy, ReviewAction,
+    AttemptResult, BlockedReason, ConditionType, EvacuatedReason, Evacuation, EvacuationStatus, FailedReason,
+    Policy, ReviewAction,
 };
 
 mod evicting;
@@ -20,8 +20,9 @@ use crate::{
     block::Block,
     condition::find,
     ending::{fail, succeed, unblock},
+    eviction::is_deletion,
     is_finished,
-    policy::{next_change, policy_at, reached},
+    policy::{next_change, policy_at},
     time::{after, sooner},
     window::rests,
 };
@@ -226,6 +227,7 @@ impl<'a> Step<'a> {
                 Attempt::Unknown => {
                     eviction.in_flight = false;
                     eviction.accepted = true;
+                    eviction.last_attempt_result = Some(AttemptResult::Accepted);
                 }
             }
         }
@@ -265,15 +267,6 @@ impl<'a> Step<'a> {
     fn wake(&mut self, at: DateTime<Utc>) {
         self.wake_at = sooner(self.wake_at, Some(at));
     }
-}
-
-/// Whether the last attempt is a deletion. A record that does not say so is one if it was made after a Delete deadline.
-fn is_deletion(policy: &Policy, eviction: &EvictionStatus) -> bool {
-    if let Some(action) = eviction.action {
-        return action == DeadlineAction::Delete;
-    }
-    reached(policy, DeadlineAction::Delete)
-        .is_some_and(|deadline| eviction.last_attempt_time >= Some(deadline.time))
 }
 
 #[cfg(test)]

@@ -5,7 +5,8 @@ use crate::{
     testing::{asking, asking_for, at, evacuation, evacuation_for, requester, responder},
 };
 use evacuation_api::{
-    Answer, HttpEndpoint, RefusalPolicy, Requester, ResponderEntry, ResponderState, ResponderStatus,
+    Answer, DeadlineAction, EvictionStatus, HttpEndpoint, RefusalPolicy, Requester, ResponderEntry,
+    ResponderState, ResponderStatus,
 };
 
 fn pod() -> LivePod {
@@ -941,7 +942,7 @@ fn an_eviction_stays_one_although_a_deletion_was_due_before_it_by_a_later_entry(
         ..EvictionStatus::default()
     });
     let policy = policy_at(&e.spec.requesters, e.status.as_ref().unwrap(), at(100));
-    assert!(!is_deletion(
+    assert!(!crate::eviction::is_deletion(
         &policy,
         e.status.as_ref().unwrap().eviction.as_ref().unwrap()
     ));

@@ -14,7 +14,7 @@ fn spec(requesters: Vec<Requester>) -> EvacuationSpec {
 fn shared() -> Evacuation {
     let mut e = asking();
     let new = spec(vec![requester("a.b/r"), requester("a.b/bob")]);
-    let edit = check_requester_edit(&e, &new, "bob", false).unwrap();
+    let edit = check_requester_edit(&e, &new, "bob", false, at(1)).unwrap();
     e.status = Some(apply_requester_edit(&e, &new, &edit, "bob", &[], at(1)));
     e.spec = new;
     e
@@ -60,18 +60,18 @@ fn nobody_touches_the_entry_of_another_without_override() {
         ("changed", vec![softer, requester("a.b/bob")]),
         ("removed with the own", vec![]),
     ] {
-        let error = check_requester_edit(&shared(), &spec(entries.clone()), "bob", false).unwrap_err();
+        let error = check_requester_edit(&shared(), &spec(entries.clone()), "bob", false, at(1)).unwrap_err();
         let expected = EditError::NotYours {
             requester: "a.b/r".to_owned(),
             owner: "alice".to_owned(),
         };
         assert_eq!(error, expected, "{what}");
         assert!(error.is_forbidden());
-        check_requester_edit(&shared(), &spec(entries), "bob", true).unwrap();
+        check_requester_edit(&shared(), &spec(entries), "bob", true, at(1)).unwrap();
     }
     let order = spec(vec![requester("a.b/bob"), requester("a.b/r")]);
     assert!(
-        check_requester_edit(&shared(), &order, "carol", false)
+        check_requester_edit(&shared(), &order, "carol", false, at(1))
             .unwrap()
             .is_empty(),
         "order means nothing"
@@ -88,7 +88,7 @@ fn an_override_leaves_the_entry_with_its_maker() {
         },
         requester("a.b/bob"),
     ]);
-    let edit = check_requester_edit(&e, &new, "carol", true).unwrap();
+    let edit = check_requester_edit(&e, &new, "carol", true, at(1)).unwrap();
     let status = apply_requester_edit(&e, &new, &edit, "carol", &[], at(9));
     assert_eq!(
         (status.requesters[0].user.as_str(), status.requesters[0].time.0),
@@ -146,7 +146,7 @@ fn what_asks_for_more_is_hardening_and_what_deletes_needs_the_right_to_delete() 
     ];
     for (old, new, hardens, deletes) in table {
         let e = asking_for(vec![old.clone()]);
-        let edit = check_requester_edit(&e, &spec(vec![new.clone()]), "alice", false).unwrap();
+        let edit = check_requester_edit(&e, &spec(vec![new.clone()]), "alice", false, at(1)).unwrap();
         assert_eq!(
             (edit.needs_eviction_right(), edit.needs_deletion_right()),
             (hardens, deletes),
@@ -167,7 +167,7 @@ fn what_asks_for_more_is_hardening_and_what_deletes_needs_the_right_to_delete() 
 #[test]
 fn when_the_last_entry_leaves_the_evacuation_is_canceled() {
     let e = asking();
-    let edit = check_requester_edit(&e, &spec(vec![]), "alice", false).unwrap();
+    let edit = check_requester_edit(&e, &spec(vec![]), "alice", false, at(1)).unwrap();
     assert_eq!(edit.removed, ["a.b/r"]);
     let status = apply_requester_edit(&e, &spec(vec![]), &edit, "alice", &[], at(3));
     assert_eq!(finished_reason(&status), Some("Canceled"));
@@ -175,7 +175,7 @@ fn when_the_last_entry_leaves_the_evacuation_is_canceled() {
 
     let e = shared();
     let new = spec(vec![requester("a.b/r")]);
-    let edit = check_requester_edit(&e, &new, "bob", false).unwrap();
+    let edit = check_requester_edit(&e, &new, "bob", false, at(1)).unwrap();
     assert_eq!(
         finished_reason(&apply_requester_edit(&e, &new, &edit, "bob", &[], at(3))),
         None
@@ -191,18 +191,22 @@ fn one_that_has_ended_cannot_be_joined_or_left() {
     };
     let join = spec(vec![requester("a.b/r"), requester("a.b/bob")]);
     assert_eq!(
-        check_requester_edit(&e, &join, "bob", false).unwrap_err(),
+        check_requester_edit(&e, &join, "bob", false, at(1)).unwrap_err(),
         finished
     );
     assert_eq!(
-        check_requester_edit(&e, &spec(vec![]), "alice", true).unwrap_err(),
+        check_requester_edit(&e, &spec(vec![]), "alice", true, at(1)).unwrap_err(),
         finished
     );
     let other = EvacuationSpec {
         ttl_seconds_after_finished: Some(1),
         ..e.spec.clone()
     };
-    assert!(check_requester_edit(&e, &other, "bob", false).unwrap().is_empty());
+    assert!(
+        check_requester_edit(&e, &other, "bob", false, at(1))
+            .unwrap()
+            .is_empty()
+    );
 }
 
 #[test]
@@ -216,7 +220,7 @@ fn the_fence_holds_withdrawals_back_while_an_eviction_is_in_flight_or_accepted()
             ..EvictionStatus::default()
         });
         for entries in [vec![], vec![requester("a.b/r")]] {
-            let error = check_requester_edit(&e, &spec(entries), "bob", true).unwrap_err();
+            let error = check_requester_edit(&e, &spec(entries), "bob", true, at(1)).unwrap_err();
             assert_eq!(error.cause(), cause);
             assert!(!error.is_forbidden());
         }
@@ -225,14 +229,14 @@ fn the_fence_holds_withdrawals_back_while_an_eviction_is_in_flight_or_accepted()
             requester("a.b/bob"),
             requester("a.b/carol"),
         ]);
-        check_requester_edit(&e, &join, "carol", false).unwrap();
+        check_requester_edit(&e, &join, "carol", false, at(1)).unwrap();
     }
     let mut e = shared();
     e.status.get_or_insert_default().eviction = Some(EvictionStatus {
         attempts: 3,
         ..EvictionStatus::default()
     });
-    check_requester_edit(&e, &spec(vec![requester("a.b/r")]), "bob", false).unwrap();
+    check_requester_edit(&e, &spec(vec![requester("a.b/r")]), "bob", false, at(1)).unwrap();
 }
 
 #[test]
@@ -243,12 +247,39 @@ fn an_entry_that_has_lapsed_can_leave_but_not_come_back_by_an_edit() {
         ..requester("a.b/r")
     };
     let e = asking_for(vec![gives_up]);
-    let error = check_requester_edit(&e, &spec(vec![requester("a.b/r")]), "alice", false).unwrap_err();
+    let error = check_requester_edit(&e, &spec(vec![requester("a.b/r")]), "alice", false, at(1)).unwrap_err();
     assert_eq!(
         error,
         EditError::Lapsed {
             requester: "a.b/r".to_owned()
         }
     );
-    check_requester_edit(&e, &spec(vec![]), "alice", false).unwrap();
+    check_requester_edit(&e, &spec(vec![]), "alice", false, at(1)).unwrap();
+}
+
+#[test]
+fn a_deadline_that_has_passed_is_not_extended_although_nobody_has_recorded_it() {
+    let until = |seconds: i64, action| Requester {
+        deadline: Some(at(seconds).into()),
+        at_deadline: Some(action),
+        ..requester("a.b/r")
+    };
+    let edited = |before: Requester, after: Requester, now| {
+        let (e, new) = (asking_for(vec![before]), spec(vec![after]));
+        let edit = check_requester_edit(&e, &new, "alice", false, at(now))?;
+        let status = apply_requester_edit(&e, &new, &edit, "alice", &[], at(now));
+        Ok::<_, EditError>(status.policy.unwrap().deadlines)
+    };
+    for action in [DeadlineAction::Evict, DeadlineAction::Delete] {
+        let extended = edited(until(10, action), until(100, action), 9).unwrap();
+        assert_eq!((extended[0].time, extended[0].reached), (at(100).into(), false));
+        let kept = edited(until(10, action), until(100, action), 10).unwrap();
+        assert_eq!((kept[0].time, kept[0].reached), (at(10).into(), true));
+        let kept = edited(until(10, action), requester("a.b/r"), 10).unwrap();
+        assert!(kept[0].reached, "nor is it taken away");
+    }
+    let gives_up = |seconds| until(seconds, DeadlineAction::GiveUp);
+    edited(gives_up(10), gives_up(100), 9).unwrap();
+    let error = edited(gives_up(10), gives_up(100), 10).unwrap_err();
+    assert!(matches!(error, EditError::Lapsed { .. }), "{error}");
 }

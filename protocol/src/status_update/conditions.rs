@@ -9,7 +9,7 @@ use evacuation_api::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-use crate::{StatusError, all_lapsed, condition::put, policy::reached, window::asleep};
+use crate::{StatusError, all_lapsed, condition::put, eviction::is_deletion, window::asleep};
 
 /// What the conditions in a write are checked against.
 pub(super) struct Conditions<'a> {
@@ -98,22 +98,15 @@ impl Conditions<'_> {
 
     /// That the pod is gone only the controller sees; whose doing it was shows in the record.
     fn evacuated(&self, condition: &Condition) -> Result<(), StatusError> {
-        let tried = self
-            .was
-            .eviction
-            .as_ref()
-            .is_some_and(|e| e.in_flight || e.accepted);
+        let tried = self.was.eviction.as_ref().filter(|e| e.in_flight || e.accepted);
+        let deleted = tried.is_some_and(|e| is_deletion(self.policy, e));
         match EvacuatedReason::ALL
             .iter()
             .find(|reason| reason.as_str() == condition.reason)
         {
             Some(EvacuatedReason::GoneByOther | EvacuatedReason::TerminatedInPlace) => Ok(()),
-            Some(EvacuatedReason::Evicted) if tried => Ok(()),
-            Some(EvacuatedReason::Deleted)
-                if tried && reached(self.policy, DeadlineAction::Delete).is_some() =>
-            {
-                Ok(())
-            }
+            Some(EvacuatedReason::Evicted) if tried.is_some() && !deleted => Ok(()),
+            Some(EvacuatedReason::Deleted) if deleted => Ok(()),
             Some(EvacuatedReason::Evicted | EvacuatedReason::Deleted) => {
                 Err(wrong(condition, "the record has no such attempt"))
             }

@@ -1,20 +1,28 @@
 //! The record of the eviction in a write of the controller.
 
 use chrono::{DateTime, Utc};
-use evacuation_api::EvictionStatus;
+use evacuation_api::{AttemptResult, DeadlineAction, EvictionStatus};
 
 use crate::{
     StatusError,
-    eviction::{ATTEMPT_TIMEOUT_SECONDS, NOT_TAKEN},
+    eviction::ATTEMPT_TIMEOUT_SECONDS,
     time::{after, stamp},
 };
 
-/// The record that results. What was said to an earlier attempt does not stay with a new one. `may_attempt` says whether every responder is done and
-/// somebody still wants the pod moved and is awake.
+/// What an attempt that begins may be.
+#[derive(Clone, Copy)]
+pub(super) struct Allowed {
+    /// Every responder is done, and somebody still wants the pod moved and is awake.
+    pub(super) attempt: bool,
+    /// A Delete deadline was reached.
+    pub(super) deletion: bool,
+}
+
+/// The record that results. What was said to an earlier attempt, and how that ended, does not stay with a new one.
 pub(super) fn check_eviction(
     was: Option<&EvictionStatus>,
     proposed: Option<EvictionStatus>,
-    may_attempt: bool,
+    allowed: Allowed,
     now: DateTime<Utc>,
     errors: &mut Vec<StatusError>,
 ) -> Option<EvictionStatus> {
@@ -34,16 +42,27 @@ pub(super) fn check_eviction(
         wrong("only the outcome of an attempt in flight is accepted");
     }
     // A controller whose clock is ahead takes an attempt for lost that is still on its way.
-    let lost = ends && !proposed.accepted && proposed.message.as_deref() == Some(NOT_TAKEN);
+    let lost = ends && !proposed.accepted && proposed.last_attempt_result == Some(AttemptResult::NotTaken);
     let over = was
         .last_attempt_time
         .map(|time| after(time.0, ATTEMPT_TIMEOUT_SECONDS));
     let early = over.filter(|over| lost && now < *over);
     let begins = proposed.in_flight && !was.in_flight;
+    let result = if ends {
+        proposed.last_attempt_result
+    } else {
+        was.last_attempt_result.filter(|_| !begins)
+    };
+    if result.is_some_and(|result| (result == AttemptResult::Accepted) != proposed.accepted) {
+        wrong("the result of the last attempt says Accepted just when it was");
+    }
+    if begins && proposed.action == Some(DeadlineAction::Delete) && !allowed.deletion {
+        wrong("a deletion needs a Delete deadline that was reached");
+    }
     if begins && was.accepted {
         wrong("the pod is on its way out already");
     }
-    if begins && !may_attempt {
+    if begins && !allowed.attempt {
         wrong(
             "an attempt needs every responder Completed or Interrupted, and a requester that neither sleeps nor has lapsed",
         );
@@ -60,6 +79,7 @@ pub(super) fn check_eviction(
         } else {
             was.last_attempt_time
         },
+        last_attempt_result: result,
         message: proposed.message.filter(|_| !begins),
         ..proposed
     })

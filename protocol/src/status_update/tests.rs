@@ -4,7 +4,7 @@ use crate::{
     testing::{asking, asking_for, at, condition, evacuation, evacuation_for, requester, responder},
 };
 use evacuation_api::{
-    Answer, DeadlineAction, EvictionStatus, RefusalPolicy, Requester,
+    Answer, AttemptResult, DeadlineAction, EvictionStatus, RefusalPolicy, Requester,
     ResponderState::{self, Active, Canceled, Completed, Inactive, Interrupted},
     ResponderStatus,
 };
@@ -377,6 +377,58 @@ fn an_attempt_is_taken_for_lost_only_when_its_time_is_over_by_the_servers_clock(
 }
 
 #[test]
+fn whether_an_attempt_was_lost_shows_in_its_result_whatever_its_message_says() {
+    let old = evicting(in_flight());
+    let ended = |result, accepted| {
+        move |s: &mut EvacuationStatus| {
+            let e = s.eviction.as_mut().unwrap();
+            (e.in_flight, e.accepted, e.last_attempt_result) = (false, accepted, Some(result));
+            e.message = Some("in other words".to_owned());
+        }
+    };
+    let early = write(&old, 11, ended(AttemptResult::NotTaken, false)).unwrap_err();
+    assert!(matches!(early[..], [StatusError::NotYet { .. }]), "{early:?}");
+    let recorded = |result, accepted, now| {
+        let status = write(&old, now, ended(result, accepted)).unwrap();
+        status.eviction.unwrap().last_attempt_result.unwrap()
+    };
+    for (result, accepted, now) in [
+        (AttemptResult::NotTaken, false, 12),
+        (AttemptResult::Rejected, false, 3),
+        (AttemptResult::Accepted, true, 3),
+    ] {
+        assert_eq!(recorded(result, accepted, now), result);
+        assert!(write(&old, now, ended(result, !accepted)).is_err(), "{result:?}");
+    }
+}
+
+#[test]
+fn a_deletion_begins_only_after_a_delete_deadline() {
+    let delete = |s: &mut EvacuationStatus| {
+        s.eviction = Some(EvictionStatus {
+            attempts: 1,
+            in_flight: true,
+            action: Some(DeadlineAction::Delete),
+            ..EvictionStatus::default()
+        });
+    };
+    let ready = |deadline: Option<DeadlineAction>| {
+        let mut e = evacuation_for(vec![Requester {
+            deadline: deadline.map(|_| at(3).into()),
+            at_deadline: deadline,
+            ..requester("a.b/r")
+        }]);
+        e.status.as_mut().unwrap().responders = Some(vec![]);
+        e
+    };
+    for none in [ready(None), ready(Some(DeadlineAction::Evict))] {
+        let errors = write(&none, 5, delete).unwrap_err();
+        assert!(matches!(errors[..], [StatusError::Eviction { .. }]), "{errors:?}");
+    }
+    write(&ready(Some(DeadlineAction::Delete)), 3, delete).unwrap();
+}
+
+#[test]
 fn what_was_said_to_an_attempt_does_not_stay_with_the_next() {
     let lost = record_eviction(
         evicting(in_flight()).status.as_ref().unwrap(),
@@ -386,7 +438,8 @@ fn what_was_said_to_an_attempt_does_not_stay_with_the_next() {
     );
     let mut old = evicting(lost.eviction.unwrap());
     let again = write(&old, 13, |s| s.eviction.as_mut().unwrap().in_flight = true).unwrap();
-    assert_eq!(again.eviction.as_ref().unwrap().message, None);
+    let eviction = again.eviction.as_ref().unwrap();
+    assert_eq!((&eviction.message, eviction.last_attempt_result), (&None, None));
     old.status = Some(again);
     // The pod began to go before the attempt was posted.
     let dropped = write(&old, 14, |s| s.eviction.as_mut().unwrap().in_flight = false);
@@ -457,6 +510,14 @@ fn an_end_needs_its_grounds() {
     let mut deleting = evicting(in_flight());
     deleting.spec.requesters[0].deadline = Some(at(1).into());
     deleting.spec.requesters[0].at_deadline = Some(DeadlineAction::Delete);
+    // What was tried counts, whatever was reached since.
+    let mut evicted_before = deleting.clone();
+    for (of, action) in [
+        (&mut deleting, DeadlineAction::Delete),
+        (&mut evicted_before, DeadlineAction::Evict),
+    ] {
+        of.status.as_mut().unwrap().eviction.as_mut().unwrap().action = Some(action);
+    }
     let table = [
         (&asking(), 5, "Evacuated", "GoneByOther", true),
         (&asking(), 5, "Evacuated", "TerminatedInPlace", true),
@@ -467,6 +528,9 @@ fn an_end_needs_its_grounds() {
         (&evicting(accepted.clone()), 5, "Evacuated", "Evicted", true),
         (&evicting(in_flight()), 5, "Evacuated", "Deleted", false),
         (&deleting, 5, "Evacuated", "Deleted", true),
+        (&deleting, 5, "Evacuated", "Evicted", false),
+        (&evicted_before, 5, "Evacuated", "Deleted", false),
+        (&evicted_before, 5, "Evacuated", "Evicted", true),
         (&refused, 5, "Failed", "Refused", true),
         (&waiting, 5, "Failed", "Refused", false),
         (&asking(), 5, "Failed", "Refused", false),

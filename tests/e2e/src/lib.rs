@@ -4,6 +4,8 @@
 //! a pod that answers, played by a process with the pod's own token or the pod's own IP.
 
 mod app;
+mod endpoint;
+mod fake_clock;
 mod kubeconfig;
 mod platform;
 mod pods;
@@ -11,6 +13,8 @@ mod programs;
 mod shared;
 
 pub use app::{App, pod_client};
+pub use endpoint::{Endpoint, Reply, answering, ok};
+pub use fake_clock::FakeClock;
 pub use kubeconfig::write_kubeconfig;
 pub use platform::{Platform, PlatformOptions, Storage};
 pub use pods::{PodSpec, Pods};

@@ -1,6 +1,7 @@
 //! The installed system: manifests, API server and controller on a real control plane.
 
 use std::{
+    ffi::OsString,
     path::{Path, PathBuf},
     process::Command,
     time::Duration,
@@ -50,6 +51,10 @@ pub struct PlatformOptions {
     pub controller_args: Vec<String>,
     /// How many controllers run; one of them leads.
     pub controllers: usize,
+    /// The environment of the controllers, beside this process' own.
+    pub controller_env: Vec<(String, OsString)>,
+    /// The same of the API server.
+    pub apiserver_env: Vec<(String, OsString)>,
 }
 
 impl Default for PlatformOptions {
@@ -59,6 +64,8 @@ impl Default for PlatformOptions {
             storage: Storage::Etcd,
             controller_args: Vec::new(),
             controllers: 1,
+            controller_env: Vec::new(),
+            apiserver_env: Vec::new(),
         }
     }
 }
@@ -95,6 +102,7 @@ impl Platform {
         let serving = serving_certificate(&control_plane)?;
         let mut command = Command::new(programs.binary("evacuation-apiserver"));
         command
+            .envs(options.apiserver_env)
             .arg("--bind-address=127.0.0.1")
             .arg(format!("--secure-port={apiserver_port}"))
             .arg(format!("--tls-cert-file={}", serving.certificate.display()))
@@ -122,7 +130,12 @@ impl Platform {
         // Written once: a controller that starts must not find it half written.
         let kubeconfig = account(&platform.control_plane, "evacuation-controller").await?;
         for number in 0..options.controllers {
-            platform.start_controller(number, &kubeconfig, &options.controller_args)?;
+            platform.start_controller(
+                number,
+                &kubeconfig,
+                &options.controller_args,
+                &options.controller_env,
+            )?;
         }
         platform.available().await?;
         if let Some(ended) = platform.controllers.iter().find(|process| !process.is_running()) {
@@ -136,9 +149,11 @@ impl Platform {
         number: usize,
         kubeconfig: &Path,
         arguments: &[String],
+        environment: &[(String, OsString)],
     ) -> anyhow::Result<()> {
         let mut command = Command::new(self.programs.binary("evacuation-controller"));
         command
+            .envs(environment.iter().cloned())
             .arg(format!("--kubeconfig={}", kubeconfig.display()))
             .arg(format!("--lease-namespace={NAMESPACE}"))
             .arg(format!("--metrics-address=127.0.0.1:{}", free_port()?))

@@ -191,7 +191,7 @@ impl Negotiation {
         let mut spec = seen.spec.clone();
         put(&mut spec.requesters, &name, entry.map(|e| e.requester(owner)));
         let (who, may_override) = (user_name(user), !rules.ownership);
-        let edit = check_requester_edit(&seen, &spec, &who, may_override).ok()?;
+        let edit = check_requester_edit(&seen, &spec, &who, may_override, at(state.now)).ok()?;
         if edit.is_empty() {
             return None;
         }

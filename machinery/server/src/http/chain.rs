@@ -7,6 +7,7 @@ use actix_web::{
     http::header::{self, HeaderName, HeaderValue},
     web,
 };
+use chrono::{SecondsFormat, Utc};
 use futures::FutureExt;
 use machinery_auth::{AuthError, UserInfo, Verdict};
 use uuid::Uuid;
@@ -21,6 +22,8 @@ use super::{
 use crate::{ApiError, Reason, server::Core, status::Target};
 
 const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
+/// What time it is here: RFC 3339 in UTC with microseconds. `Date` has whole seconds only.
+const SERVER_TIME: HeaderName = HeaderName::from_static("server-time");
 /// The group whose members are always served.
 const ADMINISTRATORS: &str = "system:masters";
 
@@ -68,6 +71,10 @@ fn finish(request: &HttpRequest, mut response: HttpResponse, warnings: &[String]
     let audit_id = given.or_else(|| HeaderValue::from_str(&Uuid::new_v4().to_string()).ok());
     if let Some(audit_id) = audit_id {
         response.headers_mut().insert(AUDIT_ID, audit_id);
+    }
+    let time = Utc::now().to_rfc3339_opts(SecondsFormat::Micros, true);
+    if let Ok(time) = HeaderValue::from_str(&time) {
+        response.headers_mut().insert(SERVER_TIME, time);
     }
     response.headers_mut().insert(
         header::CACHE_CONTROL,

@@ -316,3 +316,16 @@ async fn answers_carry_the_audit_id_of_their_request() {
     assert_eq!(given.header("audit-id"), "abc");
     assert_eq!(kitchen.client().get(A).await.header("audit-id").len(), 36);
 }
+
+#[tokio::test]
+async fn answers_and_refusals_carry_the_time_of_the_server() {
+    let kitchen = Kitchen::open().await;
+    for path in [A, "/apis/no.such/v1/things"] {
+        let before = chrono::Utc::now();
+        let answer = kitchen.client().get(path).await;
+        let time = chrono::DateTime::parse_from_rfc3339(answer.header("server-time")).unwrap();
+        // It has microseconds, and is cut there.
+        let earliest = before - chrono::TimeDelta::microseconds(1);
+        assert!((earliest..=chrono::Utc::now()).contains(&time.to_utc()), "{time}");
+    }
+}

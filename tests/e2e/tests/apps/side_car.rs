@@ -73,7 +73,8 @@ async fn the_exit_code_of_a_command_is_the_answer() {
     let script = Script::new();
     let refuse = script.file(
         "refuse",
-        "echo starting; echo \"$EVACUATION_MESSAGE\" >&2; exit 3",
+        // As for a terminal: a line that is drawn anew, in colour.
+        r#"echo starting; printf '50 %%\r\033[1;31m%s\033[0m\r\n' "$EVACUATION_MESSAGE" >&2; exit 3"#,
     );
     let pod = watched(&scene).await;
     let agent = App::agent(scene.platform, &pod, &["--exec", "sh", &refuse])

@@ -29,7 +29,7 @@ async fn get_shows_target_state_answer_and_age() {
             "ANSWER",
             "REQUESTERS",
             "RESPONDER",
-            "NEXT-WINDOW",
+            "UNTIL",
             "AGE"
         ],
         "{text}"

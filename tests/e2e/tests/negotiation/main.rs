@@ -10,7 +10,6 @@
 
 mod answers;
 mod cast;
-mod endpoint;
 mod eviction;
 mod input;
 mod push;

@@ -80,17 +80,13 @@ async fn a_service_is_asked_over_https_and_can_check_who_asks() {
     );
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_service_that_cannot_show_who_it_is_hears_nothing_and_counts_as_silent() {
-    let scene = Scene::new("impostor").await;
-    let (authority, other) = (
-        Pki::new("the-apps-own-ca").unwrap(),
-        Pki::new("another-ca").unwrap(),
-    );
-    let host = format!("failover.{}.svc", scene.namespace());
+/// A Service that shows a certificate of that authority for that name hears nothing of the question.
+async fn hears_nothing(prefix: &str, shown: &Pki, host: impl Fn(&Scene) -> String, authority: &Pki) {
+    let scene = Scene::new(prefix).await;
     let address = service(&scene).await;
-    let (_endpoint, mut asked) = accepting(address, &other.serving(&[&host]).unwrap()).await;
-    register(&scene, &authority, 3).await;
+    let identity = shown.serving(&[&host(&scene)]).unwrap();
+    let (_endpoint, mut asked) = accepting(address, &identity).await;
+    register(&scene, authority, 3).await;
     let pod = scene.pod(PodSpec::default()).await;
     let evacuation = scene.ask(&pod).await;
     let event = scene.event("PushFailed").await;
@@ -98,4 +94,21 @@ async fn a_service_that_cannot_show_who_it_is_hears_nothing_and_counts_as_silent
     let responders = scene.evacuated(&evacuation).await;
     assert_eq!(responders[0].state, ResponderState::Interrupted);
     assert!(asked.try_recv().is_err());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_service_whose_certificate_another_authority_signed_hears_nothing_and_counts_as_silent() {
+    let (authority, other) = (
+        Pki::new("the-apps-own-ca").unwrap(),
+        Pki::new("another-ca").unwrap(),
+    );
+    let host = |scene: &Scene| format!("failover.{}.svc", scene.namespace());
+    hears_nothing("impostor", &other, host, &authority).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_service_whose_certificate_is_for_another_name_hears_nothing_and_counts_as_silent() {
+    let authority = Pki::new("the-apps-own-ca").unwrap();
+    let host = |scene: &Scene| format!("other.{}.svc", scene.namespace());
+    hears_nothing("other-name", &authority, host, &authority).await;
 }

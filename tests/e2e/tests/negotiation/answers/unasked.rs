@@ -1,14 +1,14 @@
 //! Pods of which nobody can be asked.
 
 use chrono::TimeDelta;
-use evacuation_api::ResponderState;
+use evacuation_api::{RESPONDERS_ANNOTATION, ResponderState};
 use evacuation_e2e::PodSpec;
 use kube::ResourceExt;
 use serde_json::json;
 
 use crate::{
     record::post,
-    scene::{ASKER, Scene, condition, entry, first, in_millis, status, wanting},
+    scene::{ASKER, Scene, condition, entry, first, in_millis, quick, status, wanting},
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -60,6 +60,73 @@ async fn an_unreadable_annotation_is_reported_and_counts_as_one_who_is_silent() 
         "{deadline} {evicted}"
     );
     assert_eq!(condition(&ended, "Blocked").unwrap().status, "False");
+}
+
+/// The API holds no more than that in all annotations of an object, keys and values.
+const ANNOTATIONS: usize = 256 * 1024;
+
+/// A pod whose annotations have just the size that the API takes: that of its responders is padded.
+fn as_long_as_can_be(before: &str, padding: &str, after: &str) -> PodSpec {
+    let with = |text: String| {
+        quick(PodSpec {
+            responders: Some(text),
+            ..PodSpec::default()
+        })
+    };
+    let size = |spec: &PodSpec| {
+        let others: usize = spec
+            .annotations
+            .iter()
+            .map(|(key, value)| key.len() + value.len())
+            .sum();
+        others + RESPONDERS_ANNOTATION.len() + spec.responders.as_ref().map_or(0, String::len)
+    };
+    let left = ANNOTATIONS - size(&with(format!("{before}{after}")));
+    let spec = with(format!("{before}{}{after}", padding.repeat(left)));
+    assert_eq!(size(&spec), ANNOTATIONS);
+    spec
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_annotation_of_256_kib_is_read_and_a_longer_one_is_no_pods() {
+    let scene = Scene::new("long").await;
+    let spec = as_long_as_can_be(r#"[{"name": "self", "#, " ", r#""timeoutSeconds": 7}]"#);
+    let mut longer = spec.clone();
+    longer.responders.as_mut().unwrap().push(' ');
+    let refused = scene.pods.create("longer", &longer).await.unwrap_err();
+    assert!(
+        format!("{refused:?}").contains("annotations: Too long"),
+        "{refused:?}"
+    );
+    let pod = scene.pod("app", spec).await;
+    let evacuation = scene.ask_and_reach(&pod, json!({})).await;
+    assert_eq!(first(&evacuation).timeout_seconds, 7);
+    scene.ends(&evacuation, "Evacuated Evicted").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_unreadable_annotation_of_256_kib_is_reported_in_few_words() {
+    let scene = Scene::new("long-unreadable").await;
+    let spec = as_long_as_can_be(r#"[{"name": ""#, "x", r#""}]"#);
+    scene.pod("app", spec).await;
+    let wanted = wanting("app", &[entry(ASKER, json!({"deadline": in_millis(4000)}))]);
+    let posted = post(&scene.admin(), scene.namespace(), "", &json!(wanted)).await;
+    let warned: Vec<_> = posted
+        .warnings
+        .iter()
+        .filter(|w| w.contains("cannot be read"))
+        .collect();
+    assert!(!warned.is_empty() && warned[0].len() < 1024, "{warned:?}");
+    let evacuation = posted.created();
+    let blocked = scene
+        .until_condition(&evacuation, "Blocked", "UnreadableResponders")
+        .await;
+    assert_eq!(first(&blocked).name, "self");
+    let message = &condition(&blocked, "Blocked").unwrap().message;
+    assert!(message.len() <= 1024, "{} bytes", message.len());
+    let said = scene.event("Pod", "app", "UnreadableResponders").await;
+    assert!(said.contains("evacuation.dev/responders"), "{said}");
+    scene.ends(&evacuation, "Evacuated Evicted").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

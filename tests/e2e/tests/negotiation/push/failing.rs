@@ -4,21 +4,21 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 use evacuation_api::{Answer, ResponderState, ReviewAction, ReviewRequest};
-use evacuation_e2e::PodSpec;
-use kube::ResourceExt;
+use evacuation_e2e::{Endpoint, PodSpec, Reply, answering, ok};
+use kube::{
+    ResourceExt,
+    api::{Patch, PatchParams},
+};
 use serde_json::{Value, json};
 
-use crate::{
-    endpoint::{Endpoint, Reply, answering, ok},
-    scene::{Scene, first},
-};
+use crate::scene::{Scene, first};
 
 /// Asks an app whose endpoint behaves so, and checks that it is reported in these words and then passed over.
 async fn fails(prefix: &str, reply: impl Fn(&ReviewRequest) -> Reply + Send + Sync + 'static, said: &str) {
     let scene = Scene::new(prefix).await;
     let spec = registered(&scene, 3);
     let pod = scene.pod("app", spec).await;
-    let endpoint = Endpoint::of(&scene, &pod, reply).await;
+    let endpoint = Endpoint::of(&pod, scene.port, reply).await.unwrap();
     let evacuation = scene.ask(&pod, json!({})).await;
     let asked = scene.reached(&evacuation, 0).await;
     let ended = scene.ends(&evacuation, "Evacuated Evicted").await;
@@ -34,7 +34,7 @@ async fn fails(prefix: &str, reply: impl Fn(&ReviewRequest) -> Reply + Send + Sy
         lapse <= evicted && evicted < lapse + TimeDelta::seconds(2),
         "{lapse} {evicted}"
     );
-    endpoint.hears(ReviewAction::Ask).await;
+    endpoint.hears(ReviewAction::Ask).await.unwrap();
     if !said.is_empty() {
         let event = scene
             .event("Evacuation", &evacuation.name_any(), "PushFailed")
@@ -116,14 +116,15 @@ async fn an_endpoint_that_hangs_for_ten_seconds_is_reported_and_asked_again() {
     let scene = Scene::new("hung").await;
     let pod = scene.pod("app", registered(&scene, 600)).await;
     let first_time = std::sync::atomic::AtomicBool::new(true);
-    let _endpoint = Endpoint::of(&scene, &pod, move |question| {
+    let _endpoint = Endpoint::of(&pod, scene.port, move |question| {
         if first_time.swap(false, std::sync::atomic::Ordering::Relaxed) {
             Reply::Hang
         } else {
             Reply::Json(accepting(question))
         }
     })
-    .await;
+    .await
+    .unwrap();
     let evacuation = scene.ask(&pod, json!({})).await;
     let said = scene.event("Pod", "app", "PushFailed").await;
     assert!(said.contains("did not reply"), "{said}");
@@ -132,19 +133,29 @@ async fn an_endpoint_that_hangs_for_ten_seconds_is_reported_and_asked_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_redirect_is_not_followed() {
+async fn an_endpoint_that_drips_its_reply_is_passed_over_at_its_timeout() {
+    let drip = |question: &ReviewRequest| Reply::Drip(Duration::from_millis(500), accepting(question));
+    fails("dripping", drip, "").await;
+}
+
+/// A pod's own endpoint sends the question elsewhere, where it would be accepted.
+async fn redirected(code: &str) {
     let scene = Scene::new("redirect").await;
     let (pod, other) = tokio::join!(
         scene.pod("app", registered(&scene, 3)),
         scene.pod("other", PodSpec::default())
     );
-    let elsewhere = Endpoint::of(&scene, &other, |question| Reply::Json(accepting(question))).await;
+    let elsewhere = Endpoint::of(&other, scene.port, |question| Reply::Json(accepting(question)))
+        .await
+        .unwrap();
     let ip = other.status.as_ref().unwrap().pod_ip.clone().unwrap();
-    let port = scene.port;
-    let redirect = format!(
-        "HTTP/1.1 307 Temporary Redirect\r\nLocation: http://{ip}:{port}/evacuation\r\nContent-Length: 0\r\n\r\n"
-    );
-    let _endpoint = Endpoint::of(&scene, &pod, move |_| Reply::Bytes(redirect.clone().into_bytes())).await;
+    let location = format!("http://{ip}:{}/evacuation", scene.port);
+    let redirect = format!("HTTP/1.1 {code}\r\nLocation: {location}\r\nContent-Length: 0\r\n\r\n");
+    let _endpoint = Endpoint::of(&pod, scene.port, move |_| {
+        Reply::Bytes(redirect.clone().into_bytes())
+    })
+    .await
+    .unwrap();
     let evacuation = scene.ask(&pod, json!({})).await;
     let ended = scene.ends(&evacuation, "Evacuated Evicted").await;
     assert_eq!(
@@ -152,8 +163,33 @@ async fn a_redirect_is_not_followed() {
         (ResponderState::Interrupted, None)
     );
     let said = scene.event("Pod", "app", "PushFailed").await;
-    assert!(said.contains("307"), "{said}");
+    assert!(said.contains(&code[..3]), "{said}");
     assert!(elsewhere.asked().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_redirect_is_not_followed() {
+    tokio::join!(redirected("302 Found"), redirected("307 Temporary Redirect"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pod_that_says_its_address_is_the_clouds_metadata_is_not_asked_there() {
+    let scene = Scene::new("metadata").await;
+    let pod = scene.pod("app", registered(&scene, 3)).await;
+    let address = json!({"status": {"podIP": "169.254.169.254", "podIPs": [{"ip": "169.254.169.254"}]}});
+    let params = PatchParams::default();
+    let api = scene.pods.api();
+    api.patch_status("app", &params, &Patch::Merge(address))
+        .await
+        .unwrap();
+    let evacuation = scene.ask(&pod, json!({})).await;
+    let said = scene.event("Pod", "app", "PushFailed").await;
+    assert!(
+        said.contains("a link-local address, which is never asked: 169.254.169.254"),
+        "{said}"
+    );
+    let ended = scene.ends(&evacuation, "Evacuated Evicted").await;
+    assert_eq!(first(&ended).state, ResponderState::Interrupted);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -162,10 +198,11 @@ async fn an_endpoint_that_is_not_up_yet_is_asked_until_it_is() {
     let pod = scene.pod("app", registered(&scene, 60)).await;
     let evacuation = scene.ask(&pod, json!({})).await;
     scene.event("Pod", "app", "PushFailed").await;
-    let _endpoint = Endpoint::of(&scene, &pod, |question| {
+    let _endpoint = Endpoint::of(&pod, scene.port, |question| {
         Reply::Late(Duration::from_millis(300), accepting(question))
     })
-    .await;
+    .await
+    .unwrap();
     let ended = scene.ends(&evacuation, "Evacuated Evicted").await;
     assert_eq!(first(&ended).answer, Some(Answer::Accept));
 }

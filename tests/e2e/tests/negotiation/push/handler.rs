@@ -2,14 +2,11 @@
 
 use chrono::{TimeDelta, Utc};
 use evacuation_api::{Answer, ResponderState, ReviewAction};
-use evacuation_e2e::{App, PodSpec};
+use evacuation_e2e::{App, Endpoint, PodSpec, Reply, answering};
 use kube::ResourceExt;
 use serde_json::json;
 
-use crate::{
-    endpoint::{Endpoint, Reply, answering},
-    scene::{ASKER, Scene, delay_end, first},
-};
+use crate::scene::{ASKER, Scene, delay_end, first};
 
 async fn python(scene: &Scene, arguments: &[&str]) -> (k8s_openapi::api::core::v1::Pod, App) {
     let pod = scene.pod("app", PodSpec::pushed(scene.port)).await;
@@ -96,14 +93,15 @@ async fn the_guides_handler_refuses_and_is_asked_again_when_it_said_and_learns_o
 async fn the_question_names_the_pod_and_who_asks_and_until_when() {
     let scene = Scene::new("question").await;
     let pod = scene.pod("app", PodSpec::pushed(scene.port)).await;
-    let endpoint = Endpoint::of(&scene, &pod, |question| {
+    let endpoint = Endpoint::of(&pod, scene.port, |question| {
         Reply::Json(answering(question, json!({"answer": "Refuse", "reason": "Busy"})))
     })
-    .await;
+    .await
+    .unwrap();
     let more = json!({"reason": "NodeMaintenance", "message": "kernel upgrade", "onRefusal": "GiveUp"});
     let evacuation = scene.ask(&pod, more).await;
     let ended = scene.ends(&evacuation, "Failed Refused").await;
-    let question = endpoint.hears(ReviewAction::Ask).await;
+    let question = endpoint.hears(ReviewAction::Ask).await.unwrap();
     assert_eq!(
         (&question.evacuation.name, &question.evacuation.uid),
         (&evacuation.name_any(), &evacuation.uid().unwrap())
@@ -129,7 +127,7 @@ async fn the_question_names_the_pod_and_who_asks_and_until_when() {
     );
     assert_eq!(first(&ended).reason.as_deref(), Some("Busy"));
     // The end of one that it refused is news for the app, too.
-    endpoint.hears(ReviewAction::Cancel).await;
+    endpoint.hears(ReviewAction::Cancel).await.unwrap();
     let count = endpoint
         .asked()
         .iter()

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use evacuation_api::ReviewAction;
-use evacuation_e2e::PodSpec;
+use evacuation_e2e::{Endpoint, PodSpec, Reply, answering};
 use k8s_openapi::api::core::v1::Pod;
 use kube::{
     ResourceExt,
@@ -11,10 +11,7 @@ use kube::{
 };
 use serde_json::json;
 
-use crate::{
-    endpoint::{Endpoint, Reply, answering},
-    scene::{Scene, first},
-};
+use crate::scene::{Scene, first};
 
 fn address(pod: &Pod) -> String {
     pod.status.as_ref().unwrap().pod_ip.clone().unwrap()
@@ -33,15 +30,16 @@ async fn readdress(scene: &Scene, pod: &Pod, address: &str) -> Pod {
 async fn the_answer_of_a_pod_that_was_replaced_meanwhile_is_not_taken() {
     let scene = Scene::new("late-answer").await;
     let old = scene.pod("db-0", PodSpec::pushed(scene.port)).await;
-    let endpoint = Endpoint::of(&scene, &old, |question| {
+    let endpoint = Endpoint::of(&old, scene.port, |question| {
         Reply::Late(
             Duration::from_secs(3),
             answering(question, json!({"answer": "Accept"})),
         )
     })
-    .await;
+    .await
+    .unwrap();
     let evacuation = scene.ask(&old, json!({})).await;
-    endpoint.hears(ReviewAction::Ask).await;
+    endpoint.hears(ReviewAction::Ask).await.unwrap();
     scene.delete_pod("db-0").await;
     scene.pods.gone(&old).await.unwrap();
     let new = scene.pod("db-0", PodSpec::pushed(scene.port)).await;
@@ -78,10 +76,11 @@ async fn a_pod_that_has_got_the_address_of_the_target_is_not_asked_in_its_place(
     scene.finalizers(&target, &[]).await;
     scene.pods.gone(&target).await.unwrap();
     let heir = readdress(&scene, &heir, &address(&target)).await;
-    let endpoint = Endpoint::of(&scene, &heir, |question| {
+    let endpoint = Endpoint::of(&heir, scene.port, |question| {
         Reply::Json(answering(question, json!({"answer": "Refuse"})))
     })
-    .await;
+    .await
+    .unwrap();
     let ended = scene.ends(&evacuation, "Evacuated GoneByOther").await;
     assert_eq!(first(&ended).answer, None);
 

@@ -1,12 +1,13 @@
-//! An app's HTTP endpoint, played by the test at a pod's address, so that it can misbehave in every way.
+//! An app's HTTP endpoint, played at a pod's address, so that it can misbehave in every way.
 
 use std::{
-    collections::VecDeque,
     net::SocketAddr,
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
+use anyhow::Context;
+use chrono::{DateTime, Utc};
 use controlplane::eventually;
 use evacuation_api::{EvacuationReview, ReviewAction, ReviewRequest};
 use k8s_openapi::api::core::v1::Pod;
@@ -17,10 +18,12 @@ use tokio::{
     task::JoinHandle,
 };
 
-use crate::scene::{PATIENCE, Scene};
+/// How long a question may take on a busy machine.
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// What an endpoint does with a question.
-pub(crate) enum Reply {
+#[derive(Clone, Debug)]
+pub enum Reply {
     /// Nothing, for ever.
     Hang,
     /// Closes the connection.
@@ -31,12 +34,22 @@ pub(crate) enum Reply {
     Json(Value),
     /// An answer, but only this long after the question.
     Late(Duration, Value),
+    /// An answer of which one byte comes at a time, with such pauses.
+    Drip(Duration, Value),
 }
 
 /// An app's endpoint. It ends when this is dropped.
-pub(crate) struct Endpoint {
-    asked: Arc<Mutex<VecDeque<ReviewRequest>>>,
+#[derive(Debug)]
+pub struct Endpoint {
+    asked: Arc<Mutex<Vec<Asked>>>,
     task: JoinHandle<()>,
+}
+
+/// A question, and when it arrived.
+#[derive(Clone, Debug)]
+struct Asked {
+    at: DateTime<Utc>,
+    question: ReviewRequest,
 }
 
 impl Drop for Endpoint {
@@ -47,48 +60,71 @@ impl Drop for Endpoint {
 
 impl Endpoint {
     /// Listens at the pod's address.
-    pub(crate) async fn of(
-        scene: &Scene,
+    ///
+    /// # Errors
+    ///
+    /// When the pod has no address, or somebody listens there.
+    pub async fn of(
         pod: &Pod,
+        port: u16,
         reply: impl Fn(&ReviewRequest) -> Reply + Send + Sync + 'static,
-    ) -> Self {
-        let ip = pod.status.as_ref().unwrap().pod_ip.as_ref().unwrap();
-        let address = SocketAddr::new(ip.parse().unwrap(), scene.port);
-        let listener = TcpListener::bind(address).await.unwrap();
+    ) -> anyhow::Result<Self> {
+        let status = pod.status.as_ref();
+        let ip = status
+            .and_then(|status| status.pod_ip.as_ref())
+            .context("the pod has no IP")?;
+        let listener = TcpListener::bind(SocketAddr::new(ip.parse()?, port)).await?;
         let asked = Arc::default();
         let task = tokio::spawn(serve(listener, Arc::clone(&asked), Arc::new(reply)));
-        Self { asked, task }
+        Ok(Self { asked, task })
     }
 
     /// What it was asked so far.
-    pub(crate) fn asked(&self) -> Vec<ReviewRequest> {
-        self.asked.lock().unwrap().iter().cloned().collect()
+    pub fn asked(&self) -> Vec<ReviewRequest> {
+        let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        asked.iter().map(|asked| asked.question.clone()).collect()
     }
 
     /// Waits for a question that means this.
-    pub(crate) async fn hears(&self, action: ReviewAction) -> ReviewRequest {
+    ///
+    /// # Errors
+    ///
+    /// When none comes.
+    pub async fn hears(&self, action: ReviewAction) -> anyhow::Result<ReviewRequest> {
+        Ok(self.heard(action).await?.question)
+    }
+
+    /// Waits for a question that means this, and returns when it arrived.
+    ///
+    /// # Errors
+    ///
+    /// When none comes.
+    pub async fn hears_at(&self, action: ReviewAction) -> anyhow::Result<DateTime<Utc>> {
+        Ok(self.heard(action).await?.at)
+    }
+
+    async fn heard(&self, action: ReviewAction) -> anyhow::Result<Asked> {
         let heard = eventually(PATIENCE, "a question", || async {
-            let asked = self.asked();
-            asked
-                .iter()
-                .find(|question| question.action == action)
-                .cloned()
-                .ok_or_else(|| format!("{asked:?}"))
+            let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+            let found = asked.iter().find(|asked| asked.question.action == action);
+            found.cloned().ok_or_else(|| format!("{asked:?}"))
         });
-        heard.await.unwrap()
+        Ok(heard.await?)
     }
 }
 
-/// The reply that gives an answer to a question.
-pub(crate) fn answering(question: &ReviewRequest, more: Value) -> Value {
-    let mut response = more;
-    response["evacuationUid"] = json!(question.evacuation.uid);
-    response["podUid"] = json!(question.pod.uid);
+/// The reply that gives an answer to a question: `answer` is its object, to which both UIDs are added.
+pub fn answering(question: &ReviewRequest, answer: Value) -> Value {
+    let mut response = answer;
+    if let Some(fields) = response.as_object_mut() {
+        fields.insert("evacuationUid".to_owned(), json!(question.evacuation.uid));
+        fields.insert("podUid".to_owned(), json!(question.pod.uid));
+    }
     json!({"response": response})
 }
 
 /// A reply of 200 with that type and body.
-pub(crate) fn ok(content_type: &str, body: &[u8]) -> Vec<u8> {
+pub fn ok(content_type: &str, body: &[u8]) -> Vec<u8> {
     let head = format!(
         "HTTP/1.1 200 OK\r\nContent-Type: {content_type}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
         body.len()
@@ -98,7 +134,7 @@ pub(crate) fn ok(content_type: &str, body: &[u8]) -> Vec<u8> {
 
 async fn serve(
     listener: TcpListener,
-    asked: Arc<Mutex<VecDeque<ReviewRequest>>>,
+    asked: Arc<Mutex<Vec<Asked>>>,
     reply: Arc<dyn Fn(&ReviewRequest) -> Reply + Send + Sync>,
 ) {
     // The connections end with the endpoint.
@@ -114,13 +150,19 @@ async fn serve(
 
 async fn exchange(
     mut stream: TcpStream,
-    asked: &Mutex<VecDeque<ReviewRequest>>,
+    asked: &Mutex<Vec<Asked>>,
     reply: &(dyn Fn(&ReviewRequest) -> Reply + Send + Sync),
 ) -> std::io::Result<()> {
     let body = read_body(&mut stream).await?;
     let review: EvacuationReview = serde_json::from_slice(&body)?;
-    let question = review.request.unwrap();
-    asked.lock().unwrap().push_back(question.clone());
+    let Some(question) = review.request else {
+        return Err(std::io::ErrorKind::InvalidData.into());
+    };
+    let one = Asked {
+        at: Utc::now(),
+        question: question.clone(),
+    };
+    asked.lock().unwrap_or_else(PoisonError::into_inner).push(one);
     let json = |value: Value| ok("application/json", value.to_string().as_bytes());
     let bytes = match reply(&question) {
         Reply::Hang => return std::future::pending().await,
@@ -130,6 +172,13 @@ async fn exchange(
         Reply::Late(after, value) => {
             tokio::time::sleep(after).await;
             json(value)
+        }
+        Reply::Drip(pause, value) => {
+            for byte in json(value) {
+                stream.write_all(&[byte]).await?;
+                tokio::time::sleep(pause).await;
+            }
+            return stream.shutdown().await;
         }
     };
     stream.write_all(&bytes).await?;
@@ -145,16 +194,17 @@ async fn read_body(stream: &mut TcpStream) -> std::io::Result<Vec<u8>> {
         if read == 0 {
             return Err(std::io::ErrorKind::UnexpectedEof.into());
         }
-        bytes.extend_from_slice(&chunk[..read]);
+        bytes.extend(chunk.iter().take(read));
         let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") else {
             continue;
         };
-        let head = String::from_utf8_lossy(&bytes[..end]).to_lowercase();
+        let (head, body) = bytes.split_at(end + 4);
+        let head = String::from_utf8_lossy(head).to_lowercase();
         let length = head
             .lines()
             .find_map(|line| line.strip_prefix("content-length: "))
-            .map_or(0, |length| length.trim().parse().unwrap());
-        let body = &bytes[end + 4..];
+            .and_then(|length| length.trim().parse().ok())
+            .unwrap_or(0);
         if body.len() >= length {
             return Ok(body.to_vec());
         }

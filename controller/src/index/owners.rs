@@ -1,0 +1,123 @@
+//! Namespaces and ReplicaSets in the index: their metadata only, and of it what refreshing needs.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::{apps::v1::ReplicaSet, core::v1::Namespace};
+use kube::core::{ObjectMeta, PartialObjectMeta};
+
+use super::{Change, Index, Indexed, Table};
+use crate::{
+    ObjectKey,
+    refresh::{AFTER, AFTER_RESTARTS, ENABLED},
+};
+
+impl Indexed for PartialObjectMeta<Namespace> {
+    fn table(index: &mut Index) -> &mut Table<Self> {
+        &mut index.namespaces
+    }
+
+    /// What is negotiated does not depend on it.
+    fn changed(_index: &mut Index, _change: &Change<Self>) -> Vec<ObjectKey> {
+        Vec::new()
+    }
+}
+
+impl Indexed for PartialObjectMeta<ReplicaSet> {
+    fn table(index: &mut Index) -> &mut Table<Self> {
+        &mut index.replica_sets
+    }
+
+    /// What is negotiated does not depend on it.
+    fn changed(_index: &mut Index, _change: &Change<Self>) -> Vec<ObjectKey> {
+        Vec::new()
+    }
+}
+
+impl Index {
+    /// The namespace of that name.
+    pub(crate) fn namespace(&self, name: &str) -> Option<&Arc<PartialObjectMeta<Namespace>>> {
+        self.namespaces.get(&ObjectKey::new("", name))
+    }
+
+    /// The names of all namespaces.
+    pub(crate) fn namespace_names(&self) -> impl Iterator<Item = &str> {
+        self.namespaces.iter().map(|(key, _)| key.name.as_str())
+    }
+
+    /// The ReplicaSets of a namespace.
+    pub(crate) fn replica_sets_of(
+        &self,
+        namespace: &str,
+    ) -> impl Iterator<Item = (&ObjectKey, &Arc<PartialObjectMeta<ReplicaSet>>)> {
+        self.replica_sets.namespace(namespace)
+    }
+}
+
+/// Drops of a namespace what is not asked for.
+pub(crate) fn prune_namespace(namespace: &mut PartialObjectMeta<Namespace>) {
+    let metadata = std::mem::take(&mut namespace.metadata);
+    let labels = metadata.labels.unwrap_or_default();
+    let annotations = metadata.annotations.unwrap_or_default();
+    namespace.metadata = ObjectMeta {
+        name: metadata.name,
+        uid: metadata.uid,
+        resource_version: metadata.resource_version,
+        labels: Some(labels.into_iter().filter(|(name, _)| name == ENABLED).collect()),
+        annotations: Some(
+            annotations
+                .into_iter()
+                .filter(|(name, _)| name == AFTER || name == AFTER_RESTARTS)
+                .collect(),
+        ),
+        ..ObjectMeta::default()
+    };
+}
+
+/// Drops of a ReplicaSet what does not say whose it is.
+pub(crate) fn prune_replica_set(replica_set: &mut PartialObjectMeta<ReplicaSet>) {
+    let metadata = std::mem::take(&mut replica_set.metadata);
+    replica_set.metadata = ObjectMeta {
+        name: metadata.name,
+        namespace: metadata.namespace,
+        uid: metadata.uid,
+        resource_version: metadata.resource_version,
+        owner_references: metadata.owner_references,
+        ..ObjectMeta::default()
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_refreshing_needs_survives_the_pruning() {
+        let mut namespace: PartialObjectMeta<Namespace> = serde_json::from_value(json!({"metadata": {
+            "name": "shop", "uid": "n", "resourceVersion": "1", "labels": {ENABLED: "true", "team": "x"},
+            "annotations": {AFTER: "1m", AFTER_RESTARTS: "5", "note": "long"}, "managedFields": [{}],
+        }}))
+        .unwrap();
+        prune_namespace(&mut namespace);
+        let metadata = namespace.metadata;
+        assert_eq!(metadata.name.as_deref(), Some("shop"));
+        assert_eq!(
+            metadata.labels.unwrap().into_keys().collect::<Vec<_>>(),
+            [ENABLED]
+        );
+        assert_eq!(metadata.annotations.unwrap().len(), 2);
+        assert_eq!(metadata.managed_fields, None);
+
+        let owners = json!([{"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "d", "controller": true}]);
+        let mut replica_set: PartialObjectMeta<ReplicaSet> = serde_json::from_value(json!({"metadata": {
+            "namespace": "shop", "name": "web-1", "uid": "r", "resourceVersion": "1", "labels": {"app": "x"},
+            "ownerReferences": owners,
+        }}))
+        .unwrap();
+        prune_replica_set(&mut replica_set);
+        assert_eq!(replica_set.metadata.labels, None);
+        assert_eq!(replica_set.metadata.owner_references.unwrap().len(), 1);
+        assert_eq!(replica_set.metadata.uid.as_deref(), Some("r"));
+    }
+}

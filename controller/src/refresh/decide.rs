@@ -1,0 +1,292 @@
+//! What follows from what is seen of a namespace.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use chrono::{DateTime, Utc};
+use evacuation_api::Evacuation;
+use k8s_openapi::api::core::v1::Pod;
+
+use super::{
+    Limits,
+    crash_loop::{CrashLoop, Reached, is_crash_looping, new_until, reached, well_since},
+    history::{History, ended, owner_uid},
+    hold::Hold,
+    names::REQUESTER,
+    owner::{Owned, Owner, owner},
+    seen::Seen,
+    wish::{Unreadable, Wish},
+};
+use crate::index::is_finished;
+
+/// What to do in a namespace, and what to tell.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Decision {
+    /// What to do.
+    pub(super) acts: Vec<Act>,
+    /// The pods that reached a threshold and are not asked, or not yet.
+    pub(super) held: Vec<(Arc<Pod>, Hold)>,
+    /// The pods that are left alone because an annotation cannot be read.
+    pub(super) unreadable: Vec<(Arc<Pod>, Unreadable)>,
+    /// When to look again although nothing changed.
+    pub(super) wake_at: Option<DateTime<Utc>>,
+    /// Whether any change of the namespace's pods may matter.
+    pub(super) pending: bool,
+}
+
+/// One thing to do.
+#[derive(Clone, Debug)]
+pub(crate) enum Act {
+    /// Ask a pod to move.
+    Ask(Ask),
+    /// Take a request back.
+    Withdraw {
+        /// The Evacuation.
+        evacuation: Arc<Evacuation>,
+        /// Why, for the log.
+        why: &'static str,
+    },
+    /// Write down that an owner's pods are well again.
+    Settle {
+        /// The last Evacuation of the owner's pods.
+        evacuation: Arc<Evacuation>,
+        /// Since when they are.
+        since: DateTime<Utc>,
+    },
+}
+
+/// A pod to ask.
+#[derive(Clone, Debug)]
+pub(crate) struct Ask {
+    /// The pod.
+    pub(super) pod: Arc<Pod>,
+    /// The container that is in a crash loop.
+    pub(super) crash_loop: CrashLoop,
+    /// Kind and name of the owner.
+    pub(super) owner: String,
+    /// The owner's UID.
+    pub(super) owner_uid: String,
+    /// Which attempt it is since the owner's pods were last well.
+    pub(super) attempt: u32,
+}
+
+/// The pods of one owner that reached a threshold.
+struct Due<'a> {
+    owner: Owner<'a>,
+    pods: Vec<(&'a Arc<Pod>, CrashLoop)>,
+}
+
+/// What follows from what is seen of a namespace.
+pub(crate) fn step(seen: &Seen, limits: &Limits, now: DateTime<Utc>) -> Decision {
+    let mut decision = Decision::default();
+    decision.withdraw(seen, limits, now);
+    let due = decision.due(seen, now);
+    decision.ask(seen, &due, limits, now);
+    decision.settle(seen, limits, now);
+    decision.pending |= decision.wake_at.is_some() || !decision.held.is_empty();
+    decision
+}
+
+impl Decision {
+    /// Takes back the requests for pods that recovered or opted out.
+    fn withdraw(&mut self, seen: &Seen, limits: &Limits, now: DateTime<Utc>) {
+        for evacuation in seen.evacuations.iter().filter(|e| is_own(e) && !is_finished(e)) {
+            self.pending = true;
+            let uid = evacuation.spec.target.pod.uid.as_ref();
+            let mut pods = seen.pods.iter().filter(|pod| is_live(pod));
+            let Some(pod) = pods.find(|pod| pod.metadata.uid.as_ref() == uid) else {
+                continue;
+            };
+            let why = match (seen.wish(pod), well_since(pod)) {
+                (Wish::Refresh(_), None) => continue,
+                (Wish::Refresh(_), Some(since)) if since + limits.recovered_after > now => {
+                    self.wake(since + limits.recovered_after);
+                    continue;
+                }
+                (Wish::Refresh(_), Some(_)) => "the pod recovered",
+                (Wish::LeaveAlone | Wish::Unreadable(_), _) => "the pod is to be left alone",
+            };
+            self.acts.push(Act::Withdraw {
+                evacuation: Arc::clone(evacuation),
+                why,
+            });
+        }
+    }
+
+    /// The pods that reached a threshold, by owner.
+    fn due<'a>(&mut self, seen: &'a Seen, now: DateTime<Utc>) -> BTreeMap<&'a str, Due<'a>> {
+        let mut all: BTreeMap<&str, Due> = BTreeMap::new();
+        for pod in seen.pods.iter().filter(|pod| is_live(pod)) {
+            let thresholds = match seen.wish(pod) {
+                Wish::Refresh(thresholds) => thresholds,
+                Wish::LeaveAlone => continue,
+                // Of a mistake in a namespace only those pods tell that it matters to.
+                Wish::Unreadable(what) if what.of_namespace && !is_crash_looping(pod) => continue,
+                Wish::Unreadable(what) => {
+                    self.unreadable.push((Arc::clone(pod), what));
+                    continue;
+                }
+            };
+            let crash_loop = match reached(pod, &thresholds, now) {
+                Reached::Now(crash_loop) => crash_loop,
+                Reached::At(time) => {
+                    self.wake(time);
+                    continue;
+                }
+                Reached::Not => continue,
+            };
+            match owner(pod, &seen.replica_sets) {
+                Owned::By(owner) => all
+                    .entry(owner.uid)
+                    .or_insert_with(|| Due {
+                        owner,
+                        pods: Vec::new(),
+                    })
+                    .pods
+                    .push((pod, crash_loop)),
+                Owned::Unseen => self.held.push((Arc::clone(pod), Hold::OwnerUnseen)),
+                Owned::Nobody(controller) => {
+                    let controller = controller.map(str::to_owned);
+                    self.held.push((Arc::clone(pod), Hold::NoOwner { controller }));
+                }
+            }
+        }
+        all
+    }
+
+    /// Asks one pod of each owner, unless something holds it back.
+    fn ask(&mut self, seen: &Seen, due: &BTreeMap<&str, Due>, limits: &Limits, now: DateTime<Utc>) {
+        let mut recent = seen.recent.clone();
+        let active = seen.evacuations.iter().filter(|e| !is_finished(e));
+        let asked: BTreeSet<_> = active.map(|e| e.spec.target.pod.uid.as_deref()).collect();
+        for Due { owner, pods } in due.values() {
+            let history = History::of(seen.evacuations.iter().map(Arc::as_ref), owner.uid);
+            // One that somebody asks already is on its way.
+            let waiting = || {
+                pods.iter()
+                    .filter(|(pod, _)| !asked.contains(&pod.metadata.uid.as_deref()))
+            };
+            let first = waiting().min_by_key(|(pod, _)| {
+                (
+                    history.asked(pod.metadata.uid.as_deref()),
+                    pod.metadata.name.as_deref(),
+                )
+            });
+            let Some((pod, crash_loop)) = first else {
+                continue;
+            };
+            if let Some((hold, until)) = hold(seen, *owner, &history, &recent, limits, now) {
+                if let Some(until) = until {
+                    self.wake(until);
+                }
+                self.held
+                    .extend(waiting().map(|(pod, _)| (Arc::clone(pod), hold.clone())));
+                continue;
+            }
+            recent.push(now);
+            self.acts.push(Act::Ask(Ask {
+                pod: Arc::clone(pod),
+                crash_loop: crash_loop.clone(),
+                owner: format!("{} {}", owner.kind, owner.name),
+                owner_uid: owner.uid.to_owned(),
+                attempt: history.next_attempt(),
+            }));
+        }
+    }
+
+    /// Writes down of which owners all pods are well again, for so long that the next attempt is a first one.
+    fn settle(&mut self, seen: &Seen, limits: &Limits, now: DateTime<Utc>) {
+        let owners: BTreeSet<&str> = seen.evacuations.iter().filter_map(|e| owner_uid(e)).collect();
+        for uid in owners {
+            let of_namespace = || seen.evacuations.iter().filter(|e| owner_uid(e) == Some(uid));
+            let history = History::of(of_namespace().map(Arc::as_ref), uid);
+            let (None, Some(last)) = (history.active(), history.unsettled()) else {
+                continue;
+            };
+            self.pending = true;
+            let Some(since) = well_since_all(seen, uid).map(|since| since.max(ended(last))) else {
+                continue;
+            };
+            if since + limits.settled_after > now {
+                self.wake(since + limits.settled_after);
+            } else if let Some(evacuation) = of_namespace().find(|e| e.metadata.uid == last.metadata.uid) {
+                let evacuation = Arc::clone(evacuation);
+                self.acts.push(Act::Settle { evacuation, since });
+            }
+        }
+    }
+
+    fn wake(&mut self, time: DateTime<Utc>) {
+        self.wake_at = Some(self.wake_at.map_or(time, |known| known.min(time)));
+    }
+}
+
+/// What holds back every pod of an owner, and until when, where that is known.
+fn hold(
+    seen: &Seen,
+    owner: Owner,
+    history: &History,
+    recent: &[DateTime<Utc>],
+    limits: &Limits,
+    now: DateTime<Utc>,
+) -> Option<(Hold, Option<DateTime<Utc>>)> {
+    if let Some(active) = history.active() {
+        let evacuation = active.metadata.name.clone().unwrap_or_default();
+        return Some((Hold::OneAtATime { evacuation }, None));
+    }
+    if let Some(until) = history.left_alone_until(limits).filter(|until| *until > now) {
+        let attempts = history.next_attempt().saturating_sub(1);
+        return Some((Hold::Backoff { until, attempts }, Some(until)));
+    }
+    let new = pods_of(seen, owner.uid).find_map(|pod| Some((pod, new_until(pod, now)?)));
+    if let Some((pod, until)) = new {
+        let pod = pod.metadata.name.clone().unwrap_or_default();
+        return Some((Hold::NewPod { pod }, Some(until)));
+    }
+    limits
+        .room_at(recent, now)
+        .map(|until| (Hold::RateLimit, Some(until)))
+}
+
+/// Since when every pod of an owner is well; `None` when one is not, or there is none, or it is not known of one whose it is.
+fn well_since_all(seen: &Seen, owner_uid: &str) -> Option<DateTime<Utc>> {
+    let mut live = seen.pods.iter().filter(|pod| is_live(pod));
+    if live.any(|pod| owner(pod, &seen.replica_sets) == Owned::Unseen) {
+        return None;
+    }
+    let since: Option<Vec<_>> = pods_of(seen, owner_uid).map(well_since).collect();
+    since?.into_iter().max()
+}
+
+fn pods_of<'a>(seen: &'a Seen, owner_uid: &str) -> impl Iterator<Item = &'a Pod> {
+    let of_owner = move |pod: &&Pod| match owner(pod, &seen.replica_sets) {
+        Owned::By(owner) => owner.uid == owner_uid,
+        Owned::Unseen | Owned::Nobody(_) => false,
+    };
+    seen.pods
+        .iter()
+        .map(Arc::as_ref)
+        .filter(|pod| is_live(pod))
+        .filter(of_owner)
+}
+
+/// Whether a pod has neither ended nor been told to go.
+fn is_live(pod: &Pod) -> bool {
+    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+    pod.metadata.deletion_timestamp.is_none() && !matches!(phase, Some("Succeeded" | "Failed"))
+}
+
+/// Whether this requester wants the pod moved.
+fn is_own(evacuation: &Evacuation) -> bool {
+    owner_uid(evacuation).is_some()
+        && evacuation
+            .spec
+            .requesters
+            .iter()
+            .any(|entry| entry.name == REQUESTER)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,119 @@
+//! What was asked of an owner's pods before, as the Evacuations tell.
+
+use chrono::{DateTime, Utc};
+use evacuation_api::{ConditionType, Evacuation, from_condition_time};
+
+use super::{
+    Limits,
+    names::{ATTEMPT, OWNER, SETTLED},
+};
+use crate::index::is_finished;
+
+/// The UID of the owner whose pod was asked; `None` for an Evacuation that is somebody else's.
+pub(crate) fn owner_uid(evacuation: &Evacuation) -> Option<&str> {
+    evacuation
+        .metadata
+        .labels
+        .as_ref()?
+        .get(OWNER)
+        .map(String::as_str)
+}
+
+/// When an Evacuation was created.
+pub(crate) fn created(evacuation: &Evacuation) -> DateTime<Utc> {
+    let time = evacuation.metadata.creation_timestamp.as_ref();
+    time.map(from_condition_time).unwrap_or_default()
+}
+
+/// The Evacuations of one owner's pods that this requester made.
+#[derive(Clone, Debug)]
+pub(crate) struct History<'a> {
+    of_owner: Vec<&'a Evacuation>,
+}
+
+impl<'a> History<'a> {
+    /// Those of `evacuations` that are of that owner's pods.
+    pub(super) fn of(evacuations: impl IntoIterator<Item = &'a Evacuation>, owner: &str) -> Self {
+        let of_owner = evacuations.into_iter().filter(|e| owner_uid(e) == Some(owner));
+        Self {
+            of_owner: of_owner.collect(),
+        }
+    }
+
+    /// One that has not ended.
+    pub(super) fn active(&self) -> Option<&'a Evacuation> {
+        self.of_owner.iter().copied().find(|e| !is_finished(e))
+    }
+
+    /// The last one.
+    pub(super) fn last(&self) -> Option<&'a Evacuation> {
+        self.of_owner
+            .iter()
+            .copied()
+            .max_by_key(|e| (created(e), attempt(e)))
+    }
+
+    /// The last one, unless the owner's pods were found well after it.
+    pub(super) fn unsettled(&self) -> Option<&'a Evacuation> {
+        self.last().filter(|last| annotation(last, SETTLED).is_none())
+    }
+
+    /// Which attempt the next one is.
+    pub(super) fn next_attempt(&self) -> u32 {
+        self.unsettled().map_or(1, |last| attempt(last).saturating_add(1))
+    }
+
+    /// Until when the owner's pods are left alone; `None` when nothing was asked since they were well.
+    pub(super) fn left_alone_until(&self, limits: &Limits) -> Option<DateTime<Utc>> {
+        let last = self.unsettled()?;
+        Some(ended(last) + limits.backoff(attempt(last)))
+    }
+
+    /// How often the pod of that UID was asked.
+    pub(super) fn asked(&self, pod_uid: Option<&str>) -> usize {
+        let of_pod = |e: &&&Evacuation| e.spec.target.pod.uid.as_deref() == pod_uid;
+        self.of_owner.iter().filter(of_pod).count()
+    }
+}
+
+/// Which attempt it was. One that does not say counts as a first one.
+pub(crate) fn attempt(evacuation: &Evacuation) -> u32 {
+    annotation(evacuation, ATTEMPT)
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(1)
+}
+
+fn annotation<'a>(evacuation: &'a Evacuation, name: &str) -> Option<&'a str> {
+    evacuation
+        .metadata
+        .annotations
+        .as_ref()?
+        .get(name)
+        .map(String::as_str)
+}
+
+/// When it ended, or began where that is not known.
+pub(super) fn ended(evacuation: &Evacuation) -> DateTime<Utc> {
+    let conditions = evacuation.status.iter().flat_map(|status| &status.conditions);
+    let finished = conditions
+        .filter(|condition| condition.type_ == ConditionType::Finished.as_str())
+        .map(|condition| from_condition_time(&condition.last_transition_time))
+        .next();
+    finished.unwrap_or_else(|| created(evacuation))
+}
+
+/// How an Evacuation of this requester ended, in a word for metrics.
+pub(crate) fn outcome(evacuation: &Evacuation) -> &'static str {
+    let is_true = |kind: ConditionType| {
+        let mut conditions = evacuation.status.iter().flat_map(|status| &status.conditions);
+        conditions.find(|c| c.type_ == kind.as_str() && c.status == "True")
+    };
+    if is_true(ConditionType::Evacuated).is_some() {
+        return "evacuated";
+    }
+    match is_true(ConditionType::Failed).map(|failed| failed.reason.as_str()) {
+        Some("Refused") => "refused",
+        Some("Canceled") => "canceled",
+        _ => "failed",
+    }
+}

@@ -1,0 +1,76 @@
+//! The Evacuation that is made for a pod, and how it is changed later.
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use evacuation_api::{Evacuation, EvacuationSpec, PodTarget, RefusalPolicy, Requester, Target};
+use kube::core::ObjectMeta;
+
+use super::{
+    Limits,
+    decide::Ask,
+    names::{ATTEMPT, OWNER, REASON, REQUESTER, SETTLED},
+};
+
+/// The Evacuation that asks a pod to move.
+pub(crate) fn request(ask: &Ask, limits: &Limits) -> Evacuation {
+    let pod = &ask.pod.metadata;
+    let name = pod.name.clone().unwrap_or_default();
+    let entry = Requester {
+        name: REQUESTER.to_owned(),
+        reason: Some(REASON.to_owned()),
+        message: Some(message(ask)),
+        on_refusal: Some(RefusalPolicy::GiveUp),
+        deadline: None,
+        at_deadline: None,
+        grace_period_seconds: None,
+    };
+    let metadata = ObjectMeta {
+        generate_name: Some(format!("{name}-")),
+        namespace: pod.namespace.clone(),
+        labels: Some([(OWNER.to_owned(), ask.owner_uid.clone())].into()),
+        annotations: Some([(ATTEMPT.to_owned(), ask.attempt.to_string())].into()),
+        ..ObjectMeta::default()
+    };
+    let target = Target {
+        pod: PodTarget {
+            name,
+            uid: pod.uid.clone(),
+        },
+    };
+    let spec = EvacuationSpec {
+        target,
+        requesters: vec![entry],
+        ttl_seconds_after_finished: Some(limits.kept_seconds()),
+    };
+    Evacuation {
+        metadata,
+        ..Evacuation::new("", spec)
+    }
+}
+
+/// What is said to people, and to the app.
+pub(crate) fn message(ask: &Ask) -> String {
+    let found = &ask.crash_loop;
+    let last = found
+        .exit_code
+        .map_or(String::new(), |code| format!(", last with exit code {code}"));
+    format!(
+        "container {} was restarted {} times{last}; attempt {} for {}",
+        found.container, found.restarts, ask.attempt, ask.owner
+    )
+}
+
+/// The Evacuation without this requester's entry.
+pub(crate) fn withdrawn(evacuation: &Evacuation) -> Evacuation {
+    let mut withdrawn = evacuation.clone();
+    withdrawn.spec.requesters.retain(|entry| entry.name != REQUESTER);
+    withdrawn
+}
+
+/// The Evacuation with the note that the owner's pods are well since then.
+pub(crate) fn settled(evacuation: &Evacuation, since: DateTime<Utc>) -> Evacuation {
+    let mut settled = evacuation.clone();
+    let since = since.to_rfc3339_opts(SecondsFormat::Secs, true);
+    let annotations = settled.metadata.annotations.get_or_insert_default();
+    annotations.insert(SETTLED.to_owned(), since);
+    settled
+}

@@ -1,0 +1,63 @@
+//! What is seen of one namespace.
+
+use std::sync::Arc;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use evacuation_api::Evacuation;
+use k8s_openapi::api::core::v1::{Namespace, Pod};
+use kube::core::PartialObjectMeta;
+
+use super::{
+    history::{created, owner_uid},
+    owner::ReplicaSets,
+    wish::{Wish, wish},
+};
+use crate::index::Index;
+
+/// How far back it is looked for pods of the cluster that were asked.
+const LATELY: TimeDelta = TimeDelta::minutes(2);
+
+/// What is seen of one namespace, and how many were asked in all of them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Seen {
+    /// The namespace itself.
+    pub(super) namespace: Option<Arc<PartialObjectMeta<Namespace>>>,
+    /// Its ReplicaSets.
+    pub(super) replica_sets: ReplicaSets,
+    /// Its pods.
+    pub(super) pods: Vec<Arc<Pod>>,
+    /// Its Evacuations, whoever made them.
+    pub(super) evacuations: Vec<Arc<Evacuation>>,
+    /// When pods of the whole cluster were asked lately, by this requester.
+    pub(super) recent: Vec<DateTime<Utc>>,
+}
+
+impl Seen {
+    /// What is seen of a namespace.
+    pub(super) fn of(index: &Index, namespace: &str, now: DateTime<Utc>) -> Self {
+        let asked = index.evacuations().map(|(_, evacuation)| evacuation);
+        Self {
+            namespace: index.namespace(namespace).cloned(),
+            replica_sets: index
+                .replica_sets_of(namespace)
+                .map(|(key, replica_set)| (key.name.clone(), Arc::clone(replica_set)))
+                .collect(),
+            pods: index.pods_of(namespace).map(|(_, pod)| Arc::clone(pod)).collect(),
+            evacuations: index
+                .evacuations_of(namespace)
+                .map(|(_, evacuation)| Arc::clone(evacuation))
+                .collect(),
+            recent: asked
+                .filter(|evacuation| owner_uid(evacuation).is_some())
+                .map(|evacuation| created(evacuation))
+                .filter(|created| *created + LATELY > now)
+                .collect(),
+        }
+    }
+
+    /// What is wanted for a pod of the namespace.
+    pub(super) fn wish(&self, pod: &Pod) -> Wish {
+        let namespace = self.namespace.as_deref();
+        wish(&pod.metadata, namespace.map(|namespace| &namespace.metadata))
+    }
+}

@@ -1,0 +1,222 @@
+//! Whether a pod is to be refreshed, and when: what its annotations and its namespace say.
+
+use chrono::TimeDelta;
+use kube::core::ObjectMeta;
+
+use super::{
+    duration::parse_duration,
+    names::{AFTER, AFTER_RESTARTS, ENABLED},
+};
+
+/// The rule of a namespace that is labelled and says nothing else.
+const DEFAULT: Thresholds = Thresholds {
+    restarts: Some(10),
+    time: Some(TimeDelta::minutes(30)),
+};
+
+/// When a pod is refreshed: either is enough.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Thresholds {
+    /// After so many restarts of the container that is in a crash loop.
+    pub(super) restarts: Option<i32>,
+    /// After so long a time in the crash loop.
+    pub(super) time: Option<TimeDelta>,
+}
+
+/// What is wanted for a pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Wish {
+    /// It is left alone.
+    LeaveAlone,
+    /// It is refreshed when one of these is reached.
+    Refresh(Thresholds),
+    /// It is left alone because an annotation cannot be read.
+    Unreadable(Unreadable),
+}
+
+/// An annotation that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the annotation {annotation} of {} cannot be read: {value:?} {problem}", if *.of_namespace { "the namespace" } else { "the pod" })]
+pub(crate) struct Unreadable {
+    annotation: &'static str,
+    /// Whether it is the namespace's, and not the pod's own.
+    pub(super) of_namespace: bool,
+    value: String,
+    problem: &'static str,
+}
+
+/// What is wanted for a pod. What the pod says itself comes first; numbers of its own take the place of both of the namespace's.
+pub(crate) fn wish(pod: &ObjectMeta, namespace: Option<&ObjectMeta>) -> Wish {
+    let enabled = match annotation(pod, ENABLED) {
+        Some("false") => return Wish::LeaveAlone,
+        Some("true") => true,
+        None => false,
+        Some(other) => {
+            return Wish::Unreadable(Unreadable {
+                annotation: ENABLED,
+                of_namespace: false,
+                value: shown(other),
+                problem: "is neither true nor false",
+            });
+        }
+    };
+    let own = match thresholds(pod, false) {
+        Ok(own) => own,
+        Err(unreadable) => return Wish::Unreadable(unreadable),
+    };
+    if let Some(own) = own {
+        return Wish::Refresh(own);
+    }
+    if !enabled && !namespace.is_some_and(is_labelled) {
+        return Wish::LeaveAlone;
+    }
+    match namespace.map_or(Ok(None), |namespace| thresholds(namespace, true)) {
+        Ok(thresholds) => Wish::Refresh(thresholds.unwrap_or(DEFAULT)),
+        Err(unreadable) => Wish::Unreadable(unreadable),
+    }
+}
+
+fn is_labelled(namespace: &ObjectMeta) -> bool {
+    let labels = namespace.labels.as_ref();
+    labels
+        .and_then(|all| all.get(ENABLED))
+        .is_some_and(|value| value == "true")
+}
+
+/// The numbers that an object names; `None` when it names none.
+fn thresholds(object: &ObjectMeta, of_namespace: bool) -> Result<Option<Thresholds>, Unreadable> {
+    let unreadable = |annotation, value: &str, problem| Unreadable {
+        annotation,
+        of_namespace,
+        value: shown(value),
+        problem,
+    };
+    let restarts = annotation(object, AFTER_RESTARTS)
+        .map(|text| match text.parse::<i32>() {
+            Ok(restarts) if restarts > 0 => Ok(restarts),
+            _ => Err(unreadable(
+                AFTER_RESTARTS,
+                text,
+                "is not a whole number of at least 1",
+            )),
+        })
+        .transpose()?;
+    let time = annotation(object, AFTER)
+        .map(|text| {
+            parse_duration(text).map_err(|_| {
+                unreadable(
+                    AFTER,
+                    text,
+                    "is not a time such as 90s, 10m or 1h30m, of one second to ten years",
+                )
+            })
+        })
+        .transpose()?;
+    let named = restarts.is_some() || time.is_some();
+    Ok(named.then_some(Thresholds { restarts, time }))
+}
+
+fn annotation<'a>(object: &'a ObjectMeta, name: &str) -> Option<&'a str> {
+    object.annotations.as_ref()?.get(name).map(String::as_str)
+}
+
+/// A value, short enough for an Event.
+fn shown(value: &str) -> String {
+    value.chars().take(64).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn object(value: &Value) -> ObjectMeta {
+        serde_json::from_value(value.clone()).unwrap()
+    }
+
+    enum Expected {
+        LeftAlone,
+        /// After so many restarts or minutes.
+        Refreshed(Option<i32>, Option<i64>),
+        /// What is told begins like this.
+        Told(&'static str),
+    }
+    use Expected::{LeftAlone, Refreshed, Told};
+
+    #[test]
+    fn what_the_pod_says_comes_before_what_its_namespace_says() {
+        let (on, off) = (json!({"labels": {ENABLED: "true"}}), json!({}));
+        let with_numbers =
+            json!({"labels": {ENABLED: "true"}, "annotations": {AFTER_RESTARTS: "7", AFTER: "5m"}});
+        let numbers_only = json!({"annotations": {AFTER_RESTARTS: "7"}});
+        let broken = json!({"labels": {ENABLED: "true"}, "annotations": {AFTER: "soon"}});
+        let odd = json!({"labels": {ENABLED: "yes"}});
+        let table: Vec<(Value, &Value, Expected)> = vec![
+            (json!({}), &off, LeftAlone),
+            (json!({AFTER_RESTARTS: "5"}), &off, Refreshed(Some(5), None)),
+            (json!({AFTER: "10m"}), &off, Refreshed(None, Some(10))),
+            (
+                json!({AFTER_RESTARTS: "5", AFTER: "10m"}),
+                &off,
+                Refreshed(Some(5), Some(10)),
+            ),
+            (json!({}), &on, Refreshed(Some(10), Some(30))),
+            (json!({}), &with_numbers, Refreshed(Some(7), Some(5))),
+            (
+                json!({AFTER_RESTARTS: "5"}),
+                &with_numbers,
+                Refreshed(Some(5), None),
+            ),
+            (json!({ENABLED: "false"}), &with_numbers, LeftAlone),
+            (json!({ENABLED: "false", AFTER_RESTARTS: "5"}), &on, LeftAlone),
+            (json!({ENABLED: "true"}), &off, Refreshed(Some(10), Some(30))),
+            (json!({ENABLED: "true"}), &numbers_only, Refreshed(Some(7), None)),
+            (json!({}), &numbers_only, LeftAlone),
+            (json!({}), &odd, LeftAlone),
+            (json!({AFTER_RESTARTS: "5"}), &broken, Refreshed(Some(5), None)),
+            (
+                json!({}),
+                &broken,
+                Told("the annotation refresh.evacuation.dev/after of the namespace cannot be read: \"soon\""),
+            ),
+            (
+                json!({ENABLED: "no"}),
+                &on,
+                Told("the annotation refresh.evacuation.dev/enabled of the pod cannot be read: \"no\""),
+            ),
+            (
+                json!({AFTER: "10"}),
+                &on,
+                Told("the annotation refresh.evacuation.dev/after of the pod cannot be read: \"10\""),
+            ),
+        ];
+        for (annotations, namespace, expected) in table {
+            let pod = object(&json!({"annotations": annotations}));
+            match (wish(&pod, Some(&object(namespace))), expected) {
+                (Wish::LeaveAlone, LeftAlone) => {}
+                (Wish::Refresh(found), Refreshed(restarts, minutes)) => {
+                    let found = (found.restarts, found.time.map(|time| time.num_minutes()));
+                    assert_eq!(found, (restarts, minutes), "{annotations}");
+                }
+                (Wish::Unreadable(found), Told(expected)) => {
+                    assert!(found.to_string().starts_with(expected), "{found}");
+                }
+                (found, _) => panic!("{annotations}, {namespace}: {found:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_of_restarts_that_are_none_are_unreadable() {
+        for text in ["0", "-1", "five", "", "5.0", "99999999999"] {
+            let pod = object(&json!({"annotations": {AFTER_RESTARTS: text}}));
+            assert!(matches!(wish(&pod, None), Wish::Unreadable(_)), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_pod_whose_namespace_is_not_known_is_judged_by_itself() {
+        assert_eq!(wish(&ObjectMeta::default(), None), Wish::LeaveAlone);
+    }
+}

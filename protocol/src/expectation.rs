@@ -1,0 +1,94 @@
+//! When an Evacuation goes on by itself: for people who wait.
+
+use chrono::{DateTime, Utc};
+use evacuation_api::{DeadlineAction, Evacuation, ResponderState};
+
+use crate::{is_finished, lapse::lapse_time, policy::next_change, window::rests};
+
+/// When an active Evacuation goes on by itself at the latest: the say of the active responder lapses, a deadline acts, or,
+/// while everybody who wants the pod moved sleeps, a window opens.
+/// `None` when it has ended, and when only another answer, a budget or a requester can move it: no end is in sight.
+pub fn goes_on_by(evacuation: &Evacuation) -> Option<DateTime<Utc>> {
+    let status = evacuation.status.as_ref()?;
+    if is_finished(status) {
+        return None;
+    }
+    let policy = status.policy.as_ref();
+    if let Some(policy) = policy.filter(|policy| rests(&evacuation.spec.requesters, status, policy)) {
+        return next_change(policy);
+    }
+    let mut responders = status.responders.iter().flatten();
+    let active = responders.find(|r| r.state == ResponderState::Active);
+    let deadlines = status.policy.iter().flat_map(|policy| &policy.deadlines);
+    // Once nobody is left to be skipped, Evict changes nothing any more.
+    let acts = |action| active.is_some() || status.responders.is_none() || action != DeadlineAction::Evict;
+    let deadline = deadlines
+        .filter(|d| !d.reached && acts(d.action))
+        .map(|d| d.time.0);
+    active.and_then(lapse_time).into_iter().chain(deadline).min()
+}
+
+#[cfg(test)]
+mod tests {
+    use evacuation_api::{Answer, Requester};
+
+    use super::*;
+    use crate::{
+        cancel, derive_policy,
+        testing::{asking, at, evacuation, requester},
+    };
+
+    fn with_deadline(mut e: Evacuation, seconds: i64, action: DeadlineAction) -> Evacuation {
+        let entry = Requester {
+            deadline: Some(at(seconds).into()),
+            at_deadline: Some(action),
+            ..requester("a.b/r")
+        };
+        e.status.get_or_insert_default().policy = Some(derive_policy(&[entry], None, at(0)));
+        e
+    }
+
+    fn answered(answer: Answer) -> Evacuation {
+        let mut e = asking();
+        let responders = e.status.as_mut().unwrap().responders.as_mut().unwrap();
+        responders[0].answer = Some(answer);
+        responders[0].delay_until = (answer == Answer::Delay).then(|| at(90).into());
+        e
+    }
+
+    #[test]
+    fn it_is_the_end_of_a_say_or_a_deadline_whichever_is_sooner() {
+        let mut asked_by_nobody = evacuation();
+        asked_by_nobody.status.as_mut().unwrap().responders = Some(Vec::new());
+        let mut canceled = asking();
+        canceled.status = Some(cancel(canceled.status.as_ref().unwrap(), "x", at(1)));
+        let evict = DeadlineAction::Evict;
+        let table = [
+            ("silent", asking(), Some(60)),
+            ("delayed", answered(Answer::Delay), Some(90)),
+            ("refused", answered(Answer::Refuse), None),
+            ("a later deadline", with_deadline(asking(), 80, evict), Some(60)),
+            ("a sooner deadline", with_deadline(asking(), 20, evict), Some(20)),
+            (
+                "refused with a deadline",
+                with_deadline(answered(Answer::Refuse), 300, evict),
+                Some(300),
+            ),
+            ("not started", with_deadline(evacuation(), 300, evict), Some(300)),
+            (
+                "nobody is left to be skipped",
+                with_deadline(asked_by_nobody.clone(), 300, evict),
+                None,
+            ),
+            (
+                "it will be deleted",
+                with_deadline(asked_by_nobody, 300, DeadlineAction::Delete),
+                Some(300),
+            ),
+            ("ended", canceled, None),
+        ];
+        for (what, e, expected) in table {
+            assert_eq!(goes_on_by(&e), expected.map(at), "{what}");
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! Words of others in a status: no longer than people read.
+
+/// The longest text that is taken over, in bytes. What an annotation or a webhook says can have hundreds of kilobytes.
+const MAX_TEXT: usize = 1024;
+
+/// The text, cut at the end where it is too long.
+pub(crate) fn shortened(text: &str) -> String {
+    if text.len() <= MAX_TEXT {
+        return text.to_owned();
+    }
+    let end = text.floor_char_boundary(MAX_TEXT.saturating_sub("…".len()));
+    format!("{}…", text.get(..end).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_too_long_is_cut_and_no_character_in_half() {
+        let fits = "x".repeat(MAX_TEXT);
+        assert_eq!(shortened(&fits), fits);
+        for long in [
+            "x".repeat(MAX_TEXT + 1),
+            "ü".repeat(MAX_TEXT),
+            format!("x{}", "ü".repeat(MAX_TEXT)),
+        ] {
+            let cut = shortened(&long);
+            assert!(cut.len() <= MAX_TEXT && cut.len() > MAX_TEXT - 3, "{}", cut.len());
+            assert!(cut.ends_with('…') && long.starts_with(cut.trim_end_matches('…')));
+        }
+    }
+}

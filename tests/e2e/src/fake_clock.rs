@@ -1,0 +1,69 @@
+//! A clock on the wall that is wrong, for a process of ours: Debian's faketime.
+
+use std::{ffi::OsString, fs, path::PathBuf};
+
+use anyhow::{Context, bail};
+use chrono::TimeDelta;
+use controlplane::output_of;
+use tempfile::TempDir;
+
+/// A clock on the wall for one process, which can be set while that runs. The monotonic clock stays as it is, as when a real
+/// clock is set.
+#[derive(Debug)]
+pub struct FakeClock {
+    library: String,
+    folder: TempDir,
+}
+
+impl FakeClock {
+    /// A clock that is right so far.
+    ///
+    /// # Errors
+    ///
+    /// When `faketime` is not installed.
+    pub async fn new() -> anyhow::Result<Self> {
+        let mut command = std::process::Command::new("faketime");
+        command.args(["-m", "-f", "+0", "printenv", "LD_PRELOAD"]);
+        let found = output_of("faketime", command)
+            .await
+            .context("faketime is needed: apt-get install faketime")?;
+        if !found.success() {
+            bail!("faketime does not work: {}", found.stderr);
+        }
+        let library = found.stdout.trim().to_owned();
+        let folder = tempfile::tempdir().context("no temporary folder")?;
+        let clock = Self { library, folder };
+        clock.set(TimeDelta::zero())?;
+        Ok(clock)
+    }
+
+    /// Sets the clock so far ahead of the real one; behind it when that is negative.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be written.
+    pub fn set(&self, ahead: TimeDelta) -> anyhow::Result<()> {
+        // Renamed, for the process reads it whenever it looks at its clock.
+        let new = self.folder.path().join("new");
+        fs::write(&new, format!("{:+}\n", ahead.num_seconds()))?;
+        fs::rename(new, self.file())?;
+        Ok(())
+    }
+
+    /// The environment of a process that has this clock.
+    pub fn environment(&self) -> Vec<(String, OsString)> {
+        [
+            ("LD_PRELOAD", self.library.clone().into()),
+            ("FAKETIME_TIMESTAMP_FILE", self.file().into_os_string()),
+            ("FAKETIME_NO_CACHE", "1".into()),
+            ("FAKETIME_DONT_FAKE_MONOTONIC", "1".into()),
+            ("DONT_FAKE_MONOTONIC", "1".into()),
+        ]
+        .map(|(name, value)| (name.to_owned(), value))
+        .into()
+    }
+
+    fn file(&self) -> PathBuf {
+        self.folder.path().join("clock")
+    }
+}

@@ -1,0 +1,28 @@
+//! The API server's clock is set. It is the one that rules.
+
+use chrono::TimeDelta;
+
+use crate::{
+    scene::{MINUTE, Scene},
+    waits::{begin, done, nothing_is_done},
+};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn when_the_api_servers_clock_is_set_forward_what_is_due_by_it_is_done() {
+    let scene = Scene::new("forward").await;
+    let waits = begin(&scene).await;
+    let set = scene.set_api_server(MINUTE);
+    done(&scene, waits, MINUTE).await.in_time(set);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn when_the_api_servers_clock_is_set_back_nothing_is_done_until_it_says_so() {
+    let scene = Scene::new("back").await;
+    let waits = begin(&scene).await;
+    scene.set_api_server(-MINUTE);
+    // By every other clock all of it is due by then.
+    tokio::time::sleep(std::time::Duration::from_secs(15)).await;
+    nothing_is_done(&scene, &waits).await;
+    let set = scene.set_api_server(TimeDelta::zero());
+    done(&scene, waits, TimeDelta::zero()).await.in_time(set);
+}

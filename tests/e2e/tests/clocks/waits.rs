@@ -1,0 +1,230 @@
+//! Everything that waits for a time, once.
+
+use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
+use controlplane::eventually;
+use evacuation_api::{
+    Evacuation, EvacuationResponse, EvacuationResponseStatus, ResponderState, ResponderStatus, ReviewAction,
+    SelfEvacuation,
+};
+use evacuation_e2e::{Endpoint, PodSpec, Reply, answering, pod_client};
+use k8s_openapi::api::core::v1::Pod;
+use kube::{Api, ResourceExt, api::PostParams};
+use serde_json::{Value, json};
+
+use crate::scene::Scene;
+
+/// How long everything waits, in seconds: long enough to be set up on a busy machine, and to set a clock meanwhile.
+const WAIT: i64 = 10;
+/// How late something may be on a busy machine. The promise is a second; the figures are printed.
+const LATE: TimeDelta = TimeDelta::seconds(5);
+
+/// One that waits for a time.
+pub(crate) struct Wait {
+    what: &'static str,
+    due: DateTime<Utc>,
+    shows: Shows,
+}
+
+/// What shows when it was done.
+enum Shows {
+    /// The attempt to evict or delete, by the API server's clock.
+    Attempt,
+    /// The end, by the API server's clock.
+    End,
+    /// That the Evacuation is removed, by the clock of the kube-apiserver, which is right.
+    Removal,
+    /// The question at an endpoint, by the test's clock, which is right.
+    Reminder(Endpoint),
+}
+
+/// When everything happened that waited.
+pub(crate) struct Done(Vec<(&'static str, DateTime<Utc>, DateTime<Utc>)>);
+
+impl Done {
+    /// Nothing was early, and nothing later than it may be after its time or after `since`.
+    pub(crate) fn in_time(&self, since: DateTime<Utc>) {
+        for (what, due, done) in &self.0 {
+            let late = *done - (*due).max(since);
+            println!("{what}: {} ms late", late.num_milliseconds());
+        }
+        for (what, due, done) in &self.0 {
+            assert!(due <= done, "{what} was early: due at {due}, done at {done}");
+            let late = *done - (*due).max(since);
+            assert!(
+                late < LATE,
+                "{what} was late by {late}: due at {due}, done at {done}, since {since}"
+            );
+        }
+    }
+}
+
+/// One pod for each, all at once; by now each waits.
+pub(crate) async fn begin(scene: &Scene) -> Vec<Wait> {
+    let deadline = |pod: &'static str, action: &'static str| async move {
+        let pod = scene.pod(pod, silent(&json!({"timeoutSeconds": 600}))).await;
+        let time = (Utc::now() + TimeDelta::seconds(WAIT)).to_rfc3339_opts(SecondsFormat::Micros, true);
+        let asked = scene
+            .ask(&pod, &json!({"deadline": time, "atDeadline": action}), &json!({}))
+            .await;
+        asked.spec.requesters[0].deadline.unwrap().0
+    };
+    let lapse = async {
+        let pod = scene.pod("lapse", silent(&json!({"timeoutSeconds": WAIT}))).await;
+        let asked = reached(scene, &pod).await;
+        asked.active_time.unwrap().0 + TimeDelta::seconds(WAIT)
+    };
+    let delay = |name: &'static str, registered: Value, seconds: i64| async move {
+        let pod = scene.pod(name, silent(&registered)).await;
+        reached(scene, &pod).await;
+        let granted = answer(scene, &pod, json!({"answer": "Delay", "delaySeconds": seconds})).await;
+        granted.delay_until.unwrap().0
+    };
+    let (evict, delete, give_up, lapse, delay, longest, (retry, endpoint), removal) = tokio::join!(
+        deadline("evict", "Evict"),
+        deadline("delete", "Delete"),
+        deadline("give-up", "GiveUp"),
+        lapse,
+        delay("delay", json!({}), WAIT),
+        delay("longest", json!({"maxDelaySeconds": WAIT}), 600),
+        retry(scene),
+        removal(scene),
+    );
+    let wait = |what, due, shows| Wait { what, due, shows };
+    vec![
+        wait("evict", evict, Shows::Attempt),
+        wait("delete", delete, Shows::Attempt),
+        wait("give-up", give_up, Shows::End),
+        wait("lapse", lapse, Shows::Attempt),
+        wait("delay", delay, Shows::Attempt),
+        wait("longest", longest, Shows::Attempt),
+        wait("retry", retry, Shows::Reminder(endpoint)),
+        wait("removal", removal, Shows::Removal),
+    ]
+}
+
+/// Waits until everything that waited is done. The API server's clock is so far ahead of the right one.
+pub(crate) async fn done(scene: &Scene, waits: Vec<Wait>, ahead: TimeDelta) -> Done {
+    let mut done = Vec::new();
+    for Wait { what, due, shows } in waits {
+        let at = match shows {
+            Shows::Attempt => {
+                let found = until(scene, what, |e| attempt(e).is_some()).await;
+                attempt(&found).unwrap()
+            }
+            Shows::End => {
+                let found = until(scene, what, |e| end(e).is_some()).await;
+                end(&found).unwrap()
+            }
+            Shows::Removal => removed(scene, what).await + ahead,
+            Shows::Reminder(endpoint) => endpoint.hears_at(ReviewAction::Remind).await.unwrap() + ahead,
+        };
+        done.push((what, due, at));
+    }
+    Done(done)
+}
+
+/// Nothing of what waits was done yet.
+pub(crate) async fn nothing_is_done(scene: &Scene, waits: &[Wait]) {
+    for Wait { what, shows, .. } in waits {
+        if let Shows::Reminder(endpoint) = shows {
+            let asked = endpoint.asked();
+            assert!(
+                asked.iter().all(|asked| asked.action == ReviewAction::Ask),
+                "{asked:?}"
+            );
+            continue;
+        }
+        let found = scene.pods.evacuations().get(what).await.unwrap();
+        let ended = end(&found).is_some() && !matches!(shows, Shows::Removal);
+        assert!(
+            !ended && (attempt(&found).is_none() || matches!(shows, Shows::Removal)),
+            "{found:?}"
+        );
+    }
+}
+
+/// A pod whose app watches, registered with this beside its name.
+fn silent(more: &Value) -> PodSpec {
+    let mut entry = more.clone();
+    entry["name"] = json!("self");
+    PodSpec::registered(&json!([entry]))
+}
+
+/// Asks a pod, and waits until its app is asked.
+async fn reached(scene: &Scene, pod: &Pod) -> ResponderStatus {
+    scene.ask(pod, &json!({}), &json!({})).await;
+    let active =
+        |e: &Evacuation| responder(e).is_some_and(|responder| responder.state == ResponderState::Active);
+    let found = until(scene, &pod.name_any(), active).await;
+    responder(&found).unwrap().clone()
+}
+
+/// An app refuses, and names a time to ask again.
+async fn retry(scene: &Scene) -> (DateTime<Utc>, Endpoint) {
+    let http = json!({"http": {"port": scene.port}, "timeoutSeconds": 600});
+    let pod = scene.pod("retry", silent(&http)).await;
+    let refuse = |question: &evacuation_api::ReviewRequest| {
+        Reply::Json(answering(
+            question,
+            json!({"answer": "Refuse", "retryAfterSeconds": WAIT}),
+        ))
+    };
+    let endpoint = Endpoint::of(&pod, scene.port, refuse).await.unwrap();
+    scene.ask(&pod, &json!({"onRefusal": "Wait"}), &json!({})).await;
+    let refused = |e: &Evacuation| responder(e).is_some_and(|responder| responder.retry_time.is_some());
+    let found = until(scene, "retry", refused).await;
+    (responder(&found).unwrap().retry_time.unwrap().0, endpoint)
+}
+
+/// An Evacuation that has ended, and whose time to live is not over.
+async fn removal(scene: &Scene) -> DateTime<Utc> {
+    let pod = scene.pod("removal", PodSpec::default()).await;
+    scene
+        .ask(&pod, &json!({}), &json!({"ttlSecondsAfterFinished": WAIT}))
+        .await;
+    let found = until(scene, "removal", |e| end(e).is_some()).await;
+    end(&found).unwrap() + TimeDelta::seconds(WAIT)
+}
+
+/// When the kube-apiserver passed on that an Evacuation is to be removed.
+async fn removed(scene: &Scene, name: &str) -> DateTime<Utc> {
+    let found = eventually(std::time::Duration::from_mins(1), "it is removed", || async {
+        let events = scene.platform.control_plane().audit_events().unwrap();
+        let mut removals = events.into_iter().filter(|event| {
+            (event.verb(), event.resource()) == ("delete", "evacuations")
+                && (event.namespace(), event.name()) == (scene.pods.namespace(), name)
+                && event.code() == 200
+        });
+        removals.next().ok_or("it is there")
+    });
+    let time = found.await.unwrap().answered().unwrap();
+    DateTime::from_timestamp_micros(time.as_microsecond()).unwrap()
+}
+
+async fn answer(scene: &Scene, pod: &Pod, spec: Value) -> EvacuationResponseStatus {
+    let client = pod_client(scene.platform, pod).await.unwrap();
+    let api: Api<SelfEvacuation> = Api::namespaced(client, scene.pods.namespace());
+    let body = EvacuationResponse::new(serde_json::from_value(spec).unwrap());
+    let posted: EvacuationResponse = api
+        .create_subresource("respond", &pod.name_any(), &PostParams::default(), &body)
+        .await
+        .unwrap();
+    posted.status.unwrap()
+}
+
+async fn until(scene: &Scene, name: &str, wanted: impl Fn(&Evacuation) -> bool) -> Evacuation {
+    scene.pods.until(name, "it goes on", wanted).await.unwrap()
+}
+
+fn responder(evacuation: &Evacuation) -> Option<&ResponderStatus> {
+    evacuation.status.as_ref()?.responders.as_ref()?.first()
+}
+
+fn attempt(evacuation: &Evacuation) -> Option<DateTime<Utc>> {
+    let eviction = evacuation.status.as_ref()?.eviction.as_ref()?;
+    eviction.last_attempt_time.map(|time| time.0)
+}
+
+fn end(evacuation: &Evacuation) -> Option<DateTime<Utc>> {
+    evacuation.status.as_ref()?.finish_time.map(|time| time.0)
+}
