@@ -22,6 +22,7 @@ pub(crate) fn request(ask: &Ask, limits: &Limits) -> Evacuation {
         deadline: None,
         at_deadline: None,
         grace_period_seconds: None,
+        window: None,
     };
     let metadata = ObjectMeta {
         generate_name: Some(format!("{name}-")),
