@@ -3,14 +3,19 @@
 use chrono::{DateTime, Utc};
 use evacuation_api::{DeadlineAction, Evacuation, ResponderState};
 
-use crate::{is_finished, lapse::lapse_time};
+use crate::{is_finished, lapse::lapse_time, policy::next_change, window::rests};
 
-/// When an active Evacuation goes on by itself at the latest: the say of the active responder lapses, or a deadline acts.
+/// When an active Evacuation goes on by itself at the latest: the say of the active responder lapses, a deadline acts, or,
+/// while everybody who wants the pod moved sleeps, a window opens.
 /// `None` when it has ended, and when only another answer, a budget or a requester can move it: no end is in sight.
 pub fn goes_on_by(evacuation: &Evacuation) -> Option<DateTime<Utc>> {
     let status = evacuation.status.as_ref()?;
     if is_finished(status) {
         return None;
+    }
+    let policy = status.policy.as_ref();
+    if let Some(policy) = policy.filter(|policy| rests(&evacuation.spec.requesters, status, policy)) {
+        return next_change(policy);
     }
     let mut responders = status.responders.iter().flatten();
     let active = responders.find(|r| r.state == ResponderState::Active);

@@ -31,10 +31,10 @@ use crate::{
 /// What the server and the responders own is restored: recorded requesters, policy (derived anew by `now`), answers
 /// and their times. Times are stamped with `now`. Every change of a responder's state is in
 /// [`TRANSITIONS`](crate::TRANSITIONS) and due by `now`; at most one responder is Active and the order of priority is
-/// kept; the list of responders is fixed once written; while every live entry sleeps nobody is asked or passed over; an attempt
-/// to evict is recorded only when every responder is done, as a deletion only after a Delete deadline, and taken for lost only when
-/// its time is over; nothing changes after the end. Where the write ends the Evacuation, responders that are not done become
-/// Canceled, `Finished` is set and so is `finishTime`.
+/// kept; the list of responders is fixed once written; while every live entry sleeps nobody is asked or passed over; an
+/// attempt to evict is recorded only when every responder is done, as a deletion only after a Delete deadline, and taken for
+/// lost only when its time is over; nothing changes after the end. Where the write ends the Evacuation, responders that are
+/// not done become Canceled, `Finished` is set and so is `finishTime`.
 ///
 /// # Errors
 ///

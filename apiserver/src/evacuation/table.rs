@@ -1,6 +1,5 @@
 //! What `kubectl get` shows, and by what it can select.
 
-use chrono::SecondsFormat;
 use evacuation_api::Evacuation;
 use evacuation_protocol::{active_answer, current_responder, goes_on_by, is_finished, state_word};
 use machinery_server::Column;
@@ -26,10 +25,9 @@ pub(crate) const COLUMNS: &[Column] = &[
     column("Responder", "The responder that has the say, or had it last.", 1),
     column(
         "Until",
-        "When it goes on by itself at the latest: an answer is due, a delay ends, or a deadline acts.",
+        "When it goes on by itself at the latest: an answer is due, a delay ends, a deadline acts or a window opens.",
         1,
     ),
-    column("Next-Window", "When the next requester that sleeps wakes.", 1),
 ];
 
 const fn column(name: &'static str, description: &'static str, priority: i32) -> Column {
@@ -55,10 +53,6 @@ pub(crate) fn cells(object: &Evacuation) -> Vec<Value> {
     let until = goes_on_by(object).map_or_else(String::new, |time| {
         time.to_rfc3339_opts(chrono::SecondsFormat::Secs, true)
     });
-    let status = object.status.as_ref().filter(|status| !is_finished(status));
-    let policy = status.and_then(|status| status.policy.as_ref());
-    let next_window = policy.and_then(|policy| policy.next_window);
-    let next_window = next_window.map(|time| time.0.to_rfc3339_opts(SecondsFormat::Secs, true));
     vec![
         json!(object.spec.target.pod.name),
         json!(state_word(object)),
@@ -66,7 +60,6 @@ pub(crate) fn cells(object: &Evacuation) -> Vec<Value> {
         json!(requesters.join(",")),
         json!(responder),
         json!(until),
-        json!(next_window.unwrap_or_default()),
     ]
 }
 

@@ -32,7 +32,7 @@ async fn an_evacuation_whose_only_entry_sleeps_says_when_it_wakes() {
 
     let table = server.user("jane").get_table("evacuations").await.ok();
     let columns = table["columnDefinitions"].as_array().unwrap();
-    let at = columns.iter().position(|c| c["name"] == "Next-Window").unwrap();
+    let at = columns.iter().position(|c| c["name"] == "Until").unwrap();
     let cells = &table["rows"][0]["cells"];
     assert_eq!(cells[2], "Scheduled");
     let shown: DateTime<Utc> = cells[at].as_str().unwrap().parse().unwrap();

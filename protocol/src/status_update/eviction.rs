@@ -12,7 +12,7 @@ use crate::{
 /// What an attempt that begins may be.
 #[derive(Clone, Copy)]
 pub(super) struct Allowed {
-    /// Every responder is done and somebody still wants the pod moved and is awake.
+    /// Every responder is done, and somebody still wants the pod moved and is awake.
     pub(super) attempt: bool,
     /// A Delete deadline was reached.
     pub(super) deletion: bool,

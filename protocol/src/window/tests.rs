@@ -2,7 +2,7 @@ use super::*;
 use crate::{
     Act, Attempt, Decision, EditError, LivePod, Phase, PodPhase, PodView, Registered, World,
     apply_requester_edit, cancel, check_requester_edit, check_status_update, decide, derive_policy,
-    finished_reason, phase, state_word,
+    finished_reason, goes_on_by, phase, state_word,
     testing::{asking_for, at, evacuation_for, requester, responder},
 };
 use evacuation_api::{
@@ -191,6 +191,7 @@ fn while_everybody_sleeps_nobody_is_asked_and_nothing_is_evicted() {
             (phase(&e), state_word(&e), policy(&e).next_window),
             (Phase::Pending, "Scheduled", Some(at(120).into()))
         );
+        assert_eq!(goes_on_by(&e), Some(at(120)));
         assert_eq!(settle(&mut e, &world, 119), decision);
         settle(&mut e, &world, 120);
         assert_ne!(phase(&e), Phase::Pending);
@@ -349,11 +350,11 @@ fn the_fence_holds_back_who_would_wait_for_a_window_while_an_eviction_is_in_flig
             requesters: vec![after.clone()],
             ..e.spec.clone()
         };
-        let checked = check_requester_edit(&e, &spec, "alice", false, at(1));
+        let checked = check_requester_edit(&e, &spec, "alice", false, at(0));
         let refused = matches!(checked, Err(EditError::EvictionInFlight { .. }));
         assert_eq!(refused, held, "{after:?}");
         e.status.as_mut().unwrap().eviction.as_mut().unwrap().in_flight = false;
-        check_requester_edit(&e, &spec, "alice", false, at(1)).unwrap();
+        check_requester_edit(&e, &spec, "alice", false, at(0)).unwrap();
     }
 }
 
@@ -377,7 +378,7 @@ fn dropping_or_changing_a_window_is_hardening_and_adding_one_is_not() {
             requesters: vec![after.clone()],
             ..e.spec.clone()
         };
-        let edit = check_requester_edit(&e, &spec, "alice", false, at(1)).unwrap();
+        let edit = check_requester_edit(&e, &spec, "alice", false, at(0)).unwrap();
         assert_eq!(edit.needs_eviction_right(), hardens, "{after:?}");
     }
 }

@@ -30,7 +30,6 @@ async fn get_shows_target_state_answer_and_age() {
             "REQUESTERS",
             "RESPONDER",
             "UNTIL",
-            "NEXT-WINDOW",
             "AGE"
         ],
         "{text}"

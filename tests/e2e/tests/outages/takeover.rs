@@ -113,9 +113,10 @@ async fn who_sleeps_when_the_leader_dies_is_woken_by_the_other_controller() {
         duration_seconds: 60,
         time_zone: None,
     };
-    let requester = Requester::new(scene.platform.client().unwrap(), "test.evacuation.dev/outages");
-    let asleep = requester.window(window).evacuate(scene.pods.namespace(), "web-0");
-    let evacuation = asleep.await.unwrap();
+    let client = scene.platform.client().unwrap();
+    let requester = Requester::new(client, "test.evacuation.dev/outages").window(window);
+    let asked = requester.evacuate(scene.pods.namespace(), "web-0").await;
+    let evacuation = asked.unwrap();
     scene.until_state(evacuation.name(), "Scheduled").await;
 
     let since = Instant::now();
