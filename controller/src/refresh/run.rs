@@ -43,7 +43,7 @@ impl Controller {
             let working = refresher.queue.working(&namespace);
             let began = Instant::now();
             let now = self.clock.now();
-            if self.reachability.is_out(began.into_std()) || self.leadership.check().is_err() {
+            if self.reachability.is_out(std::time::Instant::now()) || self.leadership.check().is_err() {
                 refresher.queue.add_at(namespace.clone(), began + PAUSE.0);
                 continue;
             }

@@ -82,13 +82,14 @@ impl Controller {
 
     /// Plays both responders for a pod until nothing is left to do, and schedules when to look again.
     async fn respond(&self, pod: &ObjectKey) {
-        let now = Instant::now();
         // Everybody is woken when the outage is over.
-        if self.reachability.is_out(now.into_std()) {
+        if self.reachability.is_out(std::time::Instant::now()) {
             return;
         }
         if self.leadership.check().is_err() {
-            self.responders.queue.add_at(pod.clone(), now + LEASE_PAUSE);
+            self.responders
+                .queue
+                .add_at(pod.clone(), Instant::now() + LEASE_PAUSE);
             return;
         }
         for _ in 0..ROUNDS {

@@ -19,7 +19,7 @@ use crate::{
     events::EventSink,
     metrics::Probed,
     push::Pusher,
-    watch::{WATCHED, WATCHED_TO_REFRESH},
+    watch::{CLOCK, WATCHED, WATCHED_TO_REFRESH},
 };
 
 /// The controller against an API that has one pod in a crash loop, and records what it is asked.
@@ -304,7 +304,7 @@ async fn no_pod_is_asked_before_namespaces_and_replica_sets_were_listed_and_noth
     let controller = &fixture.controller;
     let namespace = json!({"metadata": {"name": "ns", "uid": "n", "resourceVersion": "1"}});
     controller.apply::<PartialObjectMeta<Namespace>>(serde_json::from_value(namespace).unwrap());
-    for name in WATCHED {
+    for name in WATCHED.into_iter().chain([CLOCK]) {
         controller.set_synced(name);
     }
     assert!(controller.not_ready().is_empty());

@@ -14,7 +14,7 @@ pub(super) struct Record {
     pub(super) replica_set: Reference,
     /// The Evacuation for which it was taken.
     pub(super) evacuation: Reference,
-    /// When, by the controller's clock.
+    /// When, by the API server's clock.
     pub(super) time: Timestamp,
     /// When the responder had refused, if this is another attempt after that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
