@@ -1,5 +1,5 @@
-//! The main job as a story in acts: an operator evacuates pods and a node, overrides a refusal at a deadline and takes a request
-//! back; the apps are asked and answer; every answer is honoured.
+//! The main job as a story in acts: an operator evacuates pods and a node, overrides a refusal at a deadline, takes a request
+//! back, and moves a single replica without downtime; the apps are asked and answer; every answer is honoured.
 //!
 //! Real processes throughout: a Kubernetes control plane with kwok for nodes, our API server and controller, kubectl with
 //! our plugins, apps from the client crate's examples and one in Python. Each act is held against kube-apiserver's audit log
@@ -37,6 +37,7 @@ async fn main() -> anyhow::Result<()> {
     acts::drained(&stage, &cast).await?;
     acts::overridden(&stage, &cast).await?;
     acts::withdrawn(&stage, &cast).await?;
+    acts::replaced(&stage, &cast).await?;
     stage.tell("every answer was honoured");
     if options.keep {
         keep::until_interrupted(&stage, &cast).await?;

@@ -26,6 +26,8 @@ pub(crate) struct Cast {
     pub(crate) plain: Vec<Pod>,
     /// Needs more time than it will be given.
     pub(crate) indexer: Pod,
+    /// A single replica, of which its budget lets none go.
+    pub(crate) catalog: Pod,
     /// The process that answers for the indexer.
     pub(crate) indexing: App,
     others: Vec<App>,
@@ -48,6 +50,9 @@ impl Cast {
         let plain = stage.ready("plain", 2).await?;
         stage.open_others(true).await?;
         stage.deploy("indexer", 1, Some(&watching)).await?;
+        stage.deploy("catalog", 1, None).await?;
+        stage.pods().budget("catalog", ("app", "catalog"), 0).await?;
+        let catalog = one(&stage.ready("catalog", 1).await?)?;
         let indexer = one(&stage.ready("indexer", 1).await?)?;
         let platform = stage.platform();
         let refusal = ["--answer", "Refuse", "--message", "a backup is running"];
@@ -66,16 +71,18 @@ impl Cast {
         stage.tell("  backup   refuses                       (Python, is pushed to over HTTP)");
         stage
             .tell("  plain    two replicas, under a budget of maxUnavailable 1 (know nothing of evacuation)");
-        stage.tell("and another node:");
+        stage.tell("and on other nodes:");
         stage.tell(format!(
             "  indexer  needs {INDEX_SECONDS} s first             (Rust, watches)"
         ));
+        stage.tell("  catalog  a single replica, under a budget of maxUnavailable 0");
         Ok(Self {
             web,
             worker,
             backup,
             plain,
             indexer,
+            catalog,
             indexing,
             others,
         })

@@ -4,12 +4,14 @@ mod accepted;
 mod cast;
 mod drained;
 mod overridden;
+mod replaced;
 mod withdrawn;
 
 pub(crate) use accepted::accepted;
 pub(crate) use cast::Cast;
 pub(crate) use drained::drained;
 pub(crate) use overridden::overridden;
+pub(crate) use replaced::replaced;
 pub(crate) use withdrawn::withdrawn;
 
 use evacuation_api::{Answer, Evacuation};
