@@ -148,7 +148,9 @@ pub fn record_eviction(
         }
         EvictionOutcome::MultipleBudgets { message, budgets } => {
             again(PROBE_SECONDS * 1000, message);
-            Block::budgets(BlockedReason::MultipleBudgets, budgets, message).put(&mut status, now);
+            // The API does not say which.
+            let named = format!("budgets {}: {message}", budgets.join(", "));
+            Block::budgets(BlockedReason::MultipleBudgets, budgets, &named).put(&mut status, now);
         }
         EvictionOutcome::Rejected {
             retry_after_seconds,
@@ -245,6 +247,9 @@ mod tests {
         };
         let (eviction, blocked) = after_outcome(&outcome);
         assert_eq!(blocked.unwrap().1, "MultipleBudgets");
+        let status = record_eviction(&in_flight(), &outcome, 0.0, at(100));
+        let blocked = status.conditions.iter().find(|c| c.type_ == "Blocked");
+        assert_eq!(blocked.unwrap().message, "budgets one, two: two budgets");
         assert_eq!(
             eviction
                 .blocked_by

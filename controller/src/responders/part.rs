@@ -20,7 +20,7 @@ pub(super) struct Part<'a> {
 /// What becomes of a delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Renewal {
-    /// It is to be asked for now.
+    /// It is time to ask for it.
     Due,
     /// It is long enough until then.
     At(DateTime<Utc>),
