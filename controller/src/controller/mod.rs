@@ -195,7 +195,9 @@ impl Controller {
             self.metrics.recovered.set(self.clock.now().timestamp() as f64);
             self.wake_all();
         }
-        self.set_synced(CLOCK);
+        if time.is_some() {
+            self.set_synced(CLOCK);
+        }
     }
 
     fn wake_all(&self) {

@@ -28,8 +28,8 @@ const RETRY_EVERY: Duration = Duration::from_secs(1);
 /// How long a request may take.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// How long work that finds the lease overdue waits before it looks again. The lease may yet be renewed without the term having
-/// ended, and nobody would wake it then.
+/// How long work waits that finds the lease overdue, or the API away, before it looks again. The lease may yet be renewed without
+/// the term having ended, and nobody would wake it then.
 pub(crate) const LEASE_PAUSE: Duration = Duration::from_secs(1);
 
 /// Why the lease could not be read or written.

@@ -127,7 +127,6 @@ impl Pusher {
             .ok_or_else(no_endpoint)?;
         let request = question(evacuation, responder, action).ok_or_else(no_endpoint)?;
         let address = self.address(evacuation, entry, &is_node).await?;
-        let destination = self.destination(evacuation, entry, address).await?;
         let still = || self.still_at(evacuation, entry, &is_node, address);
         let endpoint = self.endpoints.of(address);
         let namespace = self.namespaces.of(evacuation.namespace().unwrap_or_default());
@@ -135,6 +134,8 @@ impl Pusher {
         if waited {
             still().await?;
         }
+        // Only now, for a token that waits can expire.
+        let destination = self.destination(evacuation, entry, address).await?;
         let reply = self.transport.post(&destination, request).await?;
         let answer = reply.as_ref().map(|reply| reply.answer);
         // The answer is relayed for as long as it takes: that is no longer the endpoint's affair.

@@ -41,11 +41,8 @@ enum Round {
 impl Controller {
     /// Works on an Evacuation until nothing is left to do, and schedules when to look again.
     pub(crate) async fn work(self: &Arc<Self>, key: &ObjectKey) {
-        // Nothing could be written, and the workers would only wait for timeouts. Everybody is woken when it is over.
-        if self.reachability.is_out(std::time::Instant::now()) {
-            return;
-        }
-        if self.leadership.check().is_err() {
+        // Nothing could be written, and the workers would only wait for timeouts.
+        if self.reachability.is_out(std::time::Instant::now()) || self.leadership.check().is_err() {
             self.queue.add_at(key.clone(), Instant::now() + LEASE_PAUSE);
             return;
         }

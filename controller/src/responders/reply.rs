@@ -55,7 +55,7 @@ impl Reply {
         let said = |answer: Answer, reason: &str, message: &str| EvacuationResponseSpec {
             answer: Some(answer),
             reason: Some(cut(reason, MAX_REASON_LENGTH)),
-            message: Some(cut(message, MAX_MESSAGE_LENGTH)),
+            message: Some(fitting(message)),
             ..spec.clone()
         };
         match self {
@@ -78,6 +78,16 @@ impl Reply {
             },
         }
     }
+}
+
+/// A text as the API takes it for a message: without control characters, and cut. What others say, in annotations and
+/// statuses, can hold anything, and an answer must not be lost for its words.
+pub(super) fn fitting(text: &str) -> String {
+    let plain: String = text
+        .chars()
+        .filter(|c| !c.is_control() || matches!(c, '\n' | '\t'))
+        .collect();
+    cut(&plain, MAX_MESSAGE_LENGTH)
 }
 
 /// The beginning of a text, of so many bytes at most.
@@ -129,7 +139,7 @@ mod tests {
     fn every_reply_is_one_that_the_api_takes() {
         let evacuation = evacuation("e", "a.b/c", &json!({}));
         let part = Part::of(&evacuation, "a.b/c").unwrap();
-        let message = || "ü".repeat(MAX_MESSAGE_LENGTH);
+        let message = || "\r\u{1b}[31m".to_owned() + &"ü".repeat(MAX_MESSAGE_LENGTH);
         let reason = "ReplacementReady";
         let replies = [
             Reply::Accept {

@@ -82,11 +82,7 @@ impl Controller {
 
     /// Plays both responders for a pod until nothing is left to do, and schedules when to look again.
     async fn respond(&self, pod: &ObjectKey) {
-        // Everybody is woken when the outage is over.
-        if self.reachability.is_out(std::time::Instant::now()) {
-            return;
-        }
-        if self.leadership.check().is_err() {
+        if self.reachability.is_out(std::time::Instant::now()) || self.leadership.check().is_err() {
             self.responders
                 .queue
                 .add_at(pod.clone(), Instant::now() + LEASE_PAUSE);

@@ -39,8 +39,9 @@ impl Controller {
             return Ok(Round::Again);
         }
         let parts = || evacuations.iter().filter_map(|e| Part::of(e, GATE_RESPONDER));
+        let uid = pod.as_ref().and_then(|pod| pod.metadata.uid.as_deref());
         if let Some(reply) = step.reply
-            && let Some(part) = parts().find(Part::is_active)
+            && let Some(part) = parts().find(|part| part.targets(uid) && part.is_active())
         {
             self.reply(part, reply).await?;
         }

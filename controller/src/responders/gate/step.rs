@@ -12,7 +12,7 @@ use crate::{
     responders::{
         part::{Part, Renewal},
         patch::PodChange,
-        reply::Reply,
+        reply::{Reply, fitting},
     },
 };
 
@@ -72,7 +72,7 @@ pub(super) fn step<'a>(
             reason: "GateOpen",
             message,
         }),
-        Gate::Shut(message) => refuse(part, message),
+        Gate::Shut(message) => refuse(part, &message),
         Gate::Closed => delay(part, pod, now),
     };
     Step { change, ..answered }
@@ -104,7 +104,8 @@ fn condition_type(pod: &Pod) -> &str {
 }
 
 /// Refuses, unless that was said already.
-fn refuse(part: Part<'_>, message: String) -> Step {
+fn refuse(part: Part<'_>, message: &str) -> Step {
+    let message = fitting(message);
     let said_before = part.responder.answer == Some(Answer::Refuse)
         && part.responder.message.as_deref() == Some(message.as_str());
     if said_before {

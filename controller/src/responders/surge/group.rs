@@ -57,6 +57,11 @@ impl Group {
         })
     }
 
+    /// Whether the ReplicaSet is to have no pods at all.
+    pub(super) fn wants_none(&self) -> bool {
+        self.replicas == 0
+    }
+
     /// Whether it has no pod left to delete.
     pub(super) fn is_settled(&self) -> bool {
         self.pods.len() <= self.replicas

@@ -82,7 +82,10 @@ impl Controller {
                         self.reply(part, reply).await?;
                     }
                 }
-                Situation::Nothing | Situation::Refused(_) | Situation::GiveBack(_) => {}
+                Situation::Nothing
+                | Situation::Refused(_)
+                | Situation::Leaving(_)
+                | Situation::GiveBack(_) => {}
             }
         }
         // The label is back by now, and what is left to do needs no Evacuation.
@@ -140,8 +143,21 @@ impl Controller {
             },
             Situation::Replacing(part, record) => {
                 let group = self.group(key, record).await?;
-                replace(*part, pod, record, group.as_ref(), now)
+                let step = replace(*part, pod, record, group.as_ref(), now);
+                if matches!(step.reply, Some(Reply::Accept { .. })) {
+                    // The watch of pods may lag behind, and an acceptance binds.
+                    let group = self.fresh_group(key, record).await?;
+                    replace(*part, pod, record, group.as_ref(), now)
+                } else {
+                    step
+                }
             }
+            Situation::Leaving(record) => match self.group(key, record).await? {
+                // Its owner is gone or wants no pods: nothing else would take this one away.
+                None => give_back(pod, record, None),
+                Some(group) if group.wants_none() => give_back(pod, record, Some(&group)),
+                Some(_) => Step::default(),
+            },
             Situation::GiveBack(record) => {
                 let group = self.group(key, record).await?;
                 give_back(pod, record, group.as_ref())

@@ -16,6 +16,8 @@ pub(super) enum Situation<'a> {
     Refused(DateTime<Utc>),
     /// The responder is asked: release the pod.
     Asked(Part<'a>),
+    /// The pod is released and is to go.
+    Leaving(Record),
     /// The pod is released and its replacement waited for.
     Replacing(Part<'a>, Record),
     /// The pod was released and stays: give it back.
@@ -75,8 +77,8 @@ fn released<'a>(pod: &Pod, part: Part<'a>, record: Record) -> Situation<'a> {
     match state {
         _ if refused => Situation::GiveBack(record),
         ResponderState::Active if answer != Some(Answer::Accept) => Situation::Replacing(part, record),
-        // It accepted or was passed over: the pod is still to go.
-        _ => Situation::Nothing,
+        // It accepted or was passed over: the pod is still to go, and with its ReplicaSet if that goes first.
+        _ => Situation::Leaving(record),
     }
 }
 
@@ -120,6 +122,7 @@ mod tests {
             Situation::Refused(until) => format!("refused until {}", (until - at(0)).num_seconds()),
             Situation::Asked(part) => format!("asked by {}", part.name()),
             Situation::Replacing(part, _) => format!("replacing for {}", part.name()),
+            Situation::Leaving(_) => "leaving".to_owned(),
             Situation::GiveBack(_) => "give back".to_owned(),
             Situation::Returning(_) => "returning".to_owned(),
         }
@@ -165,16 +168,16 @@ mod tests {
                 vec![asked(&json!({"answer": "Delay"}))],
                 "replacing for e",
             ),
-            (released(), vec![asked(&json!({"answer": "Accept"}))], "nothing"),
+            (released(), vec![asked(&json!({"answer": "Accept"}))], "leaving"),
             (
                 released(),
                 vec![asked(&json!({"state": "Completed", "answer": "Accept"}))],
-                "nothing",
+                "leaving",
             ),
             (
                 released(),
                 vec![asked(&json!({"state": "Interrupted"}))],
-                "nothing",
+                "leaving",
             ),
             (released(), vec![asked(&refusal)], "give back"),
             (released(), vec![asked(&overridden)], "give back"),
