@@ -69,7 +69,7 @@ pub struct Policy {
     pub windows: Vec<ScheduledWindow>,
     /// When the next live entry that sleeps wakes because its window opens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub next_window: Option<Timestamp>,
+    pub next_window_time: Option<Timestamp>,
 }
 
 /// One requester's deadline.

@@ -9,9 +9,9 @@ use machinery_storage::Store;
 
 use crate::{EvacuationResponderStrategy, EvacuationStrategy, Pods, Respond, SelfEvacuationView};
 
-/// The most bytes of an Evacuation or an EvacuationResponder that a caller may make: many times what one needs, and little enough that
-/// a namespace's worth of them harms nobody else.
-const SIZE_LIMIT: usize = 64 * 1024;
+/// The most bytes of the metadata, and of the rest but for the status, of an Evacuation or an EvacuationResponder: whatever the
+/// validation of a spec allows fits, and little enough that a namespace's worth of them harms nobody else.
+const SIZE_LIMIT: usize = 320 * 1024;
 
 /// What the server depends on.
 pub struct Parts {

@@ -105,6 +105,11 @@ impl EvacuationHandle {
         &self.uid
     }
 
+    /// The name of the requester's entry.
+    pub fn requester(&self) -> &str {
+        &self.requester
+    }
+
     /// Whether the Evacuation was under way before and the requester joined it.
     pub fn joined(&self) -> bool {
         self.joined

@@ -14,7 +14,7 @@ use crate::{
     complaint::complaint,
     connection::Connection,
     dry_run::{DryRun, DryRunFlag},
-    output::{Output, is_unread, render, say},
+    output::{Output, is_unread, render, say, warn},
     progress::{self, Lines},
     requester_flags::{OnRefusal, RequesterFlags, name_part, timeout},
     tracker::Tracker,
@@ -144,6 +144,7 @@ impl Create {
             return Ok(None);
         }
         let evacuation = requester.evacuate_target(namespace, pod).await?;
+        warn(&evacuation);
         print(
             evacuation.object(),
             if evacuation.joined() { "joined" } else { "created" },
@@ -152,7 +153,6 @@ impl Create {
     }
 }
 
-/// That very pod.
 /// A pod's name as it is or with its resource before it.
 fn pod_name(text: &str) -> Result<String, String> {
     match text.split_once('/') {
@@ -162,6 +162,7 @@ fn pod_name(text: &str) -> Result<String, String> {
     }
 }
 
+/// That very pod.
 fn target(pod: &Pod) -> PodTarget {
     PodTarget {
         name: pod.name_any(),

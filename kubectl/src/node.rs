@@ -24,7 +24,7 @@ use crate::{
     complaint::complaint,
     connection::Connection,
     dry_run::{DryRun, DryRunFlag},
-    output::say,
+    output::{say, warn},
     progress::{self, Lines},
     requester_flags::{OnRefusal, RequesterFlags, drain_name, timeout},
     tracker::Tracker,
@@ -232,10 +232,14 @@ fn flag(why: DrainRefusal) -> &'static str {
 /// Asks each pod. What goes wrong with one is printed, and the others are asked all the same.
 async fn ask(requester: &Requester, pods: &[Pod], dry_run: DryRun) -> io::Result<(Tracker, bool)> {
     let mut tracker = Tracker::default();
-    let mut failed = false;
+    let (mut failed, mut warned) = (false, false);
     for pod in pods {
         match requester.evacuate_pod(pod).await {
             Ok(evacuation) => {
+                // They are the same for every pod.
+                if !std::mem::replace(&mut warned, true) {
+                    warn(&evacuation);
+                }
                 say(format_args!("pod/{} asked{}", full_name(pod), dry_run.note()))?;
                 tracker.follow(evacuation.object());
             }

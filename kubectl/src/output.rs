@@ -7,6 +7,8 @@ use std::{
 
 use clap::ValueEnum;
 use evacuation_api::{Evacuation, GROUP};
+use evacuation_client::EvacuationHandle;
+use evacuation_protocol::window_warnings;
 
 /// How created objects are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -32,6 +34,19 @@ pub(crate) fn say(line: impl Display) -> io::Result<()> {
 pub(crate) fn is_unread(error: &anyhow::Error) -> bool {
     let error = error.downcast_ref::<io::Error>();
     error.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}
+
+/// Says on standard error what the server warned of: the client does not show the headers of replies.
+pub(crate) fn warn(evacuation: &EvacuationHandle) {
+    let object = evacuation.object();
+    let policy = object.status.as_ref().and_then(|status| status.policy.as_ref());
+    let own = [evacuation.requester().to_owned()];
+    for warning in policy
+        .into_iter()
+        .flat_map(|policy| window_warnings(&object.spec.requesters, policy, &own))
+    {
+        eprintln!("Warning: {warning}");
+    }
 }
 
 /// One object as text: in the chosen form, else as kubectl reports a change.

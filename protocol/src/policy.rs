@@ -35,7 +35,7 @@ pub fn derive_policy(requesters: &[Requester], previous: Option<&Policy>, now: D
             .max()
             .unwrap_or(RefusalPolicy::GiveUp),
         grace_period_seconds: counting().filter_map(|r| r.grace_period_seconds).min(),
-        next_window: next_opening(requesters, &times).map(stamp),
+        next_window_time: next_opening(requesters, &times).map(stamp),
         ..times
     }
 }
@@ -107,7 +107,7 @@ pub(crate) fn next_forcing(policy: &Policy) -> Option<&ScheduledDeadline> {
 /// When the policy changes by itself: the next deadline that was not reached yet, or the next window that opens.
 pub(crate) fn next_change(policy: &Policy) -> Option<DateTime<Utc>> {
     let deadline = policy.deadlines.iter().find(|d| !d.reached).map(|d| d.time.0);
-    sooner(deadline, policy.next_window.map(|time| time.0))
+    sooner(deadline, policy.next_window_time.map(|time| time.0))
 }
 
 /// The policy of a status by `now`.

@@ -95,7 +95,7 @@ pub(crate) fn rests(requesters: &[Requester], status: &EvacuationStatus, policy:
 
 /// What is said to a write that goes on while every live entry sleeps.
 pub(crate) fn asleep(policy: &Policy) -> StatusError {
-    match policy.next_window {
+    match policy.next_window_time {
         Some(until) => StatusError::NotYet {
             what: "a requester wakes".to_owned(),
             until: until.0,

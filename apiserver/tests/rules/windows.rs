@@ -22,11 +22,11 @@ async fn an_evacuation_whose_only_entry_sleeps_says_when_it_wakes() {
     let server = Server::start().await;
     let created = server.evacuation("e", far()).await;
     let policy = &created["status"]["policy"];
-    let opens: DateTime<Utc> = policy["nextWindow"].as_str().unwrap().parse().unwrap();
+    let opens: DateTime<Utc> = policy["nextWindowTime"].as_str().unwrap().parse().unwrap();
     let days = (opens - Utc::now()).num_days();
     assert!((118..=121).contains(&days), "{policy:#}");
     assert_eq!(policy["windows"][0]["requester"], "jane.example.com/a");
-    assert_eq!(policy["windows"][0]["time"], policy["nextWindow"]);
+    assert_eq!(policy["windows"][0]["time"], policy["nextWindowTime"]);
     assert_eq!(policy["onRefusal"], "GiveUp", "nobody who is awake asks for more");
     assert_eq!(created["spec"]["requesters"][0]["window"]["timeZone"], "UTC");
 

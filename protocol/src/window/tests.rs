@@ -107,7 +107,11 @@ fn an_entry_sleeps_until_its_window_opens_and_is_awake_from_then_on() {
             (RefusalPolicy::GiveUp, None, Some(at(120).into()))
         };
         assert_eq!(
-            (policy.on_refusal, policy.grace_period_seconds, policy.next_window),
+            (
+                policy.on_refusal,
+                policy.grace_period_seconds,
+                policy.next_window_time
+            ),
             expected,
             "{seconds}"
         );
@@ -154,7 +158,10 @@ fn its_deadline_wakes_an_entry_and_a_give_up_lapses_it_asleep() {
         let requesters = [with_deadline(overriding(sleeper("a.b/s", 5), 3), 10, action)];
         let policy = derive_policy(&requesters, None, at(10));
         assert!(!all_asleep(&requesters, &policy), "{action:?}");
-        assert_eq!((policy.grace_period_seconds, policy.next_window), (Some(3), None));
+        assert_eq!(
+            (policy.grace_period_seconds, policy.next_window_time),
+            (Some(3), None)
+        );
     }
     let requesters = [
         with_deadline(sleeper("a.b/s", 5), 10, DeadlineAction::GiveUp),
@@ -162,7 +169,7 @@ fn its_deadline_wakes_an_entry_and_a_give_up_lapses_it_asleep() {
     ];
     let policy = derive_policy(&requesters, None, at(10));
     assert_eq!(
-        policy.next_window,
+        policy.next_window_time,
         Some(at(360).into()),
         "who lapsed wakes no more"
     );
@@ -177,7 +184,7 @@ fn a_window_that_cannot_be_read_never_opens() {
     entry.window.as_mut().unwrap().time_zone = Some("Mars/Base".to_owned());
     let requesters = [entry];
     let policy = derive_policy(&requesters, None, at(0));
-    assert_eq!((&policy.windows[..], policy.next_window), (&[][..], None));
+    assert_eq!((&policy.windows[..], policy.next_window_time), (&[][..], None));
     assert!(all_asleep(&requesters, &policy));
 }
 
@@ -188,7 +195,7 @@ fn while_everybody_sleeps_nobody_is_asked_and_nothing_is_evicted() {
         let decision = settle(&mut e, &world, 1);
         assert_eq!((&decision.acts[..], decision.wake_at), (&[][..], Some(at(120))));
         assert_eq!(
-            (phase(&e), state_word(&e), policy(&e).next_window),
+            (phase(&e), state_word(&e), policy(&e).next_window_time),
             (Phase::Pending, "Scheduled", Some(at(120).into()))
         );
         assert_eq!(goes_on_by(&e), Some(at(120)));
@@ -329,7 +336,10 @@ fn an_entry_keeps_its_time_while_it_keeps_its_window() {
     let back = edited(&moved, vec![sleeper("a.b/r", 1)], 200);
     assert_eq!(times(&back)[0].time, at(60 + 24 * 3600).into());
     let dropped = edited(&moved, vec![requester("a.b/r")], 200);
-    assert_eq!((times(&dropped), policy(&dropped).next_window), (vec![], None));
+    assert_eq!(
+        (times(&dropped), policy(&dropped).next_window_time),
+        (vec![], None)
+    );
     assert!(!all_asleep(&dropped.spec.requesters, policy(&dropped)));
 }
 

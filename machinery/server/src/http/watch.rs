@@ -43,7 +43,10 @@ pub(crate) async fn watch(
 ) -> Result<Reply, ApiError> {
     let form = exchange.renderer(resource.as_ref())?.form;
     let options = list_options::watch_options(&exchange.params, resource.as_ref())?;
-    let place = exchange.core.watch_places.enter(&user, privileged)?;
+    let place = exchange
+        .core
+        .watch_places
+        .enter(&user, privileged, resource.is_view())?;
     let context = exchange.enter(user, false);
     let watching = match resource.watch(&context, options.query.clone()).await {
         Ok(watching) => watching,

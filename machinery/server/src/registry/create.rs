@@ -63,7 +63,7 @@ impl<S: Strategy> Registry<S> {
         if !errors.is_empty() {
             return Err(ApiError::Invalid(errors));
         }
-        self.check_size(&mut object, 0)?;
+        self.check_size(&object, None)?;
         self.strategy.admit_create(context, &mut object).await?;
         self.insert(context, object).await
     }

@@ -15,6 +15,7 @@ use std::{sync::Arc, time::Duration};
 
 use machinery_storage::Store;
 use rand::RngExt;
+use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 pub use self::delete::{DeleteOptions, Propagation};
@@ -29,7 +30,7 @@ use crate::{
     ApiError, DeleteContext, Reason, RequestContext, Strategy,
     cache::{self, Cache, Scope},
     resource_name::ResourceName,
-    stored::{Stored, encode, unshare},
+    stored::{Stored, unshare},
 };
 
 /// So often a write is tried anew when others came between. Far more than the writers of one object at a time.
@@ -228,22 +229,32 @@ impl<S: Strategy> Registry<S> {
         Scope::new(namespace, name, self.strategy.info().namespaced)
     }
 
-    /// Refuses what a caller made of an object that had `before` bytes, when it is too large.
-    fn check_size(&self, object: &mut S::Object, before: usize) -> Result<(), ApiError> {
+    /// Refuses what a caller made of an object when its metadata, or the rest but for its status, is too large; and larger than
+    /// it was, so that an object from before there was a limit can shrink. Each part has the limit for itself: who fills the
+    /// metadata keeps nobody else from what the kind is for.
+    fn check_size(&self, object: &S::Object, old: Option<&S::Object>) -> Result<(), ApiError> {
         if self.size_limit == usize::MAX {
             return Ok(());
         }
-        let size = encode(object)?.len();
-        if size <= self.size_limit.max(before) {
-            return Ok(());
-        }
-        let limit = self.size_limit;
         let name = kube::Resource::meta(object).name.as_deref().unwrap_or_default();
-        let message = format!(
-            "Request entity too large: {} {name:?} would have {size} bytes: limit is {limit}",
-            self.resource
-        );
-        Err(ApiError::status(Reason::RequestEntityTooLarge, message))
+        let parts = |object: &S::Object| {
+            Parts::of(object).map_err(|source| ApiError::internal(format!("encoding {name}"), source))
+        };
+        let (new, old) = (parts(object)?, old.map(parts).transpose()?.unwrap_or_default());
+        let limit = self.size_limit;
+        for (what, size, before) in [
+            ("metadata", new.metadata, old.metadata),
+            ("content", new.content, old.content),
+        ] {
+            if size > limit.max(before) {
+                let message = format!(
+                    "Request entity too large: the {what} of {} {name:?} would have {size} bytes: limit is {limit}",
+                    self.resource
+                );
+                return Err(ApiError::status(Reason::RequestEntityTooLarge, message));
+            }
+        }
+        Ok(())
     }
 
     fn key_of(&self, object: &S::Object) -> String {
@@ -251,6 +262,29 @@ impl<S: Strategy> Registry<S> {
         let name = meta.name.as_deref().unwrap_or_default();
         self.keys
             .object(meta.namespace.as_deref().unwrap_or_default(), name)
+    }
+}
+
+/// How many bytes the parts of an object have that callers write.
+#[derive(Default)]
+struct Parts {
+    metadata: usize,
+    /// All but metadata and status.
+    content: usize,
+}
+
+impl Parts {
+    fn of(object: &impl Serialize) -> Result<Self, serde_json::Error> {
+        let mut value = serde_json::to_value(object)?;
+        let fields = value.as_object_mut();
+        let metadata = fields.and_then(|fields| {
+            fields.remove("status");
+            fields.remove("metadata")
+        });
+        Ok(Self {
+            metadata: serde_json::to_vec(&metadata)?.len(),
+            content: serde_json::to_vec(&value)?.len(),
+        })
     }
 }
 

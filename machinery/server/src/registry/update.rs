@@ -63,7 +63,7 @@ impl<S: Strategy> Decision<S> for Update<S::Object> {
             return Err(ApiError::Invalid(errors));
         }
         if self.part == Part::Main {
-            registry.check_size(&mut object, old.size())?;
+            registry.check_size(&object, Some(old))?;
             strategy.admit_update(context, &mut object, old).await?;
         }
         finish(object, old)

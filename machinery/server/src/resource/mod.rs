@@ -71,6 +71,10 @@ pub(crate) trait Resource: Send + Sync {
     fn start(&self, shutdown: &CancellationToken);
     /// Whether lists and watches can be served, and show what is.
     fn keeps_up(&self) -> bool;
+    /// Whether it shows parts of what is stored elsewhere, to many who may see no more.
+    fn is_view(&self) -> bool {
+        false
+    }
     /// How many objects are stored, where this is known.
     fn count(&self) -> Option<usize>;
 

@@ -75,6 +75,10 @@ impl<V: View> Resource for ViewResource<V> {
         &self.name
     }
 
+    fn is_view(&self) -> bool {
+        true
+    }
+
     fn info(&self) -> KindInfo {
         self.view.info()
     }

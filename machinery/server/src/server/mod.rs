@@ -45,6 +45,9 @@ pub struct ServerOptions {
     pub max_watches: usize,
     /// How many of these one caller may have: a user, or a pod of a service account.
     pub max_watches_of_one: usize,
+    /// How many one caller may have when it watches a view. Watches of views have three quarters of all places: views are for
+    /// everybody, and everybody together must not keep those away who watch the stored kinds.
+    pub max_view_watches_of_one: usize,
     /// How long `/readyz` fails before watches end and the server stops to accept, so that clients turn elsewhere.
     pub shutdown_delay: Duration,
     /// How long requests under way may take after that.
@@ -64,6 +67,7 @@ impl Default for ServerOptions {
             max_writes_in_flight: 200,
             max_watches: 20_000,
             max_watches_of_one: 1000,
+            max_view_watches_of_one: 16,
             shutdown_delay: Duration::ZERO,
             shutdown_timeout: Duration::from_secs(20),
             workers: 0,

@@ -205,7 +205,7 @@ async fn an_object_has_a_size_that_callers_cannot_make_it_exceed() {
         .refused(413, "RequestEntityTooLarge");
     let message = status["message"].as_str().expect("text");
     assert!(
-        message.starts_with("Request entity too large: pots.kitchen.dev \"a\""),
+        message.starts_with("Request entity too large: the metadata of pots.kitchen.dev \"a\""),
         "{message}"
     );
     assert!(message.ends_with("limit is 65536"), "{message}");
@@ -235,6 +235,16 @@ async fn an_object_has_a_size_that_callers_cannot_make_it_exceed() {
     client.merge(A, &less).await.expect(200);
     let more = json!({"metadata": {"labels": {"more": "yes"}}});
     client.merge(A, &more).await.refused(413, "RequestEntityTooLarge");
+    client
+        .merge(A, &json!({"spec": {"dish": "x".repeat(60 * 1024)}}))
+        .await
+        .expect(200);
+    let message = client
+        .merge(A, &json!({"spec": {"dish": "x".repeat(70 * 1024)}}))
+        .await
+        .refused(413, "RequestEntityTooLarge")["message"]
+        .to_string();
+    assert!(message.contains("the content of pots"), "{message}");
 }
 
 #[tokio::test]

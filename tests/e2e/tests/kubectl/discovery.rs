@@ -47,7 +47,7 @@ async fn explain_knows_every_field() {
             "evacuation.spec.requesters.window",
             &["schedule", "durationSeconds", "timeZone", "-required-"],
         ),
-        ("evacuation.status.policy.nextWindow", &["window opens"]),
+        ("evacuation.status.policy.nextWindowTime", &["window opens"]),
         ("evacuation.status.conditions", &["lastTransitionTime", "reason"]),
         ("evacuation.metadata", &["generateName", "ObjectMeta"]),
         ("selfevacuation", &["SelfEvacuation", "spec"]),

@@ -25,6 +25,14 @@ async fn the_flags_become_the_window_of_the_entry() {
     );
     let wide = desk.kubectl(&["get", "evac", "-o", "wide"]).await;
     assert_has(&wide, &["UNTIL", "Scheduled", "-02-28T23:00:00Z"]);
+    let mut early = vec!["create", "evacuation", "db-0", "--deadline=1h"];
+    early.extend(FAR);
+    let output = desk.run(&early).await;
+    assert_eq!(output.code, Some(0), "{output:?}");
+    assert_has(
+        &output.stderr,
+        &["Warning: requester kubectl.evacuation.dev/admin", "Evict"],
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -72,7 +72,7 @@ async fn outside_of_the_window_nobody_is_asked_and_the_status_names_the_next_one
         let evacuation = scene.get(&evacuation).await;
         let now = status(&evacuation);
         assert_eq!((state_word(&evacuation), &now.responders), ("Scheduled", &None));
-        let next = now.policy.unwrap().next_window.unwrap().0;
+        let next = now.policy.unwrap().next_window_time.unwrap().0;
         let wanted = (Utc::now() + TimeDelta::days(100)).timestamp();
         assert!((wanted - next.timestamp()).abs() < 180, "{next}");
         let shown = scene
@@ -111,7 +111,7 @@ async fn a_window_that_opens_starts_the_negotiation_not_before_and_within_a_seco
     let evicted = scene.ask(&plain, json!({"window": window_at(opens)})).await;
     for evacuation in [&asked, &evicted] {
         let policy = status(evacuation).policy.unwrap();
-        assert_eq!(policy.next_window, Some(opens.into()));
+        assert_eq!(policy.next_window_time, Some(opens.into()));
     }
     let api = scene.evacuations();
     let name = asked.name_any();
@@ -126,7 +126,7 @@ async fn a_window_that_opens_starts_the_negotiation_not_before_and_within_a_seco
     let active = first(&started).active_time.unwrap().0;
     let within = |time| opens <= time && time < opens + TimeDelta::seconds(1);
     assert!(within(active), "opened at {opens}, asked at {active}");
-    assert_eq!(status(&started).policy.unwrap().next_window, None);
+    assert_eq!(status(&started).policy.unwrap().next_window_time, None);
     scene.ends(&evicted, "Evacuated Evicted").await;
     let arrived = scene.evicted_at("plain");
     assert!(within(arrived), "opened at {opens}, evicted at {arrived}");
