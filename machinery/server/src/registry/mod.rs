@@ -298,3 +298,27 @@ async fn backoff(attempt: u32) {
     let wait = rand::rng().random_range(0.0..most);
     tokio::time::sleep(Duration::from_secs_f64(wait / 1000.0)).await;
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn metadata_and_content_are_measured_each_for_itself_and_the_status_not_at_all() {
+        let sizes = |metadata: usize, content: usize, status: usize| {
+            let object = json!({
+                "metadata": {"annotations": {"why": "x".repeat(metadata)}},
+                "spec": "x".repeat(content),
+                "status": "x".repeat(status),
+            });
+            let parts = Parts::of(&object).expect("JSON");
+            (parts.metadata, parts.content)
+        };
+        let (metadata, content) = sizes(0, 0, 0);
+        assert_eq!(sizes(100, 0, 0), (metadata + 100, content));
+        assert_eq!(sizes(0, 100, 0), (metadata, content + 100));
+        assert_eq!(sizes(0, 0, 100), (metadata, content));
+    }
+}
