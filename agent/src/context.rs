@@ -78,6 +78,18 @@ impl Context {
         Self::default()
     }
 
+    /// Of an evacuation that ended and of which nothing but its UID is left.
+    pub(crate) fn ended(uid: String) -> Self {
+        let about = About {
+            uid,
+            ..About::default()
+        };
+        Self {
+            event: Event::Cancel,
+            evacuation: Some(about),
+        }
+    }
+
     /// The UID of the evacuation that asks; none for a preStop hook.
     pub(crate) fn uid(&self) -> Option<&str> {
         self.evacuation.as_ref().map(|about| about.uid.as_str())

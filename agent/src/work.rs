@@ -12,8 +12,8 @@ use crate::{action::Action, context::Context, options::Bounds, verdict::Verdict}
 /// # Guarantees
 ///
 /// The action runs at most once at a time; whoever asks while it runs waits for the same run. Once it was accepted it is
-/// not run again, until that evacuation is canceled. The action of a cancellation runs after the run that it
-/// stopped, and before any later one.
+/// not run again, until that evacuation is canceled, or another one asks: then the first has ended without the pod having gone, and
+/// nobody came to say so. The action of a cancellation runs after the run that it stopped, and before any later one.
 #[derive(Clone)]
 pub(crate) struct Work(Arc<Inner>);
 
@@ -66,6 +66,13 @@ impl Work {
         owner: Owner,
         context: impl FnOnce() -> Context + Send + 'static,
     ) -> Verdict {
+        if let Some(earlier) = self.supersede(&owner) {
+            tracing::info!(
+                evacuation = earlier,
+                "it ended without a word: what was done for it is undone"
+            );
+            self.undo(&Context::ended(earlier)).await;
+        }
         let mut verdict = match self.join(owner, context) {
             Ok(verdict) => return verdict,
             Err(running) => running,
@@ -94,9 +101,27 @@ impl Work {
             }
             *state = State::Idle;
         }
+        self.undo(&context).await;
+    }
+
+    /// The evacuation for which the work was accepted, when another one asks for it; from then on it counts as not done.
+    fn supersede(&self, asker: &Owner) -> Owner {
+        let mut state = self.state();
+        let State::Accepted { owner, .. } = &mut *state else {
+            return None;
+        };
+        if asker.is_none() || owner == asker {
+            return None;
+        }
+        let earlier = owner.take()?;
+        *state = State::Idle;
+        Some(earlier)
+    }
+
+    async fn undo(&self, context: &Context) {
         let _turn = self.0.turn.lock().await;
         let Some(action) = &self.0.on_cancel else { return };
-        match action.run(&context, self.0.bounds, &self.0.shutdown).await {
+        match action.run(context, self.0.bounds, &self.0.shutdown).await {
             Verdict::Accept { .. } => tracing::info!("the cancellation was taken note of"),
             verdict => tracing::warn!(?verdict, "the action of the cancellation failed"),
         }
@@ -284,6 +309,22 @@ mod tests {
         ask(&work, "a").await;
         work.cancel(asked("a", Event::Cancel)).await;
         ask(&work, "b").await;
+        assert_eq!(log(), "run\nundo\nrun\n");
+    }
+
+    #[tokio::test]
+    async fn work_that_was_accepted_is_undone_and_done_anew_when_another_evacuation_asks() {
+        let folder = tempfile::tempdir().unwrap();
+        let (work, log) = work(folder.path());
+        open(folder.path());
+        ask(&work, "a").await;
+        ask(&work, "a").await;
+        assert_eq!(log(), "run\n");
+        ask(&work, "b").await;
+        assert_eq!(log(), "run\nundo\nrun\n");
+        // What a preStop hook had done is not undone: the pod is on its way out.
+        work.verdict(None, Context::pre_stop).await;
+        ask(&work, "c").await;
         assert_eq!(log(), "run\nundo\nrun\n");
     }
 
