@@ -32,9 +32,9 @@ impl Handler for Answering {
     async fn asked(&self, question: Question) -> Answer {
         tracing::info!(evacuation = %question.name(), requesters = %question.wanted_by(), "asked");
         let told = question.clone();
-        let work = self.work.verdict(Some(question.uid().to_owned()), move || {
-            Context::of(Event::Ask, &told.newest())
-        });
+        let work = self
+            .work
+            .verdict(Some(question.uid().to_owned()), move || Context::of(Event::Ask, &told.newest()));
         tokio::pin!(work);
         let verdict = match tokio::time::timeout(HEAD_START, &mut work).await {
             Ok(verdict) => Some(verdict),
@@ -71,11 +71,7 @@ impl Answering {
         };
         // What a failure says holds what others said: the name of a program, an error of the system.
         let message = plain::message(&message);
-        Some(if message.is_empty() {
-            answer
-        } else {
-            answer.message(message)
-        })
+        Some(if message.is_empty() { answer } else { answer.message(message) })
     }
 }
 
@@ -93,10 +89,7 @@ mod tests {
     use crate::{action::Action, options::Bounds};
 
     fn answering(on_error: OnError, retry_after: Option<Duration>) -> Answering {
-        let bounds = Bounds {
-            limit: Duration::from_secs(1),
-            grace: Duration::from_secs(1),
-        };
+        let bounds = Bounds { limit: Duration::from_secs(1), grace: Duration::from_secs(1) };
         Answering {
             work: Work::new(Action::Exec(vec!["true".into()]), None, bounds),
             hold: Duration::from_secs(30),
@@ -117,42 +110,19 @@ mod tests {
         let minute = Duration::from_mins(1);
         let message = || "why".to_owned();
         let failure = || Verdict::Failure { message: message() };
-        let refusal = |retry_after| Verdict::Refuse {
-            message: message(),
-            retry_after,
-        };
+        let refusal = |retry_after| Verdict::Refuse { message: message(), retry_after };
         let accept = Some(Answer::accept().message("why"));
         for (on_error, retry_after, verdict, expected) in [
+            (OnError::Silent, None, Verdict::Accept { message: message() }, accept.clone()),
+            (OnError::Silent, None, Verdict::Accept { message: String::new() }, Some(Answer::accept())),
             (
                 OnError::Silent,
                 None,
-                Verdict::Accept { message: message() },
-                accept.clone(),
-            ),
-            (
-                OnError::Silent,
-                None,
-                Verdict::Accept {
-                    message: String::new(),
-                },
-                Some(Answer::accept()),
-            ),
-            (
-                OnError::Silent,
-                None,
-                Verdict::Delay {
-                    time: minute,
-                    message: message(),
-                },
+                Verdict::Delay { time: minute, message: message() },
                 Some(Answer::delay(minute).ask_again().message("why")),
             ),
             (OnError::Accept, None, refusal(None), Some(Answer::refuse("why"))),
-            (
-                OnError::Accept,
-                Some(minute),
-                refusal(None),
-                Some(Answer::refuse("why").retry_after(minute)),
-            ),
+            (OnError::Accept, Some(minute), refusal(None), Some(Answer::refuse("why").retry_after(minute))),
             (
                 OnError::Accept,
                 Some(minute),
@@ -160,20 +130,11 @@ mod tests {
                 Some(Answer::refuse("why").retry_after(minute * 2)),
             ),
             (OnError::Accept, None, failure(), accept),
-            (
-                OnError::Refuse,
-                Some(minute),
-                failure(),
-                Some(Answer::refuse("why").retry_after(minute)),
-            ),
+            (OnError::Refuse, Some(minute), failure(), Some(Answer::refuse("why").retry_after(minute))),
             (OnError::Silent, None, failure(), None),
         ] {
             let said = format!("{on_error:?} {verdict:?}");
-            assert_eq!(
-                answering(on_error, retry_after).answer(verdict),
-                expected,
-                "{said}"
-            );
+            assert_eq!(answering(on_error, retry_after).answer(verdict), expected, "{said}");
         }
     }
 }

@@ -50,11 +50,7 @@ impl FromStr for LocalUrl {
         let host = uri.host().ok_or(UrlError::Malformed)?;
         let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
         // The name is not looked up: whatever it meant there, it means this host here.
-        let host = if host == "localhost" {
-            "127.0.0.1".to_owned()
-        } else {
-            host
-        };
+        let host = if host == "localhost" { "127.0.0.1".to_owned() } else { host };
         if !host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback()) {
             return Err(UrlError::Host);
         }
@@ -99,14 +95,8 @@ pub(crate) async fn call(
 async fn post(url: &LocalUrl, context: &Context) -> Result<Verdict, CallError> {
     let stream = TcpStream::connect((url.host.as_str(), url.port)).await?;
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
-    let path = url
-        .uri
-        .path_and_query()
-        .map_or("/", http::uri::PathAndQuery::as_str);
-    let host = url
-        .uri
-        .authority()
-        .map_or("localhost", http::uri::Authority::as_str);
+    let path = url.uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
+    let host = url.uri.authority().map_or("localhost", http::uri::Authority::as_str);
     let body = serde_json::to_vec(context).unwrap_or_default();
     let request = Request::post(path)
         .header(header::HOST, host)
@@ -139,10 +129,7 @@ mod tests {
 
     use super::*;
 
-    const BOUNDS: Bounds = Bounds {
-        limit: Duration::from_secs(10),
-        grace: Duration::from_secs(1),
-    };
+    const BOUNDS: Bounds = Bounds { limit: Duration::from_secs(10), grace: Duration::from_secs(1) };
 
     /// Answers one request with these bytes, and returns what it was sent.
     async fn serve(listener: TcpListener, reply: Vec<u8>) -> String {
@@ -159,10 +146,7 @@ mod tests {
         let url = format!("http://{}/drain?fast=1", listener.local_addr().unwrap());
         let url: LocalUrl = url.parse().unwrap();
         let (context, stop) = (Context::pre_stop(), CancellationToken::new());
-        tokio::join!(
-            call(&url, &context, BOUNDS, &stop),
-            serve(listener, reply.to_vec())
-        )
+        tokio::join!(call(&url, &context, BOUNDS, &stop), serve(listener, reply.to_vec()))
     }
 
     #[test]
@@ -190,19 +174,13 @@ mod tests {
         let (verdict, request) = call_one(reply).await;
         let (time, message) = (Duration::from_secs(7), "3 jobs left".to_owned());
         assert_eq!(verdict, Verdict::Delay { time, message });
-        assert!(
-            request.starts_with("POST /drain?fast=1 HTTP/1.1\r\nhost: 127.0.0.1:"),
-            "{request}"
-        );
+        assert!(request.starts_with("POST /drain?fast=1 HTTP/1.1\r\nhost: 127.0.0.1:"), "{request}");
         assert!(request.ends_with(r#"{"event":"PreStop"}"#), "{request}");
     }
 
     #[tokio::test]
     async fn what_is_no_reply_is_no_answer() {
-        let long = format!(
-            "HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n{}",
-            "x".repeat(100_000)
-        );
+        let long = format!("HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n{}", "x".repeat(100_000));
         for reply in [&b""[..], b"nonsense\r\n\r\n", long.as_bytes()] {
             let (verdict, _) = call_one(reply).await;
             assert!(matches!(verdict, Verdict::Failure { .. }), "{verdict:?}");

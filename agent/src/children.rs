@@ -53,10 +53,7 @@ impl Process {
         let mut running = running();
         let child = command.spawn()?;
         *running += 1;
-        Ok(Self {
-            child,
-            running: Some(Running),
-        })
+        Ok(Self { child, running: Some(Running) })
     }
 
     /// Its standard output and standard error, to the first who asks.

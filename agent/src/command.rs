@@ -117,10 +117,7 @@ mod tests {
 
     use super::*;
 
-    const BOUNDS: Bounds = Bounds {
-        limit: Duration::from_mins(1),
-        grace: Duration::from_millis(200),
-    };
+    const BOUNDS: Bounds = Bounds { limit: Duration::from_mins(1), grace: Duration::from_millis(200) };
 
     async fn sh(script: &str, bounds: Bounds, stop: &CancellationToken) -> Verdict {
         let command = ["sh", "-c", script].map(str::to_owned);
@@ -130,44 +127,23 @@ mod tests {
     #[tokio::test]
     async fn a_command_answers_by_its_exit_code_and_its_last_lines() {
         let accept = sh("echo $EVACUATION_EVENT", BOUNDS, &CancellationToken::new()).await;
-        assert_eq!(
-            accept,
-            Verdict::Accept {
-                message: "PreStop".into()
-            }
-        );
+        assert_eq!(accept, Verdict::Accept { message: "PreStop".into() });
         let refuse = sh("echo no >&2; exit 1", BOUNDS, &CancellationToken::new()).await;
-        assert_eq!(
-            refuse,
-            Verdict::Refuse {
-                message: "no".into(),
-                retry_after: None
-            }
-        );
+        assert_eq!(refuse, Verdict::Refuse { message: "no".into(), retry_after: None });
     }
 
     #[tokio::test]
     async fn much_output_does_not_hold_a_command_up() {
         let script = "head -c 1000000 /dev/zero | tr '\\0' '\\n' >/dev/stdout; echo done";
         let verdict = sh(script, BOUNDS, &CancellationToken::new()).await;
-        assert_eq!(
-            verdict,
-            Verdict::Accept {
-                message: "done".into()
-            }
-        );
+        assert_eq!(verdict, Verdict::Accept { message: "done".into() });
     }
 
     #[tokio::test]
     async fn what_a_command_leaves_running_does_not_hold_it_open() {
         let begin = Instant::now();
         let verdict = sh("sleep 20 & echo done", BOUNDS, &CancellationToken::new()).await;
-        assert_eq!(
-            verdict,
-            Verdict::Accept {
-                message: "done".into()
-            }
-        );
+        assert_eq!(verdict, Verdict::Accept { message: "done".into() });
         assert!(begin.elapsed() < Duration::from_secs(15));
     }
 
@@ -175,9 +151,7 @@ mod tests {
     async fn a_command_that_does_not_exist_gives_no_answer() {
         let command = ["/no/such/program".to_owned()];
         let verdict = run(&command, &Context::pre_stop(), BOUNDS, &CancellationToken::new()).await;
-        let Verdict::Failure { message } = verdict else {
-            panic!("{verdict:?}")
-        };
+        let Verdict::Failure { message } = verdict else { panic!("{verdict:?}") };
         assert!(message.starts_with("/no/such/program did not start"), "{message}");
     }
 
@@ -199,21 +173,13 @@ mod tests {
             stop.cancel();
         };
         let (verdict, ()) = tokio::join!(run, stopper);
-        assert_eq!(
-            verdict,
-            Verdict::Failure {
-                message: "sh was stopped".into()
-            }
-        );
+        assert_eq!(verdict, Verdict::Failure { message: "sh was stopped".into() });
         assert_eq!(std::fs::read_to_string(&marks).unwrap(), "up\nterm\n");
     }
 
     #[tokio::test]
     async fn a_command_that_takes_too_long_is_stopped() {
-        let bounds = Bounds {
-            limit: Duration::from_millis(100),
-            ..BOUNDS
-        };
+        let bounds = Bounds { limit: Duration::from_millis(100), ..BOUNDS };
         let verdict = sh("exec sleep 60", bounds, &CancellationToken::new()).await;
         let message = "sh took longer than 100ms".to_owned();
         assert_eq!(verdict, Verdict::Failure { message });

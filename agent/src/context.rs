@@ -68,10 +68,7 @@ impl Context {
             message: first.and_then(|r| r.message.clone()),
             deadline: question.deadline().map(|time| time.to_rfc3339()),
         };
-        Self {
-            event,
-            evacuation: Some(about),
-        }
+        Self { event, evacuation: Some(about) }
     }
 
     pub(crate) fn pre_stop() -> Self {
@@ -80,14 +77,8 @@ impl Context {
 
     /// Of an evacuation that ended and of which nothing but its UID is left.
     pub(crate) fn ended(uid: String) -> Self {
-        let about = About {
-            uid,
-            ..About::default()
-        };
-        Self {
-            event: Event::Cancel,
-            evacuation: Some(about),
-        }
+        let about = About { uid, ..About::default() };
+        Self { event: Event::Cancel, evacuation: Some(about) }
     }
 
     /// The UID of the evacuation that asks; none for a preStop hook.
@@ -111,11 +102,7 @@ impl Context {
                 ("EVACUATION_MESSAGE", &about.message),
                 ("EVACUATION_DEADLINE", &about.deadline),
             ];
-            variables.extend(
-                optional
-                    .into_iter()
-                    .filter_map(|(key, v)| Some((key, v.clone()?))),
-            );
+            variables.extend(optional.into_iter().filter_map(|(key, v)| Some((key, v.clone()?))));
         }
         // A process' environment cannot hold the zero byte.
         variables.retain(|(_, value)| !value.contains('\0'));
@@ -136,10 +123,7 @@ mod tests {
             message: Some("a\0b".into()),
             ..About::default()
         };
-        let context = Context {
-            event: Event::Ask,
-            evacuation: Some(about),
-        };
+        let context = Context { event: Event::Ask, evacuation: Some(about) };
         let variables = context.environment();
         let value = |key| variables.iter().find(|(k, _)| *k == key).map(|(_, v)| v.as_str());
         assert_eq!(value("EVACUATION_EVENT"), Some("Ask"));

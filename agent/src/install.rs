@@ -24,10 +24,7 @@ mod tests {
         fs::write(&to, "an earlier one").unwrap();
         install(&to).unwrap();
         let copy = fs::metadata(&to).unwrap();
-        assert_eq!(
-            copy.len(),
-            fs::metadata(std::env::current_exe().unwrap()).unwrap().len()
-        );
+        assert_eq!(copy.len(), fs::metadata(std::env::current_exe().unwrap()).unwrap().len());
         assert_eq!(copy.permissions().mode() & 0o111, 0o111);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }

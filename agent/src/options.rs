@@ -152,9 +152,7 @@ mod tests {
     #[test]
     fn a_command_takes_its_own_flags_up_to_a_semicolon_or_the_end() {
         let options = parse("run --on-cancel undo --now ; --hold 5s --exec drain --fast --hold 3 x").unwrap();
-        let Mode::Run(run) = options.mode else {
-            panic!("not run")
-        };
+        let Mode::Run(run) = options.mode else { panic!("not run") };
         assert_eq!(run.asked.exec, ["drain", "--fast", "--hold", "3", "x"]);
         assert_eq!(run.on_cancel.on_cancel, ["undo", "--now"]);
         assert_eq!(run.hold, Duration::from_secs(5));
@@ -176,9 +174,7 @@ mod tests {
     #[test]
     fn a_pre_stop_hook_needs_no_argument() {
         let options = parse("pre-stop").unwrap();
-        let Mode::PreStop(hook) = options.mode else {
-            panic!("not pre-stop")
-        };
+        let Mode::PreStop(hook) = options.mode else { panic!("not pre-stop") };
         assert!(hook.fallback.action().is_none());
     }
 }

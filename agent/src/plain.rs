@@ -23,10 +23,7 @@ pub(crate) fn message(text: &str) -> String {
 
 /// The last line that is not blank, as a message. A carriage return ends a line, too: a progress bar is drawn so.
 pub(crate) fn last_line(text: &str) -> String {
-    text.rsplit(['\n', '\r'])
-        .map(message)
-        .find(|line| !line.is_empty())
-        .unwrap_or_default()
+    text.rsplit(['\n', '\r']).map(message).find(|line| !line.is_empty()).unwrap_or_default()
 }
 
 /// Leaves out the sequences of ECMA-48.
@@ -82,18 +79,12 @@ mod tests {
     fn a_message_holds_nothing_that_steers_a_terminal() {
         for (text, expected) in [
             ("a backup runs", "a backup runs"),
-            (
-                "\u{1b}[1;31mERROR\u{1b}[0m a backup runs\u{1b}[K",
-                "ERROR a backup runs",
-            ),
+            ("\u{1b}[1;31mERROR\u{1b}[0m a backup runs\u{1b}[K", "ERROR a backup runs"),
             ("\u{9b}31mred", "red"),
             ("\u{1b}]0;a title\u{7}text", "text"),
             ("\u{1b}]8;;http://x/\u{1b}\\link\u{1b}]8;;\u{1b}\\", "link"),
             ("\u{1b}(Bplain\u{1b}7", "plain"),
-            (
-                "bell\u{7} and\u{0} tab\tand\u{8}\u{7f}\u{85}",
-                "bell and tab\tand",
-            ),
+            ("bell\u{7} and\u{0} tab\tand\u{8}\u{7f}\u{85}", "bell and tab\tand"),
             ("\u{1b}", ""),
             ("\u{1b}[", ""),
             ("läuft \u{1F680}", "läuft \u{1F680}"),

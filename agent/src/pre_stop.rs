@@ -80,35 +80,24 @@ mod tests {
 
     /// An agent whose work is that script.
     fn agent(socket: &Path, script: &str) -> (tokio::task::JoinHandle<()>, CancellationToken) {
-        let bounds = Bounds {
-            limit: Duration::from_mins(1),
-            grace: Duration::from_millis(100),
-        };
+        let bounds = Bounds { limit: Duration::from_mins(1), grace: Duration::from_millis(100) };
         let shutdown = CancellationToken::new();
         let work = Work::new(sh(script), None, bounds);
         let listener = socket::listen(socket).unwrap();
-        (
-            tokio::spawn(socket::serve(listener, work, shutdown.clone())),
-            shutdown,
-        )
+        (tokio::spawn(socket::serve(listener, work, shutdown.clone())), shutdown)
     }
 
     #[tokio::test]
     async fn the_agents_work_is_waited_for_and_what_it_says_is_told() {
         let folder = tempfile::tempdir().unwrap();
         let (socket, mark) = (folder.path().join("s"), folder.path().join("mark"));
-        let second = format!(
-            "if [ -e {0} ]; then echo late; else touch {0}; echo 1; exit 75; fi",
-            mark.display()
-        );
+        let second =
+            format!("if [ -e {0} ]; then echo late; else touch {0}; echo 1; exit 75; fi", mark.display());
         for (script, expected) in [
             ("echo flushed", (End::Done, "flushed")),
             (second.as_str(), (End::Done, "late")),
             ("echo a backup runs >&2; exit 1", (End::Refused, "a backup runs")),
-            (
-                "kill -9 $$",
-                (End::Failed, "the command ended with signal: 9 (SIGKILL)"),
-            ),
+            ("kill -9 $$", (End::Failed, "the command ended with signal: 9 (SIGKILL)")),
         ] {
             let (agent, shutdown) = agent(&socket, script);
             let (end, message) = wait(hook(&socket, &["--exec", "true"])).await;

@@ -76,9 +76,7 @@ async fn answer(options: Run) -> Result<(), Error> {
     let mut terminate = signal(SignalKind::terminate()).map_err(Error::Signals)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(Error::Signals)?;
     let children = signal(SignalKind::child()).map_err(Error::Signals)?;
-    let config = Config::infer()
-        .await
-        .map_err(|error| Error::Config(Box::new(error)))?;
+    let config = Config::infer().await.map_err(|error| Error::Config(Box::new(error)))?;
     let client = Client::try_from(config).map_err(|error| Error::Client(Box::new(error)))?;
     let Some(action) = options.asked.action() else {
         // The command line demands one.

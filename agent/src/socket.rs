@@ -24,9 +24,7 @@ pub(crate) enum End {
 
 impl End {
     pub(crate) fn of_word(word: &str) -> Option<Self> {
-        [Self::Done, Self::Refused, Self::Failed]
-            .into_iter()
-            .find(|end| end.to_string() == word)
+        [Self::Done, Self::Refused, Self::Failed].into_iter().find(|end| end.to_string() == word)
     }
 }
 

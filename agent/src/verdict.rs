@@ -20,10 +20,7 @@ pub(crate) enum Verdict {
     /// Not yet: run it again before that time is over.
     Delay { time: Duration, message: String },
     /// The pod should stay.
-    Refuse {
-        message: String,
-        retry_after: Option<Duration>,
-    },
+    Refuse { message: String, retry_after: Option<Duration> },
     /// It gave no answer: it did not start, was killed, took too long.
     Failure { message: String },
 }
@@ -34,9 +31,7 @@ impl Verdict {
     /// 126 and 127 are a shell's "cannot run" and "not found", those above a shell's "killed by a signal".
     pub(crate) fn of_exit(status: ExitStatus, stdout: &str, stderr: &str) -> Self {
         match status.code() {
-            Some(0) => Self::Accept {
-                message: last_line(stdout),
-            },
+            Some(0) => Self::Accept { message: last_line(stdout) },
             Some(NOT_YET) => Self::Delay {
                 time: seconds(&last_line(stdout)).unwrap_or(DEFAULT_DELAY),
                 message: last_line(stderr),
@@ -53,25 +48,17 @@ impl Verdict {
 
     /// What an HTTP reply says.
     pub(crate) fn of_reply(status: StatusCode, headers: &HeaderMap, body: &str) -> Self {
-        let retry_after = headers
-            .get(RETRY_AFTER)
-            .and_then(|value| seconds(value.to_str().ok()?));
+        let retry_after = headers.get(RETRY_AFTER).and_then(|value| seconds(value.to_str().ok()?));
         match (status, retry_after) {
             (StatusCode::ACCEPTED, _)
-            | (StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE, Some(_)) => Self::Delay {
-                time: retry_after.unwrap_or(DEFAULT_DELAY),
-                message: last_line(body),
-            },
-            (status, _) if status.is_success() => Self::Accept {
-                message: last_line(body),
-            },
-            (StatusCode::CONFLICT, retry_after) => Self::Refuse {
-                message: first_of([last_line(body), status.to_string()]),
-                retry_after,
-            },
-            (status, _) => Self::Failure {
-                message: format!("the URL answered {status}"),
-            },
+            | (StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE, Some(_)) => {
+                Self::Delay { time: retry_after.unwrap_or(DEFAULT_DELAY), message: last_line(body) }
+            }
+            (status, _) if status.is_success() => Self::Accept { message: last_line(body) },
+            (StatusCode::CONFLICT, retry_after) => {
+                Self::Refuse { message: first_of([last_line(body), status.to_string()]), retry_after }
+            }
+            (status, _) => Self::Failure { message: format!("the URL answered {status}") },
         }
     }
 }
@@ -86,10 +73,7 @@ fn seconds(text: &str) -> Option<Duration> {
 }
 
 fn first_of(texts: impl IntoIterator<Item = String>) -> String {
-    texts
-        .into_iter()
-        .find(|text| !text.is_empty())
-        .unwrap_or_default()
+    texts.into_iter().find(|text| !text.is_empty()).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -99,29 +83,19 @@ mod tests {
     use super::*;
 
     fn accept(message: &str) -> Verdict {
-        Verdict::Accept {
-            message: message.into(),
-        }
+        Verdict::Accept { message: message.into() }
     }
 
     fn delay(seconds: u64, message: &str) -> Verdict {
-        Verdict::Delay {
-            time: Duration::from_secs(seconds),
-            message: message.into(),
-        }
+        Verdict::Delay { time: Duration::from_secs(seconds), message: message.into() }
     }
 
     fn refuse(message: &str, retry: Option<u64>) -> Verdict {
-        Verdict::Refuse {
-            message: message.into(),
-            retry_after: retry.map(Duration::from_secs),
-        }
+        Verdict::Refuse { message: message.into(), retry_after: retry.map(Duration::from_secs) }
     }
 
     fn failure(message: &str) -> Verdict {
-        Verdict::Failure {
-            message: message.into(),
-        }
+        Verdict::Failure { message: message.into() }
     }
 
     #[test]
@@ -136,19 +110,9 @@ mod tests {
             (75, "-5", "", delay(30, "")),
             (75, "2592001", "", delay(2_592_000, "")),
             (75, "99999999999999999999999", "", delay(2_592_000, "")),
-            (
-                75,
-                "\u{1b}[1m120\u{1b}[0m\n",
-                "50 %\rcopying\r\n",
-                delay(120, "copying"),
-            ),
+            (75, "\u{1b}[1m120\u{1b}[0m\n", "50 %\rcopying\r\n", delay(120, "copying")),
             (1, "out", "first\na backup runs\n", refuse("a backup runs", None)),
-            (
-                1,
-                "",
-                "\u{1b}[31ma backup runs\u{1b}[0m\n",
-                refuse("a backup runs", None),
-            ),
+            (1, "", "\u{1b}[31ma backup runs\u{1b}[0m\n", refuse("a backup runs", None)),
             (2, "a backup runs\n", " \n", refuse("a backup runs", None)),
             (125, "", "", refuse("exit code 125", None)),
             (126, "", "permission denied", failure("permission denied")),
@@ -156,17 +120,10 @@ mod tests {
             (137, "", "", failure("the command ended with exit status: 137")),
         ] {
             let status = ExitStatus::from_raw(code << 8);
-            assert_eq!(
-                Verdict::of_exit(status, stdout, stderr),
-                expected,
-                "{code} {stdout:?}"
-            );
+            assert_eq!(Verdict::of_exit(status, stdout, stderr), expected, "{code} {stdout:?}");
         }
         let killed = ExitStatus::from_raw(9);
-        assert!(matches!(
-            Verdict::of_exit(killed, "done", ""),
-            Verdict::Failure { .. }
-        ));
+        assert!(matches!(Verdict::of_exit(killed, "done", ""), Verdict::Failure { .. }));
     }
 
     #[test]
@@ -183,23 +140,14 @@ mod tests {
             (409, Some("60"), "", refuse("409 Conflict", Some(60))),
             (302, None, "", failure("the URL answered 302 Found")),
             (404, None, "x", failure("the URL answered 404 Not Found")),
-            (
-                500,
-                None,
-                "x",
-                failure("the URL answered 500 Internal Server Error"),
-            ),
+            (500, None, "x", failure("the URL answered 500 Internal Server Error")),
         ] {
             let mut headers = HeaderMap::new();
             if let Some(retry) = retry {
                 headers.insert(RETRY_AFTER, retry.parse().unwrap());
             }
             let status = StatusCode::from_u16(code).unwrap();
-            assert_eq!(
-                Verdict::of_reply(status, &headers, body),
-                expected,
-                "{code} {retry:?}"
-            );
+            assert_eq!(Verdict::of_reply(status, &headers, body), expected, "{code} {retry:?}");
         }
     }
 }

@@ -67,10 +67,7 @@ impl Work {
         context: impl FnOnce() -> Context + Send + 'static,
     ) -> Verdict {
         if let Some(earlier) = self.supersede(&owner) {
-            tracing::info!(
-                evacuation = earlier,
-                "it ended without a word: what was done for it is undone"
-            );
+            tracing::info!(evacuation = earlier, "it ended without a word: what was done for it is undone");
             self.undo(&Context::ended(earlier)).await;
         }
         let mut verdict = match self.join(owner, context) {
@@ -79,9 +76,7 @@ impl Work {
         };
         let known = verdict.wait_for(Option::is_some).await;
         let known = known.ok().and_then(|verdict| verdict.clone());
-        known.unwrap_or_else(|| Verdict::Failure {
-            message: "the run was lost".to_owned(),
-        })
+        known.unwrap_or_else(|| Verdict::Failure { message: "the run was lost".to_owned() })
     }
 
     /// Stops what was begun for that evacuation, and undoes it. Where the work has meanwhile been taken up for
@@ -150,9 +145,7 @@ impl Work {
         match &mut *state {
             State::Accepted { owner, message } => {
                 *owner = asker;
-                Ok(Verdict::Accept {
-                    message: message.clone(),
-                })
+                Ok(Verdict::Accept { message: message.clone() })
             }
             State::Running { owner, verdict, .. } => {
                 *owner = asker;
@@ -161,11 +154,7 @@ impl Work {
             State::Idle => {
                 let (sender, receiver) = watch::channel(None);
                 let stop = self.0.shutdown.child_token();
-                *state = State::Running {
-                    owner: asker,
-                    stop: stop.clone(),
-                    verdict: receiver.clone(),
-                };
+                *state = State::Running { owner: asker, stop: stop.clone(), verdict: receiver.clone() };
                 let run = self.clone().run(context, stop, sender);
                 self.0.tasks.spawn(run);
                 Err(receiver)
@@ -189,10 +178,9 @@ impl Work {
                 && let State::Running { owner, .. } = &mut *state
             {
                 *state = match &verdict {
-                    Verdict::Accept { message } => State::Accepted {
-                        owner: owner.take(),
-                        message: message.clone(),
-                    },
+                    Verdict::Accept { message } => {
+                        State::Accepted { owner: owner.take(), message: message.clone() }
+                    }
                     _ => State::Idle,
                 };
             }
@@ -208,10 +196,7 @@ mod tests {
     use super::*;
     use crate::context::{About, Event};
 
-    const BOUNDS: Bounds = Bounds {
-        limit: Duration::from_mins(1),
-        grace: Duration::from_secs(5),
-    };
+    const BOUNDS: Bounds = Bounds { limit: Duration::from_mins(1), grace: Duration::from_secs(5) };
 
     fn sh(script: &str, log: &Path) -> Action {
         let script = format!("log={}; {script}", log.display());
@@ -219,19 +204,12 @@ mod tests {
     }
 
     fn asked(uid: &str, event: Event) -> Context {
-        let about = About {
-            uid: uid.to_owned(),
-            ..About::default()
-        };
-        Context {
-            event,
-            evacuation: Some(about),
-        }
+        let about = About { uid: uid.to_owned(), ..About::default() };
+        Context { event, evacuation: Some(about) }
     }
 
     async fn ask(work: &Work, uid: &'static str) -> Verdict {
-        work.verdict(Some(uid.to_owned()), move || asked(uid, Event::Ask))
-            .await
+        work.verdict(Some(uid.to_owned()), move || asked(uid, Event::Ask)).await
     }
 
     /// Work that waits for a file to come before it is done; and its log.
@@ -249,11 +227,7 @@ mod tests {
     async fn until(log: &impl Fn() -> String, wanted: &str) {
         let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
         while log() != wanted {
-            assert!(
-                tokio::time::Instant::now() < deadline,
-                "{:?} is not {wanted:?}",
-                log()
-            );
+            assert!(tokio::time::Instant::now() < deadline, "{:?} is not {wanted:?}", log());
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
@@ -272,9 +246,7 @@ mod tests {
         };
         let (first, second, ()) =
             tokio::join!(ask(&work, "a"), work.verdict(None, Context::pre_stop), opener);
-        let accept = Verdict::Accept {
-            message: String::new(),
-        };
+        let accept = Verdict::Accept { message: String::new() };
         assert_eq!((&first, &second), (&accept, &accept));
         assert_eq!(work.verdict(None, Context::pre_stop).await, accept);
         assert_eq!(log(), "run\n");

@@ -86,9 +86,7 @@ fn what_a_command_leaves_behind_does_not_stay_a_zombie_and_the_command_keeps_its
         pid.ends_with('\n').then(|| pid.trim().to_owned())
     });
     let stat = Path::new("/proc").join(&orphan).join("stat");
-    until("the orphan is waited for", || {
-        (!stat.exists() && zombies(agent.0.id()) == 0).then_some(())
-    });
+    until("the orphan is waited for", || (!stat.exists() && zombies(agent.0.id()) == 0).then_some(()));
 }
 
 /// How many children of a process have ended and were not waited for.

@@ -6,17 +6,14 @@ use crate::{DEFAULT_TIME_ZONE, DEFAULT_TTL_SECONDS_AFTER_FINISHED, Evacuation};
 /// to live.
 pub fn default_evacuation(evacuation: &mut Evacuation) {
     let spec = &mut evacuation.spec;
-    spec.ttl_seconds_after_finished
-        .get_or_insert(DEFAULT_TTL_SECONDS_AFTER_FINISHED);
+    spec.ttl_seconds_after_finished.get_or_insert(DEFAULT_TTL_SECONDS_AFTER_FINISHED);
     for requester in &mut spec.requesters {
         requester.on_refusal.get_or_insert_default();
         if requester.deadline.is_some() {
             requester.at_deadline.get_or_insert_default();
         }
         if let Some(window) = &mut requester.window {
-            window
-                .time_zone
-                .get_or_insert_with(|| DEFAULT_TIME_ZONE.to_owned());
+            window.time_zone.get_or_insert_with(|| DEFAULT_TIME_ZONE.to_owned());
         }
     }
 }

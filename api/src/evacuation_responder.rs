@@ -26,12 +26,7 @@ pub struct EvacuationResponder {
     pub spec: EvacuationResponderSpec,
 }
 
-kind!(
-    EvacuationResponder,
-    "EvacuationResponder",
-    "evacuationresponders",
-    NamespaceResourceScope
-);
+kind!(EvacuationResponder, "EvacuationResponder", "evacuationresponders", NamespaceResourceScope);
 
 /// Who is asked, for which pods, and how.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -67,10 +62,7 @@ impl EvacuationResponder {
         Self {
             api_version: api_version(),
             kind: Self::default_kind(),
-            metadata: ObjectMeta {
-                name: Some(name.to_owned()),
-                ..ObjectMeta::default()
-            },
+            metadata: ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() },
             spec,
         }
     }

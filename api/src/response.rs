@@ -37,12 +37,7 @@ pub struct EvacuationResponse {
     pub status: Option<EvacuationResponseStatus>,
 }
 
-kind!(
-    EvacuationResponse,
-    "EvacuationResponse",
-    "evacuationresponses",
-    NamespaceResourceScope
-);
+kind!(EvacuationResponse, "EvacuationResponse", "evacuationresponses", NamespaceResourceScope);
 
 impl EvacuationResponse {
     /// The answer of a responder, not yet posted.

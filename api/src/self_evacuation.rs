@@ -27,24 +27,12 @@ pub struct SelfEvacuation {
     pub status: Option<EvacuationStatus>,
 }
 
-kind!(
-    SelfEvacuation,
-    "SelfEvacuation",
-    "selfevacuations",
-    NamespaceResourceScope
-);
+kind!(SelfEvacuation, "SelfEvacuation", "selfevacuations", NamespaceResourceScope);
 
 impl From<Evacuation> for SelfEvacuation {
     fn from(evacuation: Evacuation) -> Self {
-        let status = evacuation.status.map(|status| EvacuationStatus {
-            requesters: Vec::new(),
-            ..status
-        });
-        let metadata = ObjectMeta {
-            managed_fields: None,
-            annotations: None,
-            ..evacuation.metadata
-        };
+        let status = evacuation.status.map(|status| EvacuationStatus { requesters: Vec::new(), ..status });
+        let metadata = ObjectMeta { managed_fields: None, annotations: None, ..evacuation.metadata };
         Self {
             api_version: api_version(),
             kind: Self::default_kind(),

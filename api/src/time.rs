@@ -41,9 +41,7 @@ impl<'de> Deserialize<'de> for Timestamp {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = Cow::<str>::deserialize(deserializer)?;
         let time = DateTime::parse_from_rfc3339(&text).map_err(|e| {
-            serde::de::Error::custom(format!(
-                "{text:?} is not a time such as 2026-11-20T22:00:00Z: {e}"
-            ))
+            serde::de::Error::custom(format!("{text:?} is not a time such as 2026-11-20T22:00:00Z: {e}"))
         })?;
         Ok(Self(time.with_timezone(&Utc)))
     }

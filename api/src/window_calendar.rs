@@ -75,10 +75,7 @@ impl WindowCalendar {
     pub fn first_open(&self, from: DateTime<Utc>) -> Option<DateTime<Utc>> {
         // The first opening that is not over by `from`, be it before or after.
         let since = from.checked_sub_signed(self.duration)?;
-        let opening = self
-            .schedule
-            .find_next_occurrence(&since.with_timezone(&self.zone), false)
-            .ok()?;
+        let opening = self.schedule.find_next_occurrence(&since.with_timezone(&self.zone), false).ok()?;
         Some(opening.to_utc().max(from))
     }
 }
@@ -90,32 +87,22 @@ pub(crate) fn read_schedule(schedule: &str) -> Result<Cron, WindowError> {
     if text.contains('=') {
         return Err(WindowError::ZoneInSchedule { schedule: text });
     }
-    let parser = CronParser::builder()
-        .seconds(Seconds::Disallowed)
-        .year(Year::Disallowed)
-        .build();
-    let cron = parser.parse(&text).map_err(|error| WindowError::Schedule {
-        schedule: schedule(),
-        problem: error.to_string(),
-    })?;
+    let parser = CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build();
+    let cron = parser
+        .parse(&text)
+        .map_err(|error| WindowError::Schedule { schedule: schedule(), problem: error.to_string() })?;
     // On the calendar itself, without a time zone. It repeats after 400 years; croner searches to the year 5000, which from an
     // earlier start takes longer and shows no more.
     let comes = NaiveDate::from_ymd_opt(YEAR_UPPER_LIMIT - 410, 1, 1)
         .and_then(|day| day.and_hms_opt(0, 0, 0))
         .is_some_and(|start| cron.find_next_occurrence(&start, true).is_ok());
-    if comes {
-        Ok(cron)
-    } else {
-        Err(WindowError::Never { schedule: text })
-    }
+    if comes { Ok(cron) } else { Err(WindowError::Never { schedule: text }) }
 }
 
 /// Reads the name of a time zone.
 pub(crate) fn read_zone(zone: Option<&str>) -> Result<Tz, WindowError> {
     let name = zone.unwrap_or(DEFAULT_TIME_ZONE);
-    name.parse().map_err(|_| WindowError::Zone {
-        zone: name.to_owned(),
-    })
+    name.parse().map_err(|_| WindowError::Zone { zone: name.to_owned() })
 }
 
 #[cfg(test)]

@@ -1,12 +1,7 @@
 //! The objects on the wire: what is written is read back the same, and the words are the ones of the documentation.
 
 // Helpers of tests may panic as tests do.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
 use chrono::DateTime;
 use evacuation_api::{
@@ -109,14 +104,7 @@ fn any_rfc_3339_time_is_read_and_nothing_else() {
     ] {
         assert_eq!(read(text).unwrap(), expected);
     }
-    for text in [
-        "",
-        "tomorrow",
-        "2026-11-20",
-        "2026-11-20T22:00:00",
-        "10m",
-        "2026-13-20T22:00:00Z",
-    ] {
+    for text in ["", "tomorrow", "2026-11-20", "2026-11-20T22:00:00", "10m", "2026-13-20T22:00:00Z"] {
         assert!(read(text).is_err(), "{text}");
     }
 }
@@ -126,18 +114,9 @@ fn the_words_of_the_conditions_are_those_of_the_documentation() {
     fn words<T: Copy + std::fmt::Display>(all: &[T]) -> Vec<String> {
         all.iter().map(ToString::to_string).collect()
     }
-    assert_eq!(
-        words(ConditionType::ALL),
-        ["Evacuated", "Failed", "Finished", "Blocked"]
-    );
-    assert_eq!(
-        words(EvacuatedReason::ALL),
-        ["Evicted", "Deleted", "GoneByOther", "TerminatedInPlace"]
-    );
-    assert_eq!(
-        words(FailedReason::ALL),
-        ["Refused", "Canceled", "DeadlineGaveUp"]
-    );
+    assert_eq!(words(ConditionType::ALL), ["Evacuated", "Failed", "Finished", "Blocked"]);
+    assert_eq!(words(EvacuatedReason::ALL), ["Evicted", "Deleted", "GoneByOther", "TerminatedInPlace"]);
+    assert_eq!(words(FailedReason::ALL), ["Refused", "Canceled", "DeadlineGaveUp"]);
     assert!(words(BlockedReason::ALL).contains(&"BudgetExhausted".to_owned()));
 }
 
@@ -313,10 +292,7 @@ fn the_schema_describes_every_field() {
             for (field, value) in object["properties"].as_object().unwrap() {
                 // k8s-openapi leaves some of Kubernetes' own fields without a description.
                 let ours = !name.contains("io.k8s");
-                assert!(
-                    !ours || value.get("description").is_some(),
-                    "{name}.{field} has no description"
-                );
+                assert!(!ours || value.get("description").is_some(), "{name}.{field} has no description");
             }
         }
     }
@@ -333,25 +309,14 @@ fn the_schema_requires_what_cannot_be_left_out_and_lists_the_words() {
     assert_eq!(required("Requester"), [json!("name")]);
 
     let words = |name: &str| -> Vec<String> {
-        let word = |v: &Value| {
-            v.get("const")
-                .or(Some(v))
-                .and_then(Value::as_str)
-                .map(str::to_owned)
-        };
-        let alternatives = defs[name]
-            .get("oneOf")
-            .or(defs[name].get("enum"))
-            .and_then(Value::as_array);
+        let word = |v: &Value| v.get("const").or(Some(v)).and_then(Value::as_str).map(str::to_owned);
+        let alternatives = defs[name].get("oneOf").or(defs[name].get("enum")).and_then(Value::as_array);
         alternatives.into_iter().flatten().filter_map(word).collect()
     };
     assert_eq!(words("RefusalPolicy"), ["GiveUp", "Wait", "Override"]);
     assert_eq!(words("DeadlineAction"), ["GiveUp", "Evict", "Delete"]);
     assert_eq!(words("Answer"), ["Accept", "Delay", "Refuse"]);
-    assert_eq!(
-        words("ResponderState"),
-        ["Inactive", "Active", "Interrupted", "Canceled", "Completed"]
-    );
+    assert_eq!(words("ResponderState"), ["Inactive", "Active", "Interrupted", "Canceled", "Completed"]);
     let requesters = &defs["EvacuationSpec"]["properties"]["requesters"];
     assert_eq!(requesters["x-kubernetes-list-map-keys"], json!(["name"]));
 }

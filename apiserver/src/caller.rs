@@ -30,12 +30,7 @@ impl<'a> BoundPod<'a> {
         let name = only_value(user, POD_NAME_EXTRA)?;
         let uid = only_value(user, POD_UID_EXTRA)?;
         let parts = [namespace, service_account, name, uid];
-        parts.iter().all(|part| !part.is_empty()).then_some(Self {
-            namespace,
-            service_account,
-            name,
-            uid,
-        })
+        parts.iter().all(|part| !part.is_empty()).then_some(Self { namespace, service_account, name, uid })
     }
 }
 
@@ -55,29 +50,17 @@ mod tests {
         let extra = extra
             .iter()
             .map(|(key, values)| {
-                (
-                    (*key).to_owned(),
-                    values.iter().map(|value| (*value).to_owned()).collect(),
-                )
+                ((*key).to_owned(), values.iter().map(|value| (*value).to_owned()).collect())
             })
             .collect();
-        UserInfo {
-            name: name.to_owned(),
-            extra,
-            ..UserInfo::default()
-        }
+        UserInfo { name: name.to_owned(), extra, ..UserInfo::default() }
     }
 
     #[test]
     fn only_a_service_account_with_a_token_bound_to_one_pod_has_a_pod() {
         let (name, uid) = ((POD_NAME_EXTRA, &["db-0"][..]), (POD_UID_EXTRA, &["u-1"][..]));
         let account = "system:serviceaccount:shop:db";
-        let bound = BoundPod {
-            namespace: "shop",
-            service_account: "db",
-            name: "db-0",
-            uid: "u-1",
-        };
+        let bound = BoundPod { namespace: "shop", service_account: "db", name: "db-0", uid: "u-1" };
         for (user, expected) in [
             (user(account, &[name, uid]), Some(bound)),
             (user(account, &[name]), None),

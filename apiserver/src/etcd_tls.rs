@@ -54,10 +54,7 @@ impl EtcdTlsFiles {
             Some((certificate, key)) => Some((read(certificate).await?, read(key).await?)),
             None => None,
         };
-        Ok(Pems {
-            ca: read(&self.ca).await?,
-            identity,
-        })
+        Ok(Pems { ca: read(&self.ca).await?, identity })
     }
 
     /// Reads the files again and again, for ever, and hands on what changed since `pems`. What cannot be read or used is
@@ -91,18 +88,12 @@ impl EtcdTlsFiles {
 }
 
 fn kept(error: &(dyn Error + 'static)) {
-    tracing::error!(
-        error,
-        "the new certificates for etcd are not used, the old ones are kept"
-    );
+    tracing::error!(error, "the new certificates for etcd are not used, the old ones are kept");
 }
 
 impl From<Pems> for EtcdTls {
     fn from(pems: Pems) -> Self {
-        Self {
-            ca: pems.ca,
-            identity: pems.identity,
-        }
+        Self { ca: pems.ca, identity: pems.identity }
     }
 }
 
@@ -113,10 +104,7 @@ impl TakesTls for std::sync::Arc<EtcdStore> {
 }
 
 async fn read(file: &Path) -> Result<Vec<u8>, RunError> {
-    tokio::fs::read(file).await.map_err(|source| RunError::Read {
-        file: file.to_owned(),
-        source,
-    })
+    tokio::fs::read(file).await.map_err(|source| RunError::Read { file: file.to_owned(), source })
 }
 
 #[cfg(test)]
@@ -144,10 +132,7 @@ mod tests {
     async fn new_certificates_are_handed_on_once_and_bad_or_missing_files_end_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let ca = folder.path().join("ca.crt");
-        let files = EtcdTlsFiles {
-            ca: ca.clone(),
-            identity: None,
-        };
+        let files = EtcdTlsFiles { ca: ca.clone(), identity: None };
         std::fs::write(&ca, "first").unwrap();
         let first = files.read().await.unwrap();
         let (sender, mut receiver) = unbounded_channel();
@@ -167,10 +152,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_file_that_is_missing_is_named() {
-        let files = EtcdTlsFiles {
-            ca: PathBuf::from("/nowhere/ca.crt"),
-            identity: None,
-        };
+        let files = EtcdTlsFiles { ca: PathBuf::from("/nowhere/ca.crt"), identity: None };
         let error = files.read().await.map(|_| ()).unwrap_err();
         assert_eq!(error.to_string(), "cannot read /nowhere/ca.crt");
     }

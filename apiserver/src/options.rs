@@ -84,11 +84,7 @@ mod tests {
     use super::*;
 
     fn parse(arguments: &[&str]) -> Result<Options, clap::Error> {
-        let fixed = [
-            "evacuation-apiserver",
-            "--tls-cert-file=c",
-            "--tls-private-key-file=k",
-        ];
+        let fixed = ["evacuation-apiserver", "--tls-cert-file=c", "--tls-private-key-file=k"];
         Options::try_parse_from(fixed.iter().chain(arguments))
     }
 
@@ -97,10 +93,7 @@ mod tests {
         for (arguments, missing) in [
             (vec![], "--etcd-servers"),
             (vec!["--storage=embedded"], "--data-dir"),
-            (
-                vec!["--etcd-servers=http://a", "--etcd-certfile=c"],
-                "--etcd-keyfile",
-            ),
+            (vec!["--etcd-servers=http://a", "--etcd-certfile=c"], "--etcd-keyfile"),
         ] {
             let error = parse(&arguments).expect_err("incomplete").to_string();
             assert!(error.contains(missing), "{arguments:?}: {error}");

@@ -55,10 +55,7 @@ impl Pods for KubePods {
     async fn get(&self, namespace: &str, name: &str) -> Result<Option<Pod>, PodsError> {
         let pods: Api<Pod> = Api::namespaced(self.0.clone(), namespace);
         let Ok(read) = tokio::time::timeout(TIMEOUT, pods.get_opt(name)).await else {
-            return Err(PodsError::Timeout {
-                namespace: namespace.to_owned(),
-                name: name.to_owned(),
-            });
+            return Err(PodsError::Timeout { namespace: namespace.to_owned(), name: name.to_owned() });
         };
         read.map_err(|source| PodsError::Read {
             namespace: namespace.to_owned(),

@@ -13,10 +13,7 @@ const IN_FLIGHT_RETRY_SECONDS: u32 = 1;
 
 /// 403, for an object of this resource.
 pub(crate) fn forbidden_of(plural: &str, name: &str, why: &str) -> ApiError {
-    ApiError::status(
-        Reason::Forbidden,
-        format!("{} is forbidden: {why}", qualified(plural, name)),
-    )
+    ApiError::status(Reason::Forbidden, format!("{} is forbidden: {why}", qualified(plural, name)))
 }
 
 /// 403, for an Evacuation.
@@ -36,9 +33,7 @@ pub(crate) fn conflict(name: &str, why: &str, cause: Cause, retry_after_seconds:
 
 /// 422, for one field.
 pub(crate) fn invalid(kind: FieldErrorKind, field: &[&str], message: String) -> ApiError {
-    let field = field
-        .iter()
-        .fold(FieldPath::default(), |path, name| path.child(name));
+    let field = field.iter().fold(FieldPath::default(), |path, name| path.child(name));
     ApiError::Invalid(vec![FieldError { kind, field, message }])
 }
 
@@ -60,22 +55,16 @@ pub(crate) fn edit(name: &str, error: &EditError) -> ApiError {
         return forbidden(name, &why).with_cause(error.cause(), why);
     }
     let retry = matches!(error, EditError::EvictionInFlight { .. }).then_some(IN_FLIGHT_RETRY_SECONDS);
-    let cause = Cause {
-        reason: error.cause().to_owned(),
-        message: why.clone(),
-        field: "spec.requesters".to_owned(),
-    };
+    let cause =
+        Cause { reason: error.cause().to_owned(), message: why.clone(), field: "spec.requesters".to_owned() };
     conflict(name, &why, cause, retry)
 }
 
 /// Why an answer is not taken.
 pub(crate) fn answer(name: &str, error: &AnswerError) -> ApiError {
     let why = error.to_string();
-    let cause = Cause {
-        reason: error.cause().to_owned(),
-        message: why.clone(),
-        field: error.field().to_owned(),
-    };
+    let cause =
+        Cause { reason: error.cause().to_owned(), message: why.clone(), field: error.field().to_owned() };
     if error.is_conflict() {
         conflict(name, &why, cause, error.retry_after_seconds())
     } else {
@@ -87,11 +76,7 @@ pub(crate) fn answer(name: &str, error: &AnswerError) -> ApiError {
 ///
 /// What is wrong comes before what is only too early, so that nobody waits for a write that can never succeed.
 pub(crate) fn status(name: &str, errors: &[StatusError], now: DateTime<Utc>) -> ApiError {
-    let why = errors
-        .iter()
-        .map(ToString::to_string)
-        .collect::<Vec<_>>()
-        .join("; ");
+    let why = errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
     let causes = errors
         .iter()
         .map(|error| Cause {
@@ -107,10 +92,7 @@ pub(crate) fn status(name: &str, errors: &[StatusError], now: DateTime<Utc>) -> 
         reason: Reason::Conflict,
         message: conflict_message(name, &why),
         causes,
-        retry_after_seconds: errors
-            .iter()
-            .filter_map(|error| error.retry_after_seconds(now))
-            .max(),
+        retry_after_seconds: errors.iter().filter_map(|error| error.retry_after_seconds(now)).max(),
     }
 }
 
@@ -124,18 +106,11 @@ fn rejected(name: &str, why: &str, causes: Vec<Cause>) -> ApiError {
 }
 
 fn conflict_message(name: &str, why: &str) -> String {
-    format!(
-        "Operation cannot be fulfilled on {}: {why}",
-        qualified(Evacuation::PLURAL, name)
-    )
+    format!("Operation cannot be fulfilled on {}: {why}", qualified(Evacuation::PLURAL, name))
 }
 
 fn qualified(plural: &str, name: &str) -> String {
-    if name.is_empty() {
-        format!("{plural}.{GROUP}")
-    } else {
-        format!("{plural}.{GROUP} {name:?}")
-    }
+    if name.is_empty() { format!("{plural}.{GROUP}") } else { format!("{plural}.{GROUP} {name:?}") }
 }
 
 #[cfg(test)]
@@ -146,22 +121,16 @@ mod tests {
 
     fn parts(error: ApiError) -> (Reason, String, Vec<Cause>, Option<u32>) {
         match error {
-            ApiError::Status {
-                reason,
-                message,
-                causes,
-                retry_after_seconds,
-            } => (reason, message, causes, retry_after_seconds),
+            ApiError::Status { reason, message, causes, retry_after_seconds } => {
+                (reason, message, causes, retry_after_seconds)
+            }
             other => panic!("{other:?}"),
         }
     }
 
     #[test]
     fn an_entry_of_another_is_forbidden_and_named() {
-        let error = EditError::NotYours {
-            requester: "a.example/x".to_owned(),
-            owner: "jane".to_owned(),
-        };
+        let error = EditError::NotYours { requester: "a.example/x".to_owned(), owner: "jane".to_owned() };
         let (reason, message, causes, _) = parts(edit("db-0", &error));
         assert_eq!(reason, Reason::Forbidden);
         assert!(
@@ -173,9 +142,7 @@ mod tests {
 
     #[test]
     fn an_eviction_in_flight_is_a_conflict_that_passes() {
-        let error = EditError::EvictionInFlight {
-            requester: "a.example/x".to_owned(),
-        };
+        let error = EditError::EvictionInFlight { requester: "a.example/x".to_owned() };
         let (reason, message, causes, retry) = parts(edit("db-0", &error));
         assert_eq!((reason, retry), (Reason::Conflict, Some(1)));
         assert!(
@@ -190,47 +157,28 @@ mod tests {
     #[test]
     fn what_is_wrong_with_a_status_comes_before_what_is_too_early() {
         let now = DateTime::UNIX_EPOCH;
-        let early = StatusError::NotYet {
-            what: "silence".to_owned(),
-            until: now + TimeDelta::milliseconds(2500),
-        };
-        let wrong = StatusError::Responders {
-            why: "they are fixed",
-        };
+        let early =
+            StatusError::NotYet { what: "silence".to_owned(), until: now + TimeDelta::milliseconds(2500) };
+        let wrong = StatusError::Responders { why: "they are fixed" };
         let (reason, _, causes, retry) = parts(status("db-0", std::slice::from_ref(&early), now));
-        assert_eq!(
-            (reason, retry, causes[0].reason.as_str()),
-            (Reason::Conflict, Some(3), "NotYet")
-        );
+        assert_eq!((reason, retry, causes[0].reason.as_str()), (Reason::Conflict, Some(3), "NotYet"));
         let (reason, message, causes, retry) = parts(status("db-0", &[early, wrong], now));
         assert_eq!((reason, retry, causes.len()), (Reason::Invalid, None, 2));
-        assert!(
-            message.starts_with("Evacuation.evacuation.dev \"db-0\" is invalid: "),
-            "{message}"
-        );
+        assert!(message.starts_with("Evacuation.evacuation.dev \"db-0\" is invalid: "), "{message}");
     }
 
     #[test]
     fn an_answer_out_of_turn_is_a_conflict_and_an_impossible_one_invalid() {
-        let late = AnswerError::Finished {
-            reason: "Canceled".to_owned(),
-        };
+        let late = AnswerError::Finished { reason: "Canceled".to_owned() };
         assert_eq!(parts(answer("db-0", &late)).0, Reason::Conflict);
-        let early = AnswerError::NotStarted {
-            responder: "x".to_owned(),
-        };
+        let early = AnswerError::NotStarted { responder: "x".to_owned() };
         let (reason, _, causes, retry) = parts(answer("db-0", &early));
         assert_eq!(
             (reason, causes[0].reason.as_str(), retry),
             (Reason::Conflict, "EvacuationNotStarted", Some(1))
         );
-        let unknown = AnswerError::NoSuchResponder {
-            responder: "x".to_owned(),
-        };
+        let unknown = AnswerError::NoSuchResponder { responder: "x".to_owned() };
         let (reason, _, causes, _) = parts(answer("db-0", &unknown));
-        assert_eq!(
-            (reason, causes[0].field.as_str()),
-            (Reason::Invalid, "spec.responder")
-        );
+        assert_eq!((reason, causes[0].field.as_str()), (Reason::Invalid, "spec.responder"));
     }
 }

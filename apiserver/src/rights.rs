@@ -38,8 +38,7 @@ impl Rights {
         evacuation: &str,
         pod: &str,
     ) -> Result<(), ApiError> {
-        self.require(context, evacuation, "delete", pods(context).named(pod))
-            .await
+        self.require(context, evacuation, "delete", pods(context).named(pod)).await
     }
 
     /// Whether the caller may change and withdraw what others asked for.
@@ -49,12 +48,7 @@ impl Rights {
         evacuation: &str,
     ) -> Result<bool, ApiError> {
         let resource = ResourceAttributes::new(GROUP, VERSION, Evacuation::PLURAL);
-        self.may(
-            &context.user,
-            "override",
-            resource.in_namespace(&context.namespace).named(evacuation),
-        )
-        .await
+        self.may(&context.user, "override", resource.in_namespace(&context.namespace).named(evacuation)).await
     }
 
     /// Whether the caller may answer by that responder's name, or by any name of its domain.
@@ -65,10 +59,7 @@ impl Rights {
     ) -> Result<bool, ApiError> {
         let any_of_domain = responder.split_once('/').map(|(domain, _)| format!("{domain}/*"));
         for name in std::iter::once(responder.to_owned()).chain(any_of_domain) {
-            if self
-                .may(&context.user, "respond", responders(context).named(name))
-                .await?
-            {
+            if self.may(&context.user, "respond", responders(context).named(name)).await? {
                 return Ok(true);
             }
         }
@@ -81,8 +72,7 @@ impl Rights {
         context: &RequestContext,
         responder: &str,
     ) -> Result<bool, ApiError> {
-        self.may(&context.user, "relay", responders(context).named(responder))
-            .await
+        self.may(&context.user, "relay", responders(context).named(responder)).await
     }
 
     async fn require(
@@ -100,8 +90,7 @@ impl Rights {
     }
 
     async fn may(&self, user: &UserInfo, verb: &str, resource: ResourceAttributes) -> Result<bool, ApiError> {
-        self.decide(&Attributes::of_resource(user.clone(), verb, resource))
-            .await
+        self.decide(&Attributes::of_resource(user.clone(), verb, resource)).await
     }
 
     async fn decide(&self, attributes: &Attributes) -> Result<bool, ApiError> {

@@ -117,9 +117,7 @@ async fn connect(options: &Options) -> Result<Client, RunError> {
     let mut config = match &options.kubeconfig {
         Some(file) => {
             let kubeconfig = Kubeconfig::read_from(file).map_err(failed)?;
-            Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
-                .await
-                .map_err(failed)?
+            Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.map_err(failed)?
         }
         None => Config::incluster().map_err(failed)?,
     };

@@ -20,12 +20,7 @@ impl View for SelfEvacuationView {
     type Object = SelfEvacuation;
 
     fn info(&self) -> KindInfo {
-        KindInfo {
-            namespaced: true,
-            singular: "selfevacuation",
-            short_names: &["selfevac"],
-            categories: &[],
-        }
+        KindInfo { namespaced: true, singular: "selfevacuation", short_names: &["selfevac"], categories: &[] }
     }
 
     fn admit(&self, context: &RequestContext) -> Result<(), ApiError> {
@@ -48,10 +43,7 @@ impl View for SelfEvacuationView {
     }
 
     fn cells(&self, object: &SelfEvacuation) -> Vec<serde_json::Value> {
-        let shown = Evacuation {
-            status: object.status.clone(),
-            ..Evacuation::new("", object.spec.clone())
-        };
+        let shown = Evacuation { status: object.status.clone(), ..Evacuation::new("", object.spec.clone()) };
         table::cells(&shown)
     }
 }
@@ -59,18 +51,11 @@ impl View for SelfEvacuationView {
 /// The pod that the caller's token is bound to, which must be of the request's namespace where that names one.
 pub(crate) fn own_pod<'a>(user: &'a UserInfo, namespace: &str, name: &str) -> Result<BoundPod<'a>, ApiError> {
     let refuse = |why: &str| refusal::forbidden_of(SelfEvacuation::PLURAL, name, why);
-    let pod = BoundPod::of(user).ok_or_else(|| {
-        refuse(&format!(
-            "User {:?} is not a pod: use a token bound to a pod",
-            user.name
-        ))
-    })?;
+    let pod = BoundPod::of(user)
+        .ok_or_else(|| refuse(&format!("User {:?} is not a pod: use a token bound to a pod", user.name)))?;
     if !namespace.is_empty() && namespace != pod.namespace {
         let own = pod.namespace;
-        return Err(refuse(&format!(
-            "the caller's pod {:?} is in the namespace {own:?}",
-            pod.name
-        )));
+        return Err(refuse(&format!("the caller's pod {:?} is in the namespace {own:?}", pod.name)));
     }
     Ok(pod)
 }

@@ -34,19 +34,10 @@ pub(crate) async fn open(
         }
         Storage::Embedded => {
             let folder = options.data_dir.clone().unwrap_or_default();
-            let failed = |source| RunError::DataDir {
-                folder: folder.clone(),
-                source,
-            };
-            tokio::fs::create_dir_all(&folder)
-                .await
-                .map_err(|source| failed(Box::new(source)))?;
+            let failed = |source| RunError::DataDir { folder: folder.clone(), source };
+            tokio::fs::create_dir_all(&folder).await.map_err(|source| failed(Box::new(source)))?;
             let embedded = EmbeddedOptions::new(folder.join(EMBEDDED_FILE));
-            Ok(Arc::new(
-                EmbeddedStore::open(embedded)
-                    .await
-                    .map_err(|source| failed(Box::new(source)))?,
-            ))
+            Ok(Arc::new(EmbeddedStore::open(embedded).await.map_err(|source| failed(Box::new(source)))?))
         }
     }
 }

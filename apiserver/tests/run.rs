@@ -59,9 +59,7 @@ async fn a_server_that_waits_for_the_kube_apiserver_ends_when_it_is_told_to() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    tokio::time::timeout(SOON, started)
-        .await
-        .expect("the store is opened");
+    tokio::time::timeout(SOON, started).await.expect("the store is opened");
     assert!(!running.is_finished(), "it waits");
     shutdown.cancel();
     let ended = tokio::time::timeout(SOON, running).await.expect("it ends");
@@ -76,22 +74,12 @@ async fn what_waiting_cannot_mend_is_an_error_at_once() {
     let good = options(folder.path(), 0);
     let missing = folder.path().join("missing");
     let cases: [(&str, Options, Expected); 4] = [
-        (
-            "no certificate",
-            Options {
-                tls_cert_file: missing.clone(),
-                ..good.clone()
-            },
-            |error| matches!(error, RunError::Certificate(_)),
-        ),
-        (
-            "no kubeconfig",
-            Options {
-                kubeconfig: Some(missing.clone()),
-                ..good.clone()
-            },
-            |error| matches!(error, RunError::Kubeconfig(_)),
-        ),
+        ("no certificate", Options { tls_cert_file: missing.clone(), ..good.clone() }, |error| {
+            matches!(error, RunError::Certificate(_))
+        }),
+        ("no kubeconfig", Options { kubeconfig: Some(missing.clone()), ..good.clone() }, |error| {
+            matches!(error, RunError::Kubeconfig(_))
+        }),
         (
             "no CA for etcd",
             Options {
@@ -101,14 +89,9 @@ async fn what_waiting_cannot_mend_is_an_error_at_once() {
             },
             |error| matches!(error, RunError::Read { .. }),
         ),
-        (
-            "the port is taken",
-            Options {
-                secure_port: address.port(),
-                ..good
-            },
-            |error| matches!(error, RunError::Listen { .. }),
-        ),
+        ("the port is taken", Options { secure_port: address.port(), ..good }, |error| {
+            matches!(error, RunError::Listen { .. })
+        }),
     ];
     for (what, options, expected) in cases {
         let ended = tokio::time::timeout(SOON, run(options, CancellationToken::new())).await;

@@ -32,11 +32,7 @@ impl Worker {
 #[async_trait]
 impl Handler for Worker {
     async fn asked(&self, question: Question) -> Answer {
-        println!(
-            "asked by {}: give me {} s",
-            question.wanted_by(),
-            self.work.as_secs()
-        );
+        println!("asked by {}: give me {} s", question.wanted_by(), self.work.as_secs());
         match question.hold(self.step, self.finish()).await {
             Ok(()) => println!("the work is done: accepting"),
             Err(ended) => println!("{ended}"),
@@ -57,8 +53,6 @@ async fn main() -> anyhow::Result<()> {
         work: Duration::from_secs(options.work_seconds),
         step: Duration::from_secs(options.step_seconds),
     };
-    Responder::of_pod(kube::Client::try_default().await?)
-        .run(worker)
-        .await;
+    Responder::of_pod(kube::Client::try_default().await?).run(worker).await;
     Ok(())
 }

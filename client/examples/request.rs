@@ -24,13 +24,10 @@ struct Options {
 async fn main() -> anyhow::Result<()> {
     tracing_subscriber::fmt().init();
     let options = Options::parse();
-    let requester = Requester::new(
-        kube::Client::try_default().await?,
-        "example.evacuation.dev/request",
-    )
-    .reason("Example")
-    .message("shown by the example of a requester")
-    .on_refusal(RefusalPolicy::Wait);
+    let requester = Requester::new(kube::Client::try_default().await?, "example.evacuation.dev/request")
+        .reason("Example")
+        .message("shown by the example of a requester")
+        .on_refusal(RefusalPolicy::Wait);
     let evacuation = requester.evacuate(&options.namespace, &options.pod).await?;
     println!("evacuation {} of pod {}", evacuation.name(), options.pod);
     let timeout = Duration::from_secs(options.timeout_seconds);

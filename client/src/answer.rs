@@ -31,10 +31,7 @@ impl Answer {
     /// Wait for `time`, then go on without asking again. See [`Answer::ask_again`] to be asked before the end, and
     /// [`Question::hold`](crate::Question::hold) to delay for as long as some work takes.
     pub fn delay(time: Duration) -> Self {
-        Self {
-            delay: Some(time.min(Self::LONGEST)),
-            ..Self::of(Word::Delay)
-        }
+        Self { delay: Some(time.min(Self::LONGEST)), ..Self::of(Word::Delay) }
     }
 
     /// Leave the pod where it is. What follows is the requesters' policy; under `Wait` the handler can answer
@@ -69,34 +66,21 @@ impl Answer {
     }
 
     fn of(word: Word) -> Self {
-        Self {
-            word,
-            delay: None,
-            ask_again: false,
-            retry_after: None,
-            reason: None,
-            message: None,
-        }
+        Self { word, delay: None, ask_again: false, retry_after: None, reason: None, message: None }
     }
 
     /// How long after it was recorded the handler is to be called again, if at all.
     pub(crate) fn call_again_after(&self, granted: Option<Duration>) -> Option<Duration> {
         match self.word {
             Word::Accept => None,
-            Word::Delay => self
-                .ask_again
-                .then(|| granted.or(self.delay).unwrap_or_default() * 2 / 3),
+            Word::Delay => self.ask_again.then(|| granted.or(self.delay).unwrap_or_default() * 2 / 3),
             Word::Refuse => self.retry_after,
         }
     }
 
     /// The same answer with nothing but its word and its times, which the API takes whatever else it finds invalid.
     pub(crate) fn bare(&self) -> Self {
-        Self {
-            reason: None,
-            message: None,
-            ..self.clone()
-        }
+        Self { reason: None, message: None, ..self.clone() }
     }
 
     pub(crate) fn into_spec(self, responder: &str) -> EvacuationResponseSpec {
@@ -153,9 +137,7 @@ mod tests {
 
     #[test]
     fn a_refusal_carries_its_message_and_when_to_ask_again() {
-        let spec = Answer::refuse("backup runs")
-            .retry_after(Duration::from_mins(1))
-            .into_spec("self");
+        let spec = Answer::refuse("backup runs").retry_after(Duration::from_mins(1)).into_spec("self");
         assert_eq!(spec.answer, Some(Word::Refuse));
         assert_eq!(spec.message.as_deref(), Some("backup runs"));
         assert_eq!(spec.retry_after_seconds, Some(60));

@@ -17,18 +17,8 @@ pub(crate) async fn call<T>(
     let (namespace, name) = (namespace.to_owned(), name.to_owned());
     match tokio::time::timeout(CALL_TIMEOUT, call).await {
         Ok(Ok(reply)) => Ok(reply),
-        Ok(Err(source)) => Err(RequestError::Api {
-            action,
-            namespace,
-            name,
-            source: Box::new(source),
-        }),
-        Err(_) => Err(RequestError::NoReply {
-            action,
-            namespace,
-            name,
-            waited: CALL_TIMEOUT,
-        }),
+        Ok(Err(source)) => Err(RequestError::Api { action, namespace, name, source: Box::new(source) }),
+        Err(_) => Err(RequestError::NoReply { action, namespace, name, waited: CALL_TIMEOUT }),
     }
 }
 

@@ -54,23 +54,18 @@ impl RequestError {
     /// Whether a withdrawal came too late: an eviction was posted whose outcome is not recorded yet (`EvictionInFlight`;
     /// when it fails, withdrawing works again), or one was accepted and the pod is on its way out (`EvictionAccepted`).
     pub fn is_too_late(&self) -> bool {
-        ["EvictionInFlight", "EvictionAccepted"]
-            .into_iter()
-            .any(|reason| self.cause(reason).is_some())
+        ["EvictionInFlight", "EvictionAccepted"].into_iter().any(|reason| self.cause(reason).is_some())
     }
 
     /// Whether the pod that was to be asked is no longer there: none has its name, or another has taken it.
     pub fn is_pod_gone(&self) -> bool {
         self.cause("WrongPod").is_some()
-            || self
-                .cause("FieldValueNotFound")
-                .is_some_and(|cause| cause.field == "spec.target.pod.name")
+            || self.cause("FieldValueNotFound").is_some_and(|cause| cause.field == "spec.target.pod.name")
     }
 
     /// Whether another writer was first, so that the same can be tried on the newer object. Every other conflict has a cause.
     pub(crate) fn is_lost_turn(&self) -> bool {
-        self.status()
-            .is_some_and(|status| status.code == 409 && causes(status).is_empty())
+        self.status().is_some_and(|status| status.code == 409 && causes(status).is_empty())
     }
 
     /// Whether the Evacuation that was to be written has ended or is gone.
@@ -95,11 +90,7 @@ impl RequestError {
 }
 
 fn causes(status: &Status) -> &[StatusCause] {
-    status
-        .details
-        .as_ref()
-        .map(|details| details.causes.as_slice())
-        .unwrap_or_default()
+    status.details.as_ref().map(|details| details.causes.as_slice()).unwrap_or_default()
 }
 
 /// Why an answer was not recorded.

@@ -39,20 +39,13 @@ impl End {
     pub fn of(evacuation: &Evacuation) -> Option<Self> {
         let conditions = &evacuation.status.as_ref()?.conditions;
         let find = |wanted: ConditionType| {
-            conditions
-                .iter()
-                .find(|c| c.type_ == wanted.as_str() && c.status == "True")
+            conditions.iter().find(|c| c.type_ == wanted.as_str() && c.status == "True")
         };
         if let Some(c) = find(ConditionType::Evacuated) {
-            return Some(Self::Evacuated {
-                reason: c.reason.clone(),
-                message: c.message.clone(),
-            });
+            return Some(Self::Evacuated { reason: c.reason.clone(), message: c.message.clone() });
         }
-        find(ConditionType::Failed).map(|c| Self::Failed {
-            reason: c.reason.clone(),
-            message: c.message.clone(),
-        })
+        find(ConditionType::Failed)
+            .map(|c| Self::Failed { reason: c.reason.clone(), message: c.message.clone() })
     }
 }
 
@@ -173,17 +166,12 @@ impl EvacuationHandle {
     pub async fn withdraw(&self) -> Result<(), RequestError> {
         let mut pauses = turns();
         loop {
-            let found = self
-                .call("reading evacuation", self.api.get_opt(&self.name))
-                .await?;
+            let found = self.call("reading evacuation", self.api.get_opt(&self.name)).await?;
             let Some(mut evacuation) = found else {
                 return Ok(());
             };
             let before = evacuation.spec.requesters.len();
-            evacuation
-                .spec
-                .requesters
-                .retain(|entry| entry.name != self.requester);
+            evacuation.spec.requesters.retain(|entry| entry.name != self.requester);
             let same = evacuation.metadata.uid.as_deref() == Some(self.uid.as_str());
             if !same || End::of(&evacuation).is_some() || evacuation.spec.requesters.len() == before {
                 return Ok(());
@@ -215,19 +203,11 @@ impl EvacuationHandle {
 
     fn fail(&self, action: &'static str, source: kube::Error) -> RequestError {
         let (namespace, name) = (self.namespace.clone(), self.name.clone());
-        RequestError::Api {
-            action,
-            namespace,
-            name,
-            source: Box::new(source),
-        }
+        RequestError::Api { action, namespace, name, source: Box::new(source) }
     }
 
     fn removed(&self) -> RequestError {
-        RequestError::Removed {
-            namespace: self.namespace.clone(),
-            name: self.name.clone(),
-        }
+        RequestError::Removed { namespace: self.namespace.clone(), name: self.name.clone() }
     }
 }
 
@@ -247,10 +227,8 @@ mod tests {
     use super::*;
     use crate::testing::replying;
 
-    const FORBIDDEN: (u16, &str) = (
-        403,
-        r#"{"kind":"Status","status":"Failure","code":403,"reason":"Forbidden"}"#,
-    );
+    const FORBIDDEN: (u16, &str) =
+        (403, r#"{"kind":"Status","status":"Failure","code":403,"reason":"Forbidden"}"#);
     const ACTIVE: (u16, &str) = (
         200,
         r#"{"metadata":{"resourceVersion":"5"},"items":[{
@@ -285,9 +263,7 @@ mod tests {
         }))
         .unwrap();
         let api = Api::namespaced(replying(replies), "shop");
-        EvacuationHandle::new(api, "acme.io/a", object, false)
-            .wait()
-            .await
+        EvacuationHandle::new(api, "acme.io/a", object, false).wait().await
     }
 
     #[tokio::test(start_paused = true)]
@@ -310,10 +286,8 @@ mod tests {
         r#"{"metadata":{"name":"a","namespace":"shop","uid":"1"},
             "spec":{"target":{"pod":{"name":"db-0"}},"requesters":[{"name":"acme.io/a"}]}}"#,
     );
-    const CONFLICT: (u16, &str) = (
-        409,
-        r#"{"kind":"Status","status":"Failure","code":409,"reason":"Conflict"}"#,
-    );
+    const CONFLICT: (u16, &str) =
+        (409, r#"{"kind":"Status","status":"Failure","code":409,"reason":"Conflict"}"#);
     const IN_FLIGHT: (u16, &str) = (
         409,
         r#"{"kind":"Status","status":"Failure","code":409,"reason":"Conflict",
@@ -333,9 +307,7 @@ mod tests {
     async fn withdraw(replies: &'static [(u16, &'static str)]) -> Result<(), RequestError> {
         let object: Evacuation = serde_json::from_str(ONE.1).unwrap();
         let api = Api::namespaced(replying(replies), "shop");
-        EvacuationHandle::new(api, "acme.io/a", object, false)
-            .withdraw()
-            .await
+        EvacuationHandle::new(api, "acme.io/a", object, false).withdraw().await
     }
 
     #[tokio::test(start_paused = true)]

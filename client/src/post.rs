@@ -74,10 +74,7 @@ fn transient(error: &kube::Error, after: Duration) -> bool {
 
 /// Whether the server itself said when to try again.
 fn retry_asked(status: &kube::core::Status) -> bool {
-    status
-        .details
-        .as_ref()
-        .is_some_and(|details| details.retry_after_seconds > 0)
+    status.details.as_ref().is_some_and(|details| details.retry_after_seconds > 0)
 }
 
 #[async_trait]
@@ -87,14 +84,9 @@ impl<S: Source> Post for Poster<S> {
         spec: EvacuationResponseSpec,
         until: Until<'_>,
     ) -> Result<EvacuationResponseStatus, RespondError> {
-        let spec = EvacuationResponseSpec {
-            evacuation_uid: Some(self.uid.clone()),
-            ..spec
-        };
+        let spec = EvacuationResponseSpec { evacuation_uid: Some(self.uid.clone()), ..spec };
         let response = EvacuationResponse::new(spec);
-        let closed_error = || RespondError::Closed {
-            evacuation: self.evacuation(),
-        };
+        let closed_error = || RespondError::Closed { evacuation: self.evacuation() };
         let mut retry = Retry::default();
         let begun = Instant::now();
         loop {
@@ -134,15 +126,9 @@ mod tests {
 
     #[test]
     fn only_failures_that_pass_by_themselves_are_tried_again() {
-        for (code, expected) in [
-            (400, false),
-            (404, false),
-            (409, false),
-            (422, false),
-            (429, true),
-            (500, true),
-            (503, true),
-        ] {
+        for (code, expected) in
+            [(400, false), (404, false), (409, false), (422, false), (429, true), (500, true), (503, true)]
+        {
             let error = kube::Error::Api(Box::new(Status::failure("x", "y").with_code(code)));
             assert_eq!(transient(&error, Duration::ZERO), expected, "{code}");
         }
@@ -157,10 +143,7 @@ mod tests {
         .unwrap();
         let poster = Poster::new(replying(replies), &evacuation);
         let never = CancellationToken::new();
-        let until = Until {
-            closed: &never,
-            enough: &never,
-        };
+        let until = Until { closed: &never, enough: &never };
         poster.post(EvacuationResponseSpec::default(), until).await
     }
 
@@ -177,10 +160,7 @@ mod tests {
     async fn an_app_that_may_not_answer_is_told_after_half_a_minute() {
         let begun = Instant::now();
         let refused = post(&[(403, FORBIDDEN)]).await;
-        assert!(
-            matches!(refused, Err(RespondError::Refused { .. })),
-            "{refused:?}"
-        );
+        assert!(matches!(refused, Err(RespondError::Refused { .. })), "{refused:?}");
         assert!(begun.elapsed() >= STRANGER_PATIENCE);
         assert!(begun.elapsed() < STRANGER_PATIENCE * 2);
     }

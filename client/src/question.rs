@@ -73,12 +73,7 @@ impl Question {
 
     /// The requesters' names, for a log line.
     pub fn wanted_by(&self) -> String {
-        self.asked
-            .requesters
-            .iter()
-            .map(|requester| requester.name.as_str())
-            .collect::<Vec<_>>()
-            .join(", ")
+        self.asked.requesters.iter().map(|requester| requester.name.as_str()).collect::<Vec<_>>().join(", ")
     }
 
     /// What follows a refusal.
@@ -100,10 +95,7 @@ impl Question {
     #[must_use]
     pub fn newest(&self) -> Self {
         let asked = self.news.borrow().clone();
-        Self {
-            asked,
-            ..self.clone()
-        }
+        Self { asked, ..self.clone() }
     }
 
     /// Waits until the requesters, the policy or the deadline are no longer what this question says, and returns the
@@ -157,10 +149,7 @@ impl Question {
         answer: Answer,
         enough: &CancellationToken,
     ) -> Result<EvacuationResponseStatus, RespondError> {
-        let until = Until {
-            closed: &self.closed,
-            enough,
-        };
+        let until = Until { closed: &self.closed, enough };
         let spec = answer.into_spec(&self.asked.responder.name);
         self.poster.post(spec, until).await
     }
@@ -226,20 +215,14 @@ impl Question {
         };
         // Nothing but the server's word ends it: the question has ended already.
         let never = CancellationToken::new();
-        let until = Until {
-            closed: &never,
-            enough: &never,
-        };
+        let until = Until { closed: &never, enough: &never };
         self.poster.post(spec, until).await.map(drop)
     }
 }
 
 /// The time that was granted.
 pub(crate) fn granted(status: &EvacuationResponseStatus) -> Option<Duration> {
-    status
-        .granted_seconds
-        .and_then(|seconds| u64::try_from(seconds).ok())
-        .map(Duration::from_secs)
+    status.granted_seconds.and_then(|seconds| u64::try_from(seconds).ok()).map(Duration::from_secs)
 }
 
 #[cfg(test)]
@@ -259,10 +242,8 @@ mod tests {
         r#"{"kind":"Status","status":"Failure","code":422,"reason":"Invalid",
             "details":{"causes":[{"reason":"FieldValueInvalid","field":"spec.message"}]}}"#,
     );
-    const UNAVAILABLE: (u16, &str) = (
-        503,
-        r#"{"kind":"Status","status":"Failure","code":503,"reason":"ServiceUnavailable"}"#,
-    );
+    const UNAVAILABLE: (u16, &str) =
+        (503, r#"{"kind":"Status","status":"Failure","code":503,"reason":"ServiceUnavailable"}"#);
     const RECORDED: (u16, &str) = (201, r#"{"spec":{},"status":{}}"#);
 
     #[tokio::test(start_paused = true)]
@@ -273,10 +254,7 @@ mod tests {
         let sent = sent.lock().unwrap();
         assert_eq!(sent.len(), 2);
         let spec: EvacuationResponseSpec = serde_json::from_value(sent[1]["spec"].clone()).unwrap();
-        assert_eq!(
-            (spec.answer, spec.retry_after_seconds),
-            (Some(Word::Refuse), Some(60))
-        );
+        assert_eq!((spec.answer, spec.retry_after_seconds), (Some(Word::Refuse), Some(60)));
         assert_eq!((spec.reason, spec.message), (None, None));
     }
 
@@ -284,10 +262,7 @@ mod tests {
     async fn an_answer_that_is_invalid_for_its_word_is_refused_at_once() {
         let (client, sent) = recording(&[INVALID, RECORDED]);
         let refused = asked(&client).answer(Answer::accept()).await;
-        assert!(
-            matches!(refused, Err(RespondError::Refused { .. })),
-            "{refused:?}"
-        );
+        assert!(matches!(refused, Err(RespondError::Refused { .. })), "{refused:?}");
         assert_eq!(sent.lock().unwrap().len(), 1);
     }
 

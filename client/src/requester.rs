@@ -48,12 +48,7 @@ impl Requester {
             grace_period_seconds: None,
             window: None,
         };
-        Self {
-            client: DebugClient(client),
-            entry,
-            deadline_after: None,
-            params: PostParams::default(),
-        }
+        Self { client: DebugClient(client), entry, deadline_after: None, params: PostParams::default() }
     }
 
     /// Why, in CamelCase for machines, such as `NodeMaintenance`.
@@ -116,10 +111,7 @@ impl Requester {
     /// [`RequestError::NoReply`] when it said nothing for 30 s, and [`RequestError::Contended`] when others kept changing
     /// the object.
     pub async fn evacuate(&self, namespace: &str, pod: &str) -> Result<EvacuationHandle, RequestError> {
-        let target = PodTarget {
-            name: pod.to_owned(),
-            uid: None,
-        };
+        let target = PodTarget { name: pod.to_owned(), uid: None };
         self.evacuate_target(namespace, &target).await
     }
 
@@ -130,17 +122,10 @@ impl Requester {
     ///
     /// As [`Requester::evacuate`]; [`RequestError::is_pod_gone`] also when another pod has the name.
     pub async fn evacuate_pod(&self, pod: &Pod) -> Result<EvacuationHandle, RequestError> {
-        let target = PodTarget {
-            name: pod.name_any(),
-            uid: pod.uid(),
-        };
+        let target = PodTarget { name: pod.name_any(), uid: pod.uid() };
         let namespace = pod.namespace();
         let namespace = namespace.as_deref();
-        self.evacuate_target(
-            namespace.unwrap_or_else(|| self.client.0.default_namespace()),
-            &target,
-        )
-        .await
+        self.evacuate_target(namespace.unwrap_or_else(|| self.client.0.default_namespace()), &target).await
     }
 
     /// As [`Requester::evacuate_pod`], for a target of a name and perhaps a UID.
@@ -163,17 +148,11 @@ impl Requester {
                 Ok(created) => return Ok(self.handle(api, created, false)),
                 Err(error) => active_evacuation(&error).ok_or(error)?,
             };
-            if let Some(joined) = self
-                .join(&api, namespace, &active, pod.uid.as_deref(), &entry)
-                .await?
-            {
+            if let Some(joined) = self.join(&api, namespace, &active, pod.uid.as_deref(), &entry).await? {
                 return Ok(self.handle(api, joined, true));
             }
             let Some(pause) = pauses.next() else {
-                return Err(RequestError::Contended {
-                    namespace: namespace.to_owned(),
-                    name: active,
-                });
+                return Err(RequestError::Contended { namespace: namespace.to_owned(), name: active });
             };
             tokio::time::sleep(pause).await;
         }
@@ -181,23 +160,15 @@ impl Requester {
 
     /// The Evacuation that [`Requester::evacuate`] would create, for a dry run or a manifest.
     pub fn manifest(&self, namespace: &str, pod: &str) -> Evacuation {
-        let target = PodTarget {
-            name: pod.to_owned(),
-            uid: None,
-        };
+        let target = PodTarget { name: pod.to_owned(), uid: None };
         let mut evacuation = evacuation(&target, &self.entry());
         evacuation.metadata.namespace = Some(namespace.to_owned());
         evacuation
     }
 
     fn entry(&self) -> Entry {
-        let deadline = self
-            .deadline_after
-            .map(|after| Timestamp(deadline(Utc::now(), after)));
-        Entry {
-            deadline: deadline.or(self.entry.deadline),
-            ..self.entry.clone()
-        }
+        let deadline = self.deadline_after.map(|after| Timestamp(deadline(Utc::now(), after)));
+        Entry { deadline: deadline.or(self.entry.deadline), ..self.entry.clone() }
     }
 
     /// Adds or replaces the requester's entry. `None` when somebody else changed the object, it ended meanwhile,
@@ -217,12 +188,7 @@ impl Requester {
         if pod_uid.is_some() && evacuation.spec.target.pod.uid.as_deref() != pod_uid {
             return Ok(None);
         }
-        match evacuation
-            .spec
-            .requesters
-            .iter_mut()
-            .find(|other| other.name == entry.name)
-        {
+        match evacuation.spec.requesters.iter_mut().find(|other| other.name == entry.name) {
             Some(own) => *own = entry.clone(),
             None => evacuation.spec.requesters.push(entry.clone()),
         }
@@ -255,21 +221,13 @@ fn evacuation(pod: &PodTarget, entry: &Entry) -> Evacuation {
         requesters: vec![entry.clone()],
         ttl_seconds_after_finished: None,
     };
-    let metadata = ObjectMeta {
-        generate_name: Some(format!("{}-", pod.name)),
-        ..ObjectMeta::default()
-    };
-    Evacuation {
-        metadata,
-        ..Evacuation::new("", spec)
-    }
+    let metadata = ObjectMeta { generate_name: Some(format!("{}-", pod.name)), ..ObjectMeta::default() };
+    Evacuation { metadata, ..Evacuation::new("", spec) }
 }
 
 /// The name of the active Evacuation that a refused creation names.
 fn active_evacuation(error: &RequestError) -> Option<String> {
-    error
-        .cause("ActiveEvacuationExists")
-        .map(|cause| cause.message.clone())
+    error.cause("ActiveEvacuationExists").map(|cause| cause.message.clone())
 }
 
 #[cfg(test)]
@@ -292,10 +250,8 @@ mod tests {
         r#"{"metadata":{"name":"db-0-new","namespace":"shop","uid":"2"},
             "spec":{"target":{"pod":{"name":"db-0","uid":"P"}}}}"#,
     );
-    const CONFLICT: (u16, &str) = (
-        409,
-        r#"{"kind":"Status","status":"Failure","code":409,"reason":"Conflict"}"#,
-    );
+    const CONFLICT: (u16, &str) =
+        (409, r#"{"kind":"Status","status":"Failure","code":409,"reason":"Conflict"}"#);
     const FINISHED: (u16, &str) = (
         409,
         r#"{"kind":"Status","status":"Failure","code":409,"reason":"Conflict",
@@ -306,15 +262,11 @@ mod tests {
         r#"{"kind":"Status","status":"Failure","code":409,"reason":"Conflict",
             "details":{"causes":[{"reason":"RequesterLapsed"}]}}"#,
     );
-    const TAKEN: (u16, &str) = (
-        409,
-        r#"{"kind":"Status","status":"Failure","code":409,"reason":"AlreadyExists"}"#,
-    );
+    const TAKEN: (u16, &str) =
+        (409, r#"{"kind":"Status","status":"Failure","code":409,"reason":"AlreadyExists"}"#);
 
     async fn evacuate(replies: &'static [(u16, &'static str)]) -> Result<EvacuationHandle, RequestError> {
-        Requester::new(replying(replies), "acme.io/a")
-            .evacuate("shop", "db-0")
-            .await
+        Requester::new(replying(replies), "acme.io/a").evacuate("shop", "db-0").await
     }
 
     #[tokio::test(start_paused = true)]
@@ -332,17 +284,13 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_lapsed_entry_cannot_be_joined_again_and_that_is_said_at_once() {
-        let error = evacuate(&[ACTIVE_EXISTS, ACTIVE, LAPSED, CREATED])
-            .await
-            .unwrap_err();
+        let error = evacuate(&[ACTIVE_EXISTS, ACTIVE, LAPSED, CREATED]).await.unwrap_err();
         assert!(error.cause("RequesterLapsed").is_some(), "{error:?}");
     }
 
     #[tokio::test(start_paused = true)]
     async fn when_the_active_one_ends_before_it_is_joined_another_is_created() {
-        let handle = evacuate(&[ACTIVE_EXISTS, ACTIVE, FINISHED, CREATED])
-            .await
-            .unwrap();
+        let handle = evacuate(&[ACTIVE_EXISTS, ACTIVE, FINISHED, CREATED]).await.unwrap();
         assert!(!handle.joined());
         assert_eq!(handle.name(), "db-0-new");
     }
@@ -352,11 +300,7 @@ mod tests {
         let begun = tokio::time::Instant::now();
         let handle = evacuate(&[ACTIVE_EXISTS, ACTIVE, CONFLICT, ACTIVE_EXISTS, ACTIVE, ACTIVE]).await;
         assert!(handle.unwrap().joined());
-        assert!(
-            begun.elapsed() >= Duration::from_millis(50),
-            "{:?}",
-            begun.elapsed()
-        );
+        assert!(begun.elapsed() >= Duration::from_millis(50), "{:?}", begun.elapsed());
     }
 
     /// The pod `db-0` as it was read.
@@ -372,10 +316,7 @@ mod tests {
     async fn a_deadline_beyond_all_calendars_is_the_latest_one() {
         for (after, expected) in [
             (Duration::from_mins(1), "2026-11-20T22:01:00+00:00"),
-            (
-                Duration::from_hours(24 * 366 * 300_000),
-                "9999-01-01T00:00:00+00:00",
-            ),
+            (Duration::from_hours(24 * 366 * 300_000), "9999-01-01T00:00:00+00:00"),
             (Duration::MAX, "9999-01-01T00:00:00+00:00"),
         ] {
             let now = "2026-11-20T22:00:00Z".parse().unwrap();
@@ -391,15 +332,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_pod_that_was_read_is_asked_with_its_uid() {
         let (client, sent) = recording(&[CREATED]);
-        Requester::new(client, "acme.io/a")
-            .evacuate_pod(&seen("P"))
-            .await
-            .unwrap();
+        Requester::new(client, "acme.io/a").evacuate_pod(&seen("P")).await.unwrap();
         let sent = sent.lock().unwrap();
-        assert_eq!(
-            sent[0]["spec"]["target"]["pod"],
-            serde_json::json!({"name": "db-0", "uid": "P"})
-        );
+        assert_eq!(sent[0]["spec"]["target"]["pod"], serde_json::json!({"name": "db-0", "uid": "P"}));
     }
 
     #[tokio::test(start_paused = true)]

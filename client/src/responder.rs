@@ -67,9 +67,7 @@ impl Responder {
         Self {
             client,
             name: name.into(),
-            scope: Scope::Named {
-                namespace: namespace.map(str::to_owned),
-            },
+            scope: Scope::Named { namespace: namespace.map(str::to_owned) },
             shutdown: CancellationToken::new(),
         }
     }
@@ -89,9 +87,7 @@ impl Responder {
                 let api = Api::<SelfEvacuation>::namespaced(self.client.clone(), &namespace);
                 self.watch(api, handler).await;
             }
-            Scope::Named {
-                namespace: Some(namespace),
-            } => {
+            Scope::Named { namespace: Some(namespace) } => {
                 let api = Api::<Evacuation>::namespaced(self.client.clone(), &namespace);
                 self.watch(api, handler).await;
             }
@@ -106,10 +102,7 @@ impl Responder {
         let events = watcher(api, watching::config()).backoff(Retry::default());
         let mut events = events
             .inspect_err(|error| {
-                tracing::warn!(
-                    error = error as &dyn std::error::Error,
-                    "the watch was interrupted"
-                );
+                tracing::warn!(error = error as &dyn std::error::Error, "the watch was interrupted");
             })
             .take_until(self.shutdown.clone().cancelled_owned())
             .boxed();

@@ -25,20 +25,13 @@ pub(crate) trait Source:
     }
 
     fn responder(&self, name: &str) -> Option<&ResponderStatus> {
-        self.status()?
-            .responders
-            .as_ref()?
-            .iter()
-            .find(|responder| responder.name == name)
+        self.status()?.responders.as_ref()?.iter().find(|responder| responder.name == name)
     }
 
     fn finished(&self) -> bool {
         self.status().is_some_and(|status| {
             let finished = ConditionType::Finished.as_str();
-            status
-                .conditions
-                .iter()
-                .any(|c| c.type_ == finished && c.status == "True")
+            status.conditions.iter().any(|c| c.type_ == finished && c.status == "True")
         })
     }
 }

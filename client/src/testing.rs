@@ -29,9 +29,7 @@ pub(crate) fn recording(
     let service = tower::service_fn(move |request: Request<Body>| {
         let index = next.fetch_add(1, Ordering::Relaxed).min(replies.len() - 1);
         let (code, body) = replies[index];
-        let reply = Response::builder()
-            .status(code)
-            .body(Body::from(body.as_bytes().to_vec()));
+        let reply = Response::builder().status(code).body(Body::from(body.as_bytes().to_vec()));
         let record = record.clone();
         async move {
             let bytes = request.into_body().collect_bytes().await.unwrap();

@@ -6,10 +6,7 @@ use std::time::Duration;
 /// quarter by chance, so that those who failed together do not come back together.
 pub(crate) fn backoff(first: Duration, longest: Duration, failures: u32) -> Duration {
     let factor = 2_u32.saturating_pow(failures.saturating_sub(1).min(16));
-    first
-        .saturating_mul(factor)
-        .min(longest)
-        .mul_f64(rand::random_range(0.75..=1.0))
+    first.saturating_mul(factor).min(longest).mul_f64(rand::random_range(0.75..=1.0))
 }
 
 #[cfg(test)]

@@ -48,10 +48,7 @@ impl ServerClock {
     /// What the clock showed, or will show, at that moment.
     pub(crate) fn at(&self, moment: Instant) -> DateTime<Utc> {
         let known = *self.lock();
-        let reading = known.unwrap_or_else(|| Reading {
-            at: Instant::now(),
-            shows: Utc::now(),
-        });
+        let reading = known.unwrap_or_else(|| Reading { at: Instant::now(), shows: Utc::now() });
         reading.shows_at(moment)
     }
 
@@ -59,10 +56,7 @@ impl ServerClock {
     /// that the clock was wrong by so much that whoever waits for a time is to look again.
     pub(crate) fn set(&self, server: DateTime<Utc>, sent: Instant, received: Instant) -> bool {
         let mut reading = self.lock();
-        let least = Reading {
-            shows: server,
-            at: received,
-        };
+        let least = Reading { shows: server, at: received };
         let Some(known) = *reading else {
             *reading = Some(least);
             return (Utc::now() - least.shows_at(Instant::now())).abs() > JUMP;
@@ -145,10 +139,6 @@ mod tests {
         }
         let (clock, start) = set();
         assert!(!clock.set(time(1200), after(start, 990), after(start, 1010)));
-        assert_eq!(
-            clock.at(after(start, 1010)),
-            time(1200),
-            "a little is corrected in silence"
-        );
+        assert_eq!(clock.at(after(start, 1010)), time(1200), "a little is corrected in silence");
     }
 }

@@ -37,10 +37,7 @@ impl CallError {
     /// The Status with which the API refused the request.
     pub(crate) fn status(&self) -> Option<&kube::core::Status> {
         match self {
-            Self::Api {
-                source: kube::Error::Api(status),
-                ..
-            } => Some(status),
+            Self::Api { source: kube::Error::Api(status), .. } => Some(status),
             _ => None,
         }
     }
@@ -69,12 +66,7 @@ pub(crate) async fn call<T>(
     request: impl Future<Output = Result<T, kube::Error>>,
 ) -> Result<T, CallError> {
     match timeout(REQUEST_TIMEOUT, request).await {
-        Ok(result) => result.map_err(|source| CallError::Api {
-            action: action.into(),
-            source,
-        }),
-        Err(_) => Err(CallError::Timeout {
-            action: action.into(),
-        }),
+        Ok(result) => result.map_err(|source| CallError::Api { action: action.into(), source }),
+        Err(_) => Err(CallError::Timeout { action: action.into() }),
     }
 }

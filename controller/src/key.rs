@@ -14,18 +14,12 @@ pub(crate) struct ObjectKey {
 impl ObjectKey {
     /// The key of that namespace and name.
     pub(crate) fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
-        Self {
-            namespace: namespace.into(),
-            name: name.into(),
-        }
+        Self { namespace: namespace.into(), name: name.into() }
     }
 
     /// The key of an object.
     pub(crate) fn of<K: ResourceExt>(object: &K) -> Self {
-        Self {
-            namespace: object.namespace().unwrap_or_default(),
-            name: object.name_any(),
-        }
+        Self { namespace: object.namespace().unwrap_or_default(), name: object.name_any() }
     }
 }
 

@@ -78,11 +78,7 @@ mod tests {
         let options = parse(&["--refresh-backoff=90s"]).unwrap().refresh;
         assert_eq!(options.refresh_backoff.num_seconds(), 90);
         assert_eq!(options.refresh_longest_backoff.num_hours(), 6);
-        for wrong in [
-            "--refresh-backoff=10",
-            "--refresh-settled-after=0s",
-            "--refresh-per-minute=0",
-        ] {
+        for wrong in ["--refresh-backoff=10", "--refresh-settled-after=0s", "--refresh-per-minute=0"] {
             assert!(parse(&[wrong]).is_err(), "{wrong}");
         }
     }

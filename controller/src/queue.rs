@@ -40,10 +40,7 @@ impl<K> Default for WorkQueue<K> {
             due: HashMap::new(),
             by_time: BTreeSet::new(),
         };
-        Self {
-            state: Mutex::new(state),
-            changed: Notify::new(),
-        }
+        Self { state: Mutex::new(state), changed: Notify::new() }
     }
 }
 

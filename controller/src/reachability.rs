@@ -32,10 +32,7 @@ impl Times {
 impl Reachability {
     /// The API counts as reachable at `now`.
     pub(crate) fn new(now: Instant) -> Self {
-        Self(Mutex::new(Times {
-            last_success: now,
-            recovered_at: None,
-        }))
+        Self(Mutex::new(Times { last_success: now, recovered_at: None }))
     }
 
     /// Records that a request succeeded. True when that ended an outage.
@@ -52,11 +49,7 @@ impl Reachability {
     /// When the last outage ended; `now` while one lasts; `None` if there was none.
     pub(crate) fn recovered_at(&self, now: Instant) -> Option<Instant> {
         let times = self.times();
-        if times.is_out(now) {
-            Some(now)
-        } else {
-            times.recovered_at
-        }
+        if times.is_out(now) { Some(now) } else { times.recovered_at }
     }
 
     /// Whether an outage lasts.

@@ -46,12 +46,8 @@ const PROBE_EVERY: Duration = Duration::from_millis(800);
 const PROBE_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// The names of what is watched, in the words of `/readyz`.
-pub(crate) const WATCHED: [&str; 4] = [
-    "watch of evacuations",
-    "watch of pods",
-    "watch of poddisruptionbudgets",
-    "watch of nodes",
-];
+pub(crate) const WATCHED: [&str; 4] =
+    ["watch of evacuations", "watch of pods", "watch of poddisruptionbudgets", "watch of nodes"];
 
 /// What is watched besides when pods are refreshed.
 pub(crate) const WATCHED_TO_REFRESH: [&str; 2] = ["watch of namespaces", "watch of replicasets"];
@@ -63,24 +59,9 @@ const SERVER_TIME: &str = "server-time";
 /// Starts every watch.
 pub(crate) fn follow_all(controller: &Arc<Controller>, stop: &CancellationToken, tasks: &mut JoinSet<()>) {
     let [evacuations, pods, budgets, nodes] = WATCHED;
-    tasks.spawn(follow::<Evacuation>(
-        Arc::clone(controller),
-        evacuations,
-        |_| {},
-        stop.clone(),
-    ));
-    tasks.spawn(follow::<Pod>(
-        Arc::clone(controller),
-        pods,
-        prune_pod,
-        stop.clone(),
-    ));
-    tasks.spawn(follow::<PodDisruptionBudget>(
-        Arc::clone(controller),
-        budgets,
-        |_| {},
-        stop.clone(),
-    ));
+    tasks.spawn(follow::<Evacuation>(Arc::clone(controller), evacuations, |_| {}, stop.clone()));
+    tasks.spawn(follow::<Pod>(Arc::clone(controller), pods, prune_pod, stop.clone()));
+    tasks.spawn(follow::<PodDisruptionBudget>(Arc::clone(controller), budgets, |_| {}, stop.clone()));
     tasks.spawn(follow::<Node>(
         Arc::clone(controller),
         nodes,

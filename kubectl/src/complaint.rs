@@ -62,9 +62,6 @@ mod tests {
         let error = anyhow::anyhow!("connection refused")
             .context("no connection: connection refused")
             .context("cannot list pods");
-        assert_eq!(
-            complaint(&error),
-            "cannot list pods: no connection: connection refused"
-        );
+        assert_eq!(complaint(&error), "cannot list pods: no connection: connection refused");
     }
 }

@@ -29,10 +29,7 @@ pub(crate) struct Connection {
 impl Connection {
     /// A client, whose default namespace is the chosen one.
     pub(crate) async fn client(&self) -> anyhow::Result<Client> {
-        let options = KubeConfigOptions {
-            context: self.context.clone(),
-            ..KubeConfigOptions::default()
-        };
+        let options = KubeConfigOptions { context: self.context.clone(), ..KubeConfigOptions::default() };
         let mut config = match &self.kubeconfig {
             Some(file) => {
                 let kubeconfig = Kubeconfig::read_from(file)
@@ -55,13 +52,8 @@ impl Connection {
 /// The caller's user name, as the server knows it.
 pub(crate) async fn user_name(client: &Client) -> anyhow::Result<String> {
     let api: Api<SelfSubjectReview> = Api::all(client.clone());
-    let review = api
-        .create(&PostParams::default(), &SelfSubjectReview::default())
-        .await;
+    let review = api.create(&PostParams::default(), &SelfSubjectReview::default()).await;
     let review = review.context("who the caller is cannot be found out")?;
-    let user = review
-        .status
-        .and_then(|status| status.user_info)
-        .and_then(|user| user.username);
+    let user = review.status.and_then(|status| status.user_info).and_then(|user| user.username);
     user.context("the server did not say who the caller is")
 }

@@ -22,11 +22,7 @@ use crate::{
 
 /// Ask pods to move. A pod that is already asked to move gets your request added to the others.
 #[derive(Parser, Debug)]
-#[command(
-    name = "kubectl create evacuation",
-    bin_name = "kubectl create evacuation",
-    version
-)]
+#[command(name = "kubectl create evacuation", bin_name = "kubectl create evacuation", version)]
 pub struct Create {
     /// The pods' names, or pod/NAME as `kubectl get -o name` prints them.
     #[arg(
@@ -72,11 +68,7 @@ impl Create {
         let name = |user: &str| format!("kubectl.evacuation.dev/{}", name_part(user));
         let requester = self.requester.requester(&client, self.on_refusal, name).await?;
         let dry_run = self.dry_run.dry_run;
-        let requester = if dry_run == DryRun::Server {
-            requester.dry_run()
-        } else {
-            requester
-        };
+        let requester = if dry_run == DryRun::Server { requester.dry_run() } else { requester };
         let mut tracker = Tracker::default();
         let mut failed = false;
         for pod in self.pods(&client).await? {
@@ -92,11 +84,7 @@ impl Create {
         }
         let exit = if self.wait && dry_run == DryRun::None {
             // Standard output is for the objects, when they were asked for.
-            let lines = if self.output.is_some() {
-                Lines::Errors
-            } else {
-                Lines::Output
-            };
+            let lines = if self.output.is_some() { Lines::Errors } else { Lines::Output };
             progress::wait(Api::namespaced(client, &namespace), tracker, self.timeout, lines).await?
         } else {
             Exit::Done
@@ -107,20 +95,14 @@ impl Create {
     /// Whom to ask. Pods that were found by labels are meant as they were found, not by their name.
     async fn pods(&self, client: &Client) -> anyhow::Result<Vec<PodTarget>> {
         let Some(selector) = &self.selector else {
-            let named = |name: &String| PodTarget {
-                name: name.clone(),
-                uid: None,
-            };
+            let named = |name: &String| PodTarget { name: name.clone(), uid: None };
             return Ok(self.pods.iter().map(named).collect());
         };
         let api: Api<Pod> = Api::default_namespaced(client.clone());
         let pods = api.list(&ListParams::default().labels(selector)).await;
         let pods = pods.with_context(|| format!("pods with labels {selector:?} cannot be listed"))?;
         if pods.items.is_empty() {
-            bail!(
-                "no pod in namespace {} has the labels {selector:?}",
-                client.default_namespace()
-            );
+            bail!("no pod in namespace {} has the labels {selector:?}", client.default_namespace());
         }
         Ok(pods.items.iter().map(target).collect())
     }
@@ -145,10 +127,7 @@ impl Create {
         }
         let evacuation = requester.evacuate_target(namespace, pod).await?;
         warn(&evacuation);
-        print(
-            evacuation.object(),
-            if evacuation.joined() { "joined" } else { "created" },
-        )?;
+        print(evacuation.object(), if evacuation.joined() { "joined" } else { "created" })?;
         Ok((dry_run == DryRun::None).then(|| evacuation.object().clone()))
     }
 }
@@ -164,10 +143,7 @@ fn pod_name(text: &str) -> Result<String, String> {
 
 /// That very pod.
 fn target(pod: &Pod) -> PodTarget {
-    PodTarget {
-        name: pod.name_any(),
-        uid: pod.uid(),
-    }
+    PodTarget { name: pod.name_any(), uid: pod.uid() }
 }
 
 #[cfg(test)]

@@ -47,11 +47,7 @@ pub fn run<C: Parser, F: Future<Output = anyhow::Result<Exit>>>(command: impl Fn
         Err(error) => {
             // Help, or what is wrong with the arguments. Where it cannot be written the code tells all the same.
             let _ = error.print();
-            return if error.use_stderr() {
-                ExitCode::from(Exit::Errors.code())
-            } else {
-                ExitCode::SUCCESS
-            };
+            return if error.use_stderr() { ExitCode::from(Exit::Errors.code()) } else { ExitCode::SUCCESS };
         }
     };
     // Only one provider is compiled in; that one is installed already can only be another call of this function.

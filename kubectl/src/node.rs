@@ -81,19 +81,14 @@ impl Node {
     pub async fn run(self) -> anyhow::Result<Exit> {
         let client = self.connection.client().await?;
         let nodes: Api<CoreNode> = Api::all(client.clone());
-        let node = nodes
-            .get(&self.name)
-            .await
-            .with_context(|| format!("node {} cannot be read", self.name))?;
+        let node =
+            nodes.get(&self.name).await.with_context(|| format!("node {} cannot be read", self.name))?;
         let Some(first) = self.choose(&client).await? else {
             return Ok(Exit::Errors);
         };
         let dry_run = self.dry_run.dry_run;
         let name = |user: &str| drain_name(&self.name, user);
-        let requester = self
-            .requester
-            .requester(&client, Some(self.on_refusal), name)
-            .await?;
+        let requester = self.requester.requester(&client, Some(self.on_refusal), name).await?;
         if dry_run != DryRun::Client {
             rehearse(&requester, &first.pods).await?;
         }
@@ -156,9 +151,7 @@ impl Node {
             params = params.labels(labels);
         }
         let pods = Api::<Pod>::all(client.clone()).list(&params).await;
-        Ok(pods
-            .with_context(|| format!("the pods of node {} cannot be listed", self.name))?
-            .items)
+        Ok(pods.with_context(|| format!("the pods of node {} cannot be listed", self.name))?.items)
     }
 
     async fn cordon(&self, nodes: &Api<CoreNode>, node: &CoreNode) -> anyhow::Result<()> {
@@ -169,10 +162,7 @@ impl Node {
         let dry_run = self.dry_run.dry_run;
         if dry_run != DryRun::Client {
             let patch = serde_json::json!({"spec": {"unschedulable": true}});
-            let params = PatchParams {
-                dry_run: dry_run == DryRun::Server,
-                ..PatchParams::default()
-            };
+            let params = PatchParams { dry_run: dry_run == DryRun::Server, ..PatchParams::default() };
             let cordoned = nodes.patch(&self.name, &params, &Patch::Merge(&patch)).await;
             cordoned.with_context(|| format!("node {} cannot be cordoned", self.name))?;
         }
@@ -186,9 +176,7 @@ async fn missing_daemon_sets(client: &Client, pods: &[Pod]) -> anyhow::Result<BT
     let mut looked_at = BTreeMap::new();
     for pod in pods {
         let owners = pod.owner_references().iter();
-        let Some(owner) = owners
-            .into_iter()
-            .find(|o| o.controller == Some(true) && o.kind == "DaemonSet")
+        let Some(owner) = owners.into_iter().find(|o| o.controller == Some(true) && o.kind == "DaemonSet")
         else {
             continue;
         };
@@ -197,17 +185,12 @@ async fn missing_daemon_sets(client: &Client, pods: &[Pod]) -> anyhow::Result<BT
         if looked_at.contains_key(&key) {
             continue;
         }
-        let found = Api::<DaemonSet>::namespaced(client.clone(), &namespace)
-            .get_metadata_opt(&owner.name)
-            .await;
+        let found =
+            Api::<DaemonSet>::namespaced(client.clone(), &namespace).get_metadata_opt(&owner.name).await;
         let found = found.with_context(|| format!("daemonset {key} cannot be read"))?;
         looked_at.insert(key, found.is_some());
     }
-    Ok(looked_at
-        .into_iter()
-        .filter(|(_, exists)| !exists)
-        .map(|(key, _)| key)
-        .collect())
+    Ok(looked_at.into_iter().filter(|(_, exists)| !exists).map(|(key, _)| key).collect())
 }
 
 /// Fails when the server would not take the entry, so that a node is not cordoned for nothing. One pod tells: what is wrong
@@ -317,12 +300,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_pod_that_left_before_it_was_asked_is_no_error() {
-        for (reply, followed, failed) in [
-            (VANISHED, 0, false),
-            (REPLACED, 0, false),
-            (INVALID, 0, true),
-            (CREATED, 1, false),
-        ] {
+        for (reply, followed, failed) in
+            [(VANISHED, 0, false), (REPLACED, 0, false), (INVALID, 0, true), (CREATED, 1, false)]
+        {
             let (found, error, _) = ask_one(reply).await;
             assert_eq!((found, error), (followed, failed), "{reply:?}");
         }

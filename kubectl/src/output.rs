@@ -41,9 +41,8 @@ pub(crate) fn warn(evacuation: &EvacuationHandle) {
     let object = evacuation.object();
     let policy = object.status.as_ref().and_then(|status| status.policy.as_ref());
     let own = [evacuation.requester().to_owned()];
-    for warning in policy
-        .into_iter()
-        .flat_map(|policy| window_warnings(&object.spec.requesters, policy, &own))
+    for warning in
+        policy.into_iter().flat_map(|policy| window_warnings(&object.spec.requesters, policy, &own))
     {
         eprintln!("Warning: {warning}");
     }
@@ -51,11 +50,7 @@ pub(crate) fn warn(evacuation: &EvacuationHandle) {
 
 /// One object as text: in the chosen form, else as kubectl reports a change.
 pub(crate) fn render(evacuation: &Evacuation, output: Option<Output>, what: &str) -> anyhow::Result<String> {
-    let name = evacuation
-        .metadata
-        .name
-        .as_deref()
-        .or(evacuation.metadata.generate_name.as_deref());
+    let name = evacuation.metadata.name.as_deref().or(evacuation.metadata.generate_name.as_deref());
     let resource = format!("evacuation.{GROUP}/{}", name.unwrap_or_default());
     Ok(match output {
         Some(Output::Yaml) => format!("---\n{}", serde_yaml_ng::to_string(evacuation)?.trim_end()),

@@ -50,12 +50,7 @@ impl View {
             bar.set_style(style);
         }
         bar.enable_steady_tick(TICK);
-        Self {
-            without_terminal,
-            screen,
-            bar,
-            lines: std::collections::HashMap::new(),
-        }
+        Self { without_terminal, screen, bar, lines: std::collections::HashMap::new() }
     }
 
     fn show(&mut self, tracked: &Tracked) -> std::io::Result<()> {
@@ -113,11 +108,7 @@ pub(crate) async fn wait(
     drop(view);
     outcome?;
     for tracked in tracker.all().filter(|tracked| tracked.end.is_none()) {
-        eprintln!(
-            "not ended: {} (evacuation {})",
-            tracked.line(),
-            tracked.evacuation
-        );
+        eprintln!("not ended: {} (evacuation {})", tracked.line(), tracked.evacuation);
     }
     Ok(tracker.exit())
 }
@@ -154,8 +145,7 @@ async fn watch(api: Api<Evacuation>, tracker: &mut Tracker, view: &mut View) -> 
         if let Some(tracked) = changed {
             view.show(tracked)?;
         }
-        view.bar
-            .set_position(u64::try_from(tracker.ended()).unwrap_or(u64::MAX));
+        view.bar.set_position(u64::try_from(tracker.ended()).unwrap_or(u64::MAX));
     }
     Ok(())
 }

@@ -174,21 +174,13 @@ pub(crate) fn drain_name(node: &str, user: &str) -> String {
 /// At most the last `most` characters: the end of a service account's name tells more than its start.
 fn shortened(user: &str, most: usize) -> String {
     let allowed = |c: char| {
-        if c.is_ascii_alphanumeric() || "-_.".contains(c) {
-            c
-        } else {
-            '.'
-        }
+        if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '.' }
     };
     let name: String = user.chars().map(allowed).collect();
     let start = name.len().saturating_sub(most);
     let ends = |c: char| !c.is_ascii_alphanumeric();
     let part = name.get(start..).unwrap_or_default().trim_matches(ends);
-    if part.is_empty() {
-        "anonymous".to_owned()
-    } else {
-        part.to_owned()
-    }
+    if part.is_empty() { "anonymous".to_owned() } else { part.to_owned() }
 }
 
 #[cfg(test)]
@@ -249,10 +241,7 @@ mod tests {
                 assert!(is_qualified_name(&name), "{name}");
             }
         }
-        let (long, short) = (
-            drain_name(&"n".repeat(253), "alice"),
-            drain_name(&"n".repeat(253), "bob"),
-        );
+        let (long, short) = (drain_name(&"n".repeat(253), "alice"), drain_name(&"n".repeat(253), "bob"));
         assert!(long.ends_with("n_alice") && short.ends_with("n_bob"));
     }
 }

@@ -33,18 +33,11 @@ impl Tracked {
         let details = match &self.end {
             Some(End::Failed { reason, message }) => vec![format!("{reason}: {message}")],
             Some(End::Evacuated { .. }) => Vec::new(),
-            None => [&self.answer, &self.until, &self.held_by]
-                .into_iter()
-                .flatten()
-                .cloned()
-                .collect(),
+            None => [&self.answer, &self.until, &self.held_by].into_iter().flatten().cloned().collect(),
         };
         let first = format!("{}: {}", self.pod, self.state);
         let details = details.into_iter().map(|detail| format!("({detail})"));
-        std::iter::once(first)
-            .chain(details)
-            .collect::<Vec<_>>()
-            .join(" ")
+        std::iter::once(first).chain(details).collect::<Vec<_>>().join(" ")
     }
 }
 
@@ -156,10 +149,7 @@ fn describe(evacuation: &Evacuation) -> Tracked {
     });
     Tracked {
         pod: format!("{namespace}/{}", evacuation.spec.target.pod.name),
-        evacuation: format!(
-            "{namespace}/{}",
-            evacuation.metadata.name.as_deref().unwrap_or_default()
-        ),
+        evacuation: format!("{namespace}/{}", evacuation.metadata.name.as_deref().unwrap_or_default()),
         state: state_word(evacuation).to_string(),
         answer: active_answer(evacuation).map(|answer| format!("{answer:?}")),
         until: goes_on_by(evacuation).map(|time| format!("until {}", time.format("%Y-%m-%dT%H:%M:%SZ"))),
@@ -176,10 +166,7 @@ mod tests {
     use super::*;
 
     fn evacuation(uid: &str, ended: Option<(&str, &str)>) -> Evacuation {
-        let pod = PodTarget {
-            name: format!("pod-{uid}"),
-            uid: Some(format!("pod-uid-{uid}")),
-        };
+        let pod = PodTarget { name: format!("pod-{uid}"), uid: Some(format!("pod-uid-{uid}")) };
         let spec = EvacuationSpec {
             target: Target { pod },
             requesters: Vec::new(),
@@ -199,10 +186,7 @@ mod tests {
         let conditions = ended
             .map(|(type_, reason)| vec![condition(type_, reason), condition("Finished", reason)])
             .unwrap_or_default();
-        evacuation.status = Some(EvacuationStatus {
-            conditions,
-            ..EvacuationStatus::default()
-        });
+        evacuation.status = Some(EvacuationStatus { conditions, ..EvacuationStatus::default() });
         evacuation
     }
 
@@ -238,17 +222,8 @@ mod tests {
         let mut tracker = Tracker::default();
         tracker.follow(&evacuation("a", None));
         assert!(tracker.apply(&evacuation("a", None)).is_none(), "nothing changed");
-        assert!(
-            tracker
-                .apply(&evacuation("b", Some(("Evacuated", "Evicted"))))
-                .is_none(),
-            "not ours"
-        );
-        assert!(
-            tracker
-                .apply(&evacuation("a", Some(("Evacuated", "Evicted"))))
-                .is_some()
-        );
+        assert!(tracker.apply(&evacuation("b", Some(("Evacuated", "Evicted")))).is_none(), "not ours");
+        assert!(tracker.apply(&evacuation("a", Some(("Evacuated", "Evicted")))).is_some());
         assert!(tracker.finished());
     }
 

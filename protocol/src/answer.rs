@@ -33,17 +33,13 @@ pub fn answer(
     let finished = finished_reason(&status).map(str::to_owned);
     let responders = status.responders.as_mut();
     if responders.is_none() && finished.is_none() {
-        return Err(AnswerError::NotStarted {
-            responder: name.to_owned(),
-        });
+        return Err(AnswerError::NotStarted { responder: name.to_owned() });
     }
     let responder = responders
         .into_iter()
         .flatten()
         .find(|r| r.name == name)
-        .ok_or_else(|| AnswerError::NoSuchResponder {
-            responder: name.to_owned(),
-        })?;
+        .ok_or_else(|| AnswerError::NoSuchResponder { responder: name.to_owned() })?;
 
     let reply = if response.acknowledge_cancellation {
         acknowledge(responder)?;
@@ -72,10 +68,7 @@ fn check_identity(evacuation: &Evacuation, response: &EvacuationResponseSpec) ->
 
 fn acknowledge(responder: &mut ResponderStatus) -> Result<(), AnswerError> {
     if responder.state != ResponderState::Canceled {
-        return Err(AnswerError::NotCanceled {
-            responder: responder.name.clone(),
-            state: responder.state,
-        });
+        return Err(AnswerError::NotCanceled { responder: responder.name.clone(), state: responder.state });
     }
     responder.cancellation_acknowledged = true;
     Ok(())
@@ -88,9 +81,7 @@ fn take(
     now: DateTime<Utc>,
 ) -> Result<EvacuationResponseStatus, AnswerError> {
     let name = || responder.name.clone();
-    let given = response
-        .answer
-        .ok_or_else(|| AnswerError::Incomplete { responder: name() })?;
+    let given = response.answer.ok_or_else(|| AnswerError::Incomplete { responder: name() })?;
     let accepted = responder.answer == Some(Answer::Accept);
     match responder.state {
         // A reply may have been lost: the app says again what was taken already.
@@ -100,10 +91,7 @@ fn take(
         ResponderState::Active if accepted => return Err(AnswerError::AlreadyAccepted { responder: name() }),
         ResponderState::Active => {}
         state => {
-            return Err(AnswerError::NotActive {
-                responder: name(),
-                state,
-            });
+            return Err(AnswerError::NotActive { responder: name(), state });
         }
     }
 
@@ -133,16 +121,11 @@ fn grant(
     let asked = response
         .delay_seconds
         .filter(|seconds| *seconds > 0)
-        .ok_or_else(|| AnswerError::Incomplete {
-            responder: responder.name.clone(),
-        })?;
+        .ok_or_else(|| AnswerError::Incomplete { responder: responder.name.clone() })?;
     let (end, bound) = delay_bound(responder, policy, now);
     let left = end.signed_duration_since(now).num_seconds();
     if left < 1 {
-        return Err(AnswerError::DelayExhausted {
-            responder: responder.name.clone(),
-            bound,
-        });
+        return Err(AnswerError::DelayExhausted { responder: responder.name.clone(), bound });
     }
     let granted = asked.min(left);
     Ok(EvacuationResponseStatus {
@@ -165,12 +148,7 @@ fn delay_bound(
         Some(deadline) if deadline.time.0 < total.0 || deadline.reached => {
             // One that was reached leaves nothing, even when the clock has gone back since.
             let end = if deadline.reached { now } else { deadline.time.0 };
-            (
-                end,
-                DelayBound::Deadline {
-                    requester: deadline.requester.clone(),
-                },
-            )
+            (end, DelayBound::Deadline { requester: deadline.requester.clone() })
         }
         _ => total,
     }

@@ -120,10 +120,7 @@ impl AnswerError {
 
     /// Whether the state of the Evacuation is in the way (409), rather than what the answer says (422).
     pub fn is_conflict(&self) -> bool {
-        !matches!(
-            self,
-            Self::DelayExhausted { .. } | Self::Incomplete { .. } | Self::NoSuchResponder { .. }
-        )
+        !matches!(self, Self::DelayExhausted { .. } | Self::Incomplete { .. } | Self::NoSuchResponder { .. })
     }
 
     /// How long to wait before answering again, in whole seconds; `None` when waiting does not help.

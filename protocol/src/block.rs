@@ -16,11 +16,7 @@ pub(crate) struct Block {
 impl Block {
     /// A block that nobody in particular is to blame for. A message that is too long is cut.
     pub(crate) fn new(reason: BlockedReason, message: &str) -> Self {
-        Self {
-            reason,
-            message: shortened(message),
-            blockers: Vec::new(),
-        }
+        Self { reason, message: shortened(message), blockers: Vec::new() }
     }
 
     /// A block by these budgets.
@@ -30,35 +26,18 @@ impl Block {
             name: name.as_ref().to_owned(),
             message: None,
         };
-        Self {
-            blockers: names.iter().map(blocker).collect(),
-            ..Self::new(reason, message)
-        }
+        Self { blockers: names.iter().map(blocker).collect(), ..Self::new(reason, message) }
     }
 
     /// A block by that responder.
     pub(crate) fn responder(reason: BlockedReason, name: &str, message: &str) -> Self {
-        let blocker = Blocker {
-            kind: "Responder".to_owned(),
-            name: name.to_owned(),
-            message: None,
-        };
-        Self {
-            blockers: vec![blocker],
-            ..Self::new(reason, message)
-        }
+        let blocker = Blocker { kind: "Responder".to_owned(), name: name.to_owned(), message: None };
+        Self { blockers: vec![blocker], ..Self::new(reason, message) }
     }
 
     /// Writes the condition and the blame.
     pub(crate) fn put(self, status: &mut EvacuationStatus, now: DateTime<Utc>) {
-        set(
-            status,
-            ConditionType::Blocked,
-            true,
-            self.reason.as_str(),
-            &self.message,
-            now,
-        );
+        set(status, ConditionType::Blocked, true, self.reason.as_str(), &self.message, now);
         status.eviction.get_or_insert_default().blocked_by = self.blockers;
     }
 }

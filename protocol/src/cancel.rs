@@ -42,12 +42,7 @@ pub fn delete(
 ) -> Result<Deletion, EditError> {
     let default = EvacuationStatus::default();
     let status = evacuation.status.as_ref().unwrap_or(&default);
-    let entries: Vec<_> = evacuation
-        .spec
-        .requesters
-        .iter()
-        .map(|r| r.name.clone())
-        .collect();
+    let entries: Vec<_> = evacuation.spec.requesters.iter().map(|r| r.name.clone()).collect();
     if !is_finished(status) && !namespace_terminating {
         if !may_override {
             check_owner(status, &entries, user)?;
@@ -56,10 +51,7 @@ pub fn delete(
     }
     let status = cancel(status, "the evacuation was deleted", now);
     let await_learning = !namespace_terminating && must_learn(&status, now);
-    Ok(Deletion {
-        status,
-        await_learning,
-    })
+    Ok(Deletion { status, await_learning })
 }
 
 #[cfg(test)]
@@ -85,10 +77,7 @@ mod tests {
             .iter()
             .map(|c| (c.type_.as_str(), c.status.as_str(), c.reason.as_str()))
             .collect();
-        assert_eq!(
-            conditions,
-            [("Failed", "True", "Canceled"), ("Finished", "True", "Canceled")]
-        );
+        assert_eq!(conditions, [("Failed", "True", "Canceled"), ("Finished", "True", "Canceled")]);
         assert_eq!(status.conditions[0].message, "the last requester left");
     }
 
@@ -107,19 +96,12 @@ mod tests {
         let mut slow = responder("a.b/slow", Interrupted);
         slow.active_time = Some(at(0).into());
         status.responders.as_mut().unwrap().splice(0..0, [accepted, slow]);
-        status
-            .responders
-            .as_mut()
-            .unwrap()
-            .push(responder("a.b/next", Inactive));
+        status.responders.as_mut().unwrap().push(responder("a.b/next", Inactive));
         let mut status = cancel(&status, "x", at(5));
         let names: Vec<_> = asked_responders(&status).iter().map(|r| r.name.clone()).collect();
         assert_eq!(names, ["a.b/accepted", "a.b/slow", "self"]);
         assert!(must_learn(&status, at(34)));
-        assert!(
-            !must_learn(&status, at(35)),
-            "nobody is waited for longer than 30 s"
-        );
+        assert!(!must_learn(&status, at(35)), "nobody is waited for longer than 30 s");
         for r in status.responders.iter_mut().flatten() {
             r.cancellation_acknowledged = r.active_time.is_some();
         }
@@ -128,16 +110,12 @@ mod tests {
 
     fn foreign(mut evacuation: Evacuation) -> Evacuation {
         evacuation.spec.requesters.push(requester("a.b/other"));
-        evacuation
-            .status
-            .get_or_insert_default()
-            .requesters
-            .push(RecordedRequester {
-                name: "a.b/other".to_owned(),
-                user: "bob".to_owned(),
-                groups: Vec::new(),
-                time: at(0).into(),
-            });
+        evacuation.status.get_or_insert_default().requesters.push(RecordedRequester {
+            name: "a.b/other".to_owned(),
+            user: "bob".to_owned(),
+            groups: Vec::new(),
+            time: at(0).into(),
+        });
         evacuation
     }
 
@@ -146,18 +124,11 @@ mod tests {
         let e = foreign(asking());
         assert_eq!(
             delete(&e, "alice", false, false, at(1)),
-            Err(EditError::NotYours {
-                requester: "a.b/other".to_owned(),
-                owner: "bob".to_owned()
-            })
+            Err(EditError::NotYours { requester: "a.b/other".to_owned(), owner: "bob".to_owned() })
         );
         assert!(delete(&e, "alice", true, false, at(1)).unwrap().await_learning);
         assert!(!delete(&e, "alice", false, true, at(1)).unwrap().await_learning);
-        assert!(
-            delete(&asking(), "alice", false, false, at(1))
-                .unwrap()
-                .await_learning
-        );
+        assert!(delete(&asking(), "alice", false, false, at(1)).unwrap().await_learning);
     }
 
     #[test]
@@ -180,10 +151,7 @@ mod tests {
                 accepted: !in_flight,
                 ..EvictionStatus::default()
             });
-            assert_eq!(
-                delete(&e, "alice", true, false, at(1)).unwrap_err().cause(),
-                cause
-            );
+            assert_eq!(delete(&e, "alice", true, false, at(1)).unwrap_err().cause(), cause);
             assert!(delete(&e, "alice", false, true, at(1)).is_ok());
         }
     }

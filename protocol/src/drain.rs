@@ -146,21 +146,13 @@ enum Verdict {
 /// Lower priorities first, as the kubelet does at a node's shutdown: what others rely on goes last.
 fn order(pod: &Pod) -> (i32, Option<&str>, Option<&str>) {
     let priority = pod.spec.as_ref().and_then(|s| s.priority).unwrap_or_default();
-    (
-        priority,
-        pod.metadata.namespace.as_deref(),
-        pod.metadata.name.as_deref(),
-    )
+    (priority, pod.metadata.namespace.as_deref(), pod.metadata.name.as_deref())
 }
 
 fn judge(pod: &Pod, filters: &DrainFilters, now: DateTime<Utc>) -> Verdict {
     let none = BTreeMap::new();
     let labels = pod.metadata.labels.as_ref().unwrap_or(&none);
-    if filters
-        .pod_selector
-        .as_ref()
-        .is_some_and(|selector| !selects(selector, labels))
-    {
+    if filters.pod_selector.as_ref().is_some_and(|selector| !selects(selector, labels)) {
         return Verdict::Skip(DrainSkip::NotSelected);
     }
     if is_mirror(pod) {
@@ -171,10 +163,7 @@ fn judge(pod: &Pod, filters: &DrainFilters, now: DateTime<Utc>) -> Verdict {
         return Verdict::Skip(DrainSkip::Finished);
     }
     let patience = filters.skip_wait_for_delete_seconds;
-    if live
-        .terminating_until
-        .is_some_and(|until| patience > 0 && now > after(until, patience))
-    {
+    if live.terminating_until.is_some_and(|until| patience > 0 && now > after(until, patience)) {
         return Verdict::Skip(DrainSkip::Terminating);
     }
 
@@ -189,11 +178,7 @@ fn judge(pod: &Pod, filters: &DrainFilters, now: DateTime<Utc>) -> Verdict {
     if let Some(name) = daemon_set(pod) {
         let key = format!("{}/{name}", pod.metadata.namespace.as_deref().unwrap_or_default());
         if filters.missing_daemon_sets.contains(&key) {
-            weigh(
-                filters.force,
-                DrainRefusal::MissingDaemonSet,
-                DrainWarning::MissingDaemonSet,
-            );
+            weigh(filters.force, DrainRefusal::MissingDaemonSet, DrainWarning::MissingDaemonSet);
         } else if filters.ignore_daemon_sets {
             return Verdict::Skip(DrainSkip::DaemonSet);
         } else {
@@ -202,20 +187,12 @@ fn judge(pod: &Pod, filters: &DrainFilters, now: DateTime<Utc>) -> Verdict {
         }
     }
     if has_empty_dir(pod) {
-        weigh(
-            filters.delete_empty_dir_data,
-            DrainRefusal::LocalStorage,
-            DrainWarning::LocalStorage,
-        );
+        weigh(filters.delete_empty_dir_data, DrainRefusal::LocalStorage, DrainWarning::LocalStorage);
     }
     if !is_managed(pod) {
         weigh(filters.force, DrainRefusal::Unmanaged, DrainWarning::Unmanaged);
     }
-    if refusals.is_empty() {
-        Verdict::Evacuate(losses)
-    } else {
-        Verdict::Refuse(refusals)
-    }
+    if refusals.is_empty() { Verdict::Evacuate(losses) } else { Verdict::Refuse(refusals) }
 }
 
 fn has_empty_dir(pod: &Pod) -> bool {

@@ -17,14 +17,7 @@ pub(crate) fn succeed(
     message: &str,
     now: DateTime<Utc>,
 ) {
-    set(
-        status,
-        ConditionType::Evacuated,
-        true,
-        reason.as_str(),
-        message,
-        now,
-    );
+    set(status, ConditionType::Evacuated, true, reason.as_str(), message, now);
     finish(status, now);
 }
 
@@ -41,11 +34,7 @@ pub(crate) fn fail(status: &mut EvacuationStatus, reason: FailedReason, message:
 pub(crate) fn finish(status: &mut EvacuationStatus, now: DateTime<Utc>) {
     let end = [ConditionType::Evacuated, ConditionType::Failed]
         .into_iter()
-        .find_map(|kind| {
-            find(&status.conditions, kind)
-                .filter(|c| c.status == "True")
-                .cloned()
-        });
+        .find_map(|kind| find(&status.conditions, kind).filter(|c| c.status == "True").cloned());
     let Some(end) = end else { return };
     let failed = end.type_ == ConditionType::Failed.as_str();
     for responder in status.responders.iter_mut().flatten() {
@@ -64,28 +53,14 @@ pub(crate) fn finish(status: &mut EvacuationStatus, now: DateTime<Utc>) {
         eviction.in_flight = false;
         eviction.next_attempt_time = None;
     }
-    set(
-        status,
-        ConditionType::Finished,
-        true,
-        &end.reason,
-        &end.message,
-        now,
-    );
+    set(status, ConditionType::Finished, true, &end.reason, &end.message, now);
     status.finish_time.get_or_insert(stamp(now));
 }
 
 /// Says that nothing holds the eviction back, if something did.
 pub(crate) fn unblock(status: &mut EvacuationStatus, now: DateTime<Utc>) {
     if find(&status.conditions, ConditionType::Blocked).is_some_and(|c| c.status != "False") {
-        set(
-            status,
-            ConditionType::Blocked,
-            false,
-            BlockedReason::NotBlocked.as_str(),
-            "",
-            now,
-        );
+        set(status, ConditionType::Blocked, false, BlockedReason::NotBlocked.as_str(), "", now);
     }
     if let Some(eviction) = &mut status.eviction {
         eviction.blocked_by.clear();

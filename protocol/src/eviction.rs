@@ -97,9 +97,7 @@ pub(crate) fn is_deletion(policy: &Policy, eviction: &EvictionStatus) -> bool {
 /// How long to wait before the next attempt, in milliseconds: 1 s doubled with each attempt up to 60 s, less up to a
 /// quarter by `jitter` (from 0 to 1), and at least what the API asked for.
 pub fn retry_delay(attempts: i32, retry_after_seconds: Option<u32>, jitter: f64) -> i64 {
-    let doublings = u32::try_from(attempts.saturating_sub(1))
-        .unwrap_or_default()
-        .min(6);
+    let doublings = u32::try_from(attempts.saturating_sub(1)).unwrap_or_default().min(6);
     let full = (1000_i64 << doublings).min(PROBE_SECONDS * 1000);
     // Within 0..=250: no cast can go wrong.
     #[allow(clippy::cast_possible_truncation)]
@@ -137,11 +135,7 @@ pub fn record_eviction(
             eviction.accepted = true;
             unblock(&mut status, now);
         }
-        EvictionOutcome::BudgetExhausted {
-            retry_after_seconds,
-            message,
-            budgets,
-        } => {
+        EvictionOutcome::BudgetExhausted { retry_after_seconds, message, budgets } => {
             let asked = i64::from(retry_after_seconds.unwrap_or_default());
             again(asked.max(PROBE_SECONDS) * 1000, message);
             Block::budgets(BlockedReason::BudgetExhausted, budgets, message).put(&mut status, now);
@@ -152,10 +146,7 @@ pub fn record_eviction(
             let named = format!("budgets {}: {message}", budgets.join(", "));
             Block::budgets(BlockedReason::MultipleBudgets, budgets, &named).put(&mut status, now);
         }
-        EvictionOutcome::Rejected {
-            retry_after_seconds,
-            message,
-        } => {
+        EvictionOutcome::Rejected { retry_after_seconds, message } => {
             again(retry_delay(attempts, *retry_after_seconds, jitter), message);
             Block::new(BlockedReason::EvictionRejected, message).put(&mut status, now);
         }
@@ -187,11 +178,7 @@ mod tests {
     fn in_flight() -> EvacuationStatus {
         EvacuationStatus {
             responders: Some(Vec::new()),
-            eviction: Some(EvictionStatus {
-                attempts: 3,
-                in_flight: true,
-                ..EvictionStatus::default()
-            }),
+            eviction: Some(EvictionStatus { attempts: 3, in_flight: true, ..EvictionStatus::default() }),
             ..evacuation().status.unwrap()
         }
     }
@@ -200,10 +187,7 @@ mod tests {
     fn after_outcome(outcome: &EvictionOutcome) -> (EvictionStatus, Option<(String, String)>) {
         let status = record_eviction(&in_flight(), outcome, 0.0, at(100));
         let blocked = status.conditions.iter().find(|c| c.type_ == "Blocked");
-        (
-            status.eviction.clone().unwrap(),
-            blocked.map(|c| (c.status.clone(), c.reason.clone())),
-        )
+        (status.eviction.clone().unwrap(), blocked.map(|c| (c.status.clone(), c.reason.clone())))
     }
 
     #[test]
@@ -214,10 +198,7 @@ mod tests {
         let eviction = status.eviction.as_ref().unwrap();
         assert!(eviction.accepted && !eviction.in_flight && eviction.next_attempt_time.is_none());
         assert_eq!(
-            (
-                status.conditions[0].status.as_str(),
-                status.conditions[0].reason.as_str()
-            ),
+            (status.conditions[0].status.as_str(), status.conditions[0].reason.as_str()),
             ("False", "NotBlocked")
         );
         assert_eq!(finished_reason(&status), None, "the pod is still there");
@@ -234,30 +215,17 @@ mod tests {
         });
         assert_eq!(blocked, Some(("True".to_owned(), "BudgetExhausted".to_owned())));
         assert_eq!(eviction.blocked_by[0].kind, "PodDisruptionBudget");
-        assert_eq!(
-            (eviction.blocked_by[0].name.as_str(), eviction.message),
-            ("db", Some(message))
-        );
+        assert_eq!((eviction.blocked_by[0].name.as_str(), eviction.message), ("db", Some(message)));
         assert_eq!(eviction.next_attempt_time, Some(at(160).into()));
 
         let budgets = vec!["one".to_owned(), "two".to_owned()];
-        let outcome = EvictionOutcome::MultipleBudgets {
-            message: "two budgets".to_owned(),
-            budgets,
-        };
+        let outcome = EvictionOutcome::MultipleBudgets { message: "two budgets".to_owned(), budgets };
         let (eviction, blocked) = after_outcome(&outcome);
         assert_eq!(blocked.unwrap().1, "MultipleBudgets");
         let status = record_eviction(&in_flight(), &outcome, 0.0, at(100));
         let blocked = status.conditions.iter().find(|c| c.type_ == "Blocked");
         assert_eq!(blocked.unwrap().message, "budgets one, two: two budgets");
-        assert_eq!(
-            eviction
-                .blocked_by
-                .iter()
-                .map(|b| b.name.as_str())
-                .collect::<Vec<_>>(),
-            ["one", "two"]
-        );
+        assert_eq!(eviction.blocked_by.iter().map(|b| b.name.as_str()).collect::<Vec<_>>(), ["one", "two"]);
 
         let rejected = |retry_after_seconds| EvictionOutcome::Rejected {
             retry_after_seconds,
@@ -266,21 +234,12 @@ mod tests {
         let (eviction, blocked) = after_outcome(&rejected(None));
         assert_eq!(blocked.unwrap().1, "EvictionRejected");
         assert_eq!(eviction.next_attempt_time, Some(at(104).into()));
-        assert_eq!(
-            after_outcome(&rejected(Some(30))).0.next_attempt_time,
-            Some(at(130).into())
-        );
+        assert_eq!(after_outcome(&rejected(Some(30))).0.next_attempt_time, Some(at(130).into()));
 
         let (eviction, blocked) = after_outcome(&EvictionOutcome::NotTaken);
-        assert_eq!(
-            (eviction.next_attempt_time, blocked),
-            (Some(at(100).into()), None)
-        );
+        assert_eq!((eviction.next_attempt_time, blocked), (Some(at(100).into()), None));
         assert_eq!(eviction.last_attempt_result, Some(AttemptResult::NotTaken));
-        assert_eq!(
-            after_outcome(&rejected(None)).0.last_attempt_result,
-            Some(AttemptResult::Rejected)
-        );
+        assert_eq!(after_outcome(&rejected(None)).0.last_attempt_result, Some(AttemptResult::Rejected));
     }
 
     #[test]
@@ -290,11 +249,7 @@ mod tests {
             message: "no ".repeat(100_000),
         });
         let said = eviction.message.unwrap();
-        assert!(
-            said.starts_with("no no") && said.len() <= 1024,
-            "{} bytes",
-            said.len()
-        );
+        assert!(said.starts_with("no no") && said.len() <= 1024, "{} bytes", said.len());
     }
 
     #[test]
@@ -310,10 +265,7 @@ mod tests {
     fn an_outcome_without_an_attempt_changes_nothing() {
         let mut status = in_flight();
         status.eviction.as_mut().unwrap().in_flight = false;
-        assert_eq!(
-            record_eviction(&status, &EvictionOutcome::Accepted, 0.0, at(100)),
-            status
-        );
+        assert_eq!(record_eviction(&status, &EvictionOutcome::Accepted, 0.0, at(100)), status);
     }
 
     #[test]
@@ -349,10 +301,7 @@ mod tests {
             running_container: true,
             ready: true,
         };
-        let terminating = LivePod {
-            terminating_until: Some(at(5)),
-            ..live.clone()
-        };
+        let terminating = LivePod { terminating_until: Some(at(5)), ..live.clone() };
         for (pod, expected) in [
             (PodView::Gone, EvictionOutcome::Accepted),
             (PodView::Replaced, EvictionOutcome::Accepted),

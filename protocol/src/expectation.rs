@@ -22,9 +22,7 @@ pub fn goes_on_by(evacuation: &Evacuation) -> Option<DateTime<Utc>> {
     let deadlines = status.policy.iter().flat_map(|policy| &policy.deadlines);
     // Once nobody is left to be skipped, Evict changes nothing any more.
     let acts = |action| active.is_some() || status.responders.is_none() || action != DeadlineAction::Evict;
-    let deadline = deadlines
-        .filter(|d| !d.reached && acts(d.action))
-        .map(|d| d.time.0);
+    let deadline = deadlines.filter(|d| !d.reached && acts(d.action)).map(|d| d.time.0);
     active.and_then(lapse_time).into_iter().chain(deadline).min()
 }
 
@@ -39,11 +37,8 @@ mod tests {
     };
 
     fn with_deadline(mut e: Evacuation, seconds: i64, action: DeadlineAction) -> Evacuation {
-        let entry = Requester {
-            deadline: Some(at(seconds).into()),
-            at_deadline: Some(action),
-            ..requester("a.b/r")
-        };
+        let entry =
+            Requester { deadline: Some(at(seconds).into()), at_deadline: Some(action), ..requester("a.b/r") };
         e.status.get_or_insert_default().policy = Some(derive_policy(&[entry], None, at(0)));
         e
     }
@@ -69,22 +64,10 @@ mod tests {
             ("refused", answered(Answer::Refuse), None),
             ("a later deadline", with_deadline(asking(), 80, evict), Some(60)),
             ("a sooner deadline", with_deadline(asking(), 20, evict), Some(20)),
-            (
-                "refused with a deadline",
-                with_deadline(answered(Answer::Refuse), 300, evict),
-                Some(300),
-            ),
+            ("refused with a deadline", with_deadline(answered(Answer::Refuse), 300, evict), Some(300)),
             ("not started", with_deadline(evacuation(), 300, evict), Some(300)),
-            (
-                "nobody is left to be skipped",
-                with_deadline(asked_by_nobody.clone(), 300, evict),
-                None,
-            ),
-            (
-                "it will be deleted",
-                with_deadline(asked_by_nobody, 300, DeadlineAction::Delete),
-                Some(300),
-            ),
+            ("nobody is left to be skipped", with_deadline(asked_by_nobody.clone(), 300, evict), None),
+            ("it will be deleted", with_deadline(asked_by_nobody, 300, DeadlineAction::Delete), Some(300)),
             ("ended", canceled, None),
         ];
         for (what, e, expected) in table {

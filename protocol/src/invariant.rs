@@ -29,19 +29,11 @@ impl Broken {
 
     fn ends(&mut self, status: &EvacuationStatus) {
         let finished = is_finished(status);
-        let (evacuated, failed) = (
-            is_true(status, ConditionType::Evacuated),
-            is_true(status, ConditionType::Failed),
-        );
+        let (evacuated, failed) =
+            (is_true(status, ConditionType::Evacuated), is_true(status, ConditionType::Failed));
         self.require(!(evacuated && failed), "Evacuated and Failed exclude each other");
-        self.require(
-            finished == (evacuated || failed),
-            "Finished stands beside Evacuated or Failed",
-        );
-        self.require(
-            finished == status.finish_time.is_some(),
-            "finishTime is the time of Finished",
-        );
+        self.require(finished == (evacuated || failed), "Finished stands beside Evacuated or Failed");
+        self.require(finished == status.finish_time.is_some(), "finishTime is the time of Finished");
         self.require(
             !(finished && is_true(status, ConditionType::Blocked)),
             "nothing is Blocked after the end",
@@ -53,57 +45,24 @@ impl Broken {
         let all = status.responders.as_deref().unwrap_or_default();
         let count = |state| all.iter().filter(|r| r.state == state).count();
         let undone = first_undone(status);
-        let waiting = all
-            .iter()
-            .skip(undone + 1)
-            .all(|r| r.state == ResponderState::Inactive);
-        self.require(
-            count(ResponderState::Active) <= 1,
-            "at most one responder is Active",
-        );
-        self.require(
-            waiting,
-            "nobody's turn comes before those of higher priority are done",
-        );
-        self.require(
-            all.is_sorted_by(|a, b| a.priority >= b.priority),
-            "the highest priority comes first",
-        );
-        self.require(
-            finished || count(ResponderState::Canceled) == 0,
-            "nobody is Canceled before the end",
-        );
+        let waiting = all.iter().skip(undone + 1).all(|r| r.state == ResponderState::Inactive);
+        self.require(count(ResponderState::Active) <= 1, "at most one responder is Active");
+        self.require(waiting, "nobody's turn comes before those of higher priority are done");
+        self.require(all.is_sorted_by(|a, b| a.priority >= b.priority), "the highest priority comes first");
+        self.require(finished || count(ResponderState::Canceled) == 0, "nobody is Canceled before the end");
         let failed = is_true(status, ConditionType::Failed);
         let learns = |r: &ResponderStatus| r.active_time.is_none() || r.state == ResponderState::Canceled;
-        self.require(
-            !failed || all.iter().all(learns),
-            "whoever was asked learns that the pod stays",
-        );
-        self.require(
-            !finished || undone == all.len(),
-            "nobody has the say after the end",
-        );
+        self.require(!failed || all.iter().all(learns), "whoever was asked learns that the pod stays");
+        self.require(!finished || undone == all.len(), "nobody has the say after the end");
     }
 
     fn answer(&mut self, r: &ResponderStatus) {
         let asked = r.active_time.is_some();
-        self.require(
-            r.state != ResponderState::Active || asked,
-            "an Active responder has its activeTime",
-        );
-        self.require(
-            r.state != ResponderState::Inactive || !asked,
-            "an Inactive responder was not asked",
-        );
+        self.require(r.state != ResponderState::Active || asked, "an Active responder has its activeTime");
+        self.require(r.state != ResponderState::Inactive || !asked, "an Inactive responder was not asked");
         self.require(r.answer.is_none() || asked, "only who was asked has answered");
-        self.require(
-            r.answer.is_some() == r.answer_time.is_some(),
-            "an answer has its time",
-        );
-        self.require(
-            (r.answer == Some(Answer::Delay)) == r.delay_until.is_some(),
-            "a Delay has its end",
-        );
+        self.require(r.answer.is_some() == r.answer_time.is_some(), "an answer has its time");
+        self.require((r.answer == Some(Answer::Delay)) == r.delay_until.is_some(), "a Delay has its end");
         let accepted = r.answer == Some(Answer::Accept);
         let interrupted = r.state == ResponderState::Interrupted;
         self.require(!(interrupted && accepted), "who accepted is not Interrupted");
@@ -123,18 +82,9 @@ impl Broken {
             !eviction.in_flight || ready,
             "an eviction is in flight only when every responder is done",
         );
-        self.require(
-            !(eviction.in_flight && eviction.accepted),
-            "what is accepted is not in flight",
-        );
-        self.require(
-            !eviction.accepted || eviction.attempts > 0,
-            "what is accepted was attempted",
-        );
-        self.require(
-            !(eviction.accepted && failed),
-            "a pod that is on its way out was not left alone",
-        );
+        self.require(!(eviction.in_flight && eviction.accepted), "what is accepted is not in flight");
+        self.require(!eviction.accepted || eviction.attempts > 0, "what is accepted was attempted");
+        self.require(!(eviction.accepted && failed), "a pod that is on its way out was not left alone");
         self.require(
             !eviction.in_flight || eviction.last_attempt_result.is_none(),
             "what is in flight has no result",

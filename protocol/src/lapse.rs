@@ -8,9 +8,7 @@ use crate::time::after;
 /// When an Active responder is passed over by its own times: its timeout, or the end of its delay.
 pub(crate) fn lapse_time(responder: &ResponderStatus) -> Option<DateTime<Utc>> {
     match responder.answer {
-        None => responder
-            .active_time
-            .map(|since| after(since.0, responder.timeout_seconds)),
+        None => responder.active_time.map(|since| after(since.0, responder.timeout_seconds)),
         Some(Answer::Delay) => responder.delay_until.map(|until| until.0),
         Some(Answer::Accept | Answer::Refuse) => None,
     }

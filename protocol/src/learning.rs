@@ -15,20 +15,13 @@ pub fn asked_responders(status: &EvacuationStatus) -> Vec<&ResponderStatus> {
         return Vec::new();
     }
     let all = status.responders.as_deref().unwrap_or_default();
-    all.iter()
-        .filter(|r| r.state == ResponderState::Canceled && r.active_time.is_some())
-        .collect()
+    all.iter().filter(|r| r.state == ResponderState::Canceled && r.active_time.is_some()).collect()
 }
 
 /// Until when the responders that have not acknowledged the end are waited for; `None` when there are none.
 pub(crate) fn learning_until(status: &EvacuationStatus) -> Option<DateTime<Utc>> {
-    let missing = asked_responders(status)
-        .iter()
-        .any(|r| !r.cancellation_acknowledged);
-    status
-        .finish_time
-        .filter(|_| missing)
-        .map(|time| after(time.0, LEARNING_SECONDS))
+    let missing = asked_responders(status).iter().any(|r| !r.cancellation_acknowledged);
+    status.finish_time.filter(|_| missing).map(|time| after(time.0, LEARNING_SECONDS))
 }
 
 /// Whether a responder that was asked has not acknowledged the end yet and may still be waited for.

@@ -11,16 +11,10 @@ pub(crate) fn check_owner<'a>(
     user: &str,
 ) -> Result<(), EditError> {
     for name in names {
-        let owner = status
-            .requesters
-            .iter()
-            .find(|r| r.name == *name)
-            .map_or("nobody known", |r| r.user.as_str());
+        let owner =
+            status.requesters.iter().find(|r| r.name == *name).map_or("nobody known", |r| r.user.as_str());
         if owner != user {
-            return Err(EditError::NotYours {
-                requester: name.clone(),
-                owner: owner.to_owned(),
-            });
+            return Err(EditError::NotYours { requester: name.clone(), owner: owner.to_owned() });
         }
     }
     Ok(())

@@ -66,12 +66,7 @@ pub fn state_word(evacuation: &Evacuation) -> &'static str {
 pub fn current_responder(evacuation: &Evacuation) -> Option<&ResponderStatus> {
     let responders = evacuation.status.as_ref()?.responders.as_deref()?;
     let active = responders.iter().find(|r| r.state == ResponderState::Active);
-    active.or_else(|| {
-        responders
-            .iter()
-            .filter(|r| r.active_time.is_some())
-            .max_by_key(|r| r.active_time)
-    })
+    active.or_else(|| responders.iter().filter(|r| r.active_time.is_some()).max_by_key(|r| r.active_time))
 }
 
 /// The last answer of [`current_responder`], for the ANSWER column.
@@ -95,13 +90,7 @@ mod tests {
             e.status.get_or_insert_default().responders = Some(vec![r]);
             e
         };
-        let eviction = |accepted| {
-            Some(EvictionStatus {
-                attempts: 1,
-                accepted,
-                ..EvictionStatus::default()
-            })
-        };
+        let eviction = |accepted| Some(EvictionStatus { attempts: 1, accepted, ..EvictionStatus::default() });
         let with = |mut e: Evacuation, accepted, conditions: &[(&str, &str)]| {
             let status = e.status.get_or_insert_default();
             status.eviction = eviction(accepted);
@@ -114,45 +103,20 @@ mod tests {
             (asked(Active, Some(Answer::Delay)), Phase::Asking, "Delayed"),
             (asked(Active, Some(Answer::Refuse)), Phase::Asking, "Refused"),
             (asked(Active, Some(Answer::Accept)), Phase::Asking, "Accepted"),
-            (
-                asked(Completed, Some(Answer::Accept)),
-                Phase::Evicting,
-                "Evicting",
-            ),
+            (asked(Completed, Some(Answer::Accept)), Phase::Evicting, "Evicting"),
             (asked(Interrupted, None), Phase::Evicting, "Evicting"),
             (
                 with(asked(Completed, None), false, &[("Blocked", "BudgetExhausted")]),
                 Phase::Evicting,
                 "Blocked",
             ),
-            (
-                with(asked(Completed, None), true, &[]),
-                Phase::Evicting,
-                "Terminating",
-            ),
-            (
-                with(asked(Active, None), false, &[("Blocked", "Terminating")]),
-                Phase::Asking,
-                "Terminating",
-            ),
-            (
-                with(asked(Completed, None), true, &[("Evacuated", "Evicted")]),
-                Phase::Evacuated,
-                "Evacuated",
-            ),
-            (
-                with(asked(Canceled, None), false, &[("Failed", "Canceled")]),
-                Phase::Failed,
-                "Failed",
-            ),
+            (with(asked(Completed, None), true, &[]), Phase::Evicting, "Terminating"),
+            (with(asked(Active, None), false, &[("Blocked", "Terminating")]), Phase::Asking, "Terminating"),
+            (with(asked(Completed, None), true, &[("Evacuated", "Evicted")]), Phase::Evacuated, "Evacuated"),
+            (with(asked(Canceled, None), false, &[("Failed", "Canceled")]), Phase::Failed, "Failed"),
         ];
         for (e, expected_phase, word) in table {
-            assert_eq!(
-                (phase(&e), state_word(&e)),
-                (expected_phase, word),
-                "{:?}",
-                e.status
-            );
+            assert_eq!((phase(&e), state_word(&e)), (expected_phase, word), "{:?}", e.status);
         }
     }
 

@@ -21,11 +21,7 @@ pub fn derive_policy(requesters: &[Requester], previous: Option<&Policy>, now: D
     let mut deadlines: Vec<_> = requesters.iter().flat_map(|r| schedule(r, before, now)).collect();
     deadlines.sort_by(|a, b| (a.time, &a.requester, a.action).cmp(&(b.time, &b.requester, b.action)));
     let before = previous.map(|p| p.windows.as_slice()).unwrap_or_default();
-    let times = Policy {
-        deadlines,
-        windows: window::schedule(requesters, before, now),
-        ..Policy::default()
-    };
+    let times = Policy { deadlines, windows: window::schedule(requesters, before, now), ..Policy::default() };
 
     let counts = |r: &&Requester| !has_lapsed(&times, &r.name) && is_awake(r, &times);
     let counting = || requesters.iter().filter(counts);
@@ -46,11 +42,8 @@ fn schedule(
     before: &[ScheduledDeadline],
     now: DateTime<Utc>,
 ) -> Vec<ScheduledDeadline> {
-    let mut rows: Vec<_> = before
-        .iter()
-        .filter(|d| d.reached && d.requester == requester.name)
-        .cloned()
-        .collect();
+    let mut rows: Vec<_> =
+        before.iter().filter(|d| d.reached && d.requester == requester.name).cloned().collect();
     if let Some(time) = requester.deadline {
         let action = requester.at_deadline.unwrap_or_default();
         // What was reached once acts no second time.
@@ -72,10 +65,7 @@ fn gave_up(deadline: &ScheduledDeadline) -> bool {
 
 /// Whether that requester's entry has lapsed: its `GiveUp` deadline was reached.
 pub fn has_lapsed(policy: &Policy, requester: &str) -> bool {
-    policy
-        .deadlines
-        .iter()
-        .any(|d| d.requester == requester && gave_up(d))
+    policy.deadlines.iter().any(|d| d.requester == requester && gave_up(d))
 }
 
 /// Whether there are entries and all of them have lapsed.
@@ -90,18 +80,12 @@ pub(crate) fn reached(policy: &Policy, action: DeadlineAction) -> Option<&Schedu
 
 /// The first deadline that was reached and ends the negotiation: Evict or Delete.
 pub(crate) fn forced(policy: &Policy) -> Option<&ScheduledDeadline> {
-    policy
-        .deadlines
-        .iter()
-        .find(|d| d.reached && d.action != DeadlineAction::GiveUp)
+    policy.deadlines.iter().find(|d| d.reached && d.action != DeadlineAction::GiveUp)
 }
 
 /// The next deadline that would end the negotiation and was not reached yet.
 pub(crate) fn next_forcing(policy: &Policy) -> Option<&ScheduledDeadline> {
-    policy
-        .deadlines
-        .iter()
-        .find(|d| !d.reached && d.action != DeadlineAction::GiveUp)
+    policy.deadlines.iter().find(|d| !d.reached && d.action != DeadlineAction::GiveUp)
 }
 
 /// When the policy changes by itself: the next deadline that was not reached yet, or the next window that opens.
@@ -147,11 +131,7 @@ mod tests {
                     r
                 })
                 .collect();
-            assert_eq!(
-                derive_policy(&requesters, None, at(5)).on_refusal,
-                *expected,
-                "{entries:?}"
-            );
+            assert_eq!(derive_policy(&requesters, None, at(5)).on_refusal, *expected, "{entries:?}");
         }
     }
 
@@ -162,26 +142,13 @@ mod tests {
         requesters[1].grace_period_seconds = Some(5);
         requesters[1].deadline = Some(at(10).into());
         requesters[1].at_deadline = Some(DeadlineAction::GiveUp);
-        assert_eq!(
-            derive_policy(&requesters, None, at(0)).grace_period_seconds,
-            Some(5)
-        );
-        assert_eq!(
-            derive_policy(&requesters, None, at(10)).grace_period_seconds,
-            Some(30)
-        );
-        assert_eq!(
-            derive_policy(&requesters[2..], None, at(0)).grace_period_seconds,
-            None
-        );
+        assert_eq!(derive_policy(&requesters, None, at(0)).grace_period_seconds, Some(5));
+        assert_eq!(derive_policy(&requesters, None, at(10)).grace_period_seconds, Some(30));
+        assert_eq!(derive_policy(&requesters[2..], None, at(0)).grace_period_seconds, None);
     }
 
     fn with_deadline(name: &str, seconds: i64, action: DeadlineAction) -> Requester {
-        Requester {
-            deadline: Some(at(seconds).into()),
-            at_deadline: Some(action),
-            ..requester(name)
-        }
+        Requester { deadline: Some(at(seconds).into()), at_deadline: Some(action), ..requester(name) }
     }
 
     #[test]
@@ -192,19 +159,9 @@ mod tests {
             with_deadline("c", 20, DeadlineAction::GiveUp),
         ];
         let policy = derive_policy(&requesters, None, at(20));
-        let rows: Vec<_> = policy
-            .deadlines
-            .iter()
-            .map(|d| (d.requester.as_str(), d.action, d.reached))
-            .collect();
-        assert_eq!(
-            rows,
-            [
-                ("b", Evict, true),
-                ("c", DeadlineAction::GiveUp, true),
-                ("a", Delete, false)
-            ]
-        );
+        let rows: Vec<_> =
+            policy.deadlines.iter().map(|d| (d.requester.as_str(), d.action, d.reached)).collect();
+        assert_eq!(rows, [("b", Evict, true), ("c", DeadlineAction::GiveUp, true), ("a", Delete, false)]);
         assert!(has_lapsed(&policy, "c") && !has_lapsed(&policy, "a") && !all_lapsed(&requesters, &policy));
         assert_eq!(next_forcing(&policy).map(|d| d.requester.as_str()), Some("a"));
     }
@@ -220,21 +177,11 @@ mod tests {
 
         requesters[0].deadline = Some(at(100).into());
         let moved = derive_policy(&requesters, Some(&reached), at(11));
-        assert_eq!(
-            moved.deadlines, reached.deadlines,
-            "moving it later undoes nothing"
-        );
+        assert_eq!(moved.deadlines, reached.deadlines, "moving it later undoes nothing");
 
         requesters[0].deadline = None;
-        assert_eq!(
-            derive_policy(&requesters, Some(&moved), at(11)).deadlines,
-            reached.deadlines
-        );
-        assert_eq!(
-            derive_policy(&[requester("b")], Some(&moved), at(11)).deadlines,
-            [],
-            "the entry left"
-        );
+        assert_eq!(derive_policy(&requesters, Some(&moved), at(11)).deadlines, reached.deadlines);
+        assert_eq!(derive_policy(&[requester("b")], Some(&moved), at(11)).deadlines, [], "the entry left");
     }
 
     #[test]

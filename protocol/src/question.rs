@@ -26,19 +26,11 @@ pub fn question(evacuation: &Evacuation, responder: &str, action: ReviewAction) 
             name: metadata.name.clone()?,
             uid: metadata.uid.clone()?,
         },
-        pod: ObjectIdentity {
-            namespace,
-            name: target.name.clone(),
-            uid: target.uid.clone()?,
-        },
+        pod: ObjectIdentity { namespace, name: target.name.clone(), uid: target.uid.clone()? },
         responder: responder.to_owned(),
         requesters: evacuation.spec.requesters.iter().map(review_requester).collect(),
         on_refusal: policy.on_refusal,
-        answer_by: answer_by(asked)
-            .into_iter()
-            .chain(end)
-            .min()
-            .filter(|_| action != ReviewAction::Cancel),
+        answer_by: answer_by(asked).into_iter().chain(end).min().filter(|_| action != ReviewAction::Cancel),
         delay_until: asked.delay_until,
     })
 }
@@ -46,9 +38,7 @@ pub fn question(evacuation: &Evacuation, responder: &str, action: ReviewAction) 
 /// When the question lapses by the responder's own times. A refusal under Wait does not lapse.
 fn answer_by(responder: &ResponderStatus) -> Option<Timestamp> {
     match responder.answer {
-        None => responder
-            .active_time
-            .map(|since| stamp(after(since.0, responder.timeout_seconds))),
+        None => responder.active_time.map(|since| stamp(after(since.0, responder.timeout_seconds))),
         Some(Answer::Delay) => responder.delay_until,
         Some(Answer::Accept | Answer::Refuse) => None,
     }
@@ -77,10 +67,7 @@ mod tests {
     fn the_question_names_both_objects_and_says_until_when() {
         let mut e = asking();
         let q = question(&e, "self", ReviewAction::Ask).unwrap();
-        assert_eq!(
-            (q.evacuation.uid.as_str(), q.pod.uid.as_str()),
-            ("evac-1", "pod-1")
-        );
+        assert_eq!((q.evacuation.uid.as_str(), q.pod.uid.as_str()), ("evac-1", "pod-1"));
         assert_eq!((q.answer_by, q.delay_until), (Some(at(60).into()), None));
         assert_eq!(q.requesters[0].name, "a.b/r");
 
@@ -88,14 +75,8 @@ mod tests {
         responder.answer = Some(Answer::Delay);
         responder.delay_until = Some(at(90).into());
         let q = question(&e, "self", ReviewAction::Remind).unwrap();
-        assert_eq!(
-            (q.answer_by, q.delay_until),
-            (Some(at(90).into()), Some(at(90).into()))
-        );
-        assert_eq!(
-            question(&e, "self", ReviewAction::Cancel).unwrap().answer_by,
-            None
-        );
+        assert_eq!((q.answer_by, q.delay_until), (Some(at(90).into()), Some(at(90).into())));
+        assert_eq!(question(&e, "self", ReviewAction::Cancel).unwrap().answer_by, None);
         assert_eq!(question(&e, "a.b/c", ReviewAction::Ask), None);
     }
 
@@ -108,9 +89,6 @@ mod tests {
             ..requester("a.b/r")
         };
         e.status.as_mut().unwrap().policy = Some(derive_policy(&[r], None, at(0)));
-        assert_eq!(
-            question(&e, "self", ReviewAction::Ask).unwrap().answer_by,
-            Some(at(20).into())
-        );
+        assert_eq!(question(&e, "self", ReviewAction::Ask).unwrap().answer_by, Some(at(20).into()));
     }
 }

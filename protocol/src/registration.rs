@@ -27,17 +27,11 @@ impl From<Vec<ResponderEntry>> for Registered {
     /// These entries, put in order. Of two of one name the first counts.
     fn from(entries: Vec<ResponderEntry>) -> Self {
         let mut names = HashSet::new();
-        let mut entries: Vec<_> = entries
-            .into_iter()
-            .filter(|entry| names.insert(entry.name.clone()))
-            .collect();
+        let mut entries: Vec<_> =
+            entries.into_iter().filter(|entry| names.insert(entry.name.clone())).collect();
         entries.sort_by(|a, b| b.priority().cmp(&a.priority()).then_with(|| a.name.cmp(&b.name)));
         let rest = entries.split_off(entries.len().min(MAX_RESPONDERS));
-        Self {
-            entries,
-            left_out: rest.into_iter().map(|entry| entry.name).collect(),
-            unreadable: None,
-        }
+        Self { entries, left_out: rest.into_iter().map(|entry| entry.name).collect(), unreadable: None }
     }
 }
 
@@ -59,27 +53,18 @@ pub fn registered_responders<'a>(
     let mut selecting: Vec<_> = objects.into_iter().filter(|object| picks(object, pod)).collect();
     selecting.sort_by_key(|object| {
         let metadata = &object.metadata;
-        (
-            metadata.creation_timestamp.as_ref().map(|time| time.0),
-            metadata.name.clone(),
-        )
+        (metadata.creation_timestamp.as_ref().map(|time| time.0), metadata.name.clone())
     });
     all.extend(selecting.into_iter().map(|object| object.spec.entry()));
     all.extend(eviction_responders(pod));
-    Registered {
-        unreadable,
-        ..Registered::from(all)
-    }
+    Registered { unreadable, ..Registered::from(all) }
 }
 
 /// The entries of the pod's annotation, or why they cannot be read. A pod without the annotation has none.
 pub(crate) fn annotated(pod: &Pod) -> Result<Vec<ResponderEntry>, String> {
     let annotations = pod.metadata.annotations.as_ref();
     let text = annotations.and_then(|all| all.get(RESPONDERS_ANNOTATION));
-    text.map_or_else(
-        || Ok(Vec::new()),
-        |text| parse_responders(text).map_err(|error| error.to_string()),
-    )
+    text.map_or_else(|| Ok(Vec::new()), |text| parse_responders(text).map_err(|error| error.to_string()))
 }
 
 /// Whether an object is of the pod's namespace, stays, and selects the pod.
@@ -87,10 +72,7 @@ fn picks(object: &EvacuationResponder, pod: &Pod) -> bool {
     static NONE: BTreeMap<String, String> = BTreeMap::new();
     object.metadata.namespace == pod.metadata.namespace
         && object.metadata.deletion_timestamp.is_none()
-        && selects(
-            &object.spec.selector,
-            pod.metadata.labels.as_ref().unwrap_or(&NONE),
-        )
+        && selects(&object.spec.selector, pod.metadata.labels.as_ref().unwrap_or(&NONE))
 }
 
 #[cfg(test)]

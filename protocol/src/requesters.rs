@@ -67,9 +67,7 @@ pub fn check_requester_edit(
         return Ok(edit);
     }
     if let Some(reason) = finished_reason(status) {
-        return Err(EditError::Finished {
-            reason: reason.to_owned(),
-        });
+        return Err(EditError::Finished { reason: reason.to_owned() });
     }
     let touched = || edit.changed.iter().chain(&edit.removed);
     if !may_override {
@@ -81,9 +79,7 @@ pub fn check_requester_edit(
     // By now, for a deadline may have been reached that nobody has recorded yet.
     let policy = policy_at(&old.spec.requesters, status, now);
     if let Some(requester) = edit.changed.iter().find(|name| has_lapsed(&policy, name)) {
-        return Err(EditError::Lapsed {
-            requester: requester.clone(),
-        });
+        return Err(EditError::Lapsed { requester: requester.clone() });
     }
     Ok(edit)
 }
@@ -111,11 +107,8 @@ fn compare(old: &[Requester], new: &[Requester]) -> RequesterEdit {
             edit.deleting.push(name);
         }
     }
-    edit.removed = old
-        .iter()
-        .filter(|o| !new.iter().any(|n| n.name == o.name))
-        .map(|o| o.name.clone())
-        .collect();
+    edit.removed =
+        old.iter().filter(|o| !new.iter().any(|n| n.name == o.name)).map(|o| o.name.clone()).collect();
     edit
 }
 
@@ -160,10 +153,9 @@ pub fn record_requesters(
     let record = |requester: &Requester| {
         let name = &requester.name;
         match recorded.iter().find(|r| r.name == *name) {
-            Some(before) if edit.changed.contains(name) => RecordedRequester {
-                time: stamp(now),
-                ..before.clone()
-            },
+            Some(before) if edit.changed.contains(name) => {
+                RecordedRequester { time: stamp(now), ..before.clone() }
+            }
             Some(before) => before.clone(),
             None => RecordedRequester {
                 name: name.clone(),

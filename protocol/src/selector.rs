@@ -7,17 +7,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelecto
 /// Whether the selector picks an object with these labels. An empty selector picks everything; an operator that is
 /// not known picks nothing.
 pub fn selects(selector: &LabelSelector, labels: &BTreeMap<String, String>) -> bool {
-    let equal = selector
-        .match_labels
-        .iter()
-        .flatten()
-        .all(|(key, value)| labels.get(key) == Some(value));
-    equal
-        && selector
-            .match_expressions
-            .iter()
-            .flatten()
-            .all(|requirement| fulfils(requirement, labels))
+    let equal = selector.match_labels.iter().flatten().all(|(key, value)| labels.get(key) == Some(value));
+    equal && selector.match_expressions.iter().flatten().all(|requirement| fulfils(requirement, labels))
 }
 
 fn fulfils(requirement: &LabelSelectorRequirement, labels: &BTreeMap<String, String>) -> bool {
@@ -39,9 +30,8 @@ mod tests {
 
     #[test]
     fn selectors_pick_as_kubernetes_does() {
-        let labels: BTreeMap<_, _> = [("app", "db"), ("tier", "back")]
-            .map(|(k, v)| (k.to_owned(), v.to_owned()))
-            .into();
+        let labels: BTreeMap<_, _> =
+            [("app", "db"), ("tier", "back")].map(|(k, v)| (k.to_owned(), v.to_owned())).into();
         let expression = |key: &str, operator: &str, values: &[&str]| json!({"matchExpressions": [{"key": key, "operator": operator, "values": values}]});
         let table = [
             (json!({}), true),

@@ -57,37 +57,18 @@ pub fn check_status_update(
     let ending = ends(ConditionType::Evacuated) || ends(ConditionType::Failed);
 
     let sleeps = all_asleep(&old.spec.requesters, &policy);
-    let responders = Responders {
-        was: was.responders.as_deref(),
-        policy: &policy,
-        asleep: sleeps,
-        ending,
-        now,
-    }
-    .check(proposed.responders, &mut errors);
-    let all_done = responders
-        .as_ref()
-        .is_some_and(|all| all.iter().all(|r| is_done(r.state)));
+    let responders =
+        Responders { was: was.responders.as_deref(), policy: &policy, asleep: sleeps, ending, now }
+            .check(proposed.responders, &mut errors);
+    let all_done = responders.as_ref().is_some_and(|all| all.iter().all(|r| is_done(r.state)));
     let allowed = Allowed {
         attempt: all_done && !ending && !sleeps && !all_lapsed(&old.spec.requesters, &policy),
         deletion: reached(&policy, DeadlineAction::Delete).is_some(),
     };
-    let eviction = check_eviction(
-        was.eviction.as_ref(),
-        proposed.eviction,
-        allowed,
-        now,
-        &mut errors,
-    );
-    let conditions = Conditions {
-        old,
-        was,
-        policy: &policy,
-        asleep: sleeps,
-        eviction: eviction.as_ref(),
-        now,
-    }
-    .check(proposed.conditions, &mut errors);
+    let eviction = check_eviction(was.eviction.as_ref(), proposed.eviction, allowed, now, &mut errors);
+    let conditions =
+        Conditions { old, was, policy: &policy, asleep: sleeps, eviction: eviction.as_ref(), now }
+            .check(proposed.conditions, &mut errors);
 
     let mut next = EvacuationStatus {
         observed_generation: was
@@ -118,22 +99,15 @@ fn is_early(error: &StatusError) -> bool {
 fn premature(proposed: Option<&Policy>, derived: &Policy) -> Vec<StatusError> {
     let reached = |row: &ScheduledDeadline| {
         proposed.is_some_and(|p| {
-            p.deadlines
-                .iter()
-                .any(|d| d.reached && (&d.requester, d.time) == (&row.requester, row.time))
+            p.deadlines.iter().any(|d| d.reached && (&d.requester, d.time) == (&row.requester, row.time))
         })
     };
     let woke = |row: &ScheduledWindow| {
         proposed.is_some_and(|p| {
-            p.windows
-                .iter()
-                .any(|w| w.reached && (&w.requester, w.time) == (&row.requester, row.time))
+            p.windows.iter().any(|w| w.reached && (&w.requester, w.time) == (&row.requester, row.time))
         })
     };
-    let deadlines = derived
-        .deadlines
-        .iter()
-        .filter(|row| !row.reached && reached(row));
+    let deadlines = derived.deadlines.iter().filter(|row| !row.reached && reached(row));
     let deadlines = deadlines.map(|row| StatusError::NotYet {
         what: format!("the deadline of {} is reached", row.requester),
         until: row.time.0,
@@ -158,9 +132,7 @@ fn unchanged(was: &EvacuationStatus, proposed: EvacuationStatus) -> Result<Evacu
     if restored == *was {
         Ok(restored)
     } else {
-        Err(StatusError::Finished {
-            reason: finished_reason(was).unwrap_or_default().to_owned(),
-        })
+        Err(StatusError::Finished { reason: finished_reason(was).unwrap_or_default().to_owned() })
     }
 }
 

@@ -46,17 +46,13 @@ pub enum TargetWarning {
 impl std::fmt::Display for TargetWarning {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::DaemonSet { pod } => write!(
-                f,
-                "pod {pod} belongs to a DaemonSet, which makes it anew on the same node"
-            ),
+            Self::DaemonSet { pod } => {
+                write!(f, "pod {pod} belongs to a DaemonSet, which makes it anew on the same node")
+            }
             Self::Terminating { pod } => write!(f, "pod {pod} is terminating: its responders are not asked"),
             Self::Finished { pod } => write!(f, "pod {pod} has ended: there is nothing to evacuate"),
             Self::UnreadableResponders { pod, problem } => {
-                write!(
-                    f,
-                    "the annotation evacuation.dev/responders of pod {pod} cannot be read: {problem}"
-                )
+                write!(f, "the annotation evacuation.dev/responders of pod {pod} cannot be read: {problem}")
             }
         }
     }
@@ -82,10 +78,7 @@ pub fn target_warning(pod: &Pod) -> Vec<TargetWarning> {
     } else if live.terminating_until.is_some() {
         warnings.push(TargetWarning::Terminating { pod: name(pod) });
     } else if let Err(problem) = annotated(pod) {
-        warnings.push(TargetWarning::UnreadableResponders {
-            pod: name(pod),
-            problem,
-        });
+        warnings.push(TargetWarning::UnreadableResponders { pod: name(pod), problem });
     }
     warnings
 }
@@ -96,10 +89,7 @@ fn name(pod: &Pod) -> String {
 
 /// Whether the pod is the mirror of a static pod.
 pub(crate) fn is_mirror(pod: &Pod) -> bool {
-    pod.metadata
-        .annotations
-        .as_ref()
-        .is_some_and(|all| all.contains_key(MIRROR_ANNOTATION))
+    pod.metadata.annotations.as_ref().is_some_and(|all| all.contains_key(MIRROR_ANNOTATION))
 }
 
 /// Whether a controller makes the pod anew. That of a pod which was released for its replacement has done so already.
@@ -110,18 +100,12 @@ pub(crate) fn is_managed(pod: &Pod) -> bool {
 
 /// The owner that manages the pod.
 fn controller(pod: &Pod) -> Option<&OwnerReference> {
-    pod.metadata
-        .owner_references
-        .iter()
-        .flatten()
-        .find(|owner| owner.controller == Some(true))
+    pod.metadata.owner_references.iter().flatten().find(|owner| owner.controller == Some(true))
 }
 
 /// The name of the DaemonSet that manages the pod.
 pub(crate) fn daemon_set(pod: &Pod) -> Option<&str> {
-    controller(pod)
-        .filter(|o| o.kind == "DaemonSet" && o.api_version == "apps/v1")
-        .map(|o| o.name.as_str())
+    controller(pod).filter(|o| o.kind == "DaemonSet" && o.api_version == "apps/v1").map(|o| o.name.as_str())
 }
 
 #[cfg(test)]
@@ -137,14 +121,8 @@ mod tests {
 
     #[test]
     fn a_mirror_pod_cannot_be_evacuated() {
-        let mirror = pod(
-            &json!({"annotations": {"kubernetes.io/config.mirror": "x"}}),
-            "Running",
-        );
-        assert_eq!(
-            target_problem(&mirror),
-            Some(TargetProblem::Mirror { pod: "p".to_owned() })
-        );
+        let mirror = pod(&json!({"annotations": {"kubernetes.io/config.mirror": "x"}}), "Running");
+        assert_eq!(target_problem(&mirror), Some(TargetProblem::Mirror { pod: "p".to_owned() }));
         assert_eq!(target_problem(&pod(&json!({}), "Running")), None);
     }
 
@@ -159,11 +137,7 @@ mod tests {
         let p = || "p".to_owned();
         let table = [
             (json!({}), "Running", vec![]),
-            (
-                owner("DaemonSet", true),
-                "Running",
-                vec![TargetWarning::DaemonSet { pod: p() }],
-            ),
+            (owner("DaemonSet", true), "Running", vec![TargetWarning::DaemonSet { pod: p() }]),
             (owner("DaemonSet", false), "Running", vec![]),
             (owner("ReplicaSet", true), "Running", vec![]),
             (json!({}), "Succeeded", vec![TargetWarning::Finished { pod: p() }]),
@@ -183,11 +157,7 @@ mod tests {
             ),
         ];
         for (metadata, phase, expected) in table {
-            assert_eq!(
-                target_warning(&pod(&metadata, phase)),
-                expected,
-                "{metadata} {phase}"
-            );
+            assert_eq!(target_warning(&pod(&metadata, phase)), expected, "{metadata} {phase}");
         }
     }
 }

@@ -32,15 +32,8 @@ pub(crate) fn evacuation() -> Evacuation {
 
 /// The same with other entries.
 pub(crate) fn evacuation_for(requesters: Vec<Requester>) -> Evacuation {
-    let pod = PodTarget {
-        name: "db-0".to_owned(),
-        uid: Some("pod-1".to_owned()),
-    };
-    let spec = EvacuationSpec {
-        target: Target { pod },
-        requesters,
-        ttl_seconds_after_finished: Some(3600),
-    };
+    let pod = PodTarget { name: "db-0".to_owned(), uid: Some("pod-1".to_owned()) };
+    let spec = EvacuationSpec { target: Target { pod }, requesters, ttl_seconds_after_finished: Some(3600) };
     let status = crate::begin(&spec, "alice", &["people".to_owned()], at(0));
     let mut evacuation = Evacuation::new("e", spec);
     evacuation.metadata.namespace = Some("ns".to_owned());
@@ -79,10 +72,8 @@ pub(crate) fn asking() -> Evacuation {
 /// The same with other entries.
 pub(crate) fn asking_for(requesters: Vec<Requester>) -> Evacuation {
     let mut evacuation = evacuation_for(requesters);
-    let active = ResponderStatus {
-        active_time: Some(at(0).into()),
-        ..responder("self", ResponderState::Active)
-    };
+    let active =
+        ResponderStatus { active_time: Some(at(0).into()), ..responder("self", ResponderState::Active) };
     evacuation.status.get_or_insert_default().responders = Some(vec![active]);
     evacuation
 }

@@ -7,11 +7,7 @@ use evacuation_api::Timestamp;
 pub(crate) fn after(time: DateTime<Utc>, seconds: i64) -> DateTime<Utc> {
     TimeDelta::try_seconds(seconds)
         .and_then(|delta| time.checked_add_signed(delta))
-        .unwrap_or(if seconds < 0 {
-            DateTime::<Utc>::MIN_UTC
-        } else {
-            DateTime::<Utc>::MAX_UTC
-        })
+        .unwrap_or(if seconds < 0 { DateTime::<Utc>::MIN_UTC } else { DateTime::<Utc>::MAX_UTC })
 }
 
 /// `time` plus so many milliseconds; the end of time when that overflows.

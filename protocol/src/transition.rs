@@ -71,12 +71,7 @@ pub const TRANSITIONS: &[Transition<ResponderState>] = {
     use Actor::{Controller, Responder, Server};
     use ResponderState::{Active, Canceled, Completed, Inactive, Interrupted};
     &[
-        row(
-            Inactive,
-            Active,
-            Controller,
-            "those of higher priority are done, and a requester is awake",
-        ),
+        row(Inactive, Active, Controller, "those of higher priority are done, and a requester is awake"),
         row(
             Inactive,
             Interrupted,
@@ -84,42 +79,17 @@ pub const TRANSITIONS: &[Transition<ResponderState>] = {
             "an Evict or Delete deadline was reached, or self cannot be asked (no running container, unreachable node)",
         ),
         row(Inactive, Canceled, Server, "the Evacuation ended before its turn"),
-        row(
-            Active,
-            Active,
-            Responder,
-            "it answers, and may change its answer until it accepts",
-        ),
-        row(
-            Active,
-            Completed,
-            Controller,
-            "it accepted, or it refused and the policy is Override",
-        ),
+        row(Active, Active, Responder, "it answers, and may change its answer until it accepts"),
+        row(Active, Completed, Controller, "it accepted, or it refused and the policy is Override"),
         row(
             Active,
             Interrupted,
             Controller,
             "it was silent past its timeout, its delay ran out, or an Evict or Delete deadline was reached",
         ),
-        row(
-            Active,
-            Canceled,
-            Server,
-            "the Evacuation ended while it was asked",
-        ),
-        row(
-            Completed,
-            Canceled,
-            Server,
-            "the Evacuation failed after it had answered",
-        ),
-        row(
-            Interrupted,
-            Canceled,
-            Server,
-            "the Evacuation failed after its time to answer was over",
-        ),
+        row(Active, Canceled, Server, "the Evacuation ended while it was asked"),
+        row(Completed, Canceled, Server, "the Evacuation failed after it had answered"),
+        row(Interrupted, Canceled, Server, "the Evacuation failed after its time to answer was over"),
         row(Canceled, Canceled, Responder, "it acknowledges the cancellation"),
     ]
 };
@@ -142,19 +112,9 @@ pub const PHASE_TRANSITIONS: &[Transition<Phase>] = {
             "a requester is awake and nobody is to be asked, or an Evict or Delete deadline was reached",
         ),
         row(Pending, Evacuated, Controller, "the pod is gone or has ended"),
-        row(
-            Pending,
-            Failed,
-            Controller,
-            "the last requester's deadline passed with GiveUp",
-        ),
+        row(Pending, Failed, Controller, "the last requester's deadline passed with GiveUp"),
         row(Pending, Failed, Server, "it was canceled"),
-        row(
-            Asking,
-            Evicting,
-            Controller,
-            "every responder is Completed or Interrupted",
-        ),
+        row(Asking, Evicting, Controller, "every responder is Completed or Interrupted"),
         row(Asking, Evacuated, Controller, "the pod is gone or has ended"),
         row(
             Asking,
@@ -164,41 +124,26 @@ pub const PHASE_TRANSITIONS: &[Transition<Phase>] = {
         ),
         row(Asking, Failed, Server, "it was canceled"),
         row(Evicting, Evacuated, Controller, "the pod is gone or has ended"),
-        row(
-            Evicting,
-            Failed,
-            Controller,
-            "the last requester's deadline passed with GiveUp",
-        ),
+        row(Evicting, Failed, Controller, "the last requester's deadline passed with GiveUp"),
         row(Evicting, Failed, Server, "it was canceled"),
     ]
 };
 
 /// Whether the table lets that actor take a responder from one state to the other.
 pub fn transition_allowed(from: ResponderState, to: ResponderState, by: Actor) -> bool {
-    TRANSITIONS
-        .iter()
-        .any(|t| t.from == from && t.to == to && t.by == by)
+    TRANSITIONS.iter().any(|t| t.from == from && t.to == to && t.by == by)
 }
 
 /// [`TRANSITIONS`] as a Mermaid state diagram.
 pub fn responder_diagram() -> String {
-    let ends = [
-        ResponderState::Interrupted,
-        ResponderState::Canceled,
-        ResponderState::Completed,
-    ];
-    diagram(TRANSITIONS, ResponderState::Inactive, &ends, |state| {
-        format!("{state:?}")
-    })
+    let ends = [ResponderState::Interrupted, ResponderState::Canceled, ResponderState::Completed];
+    diagram(TRANSITIONS, ResponderState::Inactive, &ends, |state| format!("{state:?}"))
 }
 
 /// [`PHASE_TRANSITIONS`] as a Mermaid state diagram.
 pub fn phase_diagram() -> String {
     let ends = [Phase::Evacuated, Phase::Failed];
-    diagram(PHASE_TRANSITIONS, Phase::Pending, &ends, |phase| {
-        phase.as_str().to_owned()
-    })
+    diagram(PHASE_TRANSITIONS, Phase::Pending, &ends, |phase| phase.as_str().to_owned())
 }
 
 fn diagram<S: Copy>(rows: &[Transition<S>], start: S, ends: &[S], name: impl Fn(S) -> String) -> String {
@@ -246,10 +191,7 @@ mod tests {
     fn no_row_stands_twice() {
         for (i, t) in TRANSITIONS.iter().enumerate() {
             assert!(
-                !TRANSITIONS
-                    .iter()
-                    .skip(i + 1)
-                    .any(|u| (u.from, u.to, u.by) == (t.from, t.to, t.by)),
+                !TRANSITIONS.iter().skip(i + 1).any(|u| (u.from, u.to, u.by) == (t.from, t.to, t.by)),
                 "{t:?}"
             );
         }
@@ -262,10 +204,7 @@ mod tests {
         assert!(
             responder.contains("    Inactive --> Active: those of higher priority are done, and a requester is awake (controller)\n")
         );
-        assert_eq!(
-            phase_diagram().matches(" --> ").count(),
-            PHASE_TRANSITIONS.len() + 1 + 2
-        );
+        assert_eq!(phase_diagram().matches(" --> ").count(), PHASE_TRANSITIONS.len() + 1 + 2);
         assert!(phase_diagram().starts_with("stateDiagram-v2\n    [*] --> Pending\n"));
     }
 }

@@ -19,17 +19,10 @@ pub(crate) fn schedule(
     let row = |requester: &Requester| {
         let window = requester.window.as_ref()?;
         if let Some(known) = before.iter().find(|row| row.requester == requester.name) {
-            return Some(ScheduledWindow {
-                reached: known.reached || known.time.0 <= now,
-                ..known.clone()
-            });
+            return Some(ScheduledWindow { reached: known.reached || known.time.0 <= now, ..known.clone() });
         }
         let time = stamp(WindowCalendar::read(window).ok()?.first_open(now)?);
-        Some(ScheduledWindow {
-            requester: requester.name.clone(),
-            time,
-            reached: time.0 <= now,
-        })
+        Some(ScheduledWindow { requester: requester.name.clone(), time, reached: time.0 <= now })
     };
     let mut rows: Vec<_> = requesters.iter().filter_map(row).collect();
     rows.sort_by(|a, b| (a.time, &a.requester).cmp(&(b.time, &b.requester)));
@@ -42,67 +35,43 @@ pub(crate) fn forget_changed(policy: &mut Policy, old: &[Requester], new: &[Requ
         let entry = all.iter().find(|r| r.name == name);
         entry.and_then(|r| r.window.clone())
     };
-    policy
-        .windows
-        .retain(|row| window(old, &row.requester) == window(new, &row.requester));
+    policy.windows.retain(|row| window(old, &row.requester) == window(new, &row.requester));
 }
 
 /// Whether an entry that has not lapsed takes part, by what the policy says of deadlines and windows.
 pub(crate) fn is_awake(requester: &Requester, policy: &Policy) -> bool {
-    let opened = policy
-        .windows
-        .iter()
-        .any(|row| row.reached && row.requester == requester.name);
+    let opened = policy.windows.iter().any(|row| row.reached && row.requester == requester.name);
     // A deadline acts by itself, window or not, and how it acts is its entry's word. One that gave up left no live entry.
-    let forces = policy
-        .deadlines
-        .iter()
-        .any(|d| d.reached && d.requester == requester.name);
+    let forces = policy.deadlines.iter().any(|d| d.reached && d.requester == requester.name);
     requester.window.is_none() || opened || forces
 }
 
 /// When the next live entry that sleeps wakes because its window opens.
 pub(crate) fn next_opening(requesters: &[Requester], policy: &Policy) -> Option<DateTime<Utc>> {
     let sleeps = |name: &str| {
-        requesters
-            .iter()
-            .any(|r| r.name == name && !has_lapsed(policy, name) && !is_awake(r, policy))
+        requesters.iter().any(|r| r.name == name && !has_lapsed(policy, name) && !is_awake(r, policy))
     };
-    let next = policy
-        .windows
-        .iter()
-        .find(|row| !row.reached && sleeps(&row.requester));
+    let next = policy.windows.iter().find(|row| !row.reached && sleeps(&row.requester));
     next.map(|row| row.time.0)
 }
 
 /// Whether there are live entries and all of them sleep: nobody is asked, and nothing is evicted.
 pub fn all_asleep(requesters: &[Requester], policy: &Policy) -> bool {
-    let mut live = requesters
-        .iter()
-        .filter(|r| !has_lapsed(policy, &r.name))
-        .peekable();
+    let mut live = requesters.iter().filter(|r| !has_lapsed(policy, &r.name)).peekable();
     live.peek().is_some() && live.all(|r| !is_awake(r, policy))
 }
 
 /// Whether everybody who wants the pod moved waits for a window, and no eviction is on its way.
 pub(crate) fn rests(requesters: &[Requester], status: &EvacuationStatus, policy: &Policy) -> bool {
-    let on_its_way = status
-        .eviction
-        .as_ref()
-        .is_some_and(|e| e.in_flight || e.accepted);
+    let on_its_way = status.eviction.as_ref().is_some_and(|e| e.in_flight || e.accepted);
     !on_its_way && all_asleep(requesters, policy)
 }
 
 /// What is said to a write that goes on while every live entry sleeps.
 pub(crate) fn asleep(policy: &Policy) -> StatusError {
     match policy.next_window_time {
-        Some(until) => StatusError::NotYet {
-            what: "a requester wakes".to_owned(),
-            until: until.0,
-        },
-        None => StatusError::Responders {
-            why: "every requester sleeps",
-        },
+        Some(until) => StatusError::NotYet { what: "a requester wakes".to_owned(), until: until.0 },
+        None => StatusError::Responders { why: "every requester sleeps" },
     }
 }
 

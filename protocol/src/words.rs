@@ -20,11 +20,7 @@ mod tests {
     fn only_what_is_too_long_is_cut_and_no_character_in_half() {
         let fits = "x".repeat(MAX_TEXT);
         assert_eq!(shortened(&fits), fits);
-        for long in [
-            "x".repeat(MAX_TEXT + 1),
-            "ü".repeat(MAX_TEXT),
-            format!("x{}", "ü".repeat(MAX_TEXT)),
-        ] {
+        for long in ["x".repeat(MAX_TEXT + 1), "ü".repeat(MAX_TEXT), format!("x{}", "ü".repeat(MAX_TEXT))] {
             let cut = shortened(&long);
             assert!(cut.len() <= MAX_TEXT && cut.len() > MAX_TEXT - 3, "{}", cut.len());
             assert!(cut.ends_with('…') && long.starts_with(cut.trim_end_matches('…')));

@@ -104,9 +104,7 @@ impl LivePod {
             _ => PodPhase::Running,
         };
         let running = |all: Option<&Vec<ContainerStatus>>| {
-            all.into_iter()
-                .flatten()
-                .any(|c| c.state.as_ref().is_some_and(|s| s.running.is_some()))
+            all.into_iter().flatten().any(|c| c.state.as_ref().is_some_and(|s| s.running.is_some()))
         };
         // Of a pod that has got past its initialisation only a side-car is an init container that runs.
         let running_container = running(status.and_then(|s| s.container_statuses.as_ref()))
@@ -116,12 +114,7 @@ impl LivePod {
             .and_then(|s| s.conditions.as_ref())
             .is_some_and(|all| all.iter().any(|c| c.type_ == "Ready" && c.status == "True"));
         let terminating_until = pod.metadata.deletion_timestamp.as_ref().map(from_condition_time);
-        Self {
-            phase,
-            terminating_until,
-            running_container,
-            ready,
-        }
+        Self { phase, terminating_until, running_container, ready }
     }
 }
 
@@ -144,10 +137,7 @@ impl BudgetView {
     /// What matters of a budget.
     pub fn of(budget: &PodDisruptionBudget) -> Self {
         let status = budget.status.clone().unwrap_or_default();
-        let policy = budget
-            .spec
-            .as_ref()
-            .and_then(|s| s.unhealthy_pod_eviction_policy.as_deref());
+        let policy = budget.spec.as_ref().and_then(|s| s.unhealthy_pod_eviction_policy.as_deref());
         Self {
             name: budget.metadata.name.clone().unwrap_or_default(),
             disruptions_allowed: status.disruptions_allowed.unwrap_or_default(),

@@ -3,12 +3,7 @@
 //! deadline every negotiation ends.
 
 // Helpers of tests may panic as tests do.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::collections::HashMap;
 
@@ -125,20 +120,10 @@ struct Sim {
 
 impl Sim {
     fn new(entries: &[Entry], registered: Vec<ResponderEntry>) -> Self {
-        let pod = PodTarget {
-            name: "p".to_owned(),
-            uid: Some("pod-1".to_owned()),
-        };
-        let requesters = entries
-            .iter()
-            .enumerate()
-            .map(|(user, e)| e.requester(user))
-            .collect();
-        let spec = EvacuationSpec {
-            target: Target { pod },
-            requesters,
-            ttl_seconds_after_finished: Some(60),
-        };
+        let pod = PodTarget { name: "p".to_owned(), uid: Some("pod-1".to_owned()) };
+        let requesters = entries.iter().enumerate().map(|(user, e)| e.requester(user)).collect();
+        let spec =
+            EvacuationSpec { target: Target { pod }, requesters, ttl_seconds_after_finished: Some(60) };
         let mut status = begin(&spec, "0", &[], at(0));
         for (user, recorded) in status.requesters.iter_mut().enumerate() {
             recorded.user = user.to_string();
@@ -193,10 +178,7 @@ impl Sim {
         let policy = self.status().policy.clone().unwrap_or_default();
         let (mut live, mut awake) = (false, false);
         for r in &self.evacuation.spec.requesters {
-            let woke = self
-                .windows
-                .get(&r.name)
-                .is_none_or(|(_, wakes)| *wakes <= self.now);
+            let woke = self.windows.get(&r.name).is_none_or(|(_, wakes)| *wakes <= self.now);
             let forces = |d: &ScheduledDeadline| d.reached && d.requester == r.name;
             let by_deadline = policy.deadlines.iter().filter(|d| forces(d));
             let (gave_up, others): (Vec<_>, Vec<_>) =
@@ -247,18 +229,9 @@ impl Sim {
         let known = PHASE_TRANSITIONS.iter().any(|t| (t.from, t.to) == (from, to));
         assert!(from == to || known, "phase {from:?} to {to:?}");
         let states = |e: &Evacuation| e.status.clone().unwrap().responders;
-        for (a, b) in states(&before)
-            .iter()
-            .flatten()
-            .zip(states(after).iter().flatten())
-        {
+        for (a, b) in states(&before).iter().flatten().zip(states(after).iter().flatten()) {
             let known = TRANSITIONS.iter().any(|t| (t.from, t.to) == (a.state, b.state));
-            assert!(
-                a.state == b.state || known,
-                "responder {:?} to {:?}",
-                a.state,
-                b.state
-            );
+            assert!(a.state == b.state || known, "responder {:?} to {:?}", a.state, b.state);
             assert_eq!(a.name, b.name);
         }
         let (old, new) = (before.status.unwrap(), after.status.clone().unwrap());
@@ -274,17 +247,10 @@ impl Sim {
         );
         if is_finished(&old) {
             let unacknowledged = |mut s: EvacuationStatus| {
-                s.responders
-                    .iter_mut()
-                    .flatten()
-                    .for_each(|r| r.cancellation_acknowledged = false);
+                s.responders.iter_mut().flatten().for_each(|r| r.cancellation_acknowledged = false);
                 s
             };
-            assert_eq!(
-                unacknowledged(old),
-                unacknowledged(new),
-                "nothing changes after the end"
-            );
+            assert_eq!(unacknowledged(old), unacknowledged(new), "nothing changes after the end");
         }
     }
 
@@ -301,11 +267,7 @@ impl Sim {
             Step::Recover => self.recovered = Some(self.now),
             Step::Land => self.land(),
             Step::Reply => self.read_reply(),
-            Step::Answer {
-                responder,
-                answer: given,
-                seconds,
-            } => self.answer(responder, given, seconds),
+            Step::Answer { responder, answer: given, seconds } => self.answer(responder, given, seconds),
             Step::Acknowledge { responder } => {
                 let spec = EvacuationResponseSpec {
                     responder: self.responder(responder),
@@ -334,12 +296,7 @@ impl Sim {
             Step::PodEnds => self.change_pod(|pod| pod.phase = PodPhase::Terminal),
             Step::PodStops(running) => self.change_pod(|pod| pod.running_container = running),
             Step::Budget(budget) => self.budget = budget,
-            Step::Forge {
-                responder,
-                state,
-                eviction,
-                end,
-            } => self.forge(responder, state, eviction, end),
+            Step::Forge { responder, state, eviction, end } => self.forge(responder, state, eviction, end),
         }
     }
 
@@ -369,11 +326,7 @@ impl Sim {
             .any(|r| Some(&r.name) == spec.responder.as_ref() && r.answer == Some(Answer::Accept));
         if let Ok((status, reply)) = answer(&self.evacuation, &spec, at(self.now)) {
             assert!(!was_accepted || given == Answer::Accept, "an Accept binds");
-            assert!(
-                reply
-                    .granted_seconds
-                    .is_none_or(|granted| (1..=seconds).contains(&granted))
-            );
+            assert!(reply.granted_seconds.is_none_or(|granted| (1..=seconds).contains(&granted)));
             self.store(status);
         }
     }
@@ -427,10 +380,7 @@ impl Sim {
                 }
                 Act::Evict { .. } | Act::Delete { .. } => {
                     assert_eq!(self.attempt, Attempt::Recorded);
-                    assert!(
-                        self.status().eviction.as_ref().is_some_and(|e| e.in_flight),
-                        "the fence"
-                    );
+                    assert!(self.status().eviction.as_ref().is_some_and(|e| e.in_flight), "the fence");
                     assert!(!is_finished(self.status()));
                     // An attempt whose time is over, counted from its record, is never posted.
                     let recorded = self.status().eviction.as_ref().and_then(|e| e.last_attempt_time);
@@ -453,11 +403,7 @@ impl Sim {
                 Act::Push(_) | Act::ReleaseFinalizer | Act::Remove => {}
             }
         }
-        if acted {
-            Look::Acted
-        } else {
-            Look::Rests(decision.wake_at)
-        }
+        if acted { Look::Acted } else { Look::Rests(decision.wake_at) }
     }
 
     /// The eviction arrives at the API.
@@ -465,10 +411,7 @@ impl Sim {
         if self.under_way.take().is_none_or(|until| self.now >= until) {
             return;
         }
-        assert!(
-            !self.withdrawn,
-            "no withdrawal that succeeded is followed by an eviction"
-        );
+        assert!(!self.withdrawn, "no withdrawal that succeeded is followed by an eviction");
         let held = self.budget.is_some_and(|allowed| allowed <= 0);
         let until = at(self.now + 2);
         let outcome = match &mut self.pod {
@@ -529,16 +472,14 @@ impl Sim {
             (e.in_flight, e.accepted) = (in_flight, accepted);
         }
         if let Some((kind, reason)) = end {
-            proposed
-                .conditions
-                .push(k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition {
-                    type_: kind.to_owned(),
-                    status: "True".to_owned(),
-                    reason: reason.to_owned(),
-                    message: String::new(),
-                    last_transition_time: evacuation_api::condition_time(at(0)),
-                    observed_generation: None,
-                });
+            proposed.conditions.push(k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition {
+                type_: kind.to_owned(),
+                status: "True".to_owned(),
+                reason: reason.to_owned(),
+                message: String::new(),
+                last_transition_time: evacuation_api::condition_time(at(0)),
+                observed_generation: None,
+            });
         }
         let attempts = self.status().eviction.as_ref().map_or(0, |e| e.attempts);
         if self.write(proposed).is_ok()
@@ -550,27 +491,15 @@ impl Sim {
 }
 
 fn entry() -> impl Strategy<Value = Entry> {
-    let policy = prop_oneof![
-        Just(RefusalPolicy::GiveUp),
-        Just(RefusalPolicy::Wait),
-        Just(RefusalPolicy::Override)
-    ];
+    let policy =
+        prop_oneof![Just(RefusalPolicy::GiveUp), Just(RefusalPolicy::Wait), Just(RefusalPolicy::Override)];
     let window = proptest::option::weighted(0.3, 0..8_u32);
-    (policy, proptest::option::of((1..400_i64, action())), window).prop_map(
-        |(on_refusal, deadline, window)| Entry {
-            on_refusal,
-            deadline,
-            window,
-        },
-    )
+    (policy, proptest::option::of((1..400_i64, action())), window)
+        .prop_map(|(on_refusal, deadline, window)| Entry { on_refusal, deadline, window })
 }
 
 fn action() -> impl Strategy<Value = DeadlineAction> {
-    prop_oneof![
-        Just(DeadlineAction::GiveUp),
-        Just(DeadlineAction::Evict),
-        Just(DeadlineAction::Delete)
-    ]
+    prop_oneof![Just(DeadlineAction::GiveUp), Just(DeadlineAction::Evict), Just(DeadlineAction::Delete)]
 }
 
 fn registered() -> impl Strategy<Value = Vec<ResponderEntry>> {
@@ -581,11 +510,7 @@ fn registered() -> impl Strategy<Value = Vec<ResponderEntry>> {
                 priority: Some(priority),
                 timeout_seconds: Some(timeout),
                 max_delay_seconds: Some(max_delay),
-                ..ResponderEntry::named(&if i == 0 {
-                    "self".to_owned()
-                } else {
-                    format!("r.b/{i}")
-                })
+                ..ResponderEntry::named(&if i == 0 { "self".to_owned() } else { format!("r.b/{i}") })
             })
             .collect()
     })
@@ -618,12 +543,7 @@ fn any_step() -> impl Strategy<Value = Step> {
         proptest::option::of(any::<(bool, bool)>()),
         proptest::option::weighted(0.2, end),
     )
-        .prop_map(|(responder, state, eviction, end)| Step::Forge {
-            responder,
-            state,
-            eviction,
-            end,
-        });
+        .prop_map(|(responder, state, eviction, end)| Step::Forge { responder, state, eviction, end });
     prop_oneof![
         4 => (1..60_i64).prop_map(Step::Wait),
         12 => prop_oneof![8 => Just(0_i64), 1 => -3..0_i64, 1 => 1..4_i64].prop_map(|skew| Step::Control { skew }),

@@ -24,9 +24,7 @@ impl Bench {
         prerequisites::ensure()?;
         let built = build(Profile::Release)?;
         let mut bench = command(&built.programs.join("bench").display().to_string())?;
-        bench
-            .arg(&self.name)
-            .env("CONTROLPLANE_BIN", &built.control_plane);
+        bench.arg(&self.name).env("CONTROLPLANE_BIN", &built.control_plane);
         if self.json {
             bench.arg("--json");
         }

@@ -55,25 +55,18 @@ pub(crate) fn build(profile: Profile) -> anyhow::Result<Built> {
     run(cargo()?
         .args(["build", "--quiet", "--workspace", "--bins", "--examples"])
         .args(profile.arguments()))?;
-    let built = control_plane
-        .wait_with_output()
-        .context("the builder of the control plane was lost")?;
+    let built = control_plane.wait_with_output().context("the builder of the control plane was lost")?;
     if !built.status.success() {
         bail!("the control plane was not built: {}", built.status);
     }
     let control_plane = PathBuf::from(String::from_utf8_lossy(&built.stdout).trim());
-    Ok(Built {
-        programs: target.join(profile.folder()),
-        control_plane,
-    })
+    Ok(Built { programs: target.join(profile.folder()), control_plane })
 }
 
 /// Where cargo puts what it builds.
 fn target_folder() -> anyhow::Result<PathBuf> {
     let metadata = output(cargo()?.args(["metadata", "--format-version", "1", "--no-deps", "--offline"]))?;
     let metadata: serde_json::Value = serde_json::from_str(&metadata).context("cargo metadata is JSON")?;
-    let folder = metadata
-        .get("target_directory")
-        .and_then(serde_json::Value::as_str);
+    let folder = metadata.get("target_directory").and_then(serde_json::Value::as_str);
     Ok(folder.map_or(root()?.join("target"), PathBuf::from))
 }

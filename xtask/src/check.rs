@@ -15,18 +15,9 @@ const CARGO_DENY: &str = "0.20.2";
 pub(crate) fn check() -> anyhow::Result<()> {
     prerequisites::ensure()?;
     run(cargo()?.args(["fmt", "--all", "--check"]))?;
-    run(cargo()?.args([
-        "clippy",
-        "--quiet",
-        "--workspace",
-        "--all-targets",
-        "--",
-        "-D",
-        "warnings",
-    ]))?;
+    run(cargo()?.args(["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
     let mut doc = cargo()?;
-    doc.args(["doc", "--quiet", "--workspace", "--no-deps"])
-        .env("RUSTDOCFLAGS", "-D warnings");
+    doc.args(["doc", "--quiet", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings");
     run(&mut doc)?;
     let deny = cargo_deny()?;
     run(command(&deny.display().to_string())?.args(["--offline", "check", "bans", "licenses", "sources"]))?;
@@ -37,10 +28,7 @@ pub(crate) fn check() -> anyhow::Result<()> {
 fn cargo_deny() -> anyhow::Result<PathBuf> {
     let works = |path: &Path| {
         let mut probe = std::process::Command::new(path);
-        probe
-            .arg("--version")
-            .stdout(std::process::Stdio::null())
-            .stderr(std::process::Stdio::null());
+        probe.arg("--version").stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
         probe.status().is_ok_and(|status| status.success())
     };
     let on_path = PathBuf::from("cargo-deny");
@@ -52,14 +40,7 @@ fn cargo_deny() -> anyhow::Result<PathBuf> {
     if !works(&own) {
         eprintln!("installing cargo-deny {CARGO_DENY} (cargo install)");
         let mut install = cargo()?;
-        install.args([
-            "install",
-            "cargo-deny",
-            "--quiet",
-            "--locked",
-            "--version",
-            CARGO_DENY,
-        ]);
+        install.args(["install", "cargo-deny", "--quiet", "--locked", "--version", CARGO_DENY]);
         run(install.arg("--root").arg(&tools))?;
     }
     Ok(own)
@@ -69,8 +50,5 @@ fn cargo_deny() -> anyhow::Result<PathBuf> {
 fn cache_folder() -> anyhow::Result<PathBuf> {
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let home = || std::env::home_dir().map(|home| home.join(".cache"));
-    Ok(cache
-        .or_else(home)
-        .context("neither XDG_CACHE_HOME nor a home folder is known")?
-        .join("evacuation"))
+    Ok(cache.or_else(home).context("neither XDG_CACHE_HOME nor a home folder is known")?.join("evacuation"))
 }

@@ -28,9 +28,7 @@ pub(crate) fn cargo() -> anyhow::Result<Command> {
 
 /// Runs a command to its end; anything but success is an error that names it.
 pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
-    let status = command
-        .status()
-        .with_context(|| format!("{command:?} did not start"))?;
+    let status = command.status().with_context(|| format!("{command:?} did not start"))?;
     if !status.success() {
         bail!("{command:?} failed: {status}");
     }

@@ -26,14 +26,6 @@ pub(crate) fn check() -> anyhow::Result<()> {
 /// The reference is made by an example of the protocol crate, which holds the table that it is made from.
 fn generate(arguments: &[&str]) -> anyhow::Result<()> {
     let mut example = cargo()?;
-    example.args([
-        "run",
-        "--quiet",
-        "--package",
-        "evacuation-protocol",
-        "--example",
-        "reference",
-        "--",
-    ]);
+    example.args(["run", "--quiet", "--package", "evacuation-protocol", "--example", "reference", "--"]);
     run(example.args(arguments))
 }

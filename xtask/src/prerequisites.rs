@@ -21,12 +21,7 @@ const PROGRAMS: &[Program] = &[
         package: None,
         needed_for: "building Kubernetes for the tests (1.26 or newer, from go.dev or a package)",
     },
-    Program {
-        name: "cc",
-        version: "--version",
-        package: Some("gcc libc6-dev"),
-        needed_for: "linking",
-    },
+    Program { name: "cc", version: "--version", package: Some("gcc libc6-dev"), needed_for: "linking" },
     Program {
         name: "python3",
         version: "--version",
@@ -95,11 +90,7 @@ fn install_missing(programs: &[Program]) -> anyhow::Result<()> {
                 );
                 install(package)?;
             }
-            _ => bail!(
-                "{} is needed for {}: please install it",
-                program.name,
-                program.needed_for
-            ),
+            _ => bail!("{} is needed for {}: please install it", program.name, program.needed_for),
         }
     }
     Ok(())
@@ -110,11 +101,7 @@ fn present(program: &Program) -> bool {
 }
 
 fn present_named(name: &str, version: &str) -> bool {
-    let status = Command::new(name)
-        .arg(version)
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status();
+    let status = Command::new(name).arg(version).stdout(Stdio::null()).stderr(Stdio::null()).status();
     status.is_ok_and(|status| status.success())
 }
 

@@ -58,17 +58,12 @@ impl Test {
         prerequisites::ensure_for_tests()?;
         let built = build(Profile::Dev)?;
         let mut tests = cargo()?;
-        tests
-            .args(["test", "--workspace", "--no-fail-fast"])
-            .env("CONTROLPLANE_BIN", &built.control_plane);
+        tests.args(["test", "--workspace", "--no-fail-fast"]).env("CONTROLPLANE_BIN", &built.control_plane);
         tests.env("EVACUATION_BIN", &built.programs);
         if let Some(filter) = &self.filter {
             tests.arg(filter);
         }
-        let mut child = tests
-            .stdout(Stdio::piped())
-            .spawn()
-            .context("cargo test did not start")?;
+        let mut child = tests.stdout(Stdio::piped()).spawn().context("cargo test did not start")?;
         let mut tally = Tally::default();
         let stdout = child.stdout.take().context("cargo test has no output")?;
         for line in BufReader::new(stdout).lines() {
@@ -77,10 +72,7 @@ impl Test {
             println!("{line}");
         }
         let status = child.wait().context("cargo test was lost")?;
-        println!(
-            "{} passed, {} failed, {} skipped",
-            tally.passed, tally.failed, tally.ignored
-        );
+        println!("{} passed, {} failed, {} skipped", tally.passed, tally.failed, tally.ignored);
         if !status.success() {
             bail!("cargo test failed: {status}");
         }
@@ -100,13 +92,6 @@ mod tests {
         );
         tally.add("test result: FAILED. 2 passed; 3 failed; 0 ignored; 0 measured; 4 filtered out; finished in 1.2s");
         tally.add("test a::b ... ok");
-        assert_eq!(
-            tally,
-            Tally {
-                passed: 8,
-                failed: 3,
-                ignored: 1
-            }
-        );
+        assert_eq!(tally, Tally { passed: 8, failed: 3, ignored: 1 });
     }
 }

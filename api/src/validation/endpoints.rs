@@ -57,14 +57,8 @@ fn validate_path(errors: &mut Errors, field: &FieldPath, path: Option<&str>) {
         );
     } else if !text.starts_with('/') || text.starts_with("//") {
         errors.invalid(field.clone(), format!("{text:?} does not start with one slash"));
-    } else if text
-        .bytes()
-        .any(|b| !b.is_ascii_graphic() || matches!(b, b'#' | b'\\'))
-    {
-        errors.invalid(
-            field.clone(),
-            "must be made of visible ASCII characters, without # and \\",
-        );
+    } else if text.bytes().any(|b| !b.is_ascii_graphic() || matches!(b, b'#' | b'\\')) {
+        errors.invalid(field.clone(), "must be made of visible ASCII characters, without # and \\");
     }
 }
 
@@ -75,11 +69,7 @@ fn validate_bundle(errors: &mut Errors, field: FieldPath, bundle: &CaBundle) {
         return;
     }
     if bundle.0.len() > MAX_CA_BUNDLE_BYTES {
-        errors.add(
-            FieldErrorKind::TooLong,
-            field,
-            format!("must have at most {MAX_CA_BUNDLE_BYTES} bytes"),
-        );
+        errors.add(FieldErrorKind::TooLong, field, format!("must have at most {MAX_CA_BUNDLE_BYTES} bytes"));
         return;
     }
     let sections: Result<Vec<(SectionKind, Vec<u8>)>, _> =
@@ -100,11 +90,7 @@ pub(super) fn read_http(errors: &mut Errors, path: &FieldPath, value: Value) -> 
     let text = take(errors, path, &mut fields, "path", "a string");
     let allow = take(errors, path, &mut fields, "allowHostNetwork", "true or false");
     refuse_rest(errors, path, fields);
-    port.map(|port| HttpEndpoint {
-        port,
-        path: text,
-        allow_host_network: allow.unwrap_or_default(),
-    })
+    port.map(|port| HttpEndpoint { port, path: text, allow_host_network: allow.unwrap_or_default() })
 }
 
 pub(super) fn read_service(errors: &mut Errors, path: &FieldPath, value: Value) -> Option<ServiceEndpoint> {
@@ -129,9 +115,7 @@ fn read_trust(errors: &mut Errors, path: &FieldPath, value: Value) -> Option<Htt
     let expected = "certificates in PEM, in base64";
     let ca_bundle = required(errors, path, &mut fields, "caBundle", expected);
     refuse_rest(errors, path, fields);
-    Some(HttpsTrust {
-        ca_bundle: ca_bundle?,
-    })
+    Some(HttpsTrust { ca_bundle: ca_bundle? })
 }
 
 /// What a port is, in words.

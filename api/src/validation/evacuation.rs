@@ -21,11 +21,7 @@ pub fn validate_evacuation(evacuation: &Evacuation) -> Vec<FieldError> {
     let mut errors = Errors::default();
     let spec = FieldPath::new("spec");
     if evacuation.spec.requesters.is_empty() {
-        errors.add(
-            FieldErrorKind::Required,
-            spec.child("requesters"),
-            "at least one requester is required",
-        );
+        errors.add(FieldErrorKind::Required, spec.child("requesters"), "at least one requester is required");
     }
     validate_spec(&mut errors, &spec, &evacuation.spec);
     errors.0
@@ -36,11 +32,7 @@ pub fn validate_evacuation_update(evacuation: &Evacuation, old: &Evacuation) -> 
     let mut errors = Errors::default();
     let spec = FieldPath::new("spec");
     if evacuation.spec.target != old.spec.target {
-        errors.add(
-            FieldErrorKind::Invalid,
-            spec.child("target"),
-            "field is immutable",
-        );
+        errors.add(FieldErrorKind::Invalid, spec.child("target"), "field is immutable");
     }
     validate_spec(&mut errors, &spec, &evacuation.spec);
     errors.0
@@ -50,40 +42,21 @@ fn validate_spec(errors: &mut Errors, path: &FieldPath, spec: &EvacuationSpec) {
     let pod = path.child("target").child("pod");
     let target = &spec.target.pod;
     if target.name.is_empty() {
-        errors.add(
-            FieldErrorKind::Required,
-            pod.child("name"),
-            "the pod's name is required",
-        );
+        errors.add(FieldErrorKind::Required, pod.child("name"), "the pod's name is required");
     } else if !is_dns_subdomain(&target.name) {
-        errors.invalid(
-            pod.child("name"),
-            format!("{:?} is not the name of a pod", target.name),
-        );
+        errors.invalid(pod.child("name"), format!("{:?} is not the name of a pod", target.name));
     }
-    if target
-        .uid
-        .as_ref()
-        .is_some_and(|uid| uid.is_empty() || uid.len() > 128)
-    {
+    if target.uid.as_ref().is_some_and(|uid| uid.is_empty() || uid.len() > 128) {
         errors.invalid(pod.child("uid"), "a UID has 1 to 128 bytes");
     }
-    errors.within(
-        path.child("ttlSecondsAfterFinished"),
-        spec.ttl_seconds_after_finished,
-        0,
-        MAX_SECONDS,
-    );
+    errors.within(path.child("ttlSecondsAfterFinished"), spec.ttl_seconds_after_finished, 0, MAX_SECONDS);
 
     let requesters = path.child("requesters");
     if spec.requesters.len() > MAX_REQUESTERS {
         errors.add(
             FieldErrorKind::TooMany,
             requesters.clone(),
-            format!(
-                "must have at most {MAX_REQUESTERS} items, has {}",
-                spec.requesters.len()
-            ),
+            format!("must have at most {MAX_REQUESTERS} items, has {}", spec.requesters.len()),
         );
     }
     let mut names = HashSet::new();
@@ -104,18 +77,9 @@ fn validate_requester(errors: &mut Errors, path: &FieldPath, requester: &Request
     errors.qualified_name(path.child("name"), &requester.name);
     errors.reason(path.child("reason"), requester.reason.as_deref());
     errors.message(path.child("message"), requester.message.as_deref());
-    errors.within(
-        path.child("gracePeriodSeconds"),
-        requester.grace_period_seconds,
-        0,
-        MAX_SECONDS,
-    );
+    errors.within(path.child("gracePeriodSeconds"), requester.grace_period_seconds, 0, MAX_SECONDS);
     if requester.at_deadline.is_some() && requester.deadline.is_none() {
-        errors.add(
-            FieldErrorKind::Required,
-            path.child("deadline"),
-            "atDeadline needs a deadline",
-        );
+        errors.add(FieldErrorKind::Required, path.child("deadline"), "atDeadline needs a deadline");
     }
     if let Some(window) = &requester.window {
         validate_window(errors, &path.child("window"), window);
@@ -137,10 +101,7 @@ mod tests {
 
     /// Each error as `KIND FIELD`.
     fn brief(errors: &[FieldError]) -> Vec<String> {
-        errors
-            .iter()
-            .map(|e| format!("{:?} {}", e.kind, e.field))
-            .collect()
+        errors.iter().map(|e| format!("{:?} {}", e.kind, e.field)).collect()
     }
 
     #[test]
@@ -155,16 +116,8 @@ mod tests {
             ("/target/pod/name", json!("Db_0"), "Invalid spec.target.pod.name"),
             ("/target/pod/uid", json!(""), "Invalid spec.target.pod.uid"),
             ("/requesters", json!([]), "Required spec.requesters"),
-            (
-                "/requesters/0",
-                json!({"name": ""}),
-                "Required spec.requesters[0].name",
-            ),
-            (
-                "/requesters/0",
-                json!({"name": "drain"}),
-                "Invalid spec.requesters[0].name",
-            ),
+            ("/requesters/0", json!({"name": ""}), "Required spec.requesters[0].name"),
+            ("/requesters/0", json!({"name": "drain"}), "Invalid spec.requesters[0].name"),
             (
                 "/requesters/0",
                 json!({"name": "a.b/c", "reason": "not camel"}),
@@ -199,11 +152,7 @@ mod tests {
         for (pointer, value, expected) in table {
             let mut spec = good();
             *spec.pointer_mut(pointer).unwrap() = value.clone();
-            assert_eq!(
-                brief(&validate_evacuation(&evacuation(&spec))),
-                [*expected],
-                "{pointer} = {value}"
-            );
+            assert_eq!(brief(&validate_evacuation(&evacuation(&spec))), [*expected], "{pointer} = {value}");
         }
         for ttl in [json!(-1), json!(i64::MAX)] {
             let mut spec = good();
@@ -235,19 +184,12 @@ mod tests {
 
     #[test]
     fn thirty_two_requesters_are_enough() {
-        let requesters = |n: usize| {
-            (0..n)
-                .map(|i| json!({"name": format!("a.b/r{i}")}))
-                .collect::<Vec<_>>()
-        };
+        let requesters = |n: usize| (0..n).map(|i| json!({"name": format!("a.b/r{i}")})).collect::<Vec<_>>();
         let mut spec = good();
         spec["requesters"] = json!(requesters(32));
         assert_eq!(validate_evacuation(&evacuation(&spec)), []);
         spec["requesters"] = json!(requesters(33));
-        assert_eq!(
-            brief(&validate_evacuation(&evacuation(&spec))),
-            ["TooMany spec.requesters"]
-        );
+        assert_eq!(brief(&validate_evacuation(&evacuation(&spec))), ["TooMany spec.requesters"]);
     }
 
     #[test]
@@ -257,9 +199,6 @@ mod tests {
         new.spec.requesters.clear();
         assert_eq!(validate_evacuation_update(&new, &old), []);
         new.spec.target.pod.uid = Some("u2".to_owned());
-        assert_eq!(
-            brief(&validate_evacuation_update(&new, &old)),
-            ["Invalid spec.target"]
-        );
+        assert_eq!(brief(&validate_evacuation_update(&new, &old)), ["Invalid spec.target"]);
     }
 }

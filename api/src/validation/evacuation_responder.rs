@@ -65,10 +65,7 @@ mod tests {
                 json!({"name": "failover"}),
                 "spec.name: Invalid value: \"failover\" is not of the form DOMAIN/NAME, such as drain.example.com/node-a",
             ),
-            (
-                json!({"priority": -1}),
-                "spec.priority: Invalid value: -1 is not between 0 and 1000000",
-            ),
+            (json!({"priority": -1}), "spec.priority: Invalid value: -1 is not between 0 and 1000000"),
             (
                 json!({"timeoutSeconds": 0}),
                 "spec.timeoutSeconds: Invalid value: 0 is not between 1 and 86400",
@@ -77,10 +74,7 @@ mod tests {
                 json!({"maxDelaySeconds": -1}),
                 "spec.maxDelaySeconds: Invalid value: -1 is not between 0 and 2592000",
             ),
-            (
-                json!({"http": {"port": 0}}),
-                "spec.http.port: Invalid value: 0 is not between 1 and 65535",
-            ),
+            (json!({"http": {"port": 0}}), "spec.http.port: Invalid value: 0 is not between 1 and 65535"),
             (
                 json!({"http": {"port": 1}, "service": {"name": "s", "port": 1}}),
                 "spec.service: Forbidden: may not be given together with http",
@@ -97,10 +91,7 @@ mod tests {
                 json!({"service": {"name": "s", "port": 1, "https": {"caBundle": ""}}}),
                 "spec.service.https.caBundle: Required value: is required",
             ),
-            (
-                service("hello"),
-                "spec.service.https.caBundle: Invalid value: holds no certificate in PEM",
-            ),
+            (service("hello"), "spec.service.https.caBundle: Invalid value: holds no certificate in PEM"),
             (
                 service("-----BEGIN CERTIFICATE-----\nAAAA\n"),
                 "spec.service.https.caBundle: Invalid value: holds PEM that cannot be read",
@@ -137,10 +128,7 @@ mod tests {
     fn a_selector_of_labels_that_cannot_be_is_refused() {
         for (selector, field) in [
             (json!({"matchLabels": {"a b": "c"}}), "spec.selector.matchLabels"),
-            (
-                json!({"matchLabels": {"a": "b c"}}),
-                "spec.selector.matchLabels[a]",
-            ),
+            (json!({"matchLabels": {"a": "b c"}}), "spec.selector.matchLabels[a]"),
             (
                 json!({"matchExpressions": [{"key": "-", "operator": "Exists"}]}),
                 "spec.selector.matchExpressions[0].key",
@@ -162,12 +150,7 @@ mod tests {
             &json!({"selector": {"matchLabels": {"": "x"}}, "name": "", "priority": -1, "http": {"port": 0}}),
         ));
         let fields: Vec<String> = errors.iter().map(|error| error.field.to_string()).collect();
-        for field in [
-            "spec.selector.matchLabels",
-            "spec.name",
-            "spec.priority",
-            "spec.http.port",
-        ] {
+        for field in ["spec.selector.matchLabels", "spec.name", "spec.priority", "spec.http.port"] {
             assert!(fields.iter().any(|found| found == field), "{field}: {fields:?}");
         }
     }

@@ -32,10 +32,8 @@ impl fmt::Display for ResponderParseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, problem) in self.problems.iter().enumerate() {
             let path = problem.field.to_string();
-            let (separator, colon) = (
-                if i == 0 { "" } else { "; " },
-                if path.is_empty() { "" } else { ": " },
-            );
+            let (separator, colon) =
+                (if i == 0 { "" } else { "; " }, if path.is_empty() { "" } else { ": " });
             write!(f, "{separator}{path}{colon}{}", problem.message)?;
         }
         Ok(())
@@ -49,11 +47,7 @@ impl std::error::Error for ResponderParseError {}
 /// The entries come back as they were written; [`ResponderEntry`] resolves their defaults.
 pub fn parse_responders(text: &str) -> Result<Vec<ResponderEntry>, ResponderParseError> {
     let problem = |kind, message: String| ResponderParseError {
-        problems: vec![FieldError {
-            kind,
-            field: FieldPath::default(),
-            message,
-        }],
+        problems: vec![FieldError { kind, field: FieldPath::default(), message }],
     };
     if text.len() > MAX_RESPONDERS_BYTES {
         return Err(problem(
@@ -64,10 +58,7 @@ pub fn parse_responders(text: &str) -> Result<Vec<ResponderEntry>, ResponderPars
     let items = match serde_json::from_str(text) {
         Ok(Value::Array(items)) => items,
         Ok(_) => {
-            return Err(problem(
-                FieldErrorKind::TypeInvalid,
-                "must be a JSON list".to_owned(),
-            ));
+            return Err(problem(FieldErrorKind::TypeInvalid, "must be a JSON list".to_owned()));
         }
         Err(error) => return Err(problem(FieldErrorKind::Invalid, format!("is not JSON: {error}"))),
     };
@@ -87,11 +78,7 @@ pub fn parse_responders(text: &str) -> Result<Vec<ResponderEntry>, ResponderPars
             entries.push(entry);
         }
     }
-    if errors.0.is_empty() {
-        Ok(entries)
-    } else {
-        Err(ResponderParseError { problems: errors.0 })
-    }
+    if errors.0.is_empty() { Ok(entries) } else { Err(ResponderParseError { problems: errors.0 }) }
 }
 
 /// What is wrong with a list of entries, all of it.
@@ -102,12 +89,7 @@ pub fn validate_responders(path: &FieldPath, entries: &[ResponderEntry]) -> Vec<
         errors.add(FieldErrorKind::TooMany, path.clone(), message);
     }
     for (i, entry) in entries.iter().enumerate() {
-        check_distinct(
-            &mut errors,
-            &path.index(i),
-            entries.get(..i).unwrap_or_default(),
-            entry,
-        );
+        check_distinct(&mut errors, &path.index(i), entries.get(..i).unwrap_or_default(), entry);
         validate_entry(&mut errors, &path.index(i), entry);
     }
     errors.0
@@ -115,11 +97,7 @@ pub fn validate_responders(path: &FieldPath, entries: &[ResponderEntry]) -> Vec<
 
 fn check_distinct(errors: &mut Errors, path: &FieldPath, before: &[ResponderEntry], entry: &ResponderEntry) {
     if !entry.name.is_empty() && before.iter().any(|other| other.name == entry.name) {
-        errors.add(
-            FieldErrorKind::Duplicate,
-            path.child("name"),
-            format!("{:?} occurs twice", entry.name),
-        );
+        errors.add(FieldErrorKind::Duplicate, path.child("name"), format!("{:?} occurs twice", entry.name));
     }
 }
 
@@ -127,24 +105,9 @@ pub(super) fn validate_entry(errors: &mut Errors, path: &FieldPath, entry: &Resp
     if entry.name != SELF_RESPONDER {
         errors.qualified_name(path.child("name"), &entry.name);
     }
-    errors.within(
-        path.child("priority"),
-        entry.priority.map(i64::from),
-        0,
-        MAX_PRIORITY,
-    );
-    errors.within(
-        path.child("timeoutSeconds"),
-        entry.timeout_seconds,
-        1,
-        MAX_TIMEOUT_SECONDS,
-    );
-    errors.within(
-        path.child("maxDelaySeconds"),
-        entry.max_delay_seconds,
-        0,
-        MAX_DELAY_SECONDS,
-    );
+    errors.within(path.child("priority"), entry.priority.map(i64::from), 0, MAX_PRIORITY);
+    errors.within(path.child("timeoutSeconds"), entry.timeout_seconds, 1, MAX_TIMEOUT_SECONDS);
+    errors.within(path.child("maxDelaySeconds"), entry.max_delay_seconds, 0, MAX_DELAY_SECONDS);
     if let Some(http) = &entry.http {
         validate_http(errors, &path.child("http"), http);
     }
@@ -152,11 +115,7 @@ pub(super) fn validate_entry(errors: &mut Errors, path: &FieldPath, entry: &Resp
         validate_service(errors, &path.child("service"), service);
     }
     if entry.http.is_some() && entry.service.is_some() {
-        errors.add(
-            FieldErrorKind::Forbidden,
-            path.child("service"),
-            "may not be given together with http",
-        );
+        errors.add(FieldErrorKind::Forbidden, path.child("service"), "may not be given together with http");
     }
 }
 
@@ -215,11 +174,7 @@ pub(super) fn take<T: serde::de::DeserializeOwned>(
     let value = fields.remove(field).filter(|value| !value.is_null())?;
     let taken = serde_json::from_value(value).ok();
     if taken.is_none() {
-        errors.add(
-            FieldErrorKind::TypeInvalid,
-            path.child(field),
-            format!("must be {expected}"),
-        );
+        errors.add(FieldErrorKind::TypeInvalid, path.child(field), format!("must be {expected}"));
     }
     taken
 }
@@ -246,10 +201,7 @@ mod tests {
                 {"name":"db.acme.io/failover","priority":20000}]"#,
         )
         .unwrap();
-        assert_eq!(
-            entries[0].http.as_ref().map(|h| (h.port, h.path())),
-            Some((8080, "/evacuation"))
-        );
+        assert_eq!(entries[0].http.as_ref().map(|h| (h.port, h.path())), Some((8080, "/evacuation")));
         assert_eq!(entries[0].timeout_seconds(), 120);
         assert_eq!(entries[1].priority(), 20_000);
         assert_eq!(parse_responders("[]").unwrap(), []);
@@ -262,11 +214,8 @@ mod tests {
         assert_eq!(entries[0].priority(), DEFAULT_PRIORITY);
         assert_eq!(entries[0].timeout_seconds(), DEFAULT_TIMEOUT_SECONDS);
         assert_eq!(entries[0].max_delay_seconds(), DEFAULT_MAX_DELAY_SECONDS);
-        let endpoint = parse_responders(r#"[{"name":"self","http":{"port":1}}]"#)
-            .unwrap()
-            .remove(0)
-            .http
-            .unwrap();
+        let endpoint =
+            parse_responders(r#"[{"name":"self","http":{"port":1}}]"#).unwrap().remove(0).http.unwrap();
         assert_eq!(endpoint.path(), "/evacuation");
     }
 
@@ -279,31 +228,16 @@ mod tests {
             ("[{}]", "[0].name: is required"),
             (r#"[{"name":7}]"#, "[0].name: must be a string"),
             (r#"[{"name":""}]"#, "[0].name: is required"),
-            (
-                r#"[{"name":"self"},{"name":"self"}]"#,
-                r#"[1].name: "self" occurs twice"#,
-            ),
+            (r#"[{"name":"self"},{"name":"self"}]"#, r#"[1].name: "self" occurs twice"#),
             (r#"[{"name":"self","foo":1}]"#, "[0].foo: unknown field"),
-            (
-                r#"[{"name":"self","priority":-1}]"#,
-                "[0].priority: -1 is not between 0 and 1000000",
-            ),
-            (
-                r#"[{"name":"self","priority":1.5}]"#,
-                "[0].priority: must be a whole number of 32 bits",
-            ),
-            (
-                r#"[{"name":"self","timeoutSeconds":0}]"#,
-                "[0].timeoutSeconds: 0 is not between 1 and 86400",
-            ),
+            (r#"[{"name":"self","priority":-1}]"#, "[0].priority: -1 is not between 0 and 1000000"),
+            (r#"[{"name":"self","priority":1.5}]"#, "[0].priority: must be a whole number of 32 bits"),
+            (r#"[{"name":"self","timeoutSeconds":0}]"#, "[0].timeoutSeconds: 0 is not between 1 and 86400"),
             (
                 r#"[{"name":"self","timeoutSeconds":86401}]"#,
                 "[0].timeoutSeconds: 86401 is not between 1 and 86400",
             ),
-            (
-                r#"[{"name":"self","timeoutSeconds":"1m"}]"#,
-                "[0].timeoutSeconds: must be a whole number",
-            ),
+            (r#"[{"name":"self","timeoutSeconds":"1m"}]"#, "[0].timeoutSeconds: must be a whole number"),
             (
                 r#"[{"name":"self","maxDelaySeconds":-1}]"#,
                 "[0].maxDelaySeconds: -1 is not between 0 and 2592000",
@@ -313,10 +247,7 @@ mod tests {
                 r#"[{"name":"self","http":{"port":1},"service":{"name":"s","port":1}}]"#,
                 "[0].service: may not be given together with http",
             ),
-            (
-                r#"[{"name":"self","service":1}]"#,
-                "[0].service: must be an object",
-            ),
+            (r#"[{"name":"self","service":1}]"#, "[0].service: must be an object"),
             (
                 r#"[{"name":"self","service":{"https":{}}}]"#,
                 "[0].service.name: is required; [0].service.port: is required; [0].service.https.caBundle: is required",
@@ -339,18 +270,12 @@ mod tests {
                 "[0].service.namespace: unknown field",
             ),
             (r#"[{"name":"self","http":{}}]"#, "[0].http.port: is required"),
-            (
-                r#"[{"name":"self","http":{"port":0}}]"#,
-                "[0].http.port: 0 is not between 1 and 65535",
-            ),
+            (r#"[{"name":"self","http":{"port":0}}]"#, "[0].http.port: 0 is not between 1 and 65535"),
             (
                 r#"[{"name":"self","http":{"port":65536}}]"#,
                 "[0].http.port: must be a whole number between 1 and 65535",
             ),
-            (
-                r#"[{"name":"self","http":{"port":1,"host":"x"}}]"#,
-                "[0].http.host: unknown field",
-            ),
+            (r#"[{"name":"self","http":{"port":1,"host":"x"}}]"#, "[0].http.host: unknown field"),
             (
                 r#"[{"name":"self","http":{"port":1,"path":"e"}}]"#,
                 r#"[0].http.path: "e" does not start with one slash"#,
@@ -385,18 +310,9 @@ mod tests {
     #[test]
     fn the_list_is_bounded() {
         let list = |n: usize| format!("[{}]", vec!["{}"; n].join(","));
-        assert_eq!(
-            parse_responders(&list(17)).unwrap_err().problems[0].kind,
-            FieldErrorKind::TooMany
-        );
-        assert_eq!(
-            parse_responders(&list(16)).unwrap_err().problems[0].kind,
-            FieldErrorKind::Required
-        );
+        assert_eq!(parse_responders(&list(17)).unwrap_err().problems[0].kind, FieldErrorKind::TooMany);
+        assert_eq!(parse_responders(&list(16)).unwrap_err().problems[0].kind, FieldErrorKind::Required);
         let long = format!("[{}]", " ".repeat(MAX_RESPONDERS_BYTES));
-        assert_eq!(
-            parse_responders(&long).unwrap_err().problems[0].kind,
-            FieldErrorKind::TooLong
-        );
+        assert_eq!(parse_responders(&long).unwrap_err().problems[0].kind, FieldErrorKind::TooLong);
     }
 }

@@ -60,63 +60,30 @@ mod tests {
     fn each_answer_takes_what_belongs_to_it_and_nothing_else() {
         let table: &[(Value, &[&str])] = &[
             (json!({"answer": "Accept"}), &[]),
-            (
-                json!({"answer": "Accept", "responder": "self", "reason": "Ready", "message": "go"}),
-                &[],
-            ),
-            (
-                json!({"answer": "Accept", "responder": "db.acme.io/failover"}),
-                &[],
-            ),
-            (
-                json!({"answer": "Accept", "responder": "failover"}),
-                &["Invalid spec.responder"],
-            ),
-            (
-                json!({"answer": "Accept", "delaySeconds": 3}),
-                &["Forbidden spec.delaySeconds"],
-            ),
-            (
-                json!({"answer": "Accept", "retryAfterSeconds": 3}),
-                &["Forbidden spec.retryAfterSeconds"],
-            ),
+            (json!({"answer": "Accept", "responder": "self", "reason": "Ready", "message": "go"}), &[]),
+            (json!({"answer": "Accept", "responder": "db.acme.io/failover"}), &[]),
+            (json!({"answer": "Accept", "responder": "failover"}), &["Invalid spec.responder"]),
+            (json!({"answer": "Accept", "delaySeconds": 3}), &["Forbidden spec.delaySeconds"]),
+            (json!({"answer": "Accept", "retryAfterSeconds": 3}), &["Forbidden spec.retryAfterSeconds"]),
             (json!({"answer": "Delay"}), &["Required spec.delaySeconds"]),
             (json!({"answer": "Delay", "delaySeconds": 30}), &[]),
-            (
-                json!({"answer": "Delay", "delaySeconds": 0}),
-                &["Invalid spec.delaySeconds"],
-            ),
-            (
-                json!({"answer": "Delay", "delaySeconds": -1}),
-                &["Invalid spec.delaySeconds"],
-            ),
+            (json!({"answer": "Delay", "delaySeconds": 0}), &["Invalid spec.delaySeconds"]),
+            (json!({"answer": "Delay", "delaySeconds": -1}), &["Invalid spec.delaySeconds"]),
             (
                 json!({"answer": "Delay", "delaySeconds": MAX_DELAY_SECONDS + 1}),
                 &["Invalid spec.delaySeconds"],
             ),
-            (
-                json!({"answer": "Delay", "delaySeconds": i64::MAX}),
-                &["Invalid spec.delaySeconds"],
-            ),
+            (json!({"answer": "Delay", "delaySeconds": i64::MAX}), &["Invalid spec.delaySeconds"]),
             (
                 json!({"answer": "Delay", "delaySeconds": 1, "retryAfterSeconds": 1}),
                 &["Forbidden spec.retryAfterSeconds"],
             ),
             (json!({"answer": "Refuse"}), &[]),
             (json!({"answer": "Refuse", "retryAfterSeconds": 600}), &[]),
-            (
-                json!({"answer": "Refuse", "retryAfterSeconds": 0}),
-                &["Invalid spec.retryAfterSeconds"],
-            ),
-            (
-                json!({"answer": "Refuse", "delaySeconds": 1}),
-                &["Forbidden spec.delaySeconds"],
-            ),
+            (json!({"answer": "Refuse", "retryAfterSeconds": 0}), &["Invalid spec.retryAfterSeconds"]),
+            (json!({"answer": "Refuse", "delaySeconds": 1}), &["Forbidden spec.delaySeconds"]),
             (json!({"acknowledgeCancellation": true}), &[]),
-            (
-                json!({"acknowledgeCancellation": true, "delaySeconds": 1}),
-                &["Forbidden spec.delaySeconds"],
-            ),
+            (json!({"acknowledgeCancellation": true, "delaySeconds": 1}), &["Forbidden spec.delaySeconds"]),
             (
                 json!({"acknowledgeCancellation": true, "answer": "Accept"}),
                 &["Forbidden spec.acknowledgeCancellation"],
@@ -135,10 +102,8 @@ mod tests {
         ];
         for (spec, expected) in table {
             let response = EvacuationResponse::new(serde_json::from_value(spec.clone()).unwrap());
-            let found: Vec<_> = validate_response(&response)
-                .iter()
-                .map(|e| format!("{:?} {}", e.kind, e.field))
-                .collect();
+            let found: Vec<_> =
+                validate_response(&response).iter().map(|e| format!("{:?} {}", e.kind, e.field)).collect();
             assert_eq!(found, *expected, "{spec}");
         }
     }

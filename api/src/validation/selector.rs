@@ -24,20 +24,15 @@ fn validate_requirement(errors: &mut Errors, path: &FieldPath, requirement: &Lab
     let field = path.child("values");
     let values = requirement.values.as_deref().unwrap_or_default();
     match requirement.operator.as_str() {
-        "In" | "NotIn" if values.is_empty() => errors.0.push(FieldError::required(
-            &field,
-            "must be given when the operator is In or NotIn",
-        )),
+        "In" | "NotIn" if values.is_empty() => {
+            errors.0.push(FieldError::required(&field, "must be given when the operator is In or NotIn"))
+        }
         "Exists" | "DoesNotExist" if !values.is_empty() => errors.0.push(FieldError::forbidden(
             &field,
             "may not be given when the operator is Exists or DoesNotExist",
         )),
         operator if !OPERATORS.contains(&operator) => {
-            errors.0.push(FieldError::not_supported(
-                &path.child("operator"),
-                operator,
-                OPERATORS,
-            ));
+            errors.0.push(FieldError::not_supported(&path.child("operator"), operator, OPERATORS));
         }
         _ => {}
     }
@@ -48,9 +43,5 @@ fn validate_requirement(errors: &mut Errors, path: &FieldPath, requirement: &Lab
 
 fn names(errors: &mut Errors, field: &FieldPath, value: &str, rule: fn(&str) -> Vec<String>) {
     let problems = rule(value);
-    errors.0.extend(
-        problems
-            .iter()
-            .map(|problem| FieldError::invalid(field, value, problem)),
-    );
+    errors.0.extend(problems.iter().map(|problem| FieldError::invalid(field, value, problem)));
 }

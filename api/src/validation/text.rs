@@ -19,11 +19,7 @@ pub(super) struct Errors(pub(super) Vec<FieldError>);
 
 impl Errors {
     pub(super) fn add(&mut self, kind: FieldErrorKind, field: FieldPath, message: impl Into<String>) {
-        self.0.push(FieldError {
-            kind,
-            field,
-            message: message.into(),
-        });
+        self.0.push(FieldError { kind, field, message: message.into() });
     }
 
     pub(super) fn invalid(&mut self, field: FieldPath, message: impl Into<String>) {
@@ -46,16 +42,9 @@ impl Errors {
     pub(super) fn reason(&mut self, field: FieldPath, reason: Option<&str>) {
         let Some(reason) = reason else { return };
         if reason.len() > MAX_REASON_LENGTH {
-            self.add(
-                FieldErrorKind::TooLong,
-                field,
-                format!("must have at most {MAX_REASON_LENGTH} bytes"),
-            );
+            self.add(FieldErrorKind::TooLong, field, format!("must have at most {MAX_REASON_LENGTH} bytes"));
         } else if !is_camel_case(reason) {
-            self.invalid(
-                field,
-                format!("{reason:?} is not in CamelCase, such as NodeMaintenance"),
-            );
+            self.invalid(field, format!("{reason:?} is not in CamelCase, such as NodeMaintenance"));
         }
     }
 
@@ -63,17 +52,10 @@ impl Errors {
     pub(super) fn message(&mut self, field: FieldPath, message: Option<&str>) {
         let Some(message) = message else { return };
         if message.len() > MAX_MESSAGE_LENGTH {
-            self.add(
-                FieldErrorKind::TooLong,
-                field,
-                format!("must have at most {MAX_MESSAGE_LENGTH} bytes"),
-            );
+            self.add(FieldErrorKind::TooLong, field, format!("must have at most {MAX_MESSAGE_LENGTH} bytes"));
         } else if message.chars().any(|c| c.is_control() && c != '\n' && c != '\t') {
             // Messages are shown in terminals.
-            self.invalid(
-                field,
-                "must not hold control characters other than newline and tab",
-            );
+            self.invalid(field, "must not hold control characters other than newline and tab");
         }
     }
 
@@ -99,9 +81,7 @@ pub fn is_qualified_name(name: &str) -> bool {
 /// Whether the name is a DNS subdomain as RFC 1123 has it: what pods are named like.
 pub(super) fn is_dns_subdomain(name: &str) -> bool {
     let label = |label: &str| {
-        label
-            .bytes()
-            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+        label.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
             && !label.is_empty()
             && !label.starts_with('-')
             && !label.ends_with('-')
@@ -112,9 +92,7 @@ pub(super) fn is_dns_subdomain(name: &str) -> bool {
 fn is_name_part(part: &str) -> bool {
     let ends = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
     part.len() <= MAX_PART_LENGTH
-        && part
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
+        && part.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
         && ends(part.chars().next())
         && ends(part.chars().next_back())
 }
@@ -158,21 +136,15 @@ mod tests {
 
     #[test]
     fn a_message_may_span_lines_but_cannot_steer_a_terminal() {
-        for (message, good) in [
-            ("two\nlines\tand a tab", true),
-            ("\u{1b}[2J", false),
-            ("bell\u{7}", false),
-            ("", true),
-        ] {
+        for (message, good) in
+            [("two\nlines\tand a tab", true), ("\u{1b}[2J", false), ("bell\u{7}", false), ("", true)]
+        {
             let mut errors = Errors::default();
             errors.message(FieldPath::new("message"), Some(message));
             assert_eq!(errors.0.is_empty(), good, "{message:?}");
         }
         let mut errors = Errors::default();
-        errors.message(
-            FieldPath::new("message"),
-            Some(&"x".repeat(MAX_MESSAGE_LENGTH + 1)),
-        );
+        errors.message(FieldPath::new("message"), Some(&"x".repeat(MAX_MESSAGE_LENGTH + 1)));
         assert_eq!(errors.0[0].kind, FieldErrorKind::TooLong);
     }
 }

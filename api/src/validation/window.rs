@@ -52,11 +52,7 @@ mod tests {
         };
         let mut errors = Errors::default();
         validate_window(&mut errors, &FieldPath::new("window"), &window);
-        errors
-            .0
-            .iter()
-            .map(|e| format!("{:?} {}: {}", e.kind, e.field, e.message))
-            .collect()
+        errors.0.iter().map(|e| format!("{:?} {}: {}", e.kind, e.field, e.message)).collect()
     }
 
     #[test]
@@ -126,31 +122,18 @@ mod tests {
         ] {
             let found = problems("@daily", seconds, None);
             assert_eq!(found.is_empty(), good, "{seconds} {found:?}");
-            assert!(
-                found
-                    .iter()
-                    .all(|e| e.starts_with("Invalid window.durationSeconds"))
-            );
+            assert!(found.iter().all(|e| e.starts_with("Invalid window.durationSeconds")));
         }
     }
 
     #[test]
     fn a_time_zone_is_one_of_the_iana_database() {
-        for good in [
-            "UTC",
-            "Europe/Berlin",
-            "America/New_York",
-            "Asia/Kathmandu",
-            "Etc/GMT+5",
-        ] {
+        for good in ["UTC", "Europe/Berlin", "America/New_York", "Asia/Kathmandu", "Etc/GMT+5"] {
             assert_eq!(problems("@daily", 3600, Some(good)), [] as [String; 0], "{good}");
         }
         for bad in ["Mars/Base", "", "Local", "+02:00", "europe/berlin"] {
             let found = problems("@daily", 3600, Some(bad));
-            assert!(
-                found.len() == 1 && found[0].contains("window.timeZone"),
-                "{bad}: {found:?}"
-            );
+            assert!(found.len() == 1 && found[0].contains("window.timeZone"), "{bad}: {found:?}");
         }
     }
 

@@ -47,16 +47,9 @@ fn a_window_is_open_from_its_opening_until_its_duration_is_over() {
 
 #[test]
 fn a_window_without_a_time_zone_is_in_utc() {
-    let window = Window {
-        schedule: "0 22 * * 6".to_owned(),
-        duration_seconds: HOUR,
-        time_zone: None,
-    };
+    let window = Window { schedule: "0 22 * * 6".to_owned(), duration_seconds: HOUR, time_zone: None };
     let calendar = WindowCalendar::read(&window).unwrap();
-    assert_eq!(
-        calendar.first_open(utc("2026-11-20T00:00:00Z")),
-        Some(utc("2026-11-21T22:00:00Z"))
-    );
+    assert_eq!(calendar.first_open(utc("2026-11-20T00:00:00Z")), Some(utc("2026-11-21T22:00:00Z")));
 }
 
 #[test]
@@ -70,15 +63,11 @@ fn windows_that_overlap_are_always_open() {
 
 #[test]
 fn the_wall_clock_of_the_time_zone_counts_in_winter_and_in_summer() {
-    let berlin = [
-        ("2027-01-09T00:00:00Z", "2027-01-09T21:00:00Z"),
-        ("2027-07-03T00:00:00Z", "2027-07-03T20:00:00Z"),
-    ];
+    let berlin =
+        [("2027-01-09T00:00:00Z", "2027-01-09T21:00:00Z"), ("2027-07-03T00:00:00Z", "2027-07-03T20:00:00Z")];
     opens("0 22 * * 6", HOUR, "Europe/Berlin", &berlin);
-    let new_york = [
-        ("2027-01-09T12:00:00Z", "2027-01-10T03:00:00Z"),
-        ("2027-07-03T12:00:00Z", "2027-07-04T02:00:00Z"),
-    ];
+    let new_york =
+        [("2027-01-09T12:00:00Z", "2027-01-10T03:00:00Z"), ("2027-07-03T12:00:00Z", "2027-07-04T02:00:00Z")];
     opens("0 22 * * 6", HOUR, "America/New_York", &new_york);
 }
 

@@ -41,12 +41,7 @@ impl EvacuationStrategy {
         }
 
         object.spec.target.pod.uid = Some(uid);
-        object.status = Some(begin(
-            &object.spec,
-            &context.user.name,
-            &context.user.groups,
-            context.now,
-        ));
+        object.status = Some(begin(&object.spec, &context.user.name, &context.user.groups, context.now));
         warn_of_windows(context, object, &RequesterEdit::creation(&object.spec.requesters));
         Ok(())
     }
@@ -68,10 +63,6 @@ fn invalid_target(kind: FieldErrorKind, message: String) -> ApiError {
 fn other_pod(evacuation: &str, pod: &str, given: &str, live: &str) -> ApiError {
     let why = format!("pod {pod:?} has the UID {live:?}, not {given:?}");
     let field = "spec.target.pod.uid".to_owned();
-    let cause = Cause {
-        reason: "WrongPod".to_owned(),
-        message: why.clone(),
-        field,
-    };
+    let cause = Cause { reason: "WrongPod".to_owned(), message: why.clone(), field };
     refusal::conflict(evacuation, &why, cause, None)
 }

@@ -17,13 +17,7 @@ impl EvacuationStrategy {
     ) -> Result<(), ApiError> {
         let name = object.metadata.name.clone().unwrap_or_default();
         let check = |may_override| {
-            delete(
-                object,
-                &context.user.name,
-                may_override,
-                request.namespace_terminating,
-                context.now,
-            )
+            delete(object, &context.user.name, may_override, request.namespace_terminating, context.now)
         };
         let deletion = match check(false) {
             Err(EditError::NotYours { .. }) if self.rights.may_override(context, &name).await? => check(true),
@@ -35,10 +29,7 @@ impl EvacuationStrategy {
         // A second deletion finds the object on its way already, and no finalizer is added to such a one.
         if deletion.await_learning && object.metadata.deletion_timestamp.is_none() {
             let finalizers = object.metadata.finalizers.get_or_insert_default();
-            if !finalizers
-                .iter()
-                .any(|finalizer| finalizer == CANCELLATION_FINALIZER)
-            {
+            if !finalizers.iter().any(|finalizer| finalizer == CANCELLATION_FINALIZER) {
                 finalizers.push(CANCELLATION_FINALIZER.to_owned());
             }
         }

@@ -31,10 +31,7 @@ pub struct EvacuationStrategy {
 impl EvacuationStrategy {
     /// Looks at targets through `pods`, and asks `authorizer` what callers may do beyond their request's verb.
     pub fn new(pods: Arc<dyn Pods>, authorizer: Arc<dyn Authorizer>) -> Self {
-        Self {
-            pods,
-            rights: Rights::new(authorizer),
-        }
+        Self { pods, rights: Rights::new(authorizer) }
     }
 }
 
@@ -43,12 +40,7 @@ impl Strategy for EvacuationStrategy {
     type Object = Evacuation;
 
     fn info(&self) -> KindInfo {
-        KindInfo {
-            namespaced: true,
-            singular: "evacuation",
-            short_names: &["evac"],
-            categories: &[],
-        }
+        KindInfo { namespaced: true, singular: "evacuation", short_names: &["evac"], categories: &[] }
     }
 
     fn default(&self, object: &mut Evacuation) {
@@ -113,29 +105,15 @@ impl Strategy for EvacuationStrategy {
         if object.status.as_ref().is_some_and(is_finished) {
             return Vec::new();
         }
-        object
-            .spec
-            .target
-            .pod
-            .uid
-            .iter()
-            .map(|uid| format!("pod-{uid}"))
-            .collect()
+        object.spec.target.pod.uid.iter().map(|uid| format!("pod-{uid}")).collect()
     }
 
     fn claim_conflict(&self, object: &Evacuation, conflict: &ClaimConflict) -> ApiError {
-        let (name, pod) = (
-            object.metadata.name.as_deref().unwrap_or_default(),
-            &object.spec.target.pod.name,
-        );
+        let (name, pod) = (object.metadata.name.as_deref().unwrap_or_default(), &object.spec.target.pod.name);
         let active = &conflict.holder_name;
         let why = format!("pod {pod:?} is being evacuated by evacuation {active:?}, which can be joined");
         let field = "spec.target.pod.uid".to_owned();
-        let cause = Cause {
-            reason: ACTIVE_EXISTS.to_owned(),
-            message: active.clone(),
-            field,
-        };
+        let cause = Cause { reason: ACTIVE_EXISTS.to_owned(), message: active.clone(), field };
         refusal::conflict(name, &why, cause, None)
     }
 

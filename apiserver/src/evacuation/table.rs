@@ -16,11 +16,7 @@ const FINISHED: &str = "status.finished";
 pub(crate) const COLUMNS: &[Column] = &[
     column("Target", "The pod that is to move.", 0),
     column("State", "Where the evacuation stands.", 0),
-    column(
-        "Answer",
-        "The last answer of the responder that has the say, or had it last.",
-        0,
-    ),
+    column("Answer", "The last answer of the responder that has the say, or had it last.", 0),
     column("Requesters", "Who wants the pod moved.", 1),
     column("Responder", "The responder that has the say, or had it last.", 1),
     column(
@@ -31,28 +27,17 @@ pub(crate) const COLUMNS: &[Column] = &[
 ];
 
 const fn column(name: &'static str, description: &'static str, priority: i32) -> Column {
-    Column {
-        name,
-        column_type: "string",
-        format: "",
-        description,
-        priority,
-    }
+    Column { name, column_type: "string", format: "", description, priority }
 }
 
 /// The cells of [`COLUMNS`].
 pub(crate) fn cells(object: &Evacuation) -> Vec<Value> {
     let answer = active_answer(object).map_or_else(String::new, |answer| format!("{answer:?}"));
-    let requesters: Vec<&str> = object
-        .spec
-        .requesters
-        .iter()
-        .map(|requester| requester.name.as_str())
-        .collect();
+    let requesters: Vec<&str> =
+        object.spec.requesters.iter().map(|requester| requester.name.as_str()).collect();
     let responder = current_responder(object).map_or("", |responder| &responder.name);
-    let until = goes_on_by(object).map_or_else(String::new, |time| {
-        time.to_rfc3339_opts(chrono::SecondsFormat::Secs, true)
-    });
+    let until = goes_on_by(object)
+        .map_or_else(String::new, |time| time.to_rfc3339_opts(chrono::SecondsFormat::Secs, true));
     vec![
         json!(object.spec.target.pod.name),
         json!(state_word(object)),

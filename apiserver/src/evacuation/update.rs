@@ -30,14 +30,8 @@ impl EvacuationStrategy {
             self.rights.require_delete(context, name, pod).await?;
         }
         let user = &context.user;
-        object.status = Some(apply_requester_edit(
-            old,
-            &object.spec,
-            &edit,
-            &user.name,
-            &user.groups,
-            context.now,
-        ));
+        object.status =
+            Some(apply_requester_edit(old, &object.spec, &edit, &user.name, &user.groups, context.now));
         warn_of_windows(context, object, &edit);
         Ok(())
     }

@@ -8,9 +8,8 @@ use machinery_server::RequestContext;
 pub(super) fn warn_of_windows(context: &RequestContext, object: &Evacuation, edit: &RequesterEdit) {
     let policy = object.status.as_ref().and_then(|status| status.policy.as_ref());
     let names: Vec<_> = edit.added.iter().chain(&edit.changed).cloned().collect();
-    for warning in policy
-        .into_iter()
-        .flat_map(|policy| window_warnings(&object.spec.requesters, policy, &names))
+    for warning in
+        policy.into_iter().flat_map(|policy| window_warnings(&object.spec.requesters, policy, &names))
     {
         context.warnings.add(warning);
     }

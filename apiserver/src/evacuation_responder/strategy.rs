@@ -29,9 +29,7 @@ pub struct EvacuationResponderStrategy {
 impl EvacuationResponderStrategy {
     /// Asks `authorizer` what callers may do beyond their request's verb.
     pub fn new(authorizer: Arc<dyn Authorizer>) -> Self {
-        Self {
-            rights: Rights::new(authorizer),
-        }
+        Self { rights: Rights::new(authorizer) }
     }
 
     async fn admit(&self, context: &RequestContext, object: &EvacuationResponder) -> Result<(), ApiError> {

@@ -9,24 +9,9 @@ use serde_json::{Value, json};
 pub(super) const COLUMNS: &[Column] = &[
     column("Responder", "string", "Who is asked.", 0),
     column("Priority", "integer", "Higher is asked first.", 0),
-    column(
-        "Transport",
-        "string",
-        "How the responder learns of the question.",
-        0,
-    ),
-    column(
-        "Selector",
-        "string",
-        "The pods for which the responder is asked.",
-        0,
-    ),
-    column(
-        "Timeout",
-        "integer",
-        "How long the responder may stay silent, in seconds.",
-        1,
-    ),
+    column("Transport", "string", "How the responder learns of the question.", 0),
+    column("Selector", "string", "The pods for which the responder is asked.", 0),
+    column("Timeout", "integer", "How long the responder may stay silent, in seconds.", 1),
 ];
 
 const fn column(
@@ -35,13 +20,7 @@ const fn column(
     description: &'static str,
     priority: i32,
 ) -> Column {
-    Column {
-        name,
-        column_type,
-        format: "",
-        description,
-        priority,
-    }
+    Column { name, column_type, format: "", description, priority }
 }
 
 /// The cells of [`COLUMNS`].
@@ -71,11 +50,7 @@ fn selector(selector: &LabelSelector) -> String {
         .map(|(key, value)| format!("{key}={value}"))
         .chain(selector.match_expressions.iter().flatten().map(expression))
         .collect();
-    if parts.is_empty() {
-        "<all>".to_owned()
-    } else {
-        parts.join(",")
-    }
+    if parts.is_empty() { "<all>".to_owned() } else { parts.join(",") }
 }
 
 fn expression(requirement: &LabelSelectorRequirement) -> String {

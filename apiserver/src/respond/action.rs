@@ -30,12 +30,7 @@ impl Respond {
         pods: Arc<dyn Pods>,
         authorizer: Arc<dyn Authorizer>,
     ) -> Self {
-        Self {
-            registry,
-            pods,
-            rights: Rights::new(authorizer),
-            plural: Evacuation::PLURAL,
-        }
+        Self { registry, pods, rights: Rights::new(authorizer), plural: Evacuation::PLURAL }
     }
 
     /// `selfevacuations/NAME/respond`: from the target pod only, as `self` only.
@@ -44,12 +39,7 @@ impl Respond {
         pods: Arc<dyn Pods>,
         authorizer: Arc<dyn Authorizer>,
     ) -> Self {
-        Self {
-            registry,
-            pods,
-            rights: Rights::new(authorizer),
-            plural: SelfEvacuation::PLURAL,
-        }
+        Self { registry, pods, rights: Rights::new(authorizer), plural: SelfEvacuation::PLURAL }
     }
 
     fn is_for_target(&self) -> bool {
@@ -62,13 +52,8 @@ impl Respond {
         evacuation: &Evacuation,
         response: &EvacuationResponse,
     ) -> Result<(), ApiError> {
-        let proof = Proof {
-            pods: &*self.pods,
-            rights: &self.rights,
-            context,
-            plural: self.plural,
-            evacuation,
-        };
+        let proof =
+            Proof { pods: &*self.pods, rights: &self.rights, context, plural: self.plural, evacuation };
         if self.is_for_target() {
             return proof.of_live_target(proof.of_target()?).await;
         }
@@ -117,10 +102,7 @@ impl Action for Respond {
             let refuse = |error: &AnswerError| refusal::answer(name, error);
             let actual = evacuation.metadata.uid.clone().unwrap_or_default();
             if actual != proved {
-                return Err(refuse(&AnswerError::WrongEvacuation {
-                    given: proved.clone(),
-                    actual,
-                }));
+                return Err(refuse(&AnswerError::WrongEvacuation { given: proved.clone(), actual }));
             }
             let (status, granted) =
                 answer(evacuation, &body.spec, context.now).map_err(|error| refuse(&error))?;
@@ -131,9 +113,7 @@ impl Action for Respond {
             reply = granted;
             Ok(())
         };
-        self.registry
-            .mutate(context, &context.namespace, name, record)
-            .await?;
+        self.registry.mutate(context, &context.namespace, name, record).await?;
         body.metadata.name = Some(name.to_owned());
         body.metadata.namespace = Some(context.namespace.clone());
         body.status = Some(reply);

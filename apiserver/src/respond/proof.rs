@@ -68,10 +68,7 @@ impl Proof<'_> {
         let Some(live) = live.filter(|live| live.metadata.uid.as_deref() == Some(caller.uid)) else {
             return Err(self.refuse(&format!("pod {:?} is gone", caller.name)));
         };
-        let account = live
-            .spec
-            .and_then(|spec| spec.service_account_name)
-            .unwrap_or_default();
+        let account = live.spec.and_then(|spec| spec.service_account_name).unwrap_or_default();
         if account != caller.service_account {
             return Err(self.refuse(&format!(
                 "pod {:?} runs as the service account {account:?}, not {:?}",
@@ -93,10 +90,7 @@ impl Proof<'_> {
             return Err(refused);
         }
         let spec = FieldPath::new("spec");
-        let echoes = [
-            ("evacuationUid", &response.evacuation_uid),
-            ("podUid", &response.pod_uid),
-        ];
+        let echoes = [("evacuationUid", &response.evacuation_uid), ("podUid", &response.pod_uid)];
         let missing: Vec<FieldError> = echoes
             .into_iter()
             .filter(|(_, uid)| uid.is_none())
@@ -106,22 +100,12 @@ impl Proof<'_> {
                 message: "a relayed answer repeats it from the reply".to_owned(),
             })
             .collect();
-        if missing.is_empty() {
-            Ok(())
-        } else {
-            Err(ApiError::Invalid(missing))
-        }
+        if missing.is_empty() { Ok(()) } else { Err(ApiError::Invalid(missing)) }
     }
 
     fn has_endpoint(&self, responder: &str) -> bool {
-        let responders = self
-            .evacuation
-            .status
-            .iter()
-            .flat_map(|status| status.responders.iter().flatten());
-        responders
-            .filter(|status| status.name == responder)
-            .any(ResponderStatus::is_pushed)
+        let responders = self.evacuation.status.iter().flat_map(|status| status.responders.iter().flatten());
+        responders.filter(|status| status.name == responder).any(ResponderStatus::is_pushed)
     }
 
     fn refuse(&self, why: &str) -> ApiError {

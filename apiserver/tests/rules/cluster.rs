@@ -46,17 +46,11 @@ impl Cluster {
         merge(&mut pod["metadata"], metadata);
         merge(&mut pod["spec"], spec);
         let pod = serde_json::from_value(pod).unwrap();
-        self.pods
-            .lock()
-            .unwrap()
-            .insert((SHOP.to_owned(), name.to_owned()), pod);
+        self.pods.lock().unwrap().insert((SHOP.to_owned(), name.to_owned()), pod);
     }
 
     pub(crate) fn remove_pod(&self, name: &str) {
-        self.pods
-            .lock()
-            .unwrap()
-            .remove(&(SHOP.to_owned(), name.to_owned()));
+        self.pods.lock().unwrap().remove(&(SHOP.to_owned(), name.to_owned()));
     }
 
     /// Grants a verb on a resource, or on one of its objects: `grant("jane", "create pods/eviction")`,
@@ -87,10 +81,7 @@ impl Cluster {
     pub(crate) fn asked(&self) -> Vec<String> {
         let mut seen = BTreeSet::new();
         let asked = std::mem::take(&mut *self.asked.lock().unwrap());
-        asked
-            .into_iter()
-            .filter(|what| seen.insert(what.clone()))
-            .collect()
+        asked.into_iter().filter(|what| seen.insert(what.clone())).collect()
     }
 
     fn note(&self, what: String) {
@@ -99,9 +90,7 @@ impl Cluster {
 }
 
 fn merge(into: &mut Value, from: Value) {
-    let Value::Object(from) = from else {
-        panic!("not an object: {from}")
-    };
+    let Value::Object(from) = from else { panic!("not an object: {from}") };
     for (key, value) in from {
         into[key] = value;
     }
@@ -116,18 +105,9 @@ impl Pods for Shared {
     async fn get(&self, namespace: &str, name: &str) -> Result<Option<Pod>, PodsError> {
         self.0.note(format!("get pod {name}"));
         if self.0.is_down("pods") {
-            return Err(PodsError::Timeout {
-                namespace: namespace.to_owned(),
-                name: name.to_owned(),
-            });
+            return Err(PodsError::Timeout { namespace: namespace.to_owned(), name: name.to_owned() });
         }
-        Ok(self
-            .0
-            .pods
-            .lock()
-            .unwrap()
-            .get(&(namespace.to_owned(), name.to_owned()))
-            .cloned())
+        Ok(self.0.pods.lock().unwrap().get(&(namespace.to_owned(), name.to_owned())).cloned())
     }
 }
 
@@ -138,39 +118,23 @@ impl Authorizer for Shared {
         let Some(resource) = &attributes.resource else {
             return Ok(Verdict::Allowed);
         };
-        let is_evacuation = matches!(
-            resource.resource.as_str(),
-            "evacuations" | "selfevacuations" | "evacuationresponders"
-        );
+        let is_evacuation =
+            matches!(resource.resource.as_str(), "evacuations" | "selfevacuations" | "evacuationresponders");
         if is_evacuation && attributes.verb != "override" {
             return Ok(Verdict::Allowed);
         }
         let subresource = if resource.subresource.is_empty() { "" } else { "/" };
-        let act = format!(
-            "{} {}{subresource}{}",
-            attributes.verb, resource.resource, resource.subresource
-        );
+        let act = format!("{} {}{subresource}{}", attributes.verb, resource.resource, resource.subresource);
         let of_object = format!("{act} {}", resource.name);
         self.0.note(of_object.clone());
         if self.0.is_down("rights") {
             let source = Arc::new(std::io::Error::other("down"));
-            return Err(AuthError::Unavailable {
-                action: "the review",
-                source,
-            });
+            return Err(AuthError::Unavailable { action: "the review", source });
         }
         let user = &attributes.user.name;
         let grants = self.0.grants.lock().unwrap();
-        let granted = [act, of_object]
-            .iter()
-            .any(|act| grants.contains(&format!("{user} {act}")));
-        Ok(if granted {
-            Verdict::Allowed
-        } else {
-            Verdict::Denied {
-                reason: String::new(),
-            }
-        })
+        let granted = [act, of_object].iter().any(|act| grants.contains(&format!("{user} {act}")));
+        Ok(if granted { Verdict::Allowed } else { Verdict::Denied { reason: String::new() } })
     }
 }
 
@@ -178,11 +142,7 @@ impl Authorizer for Shared {
 impl Namespaces for Shared {
     async fn state(&self, name: &str) -> Result<NamespaceState, ApiError> {
         let terminating = self.0.terminating.lock().unwrap().contains(name);
-        Ok(if terminating {
-            NamespaceState::Terminating
-        } else {
-            NamespaceState::Active
-        })
+        Ok(if terminating { NamespaceState::Terminating } else { NamespaceState::Active })
     }
 }
 
@@ -202,9 +162,7 @@ impl Authenticator for Shared {
         Ok(Some(UserInfo {
             name: text(&user["name"]),
             groups: user["groups"].as_array().unwrap().iter().map(text).collect(),
-            extra: extra
-                .map(|(key, value)| (key.clone(), vec![text(value)]))
-                .collect(),
+            extra: extra.map(|(key, value)| (key.clone(), vec![text(value)])).collect(),
             ..UserInfo::default()
         }))
     }

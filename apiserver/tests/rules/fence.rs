@@ -48,12 +48,7 @@ async fn the_fence_holds_off_those_with_override_too() {
     let server = Server::start().await;
     in_flight(&server).await;
     server.cluster.grant("root", "override evacuations");
-    server
-        .user("root")
-        .delete("e")
-        .await
-        .refused(409, "Conflict")
-        .cause("EvictionInFlight");
+    server.user("root").delete("e").await.refused(409, "Conflict").cause("EvictionInFlight");
 }
 
 #[tokio::test]
@@ -73,16 +68,8 @@ async fn behind_the_fence_others_can_still_join() {
 async fn the_fence_opens_when_the_budget_refused() {
     let server = Server::start().await;
     in_flight(&server).await;
-    server
-        .controller()
-        .edit_status("e", |status| status["eviction"]["inFlight"] = json!(false))
-        .await
-        .ok();
-    server
-        .user("jane")
-        .edit("e", |object| leave(object, JANES))
-        .await
-        .ok();
+    server.controller().edit_status("e", |status| status["eviction"]["inFlight"] = json!(false)).await.ok();
+    server.user("jane").edit("e", |object| leave(object, JANES)).await.ok();
 }
 
 #[tokio::test]
@@ -103,19 +90,10 @@ async fn the_fence_stays_shut_once_the_eviction_was_accepted() {
 async fn the_fence_and_a_withdrawal_exclude_each_other() {
     let server = Server::start().await;
     let stale = server.evacuation("e", json!({})).await;
-    server
-        .user("jane")
-        .edit("e", |object| leave(object, JANES))
-        .await
-        .ok();
+    server.user("jane").edit("e", |object| leave(object, JANES)).await.ok();
     // The controller decided to evict before it saw the withdrawal.
     let mut evicting = stale.clone();
     evicting["status"]["responders"] = json!([]);
     evicting["status"]["eviction"] = json!({"attempts": 1, "inFlight": true});
-    server
-        .controller()
-        .update_status(&evicting)
-        .await
-        .refused(409, "Conflict")
-        .saying("has been modified");
+    server.controller().update_status(&evicting).await.refused(409, "Conflict").saying("has been modified");
 }

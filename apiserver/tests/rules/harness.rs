@@ -37,9 +37,7 @@ impl Server {
     pub(crate) async fn start() -> Self {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let folder = tempfile::tempdir().unwrap();
-        let store = EmbeddedStore::open(EmbeddedOptions::new(folder.path().join("store")))
-            .await
-            .unwrap();
+        let store = EmbeddedStore::open(EmbeddedOptions::new(folder.path().join("store"))).await.unwrap();
         let cluster = Arc::new(Cluster::default());
         cluster.add_pod("db-0", "u-0");
         cluster.grant("jane", "create pods/eviction");
@@ -58,13 +56,7 @@ impl Server {
         let base = format!("http://{}", listener.local_addr().unwrap());
         let shutdown = CancellationToken::new();
         tokio::spawn(server.serve(listener, None, shutdown.clone()));
-        let this = Self {
-            cluster,
-            client: Client::new(),
-            base,
-            shutdown,
-            _folder: folder,
-        };
+        let this = Self { cluster, client: Client::new(), base, shutdown, _folder: folder };
         this.until_ready().await;
         this
     }
@@ -72,19 +64,11 @@ impl Server {
     async fn until_ready(&self) {
         let url = format!("{}/readyz", self.base);
         let ready = async {
-            while !self
-                .client
-                .get(&url)
-                .send()
-                .await
-                .is_ok_and(|reply| reply.status().is_success())
-            {
+            while !self.client.get(&url).send().await.is_ok_and(|reply| reply.status().is_success()) {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         };
-        tokio::time::timeout(READY, ready)
-            .await
-            .expect("the server gets ready");
+        tokio::time::timeout(READY, ready).await.expect("the server gets ready");
     }
 
     /// A person, of the group `people`.
@@ -121,31 +105,20 @@ impl Server {
     }
 
     fn caller(&self, user: &Value) -> Caller<'_> {
-        Caller {
-            server: self,
-            user: user.to_string(),
-            namespace: SHOP.to_owned(),
-        }
+        Caller { server: self, user: user.to_string(), namespace: SHOP.to_owned() }
     }
 
     /// Creates an Evacuation of db-0 by jane, with one entry of that content beside its name.
     pub(crate) async fn evacuation(&self, name: &str, entry: Value) -> Value {
         self.user("jane")
-            .create(&evacuation(
-                name,
-                "db-0",
-                &[requester("jane.example.com/a", entry)],
-            ))
+            .create(&evacuation(name, "db-0", &[requester("jane.example.com/a", entry)]))
             .await
             .ok()
     }
 
     /// The controller lets an Evacuation start, with these responders.
     pub(crate) async fn begin(&self, name: &str, responders: &[Value]) -> Value {
-        self.controller()
-            .edit_status(name, |status| status["responders"] = json!(responders))
-            .await
-            .ok()
+        self.controller().edit_status(name, |status| status["responders"] = json!(responders)).await.ok()
     }
 }
 
@@ -169,11 +142,7 @@ impl Caller<'_> {
 
     /// The same with a query, such as `?dryRun=All`.
     pub(crate) async fn create_with(&self, object: &Value, query: &str) -> Reply {
-        send(
-            self.request(Method::POST, &format!("evacuations{query}"))
-                .json(object),
-        )
-        .await
+        send(self.request(Method::POST, &format!("evacuations{query}")).json(object)).await
     }
 
     /// Creates an object of another kind.
@@ -184,11 +153,7 @@ impl Caller<'_> {
     /// Updates an object of another kind.
     pub(crate) async fn update_of(&self, resource: &str, object: &Value) -> Reply {
         let name = object["metadata"]["name"].as_str().unwrap();
-        send(
-            self.request(Method::PUT, &format!("{resource}/{name}"))
-                .json(object),
-        )
-        .await
+        send(self.request(Method::PUT, &format!("{resource}/{name}")).json(object)).await
     }
 
     /// Deletes what is at that path.
@@ -207,11 +172,7 @@ impl Caller<'_> {
 
     pub(crate) async fn update(&self, object: &Value) -> Reply {
         let name = object["metadata"]["name"].as_str().unwrap();
-        send(
-            self.request(Method::PUT, &format!("evacuations/{name}"))
-                .json(object),
-        )
-        .await
+        send(self.request(Method::PUT, &format!("evacuations/{name}")).json(object)).await
     }
 
     /// Reads, changes and updates the object.
@@ -230,21 +191,12 @@ impl Caller<'_> {
 
     pub(crate) async fn update_status(&self, object: &Value) -> Reply {
         let name = object["metadata"]["name"].as_str().unwrap();
-        send(
-            self.request(Method::PUT, &format!("evacuations/{name}/status"))
-                .json(object),
-        )
-        .await
+        send(self.request(Method::PUT, &format!("evacuations/{name}/status")).json(object)).await
     }
 
     pub(crate) async fn merge_patch(&self, name: &str, patch: Value) -> Reply {
         let request = self.request(Method::PATCH, &format!("evacuations/{name}"));
-        send(
-            request
-                .header("content-type", "application/merge-patch+json")
-                .body(patch.to_string()),
-        )
-        .await
+        send(request.header("content-type", "application/merge-patch+json").body(patch.to_string())).await
     }
 
     pub(crate) async fn delete(&self, name: &str) -> Reply {
@@ -260,11 +212,7 @@ impl Caller<'_> {
     pub(crate) async fn respond_to(&self, resource: &str, name: &str, spec: Value) -> Reply {
         let body =
             json!({"apiVersion": "evacuation.dev/v1alpha1", "kind": "EvacuationResponse", "spec": spec});
-        send(
-            self.request(Method::POST, &format!("{resource}/{name}/respond"))
-                .json(&body),
-        )
-        .await
+        send(self.request(Method::POST, &format!("{resource}/{name}/respond")).json(&body)).await
     }
 
     fn request(&self, method: Method, path: &str) -> RequestBuilder {
@@ -274,22 +222,15 @@ impl Caller<'_> {
         } else {
             format!("{base}{API}/namespaces/{}/{path}", self.namespace)
         };
-        self.server
-            .client
-            .request(method, url)
-            .header(USER_HEADER, &self.user)
+        self.server.client.request(method, url).header(USER_HEADER, &self.user)
     }
 }
 
 async fn send(request: RequestBuilder) -> Reply {
     let reply = request.send().await.unwrap();
     let code = reply.status().as_u16();
-    let warnings = reply
-        .headers()
-        .get_all("warning")
-        .iter()
-        .map(|value| value.to_str().unwrap().to_owned())
-        .collect();
+    let warnings =
+        reply.headers().get_all("warning").iter().map(|value| value.to_str().unwrap().to_owned()).collect();
     let text = reply.text().await.unwrap();
     let body = serde_json::from_str(&text).unwrap_or_else(|_| json!({"text": text}));
     Reply { code, warnings, body }
@@ -321,10 +262,7 @@ pub(crate) fn join(object: &mut Value, entry: Value) {
 
 /// Removes an entry, as one who withdraws.
 pub(crate) fn leave(object: &mut Value, name: &str) {
-    object["spec"]["requesters"]
-        .as_array_mut()
-        .unwrap()
-        .retain(|entry| entry["name"] != name);
+    object["spec"]["requesters"].as_array_mut().unwrap().retain(|entry| entry["name"] != name);
 }
 
 /// A responder in that state, as the controller writes it.

@@ -2,12 +2,7 @@
 //! What the cluster says (pods, rights, namespaces) is given by the tests.
 
 // Clippy knows the tests of an integration test, but not what they share.
-#![allow(
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::unwrap_used
-)]
+#![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::unwrap_used)]
 
 mod cluster;
 mod fence;

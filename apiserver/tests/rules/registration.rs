@@ -34,10 +34,7 @@ fn http() -> Value {
 async fn a_registration_gets_its_defaults_and_has_no_status() {
     let server = Server::start().await;
     let jane = server.user("jane");
-    let created = jane
-        .create_of(RESOURCE, &registration(FAILOVER, json!({})))
-        .await
-        .ok();
+    let created = jane.create_of(RESOURCE, &registration(FAILOVER, json!({}))).await.ok();
     assert_eq!(created["kind"], "EvacuationResponder");
     assert_eq!(
         created["spec"],
@@ -52,36 +49,16 @@ async fn a_registration_gets_its_defaults_and_has_no_status() {
 #[tokio::test]
 async fn whoever_registers_an_endpoint_must_be_allowed_to_answer_by_that_name() {
     let server = Server::start().await;
-    server
-        .cluster
-        .grant("op", &format!("respond responders {FAILOVER}"));
+    server.cluster.grant("op", &format!("respond responders {FAILOVER}"));
     server.cluster.grant("wide", "respond responders db.acme.io/*");
     server.cluster.grant("other", "respond responders web.acme.io/*");
     let table = [
-        (
-            "jane",
-            FAILOVER,
-            json!({}),
-            true,
-            "one that watches answers with its own credentials",
-        ),
+        ("jane", FAILOVER, json!({}), true, "one that watches answers with its own credentials"),
         ("jane", "self", json!({}), true, "the pod answers for itself"),
-        (
-            "jane",
-            "self",
-            http(),
-            true,
-            "the pod answers for itself over HTTP",
-        ),
+        ("jane", "self", http(), true, "the pod answers for itself over HTTP"),
         ("jane", "self", service(), false, "a Service answers for the pod"),
         ("jane", FAILOVER, http(), false, "the pod answers by another name"),
-        (
-            "jane",
-            FAILOVER,
-            service(),
-            false,
-            "a Service answers by that name",
-        ),
+        ("jane", FAILOVER, service(), false, "a Service answers by that name"),
         ("other", FAILOVER, service(), false, "another domain"),
         ("op", FAILOVER, service(), true, "that very name"),
         ("op", FAILOVER, http(), true, "that very name, at the pod"),
@@ -95,9 +72,7 @@ async fn whoever_registers_an_endpoint_must_be_allowed_to_answer_by_that_name() 
             caller.delete_at("evacuationresponders/r").await.ok();
         } else {
             assert_eq!(reply.code, 403, "{why}: {reply:?}");
-            reply
-                .refused(403, "Forbidden")
-                .saying("it takes the verb respond");
+            reply.refused(403, "Forbidden").saying("it takes the verb respond");
         }
     }
 }
@@ -105,14 +80,9 @@ async fn whoever_registers_an_endpoint_must_be_allowed_to_answer_by_that_name() 
 #[tokio::test]
 async fn a_registered_endpoint_is_changed_only_by_those_who_may_answer_by_its_name() {
     let server = Server::start().await;
-    server
-        .cluster
-        .grant("op", &format!("respond responders {FAILOVER}"));
+    server.cluster.grant("op", &format!("respond responders {FAILOVER}"));
     let (op, jane) = (server.user("op"), server.user("jane"));
-    let created = op
-        .create_of(RESOURCE, &registration(FAILOVER, service()))
-        .await
-        .ok();
+    let created = op.create_of(RESOURCE, &registration(FAILOVER, service())).await.ok();
     let changed = |change: fn(&mut Value)| {
         let mut object = created.clone();
         change(&mut object);
@@ -129,10 +99,7 @@ async fn a_registered_endpoint_is_changed_only_by_those_who_may_answer_by_its_na
     jane.update_of(RESOURCE, &labelled).await.ok();
     let mut again = labelled.clone();
     again["spec"]["service"] = created["spec"]["service"].clone();
-    again["metadata"]
-        .as_object_mut()
-        .unwrap()
-        .remove("resourceVersion");
+    again["metadata"].as_object_mut().unwrap().remove("resourceVersion");
     jane.update_of(RESOURCE, &again).await.refused(403, "Forbidden");
     op.update_of(RESOURCE, &again).await.ok();
 }
@@ -150,10 +117,7 @@ async fn every_field_of_a_registration_that_is_wrong_is_named() {
         .create_of(RESOURCE, &registration("failover", spec))
         .await
         .refused(422, "Invalid");
-    let refusal = refusal.because(
-        "FieldValueNotSupported",
-        "spec.selector.matchExpressions[0].operator",
-    );
+    let refusal = refusal.because("FieldValueNotSupported", "spec.selector.matchExpressions[0].operator");
     let fields: Vec<&str> = refusal.0["details"]["causes"]
         .as_array()
         .unwrap()
@@ -171,14 +135,8 @@ async fn a_registration_without_a_selector_or_with_a_field_that_does_not_exist_i
     let jane = server.user("jane");
     let mut object = registration(FAILOVER, json!({}));
     object["spec"].as_object_mut().unwrap().remove("selector");
-    jane.create_of(RESOURCE, &object)
-        .await
-        .refused(400, "BadRequest")
-        .saying("selector");
-    let object = registration(
-        FAILOVER,
-        json!({"service": {"name": "s", "port": 1, "namespace": "other"}}),
-    );
+    jane.create_of(RESOURCE, &object).await.refused(400, "BadRequest").saying("selector");
+    let object = registration(FAILOVER, json!({"service": {"name": "s", "port": 1, "namespace": "other"}}));
     jane.create_of(&format!("{RESOURCE}?fieldValidation=Strict"), &object)
         .await
         .refused(400, "BadRequest")
@@ -210,13 +168,7 @@ async fn the_table_shows_who_is_asked_for_which_pods_and_how() {
         let cells = table["rows"][0]["cells"].as_array().unwrap();
         assert_eq!(
             &cells[..5],
-            [
-                json!("r"),
-                json!(FAILOVER),
-                json!(10_000),
-                json!(transport),
-                json!(selector)
-            ]
+            [json!("r"), json!(FAILOVER), json!(10_000), json!(transport), json!(selector)]
         );
         jane.delete_at("evacuationresponders/r").await.ok();
     }

@@ -21,11 +21,7 @@ impl Reply {
     /// The Status; the request must have been refused with that code and reason.
     #[track_caller]
     pub(crate) fn refused(self, code: u16, reason: &str) -> Refusal {
-        assert_eq!(
-            (self.code, self.body["reason"].as_str()),
-            (code, Some(reason)),
-            "{self:#?}"
-        );
+        assert_eq!((self.code, self.body["reason"].as_str()), (code, Some(reason)), "{self:#?}");
         assert_eq!(self.body["kind"], "Status");
         Refusal(self.body)
     }
@@ -55,10 +51,7 @@ impl Refusal {
     /// The cause of that reason.
     #[track_caller]
     pub(crate) fn cause(&self, reason: &str) -> &Value {
-        let causes = self.0["details"]["causes"]
-            .as_array()
-            .map(Vec::as_slice)
-            .unwrap_or_default();
+        let causes = self.0["details"]["causes"].as_array().map(Vec::as_slice).unwrap_or_default();
         let found = causes.iter().find(|cause| cause["reason"] == reason);
         found.unwrap_or_else(|| panic!("no cause {reason}: {:#}", self.0))
     }

@@ -20,16 +20,9 @@ fn names_active(refusal: &Refusal, name: &str) {
 async fn rule_1_a_second_evacuation_of_the_same_pod_is_a_conflict_that_names_the_active_one() {
     let server = Server::start().await;
     server.user("jane").create(&by_jane("first")).await.ok();
-    let refusal = server
-        .user("joe")
-        .create(&by_jane("second"))
-        .await
-        .refused(409, "Conflict");
+    let refusal = server.user("joe").create(&by_jane("second")).await.refused(409, "Conflict");
     names_active(&refusal, "first");
-    refusal
-        .saying("\"db-0\"")
-        .saying("\"first\"")
-        .because("ActiveEvacuationExists", "spec.target.pod.uid");
+    refusal.saying("\"db-0\"").saying("\"first\"").because("ActiveEvacuationExists", "spec.target.pod.uid");
 }
 
 #[tokio::test]
@@ -71,14 +64,9 @@ async fn rule_1_one_that_was_canceled_stays_as_history_and_blocks_nothing() {
     let server = Server::start().await;
     let jane = server.user("jane");
     jane.create(&by_jane("first")).await.ok();
-    jane.edit("first", |object| object["spec"]["requesters"] = json!([]))
-        .await
-        .ok();
+    jane.edit("first", |object| object["spec"]["requesters"] = json!([])).await.ok();
     jane.create(&by_jane("second")).await.ok();
-    assert_eq!(
-        jane.get("evacuations/first").await.ok()["metadata"]["name"],
-        "first"
-    );
+    assert_eq!(jane.get("evacuations/first").await.ok()["metadata"]["name"], "first");
 }
 
 #[tokio::test]
@@ -86,30 +74,17 @@ async fn rule_1_one_that_is_deleted_blocks_nothing_while_its_finalizer_is_awaite
     let server = Server::start().await;
     let jane = server.user("jane");
     jane.create(&by_jane("first")).await.ok();
-    server
-        .begin("first", &[responder("self", 10_000, "Active")])
-        .await;
+    server.begin("first", &[responder("self", 10_000, "Active")]).await;
     jane.delete("first").await.ok();
     let deleted = jane.get("evacuations/first").await.ok();
-    assert_eq!(
-        deleted["metadata"]["finalizers"],
-        json!(["evacuation.dev/cancellation"])
-    );
+    assert_eq!(deleted["metadata"]["finalizers"], json!(["evacuation.dev/cancellation"]));
     assert!(deleted["metadata"]["deletionTimestamp"].is_string());
     jane.create(&by_jane("second")).await.ok();
 
     // The responder learns of it, and the object goes.
-    server
-        .target()
-        .respond("first", json!({"acknowledgeCancellation": true}))
-        .await
-        .ok();
+    server.target().respond("first", json!({"acknowledgeCancellation": true})).await.ok();
     jane.get("evacuations/first").await.refused(404, "NotFound");
-    server
-        .user("joe")
-        .create(&by_jane("third"))
-        .await
-        .refused(409, "Conflict");
+    server.user("joe").create(&by_jane("third")).await.refused(409, "Conflict");
 }
 
 #[tokio::test]

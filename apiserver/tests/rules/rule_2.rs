@@ -12,10 +12,7 @@ fn of_pod(pod: &str) -> serde_json::Value {
 async fn rule_2_the_uid_is_that_of_the_live_pod() {
     let server = Server::start().await;
     let created = server.user("jane").create(&of_pod("db-0")).await.ok();
-    assert_eq!(
-        created["spec"]["target"]["pod"],
-        json!({"name": "db-0", "uid": "u-0"})
-    );
+    assert_eq!(created["spec"]["target"]["pod"], json!({"name": "db-0", "uid": "u-0"}));
 }
 
 #[tokio::test]
@@ -25,10 +22,7 @@ async fn rule_2_a_uid_that_is_given_must_be_that_of_the_live_pod() {
     let mut object = of_pod("db-0");
     object["spec"]["target"]["pod"]["uid"] = json!("u-of-another");
     let refusal = jane.create(&object).await.refused(409, "Conflict");
-    refusal
-        .saying("u-of-another")
-        .saying("u-0")
-        .because("WrongPod", "spec.target.pod.uid");
+    refusal.saying("u-of-another").saying("u-0").because("WrongPod", "spec.target.pod.uid");
     object["spec"]["target"]["pod"]["uid"] = json!("u-0");
     jane.create(&object).await.ok();
 }
@@ -36,14 +30,8 @@ async fn rule_2_a_uid_that_is_given_must_be_that_of_the_live_pod() {
 #[tokio::test]
 async fn rule_2_a_pod_that_does_not_exist_is_refused_with_its_name() {
     let server = Server::start().await;
-    let refusal = server
-        .user("jane")
-        .create(&of_pod("db-7"))
-        .await
-        .refused(422, "Invalid");
-    refusal
-        .saying("\"db-7\"")
-        .because("FieldValueNotFound", "spec.target.pod.name");
+    let refusal = server.user("jane").create(&of_pod("db-7")).await.refused(422, "Invalid");
+    refusal.saying("\"db-7\"").because("FieldValueNotFound", "spec.target.pod.name");
 }
 
 #[tokio::test]
@@ -54,16 +42,10 @@ async fn rule_2_nobody_learns_of_pods_that_it_may_not_evict() {
         let refusal = mallory.create(&of_pod(pod)).await.refused(403, "Forbidden");
         refusal.saying(r#"User "mallory" cannot create resource "pods/eviction""#);
     }
-    assert_eq!(
-        server.cluster.asked(),
-        ["create pods/eviction db-0", "create pods/eviction db-7"]
-    );
+    assert_eq!(server.cluster.asked(), ["create pods/eviction db-0", "create pods/eviction db-7"]);
 
     server.user("jane").create(&of_pod("db-0")).await.ok();
-    assert_eq!(
-        server.cluster.asked(),
-        ["create pods/eviction db-0", "get pod db-0"]
-    );
+    assert_eq!(server.cluster.asked(), ["create pods/eviction db-0", "get pod db-0"]);
 }
 
 #[tokio::test]
@@ -73,10 +55,7 @@ async fn rule_2_the_target_never_changes() {
     jane.create(&of_pod("db-0")).await.ok();
     for target in [json!({"name": "db-1"}), json!({"name": "db-0", "uid": "u-1"})] {
         let change = |object: &mut serde_json::Value| object["spec"]["target"]["pod"] = target;
-        jane.edit("e", change)
-            .await
-            .refused(422, "Invalid")
-            .saying("spec.target");
+        jane.edit("e", change).await.refused(422, "Invalid").saying("spec.target");
     }
     // A manifest that leaves the UID to the server can be applied again.
     let kept = jane
@@ -95,18 +74,13 @@ async fn rule_2_a_mirror_pod_is_refused_and_a_daemonset_pod_is_warned_of() {
     let mirror = json!({"annotations": {"kubernetes.io/config.mirror": "hash"}});
     server.cluster.add_pod_as("static-0", "u-1", mirror, json!({}));
     let refusal = jane.create(&of_pod("static-0")).await.refused(422, "Invalid");
-    refusal
-        .saying("mirror pod")
-        .because("FieldValueForbidden", "spec.target.pod.name");
+    refusal.saying("mirror pod").because("FieldValueForbidden", "spec.target.pod.name");
 
     let owned = json!({"ownerReferences": [
         {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid": "u-d", "controller": true},
     ]});
     server.cluster.add_pod_as("agent-0", "u-2", owned, json!({}));
     let reply = jane.create(&of_pod("agent-0")).await;
-    assert!(
-        reply.warnings.iter().any(|warning| warning.contains("DaemonSet")),
-        "{reply:#?}"
-    );
+    assert!(reply.warnings.iter().any(|warning| warning.contains("DaemonSet")), "{reply:#?}");
     reply.ok();
 }

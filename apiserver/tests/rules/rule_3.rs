@@ -10,11 +10,7 @@ const JOES: &str = "joe.example.com/b";
 /// An Evacuation `e` with an entry of jane's and one of joe's.
 async fn of_two(server: &Server) -> Value {
     server.evacuation("e", json!({})).await;
-    server
-        .user("joe")
-        .edit("e", |object| join(object, requester(JOES, json!({}))))
-        .await
-        .ok()
+    server.user("joe").edit("e", |object| join(object, requester(JOES, json!({})))).await.ok()
 }
 
 #[tokio::test]
@@ -27,13 +23,7 @@ async fn rule_3_the_server_records_who_made_each_entry() {
     let recorded = &created["status"]["requesters"];
     assert_eq!(recorded[0]["name"], JANES);
     assert_eq!(recorded[0]["user"], "jane");
-    assert!(
-        recorded[0]["groups"]
-            .as_array()
-            .unwrap()
-            .contains(&json!("people")),
-        "{recorded}"
-    );
+    assert!(recorded[0]["groups"].as_array().unwrap().contains(&json!("people")), "{recorded}");
     assert!(recorded[0]["time"].as_str().unwrap() > "2021", "{recorded}");
 
     let lying = |object: &mut Value| {
@@ -42,12 +32,8 @@ async fn rule_3_the_server_records_who_made_each_entry() {
             json!([{"name": JOES, "user": "jane", "time": "2020-01-01T00:00:00Z"}]);
     };
     let joined = server.user("joe").edit("e", lying).await.ok();
-    let users: Vec<_> = joined["status"]["requesters"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|r| &r["user"])
-        .collect();
+    let users: Vec<_> =
+        joined["status"]["requesters"].as_array().unwrap().iter().map(|r| &r["user"]).collect();
     assert_eq!(users, ["jane", "joe"]);
 }
 
@@ -68,17 +54,10 @@ async fn rule_3_nobody_changes_or_drops_the_entry_of_another() {
     ];
     for (what, change) in changes {
         let refusal = joe.edit("e", change).await.refused(403, "Forbidden");
-        assert!(
-            refusal.0["message"].as_str().unwrap().contains(JANES),
-            "{what}: {:#}",
-            refusal.0
-        );
+        assert!(refusal.0["message"].as_str().unwrap().contains(JANES), "{what}: {:#}", refusal.0);
         refusal.saying("jane").cause("RequesterOfAnother");
     }
-    joe.merge_patch("e", json!({"spec": {"requesters": []}}))
-        .await
-        .refused(403, "Forbidden")
-        .saying(JANES);
+    joe.merge_patch("e", json!({"spec": {"requesters": []}})).await.refused(403, "Forbidden").saying(JANES);
     let requesters = joe.get("evacuations/e").await.ok()["spec"]["requesters"].clone();
     assert_eq!(requesters.as_array().unwrap().len(), 2);
 }
@@ -88,11 +67,7 @@ async fn rule_3_the_verb_override_lifts_that() {
     let server = Server::start().await;
     of_two(&server).await;
     server.cluster.grant("root", "override evacuations e");
-    let left = server
-        .user("root")
-        .edit("e", |object| leave(object, JANES))
-        .await
-        .ok();
+    let left = server.user("root").edit("e", |object| leave(object, JANES)).await.ok();
     assert_eq!(left["status"]["requesters"].as_array().unwrap().len(), 1);
     assert_eq!(left["status"]["requesters"][0]["user"], "joe");
 }
@@ -102,17 +77,9 @@ async fn rule_3_override_is_asked_for_only_where_it_is_needed() {
     let server = Server::start().await;
     of_two(&server).await;
     server.cluster.asked();
-    server
-        .user("joe")
-        .edit("e", |object| leave(object, JOES))
-        .await
-        .ok();
+    server.user("joe").edit("e", |object| leave(object, JOES)).await.ok();
     assert_eq!(server.cluster.asked(), [""; 0]);
-    server
-        .user("joe")
-        .edit("e", |object| leave(object, JANES))
-        .await
-        .refused(403, "Forbidden");
+    server.user("joe").edit("e", |object| leave(object, JANES)).await.refused(403, "Forbidden");
     assert_eq!(server.cluster.asked(), ["override evacuations e"]);
 }
 
@@ -121,23 +88,12 @@ async fn rule_3_when_the_last_entry_leaves_the_evacuation_is_canceled() {
     let server = Server::start().await;
     of_two(&server).await;
     server.begin("e", &[responder("self", 10_000, "Active")]).await;
-    let one_left = server
-        .user("jane")
-        .edit("e", |object| leave(object, JANES))
-        .await
-        .ok();
+    let one_left = server.user("jane").edit("e", |object| leave(object, JANES)).await.ok();
     assert_eq!(one_left["status"]["responders"][0]["state"], "Active");
-    let canceled = server
-        .user("joe")
-        .edit("e", |object| leave(object, JOES))
-        .await
-        .ok();
+    let canceled = server.user("joe").edit("e", |object| leave(object, JOES)).await.ok();
     assert_eq!(canceled["status"]["responders"][0]["state"], "Canceled");
     let failed = condition(&canceled, "Failed");
-    assert_eq!(
-        (&failed["status"], &failed["reason"]),
-        (&json!("True"), &json!("Canceled"))
-    );
+    assert_eq!((&failed["status"], &failed["reason"]), (&json!("True"), &json!("Canceled")));
     assert_eq!(condition(&canceled, "Finished")["status"], "True");
 }
 
@@ -145,30 +101,16 @@ async fn rule_3_when_the_last_entry_leaves_the_evacuation_is_canceled() {
 async fn rule_3_one_that_has_ended_cannot_be_joined() {
     let server = Server::start().await;
     server.evacuation("e", json!({})).await;
-    server
-        .user("jane")
-        .edit("e", |object| leave(object, JANES))
-        .await
-        .ok();
-    let joining = server
-        .user("joe")
-        .edit("e", |object| join(object, requester(JOES, json!({}))))
-        .await;
-    joining
-        .refused(409, "Conflict")
-        .saying("Canceled")
-        .cause("EvacuationFinished");
+    server.user("jane").edit("e", |object| leave(object, JANES)).await.ok();
+    let joining = server.user("joe").edit("e", |object| join(object, requester(JOES, json!({})))).await;
+    joining.refused(409, "Conflict").saying("Canceled").cause("EvacuationFinished");
 }
 
 #[tokio::test]
 async fn rule_3_a_join_against_an_older_version_is_a_conflict() {
     let server = Server::start().await;
     let mut old = server.evacuation("e", json!({})).await;
-    server
-        .user("joe")
-        .edit("e", |object| join(object, requester(JOES, json!({}))))
-        .await
-        .ok();
+    server.user("joe").edit("e", |object| join(object, requester(JOES, json!({})))).await.ok();
     join(&mut old, requester("joe.example.com/c", json!({})));
     let refusal = server.user("joe").update(&old).await.refused(409, "Conflict");
     refusal.saying("the object has been modified");
@@ -178,20 +120,10 @@ async fn rule_3_a_join_against_an_older_version_is_a_conflict() {
 async fn rule_3_deleting_an_active_one_with_entries_of_others_needs_override() {
     let server = Server::start().await;
     of_two(&server).await;
-    server
-        .user("joe")
-        .delete("e")
-        .await
-        .refused(403, "Forbidden")
-        .saying(JANES)
-        .cause("RequesterOfAnother");
+    server.user("joe").delete("e").await.refused(403, "Forbidden").saying(JANES).cause("RequesterOfAnother");
     server.cluster.grant("root", "override evacuations");
     server.user("root").delete("e").await.ok();
-    server
-        .user("root")
-        .get("evacuations/e")
-        .await
-        .refused(404, "NotFound");
+    server.user("root").get("evacuations/e").await.refused(404, "NotFound");
 }
 
 #[tokio::test]
@@ -210,16 +142,10 @@ async fn rule_3_a_terminating_namespace_is_emptied_whoever_asked() {
     let namespace_controller = server.service_account("kube-system", "namespace-controller");
     namespace_controller.delete("e").await.ok();
     // No finalizer holds it: the responder's pod goes with the namespace.
-    namespace_controller
-        .get("evacuations/e")
-        .await
-        .refused(404, "NotFound");
+    namespace_controller.get("evacuations/e").await.refused(404, "NotFound");
 }
 
 fn condition<'a>(object: &'a Value, kind: &str) -> &'a Value {
     let conditions = object["status"]["conditions"].as_array().unwrap();
-    conditions
-        .iter()
-        .find(|condition| condition["type"] == kind)
-        .unwrap()
+    conditions.iter().find(|condition| condition["type"] == kind).unwrap()
 }

@@ -35,10 +35,7 @@ async fn rule_4_the_target_answers_for_itself() {
         assert_eq!(reply["status"]["grantedSeconds"], 30, "{resource}: {reply:#}");
         assert_eq!(reply["kind"], "EvacuationResponse");
         let recorded = server.user("jane").get("evacuations/e").await.ok()["status"]["responders"][0].clone();
-        assert_eq!(
-            (&recorded["answer"], &recorded["reason"]),
-            (&json!("Delay"), &json!("Migrating"))
-        );
+        assert_eq!((&recorded["answer"], &recorded["reason"]), (&json!("Delay"), &json!("Migrating")));
         assert_eq!(recorded["delayUntil"], reply["status"]["delayUntil"]);
     }
 }
@@ -70,28 +67,14 @@ async fn rule_4_nobody_else_answers_as_self() {
             server.service_account(SHOP, "db"),
             "use a token bound to the target",
         ),
-        (
-            "a person, who may respond by any name",
-            server.user("jane"),
-            "use a token bound to the target",
-        ),
+        ("a person, who may respond by any name", server.user("jane"), "use a token bound to the target"),
     ];
     for (who, caller, words) in cases {
-        let refusal = caller
-            .respond("e", json!({"answer": "Accept"}))
-            .await
-            .refused(403, "Forbidden");
-        assert!(
-            refusal.0["message"].as_str().unwrap().contains(words),
-            "{who}: {:#}",
-            refusal.0
-        );
+        let refusal = caller.respond("e", json!({"answer": "Accept"})).await.refused(403, "Forbidden");
+        assert!(refusal.0["message"].as_str().unwrap().contains(words), "{who}: {:#}", refusal.0);
     }
     let elsewhere = server.pod("mall", "db", "db-0", "u-0").in_namespace(SHOP);
-    elsewhere
-        .respond("e", json!({"answer": "Accept"}))
-        .await
-        .refused(403, "Forbidden");
+    elsewhere.respond("e", json!({"answer": "Accept"})).await.refused(403, "Forbidden");
     let status = server.user("jane").get("evacuations/e").await.ok()["status"].clone();
     assert_eq!(status["responders"][0].get("answer"), None);
 }
@@ -108,9 +91,7 @@ async fn rule_4_a_target_that_was_replaced_no_longer_answers() {
         .refused(403, "Forbidden")
         .saying("is gone");
     let new = server.pod(SHOP, "db", "db-0", "u-new");
-    new.respond("e", json!({"answer": "Accept"}))
-        .await
-        .refused(403, "Forbidden");
+    new.respond("e", json!({"answer": "Accept"})).await.refused(403, "Forbidden");
     server.cluster.remove_pod("db-0");
     server
         .target()
@@ -124,18 +105,10 @@ async fn rule_4_a_target_that_was_replaced_no_longer_answers() {
 async fn rule_4_a_named_responder_needs_the_verb_respond_on_its_name_or_domain() {
     let server = Server::start().await;
     asked(&server, &[responder(FAILOVER, 10_000, "Active")]).await;
-    server
-        .cluster
-        .grant("by-name", "respond responders db.acme.io/failover");
-    server
-        .cluster
-        .grant("by-domain", "respond responders db.acme.io/*");
-    server
-        .cluster
-        .grant("by-other-domain", "respond responders web.acme.io/*");
-    server
-        .cluster
-        .grant("by-other-name", "respond responders db.acme.io/backup");
+    server.cluster.grant("by-name", "respond responders db.acme.io/failover");
+    server.cluster.grant("by-domain", "respond responders db.acme.io/*");
+    server.cluster.grant("by-other-domain", "respond responders web.acme.io/*");
+    server.cluster.grant("by-other-name", "respond responders db.acme.io/backup");
     let delay = json!({"responder": FAILOVER, "answer": "Delay", "delaySeconds": 5});
     for (user, may) in [
         ("by-name", true),
@@ -148,74 +121,36 @@ async fn rule_4_a_named_responder_needs_the_verb_respond_on_its_name_or_domain()
         if may {
             reply.ok();
         } else {
-            reply
-                .refused(403, "Forbidden")
-                .saying(FAILOVER)
-                .saying("verb respond");
+            reply.refused(403, "Forbidden").saying(FAILOVER).saying("verb respond");
         }
     }
-    server
-        .target()
-        .respond("e", delay)
-        .await
-        .refused(403, "Forbidden");
+    server.target().respond("e", delay).await.refused(403, "Forbidden");
 }
 
 #[tokio::test]
 async fn rule_4_only_the_active_responder_answers() {
     let server = Server::start().await;
-    asked(
-        &server,
-        &[
-            responder(FAILOVER, 20_000, "Active"),
-            responder("self", 10_000, "Inactive"),
-        ],
-    )
-    .await;
-    let refusal = server
-        .target()
-        .respond("e", json!({"answer": "Accept"}))
-        .await
-        .refused(409, "Conflict");
+    asked(&server, &[responder(FAILOVER, 20_000, "Active"), responder("self", 10_000, "Inactive")]).await;
+    let refusal = server.target().respond("e", json!({"answer": "Accept"})).await.refused(409, "Conflict");
     refusal.saying("Inactive").cause("ResponderNotActive");
 
     server.cluster.grant("op", "respond responders");
-    let refusal = server
-        .user("op")
-        .respond("e", accept_as("x.acme.io/unknown"))
-        .await
-        .refused(422, "Invalid");
+    let refusal =
+        server.user("op").respond("e", accept_as("x.acme.io/unknown")).await.refused(422, "Invalid");
     refusal.because("NoSuchResponder", "spec.responder");
     server.user("op").respond("e", accept_as(FAILOVER)).await.ok();
     let late = json!({"responder": FAILOVER, "answer": "Refuse"});
-    server
-        .user("op")
-        .respond("e", late)
-        .await
-        .refused(409, "Conflict")
-        .cause("AlreadyAccepted");
+    server.user("op").respond("e", late).await.refused(409, "Conflict").cause("AlreadyAccepted");
 }
 
 #[tokio::test]
 async fn rule_4_after_the_end_nobody_answers() {
     let server = Server::start().await;
     asked(&server, &[responder("self", 10_000, "Active")]).await;
-    server
-        .user("jane")
-        .edit("e", |object| object["spec"]["requesters"] = json!([]))
-        .await
-        .ok();
-    let refusal = server
-        .target()
-        .respond("e", json!({"answer": "Accept"}))
-        .await
-        .refused(409, "Conflict");
+    server.user("jane").edit("e", |object| object["spec"]["requesters"] = json!([])).await.ok();
+    let refusal = server.target().respond("e", json!({"answer": "Accept"})).await.refused(409, "Conflict");
     refusal.cause("EvacuationFinished");
-    server
-        .target()
-        .respond("gone", json!({"answer": "Accept"}))
-        .await
-        .refused(404, "NotFound");
+    server.target().respond("gone", json!({"answer": "Accept"})).await.refused(404, "NotFound");
 }
 
 #[tokio::test]
@@ -225,9 +160,7 @@ async fn rule_4_an_answer_for_another_evacuation_or_pod_is_refused() {
     for (field, cause) in [("evacuationUid", "WrongEvacuation"), ("podUid", "WrongPod")] {
         let spec = json!({"answer": "Accept", field: "u-of-another"});
         let refusal = server.target().respond("e", spec).await.refused(409, "Conflict");
-        refusal
-            .saying("u-of-another")
-            .because(cause, &format!("spec.{field}"));
+        refusal.saying("u-of-another").because(cause, &format!("spec.{field}"));
     }
 }
 
@@ -238,25 +171,14 @@ async fn rule_4_what_an_endpoint_replied_is_relayed_under_the_verb_relay() {
     let uid = server.user("jane").get("evacuations/e").await.ok()["metadata"]["uid"].clone();
     let reply = json!({"answer": "Delay", "delaySeconds": 5, "evacuationUid": uid, "podUid": "u-0"});
     let controller = server.controller();
-    controller
-        .respond("e", reply.clone())
-        .await
-        .refused(403, "Forbidden");
-    server.cluster.grant(
-        "system:serviceaccount:evacuation-system:evacuation-controller",
-        "relay responders",
-    );
+    controller.respond("e", reply.clone()).await.refused(403, "Forbidden");
+    server.cluster.grant("system:serviceaccount:evacuation-system:evacuation-controller", "relay responders");
 
-    let refusal = controller
-        .respond("e", json!({"answer": "Accept"}))
-        .await
-        .refused(422, "Invalid");
+    let refusal = controller.respond("e", json!({"answer": "Accept"})).await.refused(422, "Invalid");
     refusal.because("FieldValueRequired", "spec.evacuationUid");
     controller.respond("e", reply.clone()).await.ok();
     // The controller runs in a pod of its own.
-    let in_pod = server
-        .pod("evacuation-system", "evacuation-controller", "c-0", "u-c")
-        .in_namespace(SHOP);
+    let in_pod = server.pod("evacuation-system", "evacuation-controller", "c-0", "u-c").in_namespace(SHOP);
     in_pod.respond("e", reply).await.ok();
 }
 
@@ -266,10 +188,7 @@ async fn rule_4_what_a_service_replied_is_relayed_for_the_name_that_it_is_regist
     let mut failover = responder(FAILOVER, 20_000, "Active");
     failover["service"] = json!({"name": "failover", "port": 443, "https": {"caBundle": "AAAA"}});
     asked(&server, &[failover, responder("self", 10_000, "Inactive")]).await;
-    server.cluster.grant(
-        "system:serviceaccount:evacuation-system:evacuation-controller",
-        "relay responders",
-    );
+    server.cluster.grant("system:serviceaccount:evacuation-system:evacuation-controller", "relay responders");
     let uid = server.user("jane").get("evacuations/e").await.ok()["metadata"]["uid"].clone();
     let reply = json!({"responder": FAILOVER, "answer": "Delay", "delaySeconds": 5, "evacuationUid": uid, "podUid": "u-0"});
     server.controller().respond("e", reply).await.ok();
@@ -279,17 +198,10 @@ async fn rule_4_what_a_service_replied_is_relayed_for_the_name_that_it_is_regist
 async fn rule_4_nothing_is_relayed_for_a_responder_without_an_endpoint() {
     let server = Server::start().await;
     asked(&server, &[responder("self", 10_000, "Active")]).await;
-    server.cluster.grant(
-        "system:serviceaccount:evacuation-system:evacuation-controller",
-        "relay responders",
-    );
+    server.cluster.grant("system:serviceaccount:evacuation-system:evacuation-controller", "relay responders");
     let uid = server.user("jane").get("evacuations/e").await.ok()["metadata"]["uid"].clone();
     let reply = json!({"answer": "Accept", "evacuationUid": uid, "podUid": "u-0"});
-    server
-        .controller()
-        .respond("e", reply)
-        .await
-        .refused(403, "Forbidden");
+    server.controller().respond("e", reply).await.refused(403, "Forbidden");
 }
 
 #[tokio::test]
@@ -301,15 +213,8 @@ async fn rule_4_a_pod_sees_the_evacuations_of_itself_and_nothing_else() {
     assert_eq!(seen["kind"], "SelfEvacuationList");
     assert_eq!(seen["items"].as_array().unwrap().len(), 1);
     assert_eq!(seen["items"][0]["metadata"]["name"], "e");
-    assert_eq!(
-        seen["items"][0]["status"].get("requesters"),
-        None,
-        "users are not shown to apps"
-    );
-    assert_eq!(
-        server.target().get("selfevacuations/e").await.ok()["kind"],
-        "SelfEvacuation"
-    );
+    assert_eq!(seen["items"][0]["status"].get("requesters"), None, "users are not shown to apps");
+    assert_eq!(server.target().get("selfevacuations/e").await.ok()["kind"], "SelfEvacuation");
 
     let other = server.pod(SHOP, "db", "db-1", "u-1");
     assert_eq!(other.get("selfevacuations").await.ok()["items"], json!([]));
@@ -324,11 +229,7 @@ async fn rule_4_a_pod_sees_the_evacuations_of_itself_and_nothing_else() {
         .refused(403, "Forbidden")
         .saying("use a token bound to a pod");
     let elsewhere = server.pod("mall", "db", "db-0", "u-0").in_namespace(SHOP);
-    elsewhere
-        .get("selfevacuations")
-        .await
-        .refused(403, "Forbidden")
-        .saying("\"mall\"");
+    elsewhere.get("selfevacuations").await.refused(403, "Forbidden").saying("\"mall\"");
 }
 
 #[tokio::test]
@@ -341,30 +242,18 @@ async fn rule_4_through_selfevacuations_only_the_target_answers_and_only_as_self
     server.cluster.grant(account, "relay responders");
     let accept = json!({"answer": "Accept"});
     let other = server.pod(SHOP, "db", "db-1", "u-1");
-    let refusal = other
-        .respond_to("selfevacuations", "e", accept.clone())
-        .await
-        .refused(403, "Forbidden");
+    let refusal = other.respond_to("selfevacuations", "e", accept.clone()).await.refused(403, "Forbidden");
     refusal.saying("\"db-0\"");
-    let named = server
-        .target()
-        .respond_to("selfevacuations", "e", accept_as(FAILOVER))
-        .await;
+    let named = server.target().respond_to("selfevacuations", "e", accept_as(FAILOVER)).await;
     named.refused(403, "Forbidden").saying(FAILOVER);
     let elsewhere = server.pod("mall", "db", "db-0", "u-0").in_namespace(SHOP);
-    let refusal = elsewhere
-        .respond_to("selfevacuations", "e", accept.clone())
-        .await
-        .refused(403, "Forbidden");
+    let refusal =
+        elsewhere.respond_to("selfevacuations", "e", accept.clone()).await.refused(403, "Forbidden");
     assert!(
         !refusal.0["message"].as_str().unwrap().contains("target"),
         "nothing is told of other namespaces"
     );
-    server
-        .target()
-        .respond_to("selfevacuations", "e", accept)
-        .await
-        .ok();
+    server.target().respond_to("selfevacuations", "e", accept).await.ok();
 }
 
 #[tokio::test]
@@ -374,28 +263,11 @@ async fn rule_4_an_answer_that_says_nothing_or_two_things_is_invalid() {
     for (spec, field) in [
         (json!({}), "spec.answer"),
         (json!({"answer": "Delay"}), "spec.delaySeconds"),
-        (
-            json!({"answer": "Delay", "delaySeconds": -1}),
-            "spec.delaySeconds",
-        ),
-        (
-            json!({"answer": "Accept", "retryAfterSeconds": 5}),
-            "spec.retryAfterSeconds",
-        ),
+        (json!({"answer": "Delay", "delaySeconds": -1}), "spec.delaySeconds"),
+        (json!({"answer": "Accept", "retryAfterSeconds": 5}), "spec.retryAfterSeconds"),
     ] {
-        let refusal = server
-            .target()
-            .respond("e", spec.clone())
-            .await
-            .refused(422, "Invalid");
+        let refusal = server.target().respond("e", spec.clone()).await.refused(422, "Invalid");
         let causes = &refusal.0["details"]["causes"];
-        assert!(
-            causes
-                .as_array()
-                .unwrap()
-                .iter()
-                .any(|cause| cause["field"] == field),
-            "{spec}: {causes:#}"
-        );
+        assert!(causes.as_array().unwrap().iter().any(|cause| cause["field"] == field), "{spec}: {causes:#}");
     }
 }

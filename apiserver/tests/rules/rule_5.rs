@@ -17,11 +17,7 @@ fn deleting() -> Value {
 async fn rule_5_creating_needs_the_right_to_evict() {
     let server = Server::start().await;
     let object = evacuation("e", "db-0", &[requester("a.example.com/a", json!({}))]);
-    let refusal = server
-        .user("mallory")
-        .create(&object)
-        .await
-        .refused(403, "Forbidden");
+    let refusal = server.user("mallory").create(&object).await.refused(403, "Forbidden");
     refusal.saying(
         r#"evacuations.evacuation.dev "e" is forbidden: User "mallory" cannot create resource "pods/eviction" in API group "" in the namespace "shop""#,
     );
@@ -33,11 +29,7 @@ async fn rule_5_creating_needs_the_right_to_evict() {
 async fn rule_5_asking_for_a_deletion_needs_the_right_to_delete() {
     let server = Server::start().await;
     let object = evacuation("e", "db-0", &[requester("a.example.com/a", deleting())]);
-    let refusal = server
-        .user("jane")
-        .create(&object)
-        .await
-        .refused(403, "Forbidden");
+    let refusal = server.user("jane").create(&object).await.refused(403, "Forbidden");
     refusal.saying(r#"User "jane" cannot delete resource "pods""#);
     server.cluster.grant("jane", "delete pods db-0");
     server.user("jane").create(&object).await.ok();
@@ -60,9 +52,7 @@ async fn rule_5_joining_needs_the_same_rights() {
             join(object, requester("j.example.com/j", deleting()));
         })
         .await;
-    joining
-        .refused(403, "Forbidden")
-        .saying("cannot delete resource \"pods\"");
+    joining.refused(403, "Forbidden").saying("cannot delete resource \"pods\"");
 }
 
 #[tokio::test]
@@ -70,11 +60,7 @@ async fn rule_5_hardening_needs_them_and_softening_does_not() {
     let server = Server::start().await;
     server.cluster.grant("once", "create pods/eviction");
     let entry = requester("once.example.com/a", json!({"onRefusal": "Wait"}));
-    server
-        .user("once")
-        .create(&evacuation("e", "db-0", &[entry]))
-        .await
-        .ok();
+    server.user("once").create(&evacuation("e", "db-0", &[entry])).await.ok();
     server.cluster.asked();
 
     let change = |field: &'static str, value: Value| {
@@ -90,12 +76,6 @@ async fn rule_5_hardening_needs_them_and_softening_does_not() {
         object["spec"]["requesters"][0]["deadline"] = json!(in_an_hour());
         object["spec"]["requesters"][0]["atDeadline"] = json!("Delete");
     };
-    once.edit("e", delete)
-        .await
-        .refused(403, "Forbidden")
-        .saying("cannot delete resource \"pods\"");
-    assert_eq!(
-        server.cluster.asked(),
-        ["create pods/eviction db-0", "delete pods db-0"]
-    );
+    once.edit("e", delete).await.refused(403, "Forbidden").saying("cannot delete resource \"pods\"");
+    assert_eq!(server.cluster.asked(), ["create pods/eviction db-0", "delete pods db-0"]);
 }

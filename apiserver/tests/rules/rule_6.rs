@@ -6,20 +6,13 @@ use serde_json::{Value, json};
 use crate::harness::{Change, Server, responder};
 
 fn time(value: &Value) -> DateTime<Utc> {
-    DateTime::parse_from_rfc3339(value.as_str().unwrap())
-        .unwrap()
-        .to_utc()
+    DateTime::parse_from_rfc3339(value.as_str().unwrap()).unwrap().to_utc()
 }
 
 async fn asked(server: &Server) {
     server.evacuation("e", json!({})).await;
     let self_responder = responder("self", 10_000, "Inactive");
-    server
-        .begin(
-            "e",
-            &[responder("db.acme.io/failover", 20_000, "Active"), self_responder],
-        )
-        .await;
+    server.begin("e", &[responder("db.acme.io/failover", 20_000, "Active"), self_responder]).await;
 }
 
 #[tokio::test]
@@ -30,10 +23,7 @@ async fn rule_6_times_are_the_servers() {
     let mut active = responder("self", 10_000, "Active");
     active["activeTime"] = json!("2020-01-01T00:00:00Z");
     let begun = server.begin("e", &[active]).await;
-    assert!(
-        time(&begun["status"]["responders"][0]["activeTime"]) > before,
-        "{begun:#}"
-    );
+    assert!(time(&begun["status"]["responders"][0]["activeTime"]) > before, "{begun:#}");
     let back = |status: &mut Value| status["responders"][0]["activeTime"] = json!("2020-01-01T00:00:00Z");
     let kept = server.controller().edit_status("e", back).await.ok();
     assert_eq!(kept["status"]["responders"], begun["status"]["responders"]);
@@ -47,11 +37,7 @@ async fn rule_6_a_responder_is_not_silent_before_its_timeout() {
         status["responders"][0]["state"] = json!("Interrupted");
         status["responders"][1]["state"] = json!("Active");
     };
-    let refusal = server
-        .controller()
-        .edit_status("e", skip)
-        .await
-        .refused(409, "Conflict");
+    let refusal = server.controller().edit_status("e", skip).await.refused(409, "Conflict");
     refusal.cause("NotYet");
     assert!((55..=60).contains(&refusal.retry_after().unwrap()), "{refusal:?}");
 }
@@ -77,15 +63,8 @@ async fn rule_6_status_moves_only_along_the_table() {
     ];
     for (what, change) in changes {
         let reply = server.controller().edit_status("e", change).await;
-        assert_eq!(
-            (reply.code, &reply.body["reason"]),
-            (422, &json!("Invalid")),
-            "{what}: {reply:#?}"
-        );
-        assert!(
-            !reply.body["details"]["causes"].as_array().unwrap().is_empty(),
-            "{what}"
-        );
+        assert_eq!((reply.code, &reply.body["reason"]), (422, &json!("Invalid")), "{what}: {reply:#?}");
+        assert!(!reply.body["details"]["causes"].as_array().unwrap().is_empty(), "{what}");
     }
 }
 
@@ -94,10 +73,7 @@ async fn rule_6_nothing_changes_after_the_end() {
     let server = Server::start().await;
     asked(&server).await;
     let jane = server.user("jane");
-    let ended = jane
-        .edit("e", |object| object["spec"]["requesters"] = json!([]))
-        .await
-        .ok();
+    let ended = jane.edit("e", |object| object["spec"]["requesters"] = json!([])).await.ok();
     let changes: [(&str, Change); 3] = [
         ("asked again", |status| {
             status["responders"][0]["state"] = json!("Active");

@@ -11,10 +11,7 @@ async fn rule_7_what_the_server_and_the_responders_own_is_kept() {
     server.begin("e", &[responder("self", 10_000, "Active")]).await;
     server
         .target()
-        .respond(
-            "e",
-            json!({"answer": "Delay", "delaySeconds": 600, "message": "busy"}),
-        )
+        .respond("e", json!({"answer": "Delay", "delaySeconds": 600, "message": "busy"}))
         .await
         .ok();
     let before = server.user("jane").get("evacuations/e").await.ok()["status"].clone();

@@ -9,22 +9,11 @@ async fn the_table_shows_target_state_and_answer() {
     let server = Server::start().await;
     server.evacuation("e", json!({})).await;
     server.begin("e", &[responder("self", 10_000, "Active")]).await;
-    server
-        .target()
-        .respond("e", json!({"answer": "Delay", "delaySeconds": 30}))
-        .await
-        .ok();
-    for (caller, resource) in [
-        (server.user("jane"), "evacuations"),
-        (server.target(), "selfevacuations"),
-    ] {
+    server.target().respond("e", json!({"answer": "Delay", "delaySeconds": 30})).await.ok();
+    for (caller, resource) in [(server.user("jane"), "evacuations"), (server.target(), "selfevacuations")] {
         let table = caller.get_table(resource).await.ok();
-        let columns: Vec<_> = table["columnDefinitions"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|c| &c["name"])
-            .collect();
+        let columns: Vec<_> =
+            table["columnDefinitions"].as_array().unwrap().iter().map(|c| &c["name"]).collect();
         assert_eq!(&columns[..4], ["Name", "Target", "State", "Answer"], "{table:#}");
         assert_eq!(columns.last().unwrap().as_str(), Some("Age"));
         let cells = table["rows"][0]["cells"].as_array().unwrap();
@@ -41,9 +30,7 @@ async fn evacuations_can_be_selected_by_pod_and_by_whether_they_ended() {
     let second = evacuation("e-1", "db-1", &[requester("jane.example.com/a", json!({}))]);
     let jane = server.user("jane");
     jane.create(&second).await.ok();
-    jane.edit("e-1", |object| object["spec"]["requesters"] = json!([]))
-        .await
-        .ok();
+    jane.edit("e-1", |object| object["spec"]["requesters"] = json!([])).await.ok();
     for (selector, expected) in [
         ("spec.target.pod.name=db-0", vec!["e-0"]),
         ("spec.target.pod.uid=u-1", vec!["e-1"]),
@@ -51,46 +38,26 @@ async fn evacuations_can_be_selected_by_pod_and_by_whether_they_ended() {
         ("status.finished!=true", vec!["e-0"]),
         ("spec.target.pod.name=db-0,status.finished=true", vec![]),
     ] {
-        let list = jane
-            .get(&format!(
-                "evacuations?fieldSelector={}",
-                selector.replace('=', "%3D")
-            ))
-            .await
-            .ok();
-        let names: Vec<&Value> = list["items"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|e| &e["metadata"]["name"])
-            .collect();
+        let list =
+            jane.get(&format!("evacuations?fieldSelector={}", selector.replace('=', "%3D"))).await.ok();
+        let names: Vec<&Value> =
+            list["items"].as_array().unwrap().iter().map(|e| &e["metadata"]["name"]).collect();
         assert_eq!(names, expected, "{selector}");
     }
-    jane.get("evacuations?fieldSelector=spec.no%3Dx")
-        .await
-        .refused(400, "BadRequest");
+    jane.get("evacuations?fieldSelector=spec.no%3Dx").await.refused(400, "BadRequest");
 }
 
 #[tokio::test]
 async fn every_field_that_is_wrong_is_named() {
     let server = Server::start().await;
-    let mut object = evacuation(
-        "e",
-        "db-0",
-        &[requester("no-domain", json!({"gracePeriodSeconds": -1}))],
-    );
+    let mut object = evacuation("e", "db-0", &[requester("no-domain", json!({"gracePeriodSeconds": -1}))]);
     object["spec"]["ttlSecondsAfterFinished"] = json!(-1);
     let refusal = server.user("jane").create(&object).await.refused(422, "Invalid");
     let causes = refusal.0["details"]["causes"].as_array().unwrap();
-    let fields: Vec<_> = causes
-        .iter()
-        .map(|cause| cause["field"].as_str().unwrap())
-        .collect();
-    for field in [
-        "spec.requesters[0].name",
-        "spec.requesters[0].gracePeriodSeconds",
-        "spec.ttlSecondsAfterFinished",
-    ] {
+    let fields: Vec<_> = causes.iter().map(|cause| cause["field"].as_str().unwrap()).collect();
+    for field in
+        ["spec.requesters[0].name", "spec.requesters[0].gracePeriodSeconds", "spec.ttlSecondsAfterFinished"]
+    {
         assert!(fields.contains(&field), "{field}: {fields:?}");
     }
     assert_eq!(refusal.0["details"]["kind"], "Evacuation");
@@ -99,22 +66,12 @@ async fn every_field_that_is_wrong_is_named() {
 #[tokio::test]
 async fn what_the_schema_does_not_know_is_refused_when_strict() {
     let server = Server::start().await;
-    let mut object = evacuation(
-        "e",
-        "db-0",
-        &[requester("jane.example.com/a", json!({"onRefusl": "Wait"}))],
-    );
+    let mut object = evacuation("e", "db-0", &[requester("jane.example.com/a", json!({"onRefusl": "Wait"}))]);
     let jane = server.user("jane");
-    let refusal = jane
-        .create_with(&object, "?fieldValidation=Strict")
-        .await
-        .refused(400, "BadRequest");
+    let refusal = jane.create_with(&object, "?fieldValidation=Strict").await.refused(400, "BadRequest");
     refusal.saying("unknown field \"spec.requesters[0].onRefusl\"");
     object["spec"]["requesters"][0] = requester("jane.example.com/a", json!({"deadline": "in 10 minutes"}));
-    jane.create(&object)
-        .await
-        .refused(400, "BadRequest")
-        .saying("in 10 minutes");
+    jane.create(&object).await.refused(400, "BadRequest").saying("in 10 minutes");
 }
 
 #[tokio::test]
@@ -122,11 +79,7 @@ async fn nothing_is_created_in_a_terminating_namespace() {
     let server = Server::start().await;
     server.cluster.terminate_namespace("shop");
     let object = evacuation("e", "db-0", &[requester("jane.example.com/a", json!({}))]);
-    let refusal = server
-        .user("jane")
-        .create(&object)
-        .await
-        .refused(403, "Forbidden");
+    let refusal = server.user("jane").create(&object).await.refused(403, "Forbidden");
     refusal.cause("NamespaceTerminating");
 }
 
@@ -149,12 +102,6 @@ async fn what_cannot_be_found_out_is_refused_for_a_while_and_never_granted() {
     server.begin("e", &[responder("self", 10_000, "Active")]).await;
     jane.get("evacuations/e").await.ok();
     server.cluster.break_down(Some("pods"));
-    server
-        .target()
-        .respond("e", json!({"answer": "Accept"}))
-        .await
-        .refused(503, "ServiceUnavailable");
-    jane.edit("e", |object| object["spec"]["requesters"] = json!([]))
-        .await
-        .ok();
+    server.target().respond("e", json!({"answer": "Accept"})).await.refused(503, "ServiceUnavailable");
+    jane.edit("e", |object| object["spec"]["requesters"] = json!([])).await.ok();
 }

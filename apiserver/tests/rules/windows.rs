@@ -39,14 +39,10 @@ async fn an_evacuation_whose_only_entry_sleeps_says_when_it_wakes() {
     assert_eq!(shown, opens);
 
     let jane = server.user("jane");
-    jane.create(&evacuation(
-        "f",
-        "db-0",
-        &[requester("jane.example.com/b", json!({}))],
-    ))
-    .await
-    .refused(409, "Conflict")
-    .cause("ActiveEvacuationExists");
+    jane.create(&evacuation("f", "db-0", &[requester("jane.example.com/b", json!({}))]))
+        .await
+        .refused(409, "Conflict")
+        .cause("ActiveEvacuationExists");
 }
 
 #[tokio::test]
@@ -56,19 +52,12 @@ async fn nobody_starts_a_negotiation_while_everybody_sleeps() {
     let start = |status: &mut Value| {
         status["responders"] = json!([responder("self", 10_000, "Active")]);
     };
-    let refusal = server
-        .controller()
-        .edit_status("e", start)
-        .await
-        .refused(409, "Conflict");
+    let refusal = server.controller().edit_status("e", start).await.refused(409, "Conflict");
     refusal.cause("NotYet");
     assert!(refusal.retry_after().is_some_and(|seconds| seconds > 86_400));
 
     let joe = server.user("joe");
-    let joined = joe
-        .edit("e", |object| join(object, requester("joe.example.com/j", open())))
-        .await
-        .ok();
+    let joined = joe.edit("e", |object| join(object, requester("joe.example.com/j", open()))).await.ok();
     assert_eq!(joined["status"]["policy"]["onRefusal"], "Wait");
     assert_eq!(joined["status"]["policy"]["windows"][0]["reached"], true);
     server.begin("e", &[responder("self", 10_000, "Active")]).await;
@@ -80,21 +69,14 @@ async fn a_deadline_before_the_window_is_allowed_with_a_warning() {
     let jane = server.user("jane");
     let mut entry = far();
     entry["deadline"] = json!((Utc::now() + TimeDelta::hours(1)).to_rfc3339());
-    let created = jane
-        .create(&evacuation(
-            "e",
-            "db-0",
-            &[requester("jane.example.com/a", entry.clone())],
-        ))
-        .await;
+    let created =
+        jane.create(&evacuation("e", "db-0", &[requester("jane.example.com/a", entry.clone())])).await;
     let warned = |warnings: &[String]| warnings.iter().any(|w| w.contains("before the window opens"));
     assert!(warned(&created.warnings), "{created:#?}");
     created.ok();
 
-    let other = server
-        .user("joe")
-        .edit("e", |object| join(object, requester("joe.example.com/j", open())))
-        .await;
+    let other =
+        server.user("joe").edit("e", |object| join(object, requester("joe.example.com/j", open()))).await;
     assert!(!warned(&other.warnings), "it is jane's: {other:#?}");
     other.ok();
     entry["message"] = json!("again");
@@ -119,10 +101,7 @@ async fn rule_5_dropping_a_window_needs_the_right_to_evict_and_adding_one_does_n
     };
     server.cluster.revoke("jane", "create pods/eviction");
     jane.edit("e", put(far())).await.ok();
-    jane.edit("e", put(json!({})))
-        .await
-        .refused(403, "Forbidden")
-        .saying("\"pods/eviction\"");
+    jane.edit("e", put(json!({}))).await.refused(403, "Forbidden").saying("\"pods/eviction\"");
     jane.edit("e", put(open())).await.refused(403, "Forbidden");
     server.cluster.grant("jane", "create pods/eviction");
     jane.edit("e", put(json!({}))).await.ok();
@@ -134,44 +113,20 @@ async fn what_is_wrong_with_a_window_is_named_field_by_field() {
     let jane = server.user("jane");
     let base = "spec.requesters[0].window";
     for (window, fields) in [
-        (
-            json!({"schedule": "soon", "durationSeconds": 3600}),
-            vec!["schedule"],
-        ),
-        (
-            json!({"schedule": "0 0 30 2 *", "durationSeconds": 3600}),
-            vec!["schedule"],
-        ),
-        (
-            json!({"schedule": "0 0 22 * * 6", "durationSeconds": 3600}),
-            vec!["schedule"],
-        ),
-        (
-            json!({"schedule": "TZ=UTC 0 22 * * 6", "durationSeconds": 3600}),
-            vec!["schedule"],
-        ),
-        (
-            json!({"schedule": "@daily", "durationSeconds": 59}),
-            vec!["durationSeconds"],
-        ),
-        (
-            json!({"schedule": "@daily", "durationSeconds": 604_801}),
-            vec!["durationSeconds"],
-        ),
-        (
-            json!({"schedule": "@daily", "durationSeconds": 60, "timeZone": "Mars/Base"}),
-            vec!["timeZone"],
-        ),
+        (json!({"schedule": "soon", "durationSeconds": 3600}), vec!["schedule"]),
+        (json!({"schedule": "0 0 30 2 *", "durationSeconds": 3600}), vec!["schedule"]),
+        (json!({"schedule": "0 0 22 * * 6", "durationSeconds": 3600}), vec!["schedule"]),
+        (json!({"schedule": "TZ=UTC 0 22 * * 6", "durationSeconds": 3600}), vec!["schedule"]),
+        (json!({"schedule": "@daily", "durationSeconds": 59}), vec!["durationSeconds"]),
+        (json!({"schedule": "@daily", "durationSeconds": 604_801}), vec!["durationSeconds"]),
+        (json!({"schedule": "@daily", "durationSeconds": 60, "timeZone": "Mars/Base"}), vec!["timeZone"]),
         (
             json!({"schedule": "", "durationSeconds": 0, "timeZone": ""}),
             vec!["schedule", "durationSeconds", "timeZone"],
         ),
     ] {
         let entry = requester("jane.example.com/a", json!({"window": window}));
-        let refusal = jane
-            .create(&evacuation("e", "db-0", &[entry]))
-            .await
-            .refused(422, "Invalid");
+        let refusal = jane.create(&evacuation("e", "db-0", &[entry])).await.refused(422, "Invalid");
         let causes = refusal.0["details"]["causes"].as_array().unwrap();
         let named: Vec<_> = causes.iter().map(|c| c["field"].as_str().unwrap()).collect();
         let expected: Vec<_> = fields.iter().map(|field| format!("{base}.{field}")).collect();

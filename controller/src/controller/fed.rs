@@ -93,23 +93,11 @@ pub(crate) fn budget_status(budget: &PodDisruptionBudget) -> BudgetStatus {
     let Some(status) = &budget.status else {
         return BudgetStatus::default();
     };
-    let (current, desired) = (
-        status.current_healthy.unwrap_or(0),
-        status.desired_healthy.unwrap_or(0),
-    );
+    let (current, desired) = (status.current_healthy.unwrap_or(0), status.desired_healthy.unwrap_or(0));
     let stale = status.observed_generation.unwrap_or(0) < budget.metadata.generation.unwrap_or(0);
     BudgetStatus {
-        disruptions_allowed: if stale {
-            0
-        } else {
-            status.disruptions_allowed.unwrap_or(0)
-        },
-        disrupted_pods: status
-            .disrupted_pods
-            .iter()
-            .flatten()
-            .map(|(pod, _)| pod.clone())
-            .collect(),
+        disruptions_allowed: if stale { 0 } else { status.disruptions_allowed.unwrap_or(0) },
+        disrupted_pods: status.disrupted_pods.iter().flatten().map(|(pod, _)| pod.clone()).collect(),
         healthy: desired > 0 && current >= desired,
     }
 }

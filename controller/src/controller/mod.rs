@@ -176,11 +176,8 @@ impl Controller {
 
     async fn listed(&self, names: &[&'static str]) {
         // The sender lives as long as the controller.
-        let _ = self
-            .synced
-            .subscribe()
-            .wait_for(|synced| names.iter().all(|name| synced.contains(name)))
-            .await;
+        let _ =
+            self.synced.subscribe().wait_for(|synced| names.iter().all(|name| synced.contains(name))).await;
     }
 
     /// Takes in that the API answered at `received` a request that was sent at `sent`, and what time it is there, if it said so.
@@ -201,10 +198,7 @@ impl Controller {
     }
 
     fn wake_all(&self) {
-        let keys: Vec<ObjectKey> = lock(&self.index)
-            .evacuations()
-            .map(|(key, _)| key.clone())
-            .collect();
+        let keys: Vec<ObjectKey> = lock(&self.index).evacuations().map(|(key, _)| key.clone()).collect();
         self.wake(keys);
         self.wake_for_all();
     }
@@ -221,19 +215,12 @@ impl Probed for Controller {
             ("scheduled", self.queue.scheduled()),
             ("budget", lock(&self.turns).waiting()),
         ];
-        self.metrics.text(&Seen {
-            phases,
-            queues: queues.into(),
-        })
+        self.metrics.text(&Seen { phases, queues: queues.into() })
     }
 
     fn not_ready(&self) -> Vec<&'static str> {
         let synced = self.synced.borrow();
-        WATCHED
-            .into_iter()
-            .chain([CLOCK])
-            .filter(|name| !synced.contains(name))
-            .collect()
+        WATCHED.into_iter().chain([CLOCK]).filter(|name| !synced.contains(name)).collect()
     }
 }
 

@@ -20,20 +20,12 @@ pub(crate) struct Notice {
 impl Notice {
     /// A notice of something that went as it should.
     pub(crate) fn normal(reason: &'static str, note: String) -> Self {
-        Self {
-            reason,
-            warning: false,
-            note,
-        }
+        Self { reason, warning: false, note }
     }
 
     /// A notice of something that went wrong or needs attention.
     pub(crate) fn warning(reason: &'static str, note: String) -> Self {
-        Self {
-            reason,
-            warning: true,
-            note,
-        }
+        Self { reason, warning: true, note }
     }
 }
 
@@ -46,11 +38,7 @@ pub(crate) fn notices(old: &Evacuation, new: &Evacuation) -> Vec<Notice> {
     };
     let mut found = Vec::new();
     for responder in new.responders.iter().flatten() {
-        let before = old
-            .responders
-            .iter()
-            .flatten()
-            .find(|known| known.name == responder.name);
+        let before = old.responders.iter().flatten().find(|known| known.name == responder.name);
         found.extend(responder_notice(before, responder, forced(new)));
     }
     found.extend(eviction_notice(old, new));
@@ -62,9 +50,7 @@ pub(crate) fn notices(old: &Evacuation, new: &Evacuation) -> Vec<Notice> {
 /// Whether a deadline that skips the responders was reached.
 fn forced(status: &EvacuationStatus) -> bool {
     let deadlines = status.policy.iter().flat_map(|policy| &policy.deadlines);
-    deadlines
-        .filter(|deadline| deadline.action != DeadlineAction::GiveUp)
-        .any(|deadline| deadline.reached)
+    deadlines.filter(|deadline| deadline.action != DeadlineAction::GiveUp).any(|deadline| deadline.reached)
 }
 
 fn responder_notice(
@@ -84,10 +70,7 @@ fn responder_notice(
     }
     match after.state {
         ResponderState::Active => {
-            let note = format!(
-                "responder {name} was asked; it has {} s to answer",
-                after.timeout_seconds
-            );
+            let note = format!("responder {name} was asked; it has {} s to answer", after.timeout_seconds);
             Some(Notice::normal("Asked", note))
         }
         ResponderState::Interrupted if state == ResponderState::Active => {
@@ -99,35 +82,22 @@ fn responder_notice(
         }
         ResponderState::Interrupted => {
             let why = after.message.as_deref().unwrap_or("it cannot be asked");
-            Some(Notice::normal(
-                "Skipped",
-                format!("responder {name} was not asked: {why}"),
-            ))
+            Some(Notice::normal("Skipped", format!("responder {name} was not asked: {why}")))
         }
         ResponderState::Inactive | ResponderState::Canceled | ResponderState::Completed => None,
     }
 }
 
 fn answer_notice(name: &str, answer: Answer, responder: &ResponderStatus) -> Notice {
-    let said: Vec<&str> = [&responder.reason, &responder.message]
-        .into_iter()
-        .flatten()
-        .map(String::as_str)
-        .collect();
-    let said = if said.is_empty() {
-        String::new()
-    } else {
-        format!(" ({})", said.join(": "))
-    };
+    let said: Vec<&str> =
+        [&responder.reason, &responder.message].into_iter().flatten().map(String::as_str).collect();
+    let said = if said.is_empty() { String::new() } else { format!(" ({})", said.join(": ")) };
     let until = |time: Option<Timestamp>| time.map(|time| time.0.format("%H:%M:%S UTC").to_string());
     match answer {
         Answer::Accept => Notice::normal("Accepted", format!("responder {name} accepted{said}")),
         Answer::Delay => {
             let until = until(responder.delay_until).map_or(String::new(), |until| format!(" until {until}"));
-            Notice::normal(
-                "Delayed",
-                format!("responder {name} was granted a delay{until}{said}"),
-            )
+            Notice::normal("Delayed", format!("responder {name} was granted a delay{until}{said}"))
         }
         Answer::Refuse => {
             let again = until(responder.retry_time)
@@ -138,17 +108,10 @@ fn answer_notice(name: &str, answer: Answer, responder: &ResponderStatus) -> Not
 }
 
 fn eviction_notice(old: &EvacuationStatus, new: &EvacuationStatus) -> Option<Notice> {
-    let started = |status: &EvacuationStatus| {
-        status
-            .eviction
-            .as_ref()
-            .is_some_and(|e| e.in_flight || e.attempts > 0)
-    };
+    let started =
+        |status: &EvacuationStatus| status.eviction.as_ref().is_some_and(|e| e.in_flight || e.attempts > 0);
     (started(new) && !started(old)).then(|| {
-        Notice::normal(
-            "Evicting",
-            "every responder is done: the pod is being told to go".to_owned(),
-        )
+        Notice::normal("Evicting", "every responder is done: the pod is being told to go".to_owned())
     })
 }
 
@@ -159,15 +122,9 @@ fn blocked_notice(old: &EvacuationStatus, new: &EvacuationStatus) -> Option<Noti
     if blocked(old).as_ref() == Some(&now.reason) {
         return None;
     }
-    let reason = if now.reason == "UnreadableResponders" {
-        "UnreadableResponders"
-    } else {
-        "EvictionBlocked"
-    };
-    Some(Notice::warning(
-        reason,
-        format!("{}: {}", now.reason, now.message),
-    ))
+    let reason =
+        if now.reason == "UnreadableResponders" { "UnreadableResponders" } else { "EvictionBlocked" };
+    Some(Notice::warning(reason, format!("{}: {}", now.reason, now.message)))
 }
 
 fn end_notice(old: &EvacuationStatus, new: &EvacuationStatus) -> Vec<Notice> {
@@ -176,11 +133,7 @@ fn end_notice(old: &EvacuationStatus, new: &EvacuationStatus) -> Vec<Notice> {
         return Vec::new();
     }
     let said = |c: &Condition| {
-        if c.message.is_empty() {
-            c.reason.clone()
-        } else {
-            format!("{}: {}", c.reason, c.message)
-        }
+        if c.message.is_empty() { c.reason.clone() } else { format!("{}: {}", c.reason, c.message) }
     };
     if let Some(evacuated) = condition(new, ConditionType::Evacuated) {
         let reason = match evacuated.reason.as_str() {
@@ -188,32 +141,20 @@ fn end_notice(old: &EvacuationStatus, new: &EvacuationStatus) -> Vec<Notice> {
             "Evicted" => "Evicted",
             _ => "Evacuated",
         };
-        return vec![Notice::normal(
-            reason,
-            format!("the pod is gone ({})", said(evacuated)),
-        )];
+        return vec![Notice::normal(reason, format!("the pod is gone ({})", said(evacuated)))];
     }
     let Some(failed) = condition(new, ConditionType::Failed) else {
         return Vec::new();
     };
     if failed.reason == FailedReason::Canceled.as_str() {
-        return vec![Notice::normal(
-            "Canceled",
-            format!("the pod is left alone ({})", said(failed)),
-        )];
+        return vec![Notice::normal("Canceled", format!("the pod is left alone ({})", said(failed)))];
     }
-    vec![Notice::warning(
-        "Failed",
-        format!("the pod is left alone ({})", said(failed)),
-    )]
+    vec![Notice::warning("Failed", format!("the pod is left alone ({})", said(failed)))]
 }
 
 /// The condition of that type, where it is True.
 fn condition(status: &EvacuationStatus, kind: ConditionType) -> Option<&Condition> {
-    status
-        .conditions
-        .iter()
-        .find(|c| c.type_ == kind.as_str() && c.status == "True")
+    status.conditions.iter().find(|c| c.type_ == kind.as_str() && c.status == "True")
 }
 
 #[cfg(test)]
@@ -228,9 +169,7 @@ mod tests {
 
     fn responder(state: &str, more: &Value) -> Value {
         let mut all = json!({"name": "self", "priority": 1, "timeoutSeconds": 60, "maxDelaySeconds": 9, "state": state});
-        all.as_object_mut()
-            .unwrap()
-            .extend(more.as_object().unwrap().clone());
+        all.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         json!({"responders": [all]})
     }
 
@@ -253,9 +192,7 @@ mod tests {
         let time = "2026-01-01T00:00:01.000000Z";
         let answered = |answer: &str, more: &Value| {
             let mut all = json!({"answer": answer, "answerTime": time});
-            all.as_object_mut()
-                .unwrap()
-                .extend(more.as_object().unwrap().clone());
+            all.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
             responder("Active", &all)
         };
         let active = responder("Active", &json!({}));
@@ -264,27 +201,13 @@ mod tests {
             {"requester": "a.b/c", "time": time, "action": "Evict", "reached": true}
         ]});
         let table: Vec<Row> = vec![
-            (
-                json!({}),
-                active.clone(),
-                &[("Asked", "responder self was asked; it has 60 s to answer")],
-            ),
+            (json!({}), active.clone(), &[("Asked", "responder self was asked; it has 60 s to answer")]),
             (active.clone(), active.clone(), &[]),
+            (active.clone(), answered("Accept", &json!({})), &[("Accepted", "responder self accepted")]),
             (
                 active.clone(),
-                answered("Accept", &json!({})),
-                &[("Accepted", "responder self accepted")],
-            ),
-            (
-                active.clone(),
-                answered(
-                    "Delay",
-                    &json!({"delayUntil": "2026-01-01T00:01:00Z", "message": "copying"}),
-                ),
-                &[(
-                    "Delayed",
-                    "responder self was granted a delay until 00:01:00 UTC (copying)",
-                )],
+                answered("Delay", &json!({"delayUntil": "2026-01-01T00:01:00Z", "message": "copying"})),
+                &[("Delayed", "responder self was granted a delay until 00:01:00 UTC (copying)")],
             ),
             (
                 active.clone(),
@@ -299,18 +222,12 @@ mod tests {
             (
                 active,
                 responder("Interrupted", &json!({})),
-                &[(
-                    "Silent",
-                    "responder self was passed over: it did not answer in time",
-                )],
+                &[("Silent", "responder self was passed over: it did not answer in time")],
             ),
             (
                 responder("Active", &json!({})),
                 forced,
-                &[(
-                    "Interrupted",
-                    "responder self was passed over: the deadline was reached",
-                )],
+                &[("Interrupted", "responder self was passed over: the deadline was reached")],
             ),
             (
                 json!({}),

@@ -67,20 +67,12 @@ impl EventSink {
             uid: target.uid.clone(),
             ..ObjectReference::default()
         };
-        self.take(Waiting {
-            notice,
-            evacuation: Some(reference),
-            pod,
-        })
+        self.take(Waiting { notice, evacuation: Some(reference), pod })
     }
 
     /// Has an Event published on a pod that no Evacuation is about. False when it was dropped, because too many wait.
     pub(crate) fn send_about_pod(&self, pod: &Pod, notice: Notice) -> bool {
-        self.take(Waiting {
-            notice,
-            evacuation: None,
-            pod: pod.object_ref(&()),
-        })
+        self.take(Waiting { notice, evacuation: None, pod: pod.object_ref(&()) })
     }
 
     fn take(&self, waiting: Waiting) -> bool {
@@ -89,10 +81,7 @@ impl EventSink {
         if !self.dropping.swap(dropped, Ordering::Relaxed)
             && let Err(error) = sent
         {
-            warn!(
-                error = &error as &dyn std::error::Error,
-                "events are dropped until fewer wait"
-            );
+            warn!(error = &error as &dyn std::error::Error, "events are dropped until fewer wait");
         }
         !dropped
     }
@@ -105,32 +94,20 @@ pub(crate) async fn publish_events(
     mut waiting: Receiver<Waiting>,
     stop: CancellationToken,
 ) {
-    let reporter = Reporter {
-        controller: REPORTER.to_owned(),
-        instance: Some(identity),
-    };
+    let reporter = Reporter { controller: REPORTER.to_owned(), instance: Some(identity) };
     let mut series = Series::new(|| Recorder::new(client.clone(), reporter.clone()));
     loop {
         let next = tokio::select! {
             () = stop.cancelled() => return,
             next = waiting.recv() => next,
         };
-        let Some(Waiting {
-            notice,
-            evacuation,
-            pod,
-        }) = next
-        else {
+        let Some(Waiting { notice, evacuation, pod }) = next else {
             return;
         };
         let on_evacuation = evacuation.as_ref().map(|evacuation| (evacuation, Some(&pod)));
         for (regarding, related) in on_evacuation.into_iter().chain([(&pod, evacuation.as_ref())]) {
             let event = Event {
-                type_: if notice.warning {
-                    EventType::Warning
-                } else {
-                    EventType::Normal
-                },
+                type_: if notice.warning { EventType::Warning } else { EventType::Normal },
                 reason: notice.reason.to_owned(),
                 note: Some(shortened(&notice.note)),
                 action: "Evacuate".to_owned(),
@@ -138,11 +115,8 @@ pub(crate) async fn publish_events(
             };
             let name = regarding.name.as_deref().unwrap_or_default();
             let recorder = series.of(regarding, &notice, Instant::now());
-            if let Err(error) = call(
-                format!("publish an event on {name}"),
-                recorder.publish(&event, regarding),
-            )
-            .await
+            if let Err(error) =
+                call(format!("publish an event on {name}"), recorder.publish(&event, regarding)).await
             {
                 warn!(
                     error = &error as &dyn std::error::Error,
@@ -166,16 +140,12 @@ struct Series<R, F> {
 
 impl<R, F: Fn() -> R> Series<R, F> {
     fn new(fresh: F) -> Self {
-        Self {
-            fresh,
-            last: HashMap::new(),
-        }
+        Self { fresh, last: HashMap::new() }
     }
 
     /// The recorder that counts what a notice says, or a fresh one.
     fn of(&mut self, regarding: &ObjectReference, notice: &Notice, now: Instant) -> &R {
-        self.last
-            .retain(|_, (_, said, _)| now.duration_since(*said) < SERIES_END);
+        self.last.retain(|_, (_, said, _)| now.duration_since(*said) < SERIES_END);
         let key = (regarding.uid.clone().unwrap_or_default(), notice.reason);
         let entry = self.last.entry(key);
         let (note, said, recorder) = entry.or_insert_with(|| (notice.note.clone(), now, (self.fresh)()));
@@ -204,11 +174,7 @@ mod tests {
     fn an_event_that_finds_no_room_is_dropped_and_the_next_that_does_is_not() {
         let evacuation =
             serde_json::from_value(serde_json::json!({"spec": {"target": {"pod": {"name": "p"}}}})).unwrap();
-        let notice = || Notice {
-            reason: "Asked",
-            warning: false,
-            note: String::new(),
-        };
+        let notice = || Notice { reason: "Asked", warning: false, note: String::new() };
         let (sink, mut waiting) = EventSink::new();
         for _ in 0..WAITING {
             assert!(sink.send(&evacuation, notice()));
@@ -225,10 +191,7 @@ mod tests {
             warning: false,
             note: format!("responder {responder} was asked"),
         };
-        let pod = |uid: &str| ObjectReference {
-            uid: Some(uid.to_owned()),
-            ..ObjectReference::default()
-        };
+        let pod = |uid: &str| ObjectReference { uid: Some(uid.to_owned()), ..ObjectReference::default() };
         let next = std::cell::Cell::new(0);
         let mut series = Series::new(|| {
             next.set(next.get() + 1);

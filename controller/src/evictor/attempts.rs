@@ -60,22 +60,14 @@ impl Attempts {
     /// Records that an attempt was recorded by a write that began at `began`.
     pub(crate) fn recorded(&self, key: &ObjectKey, id: AttemptId, began: Instant) {
         let time = Duration::from_secs(ATTEMPT_TIMEOUT_SECONDS.unsigned_abs()).saturating_sub(MARGIN);
-        self.lock().insert(
-            key.clone(),
-            Entry {
-                id,
-                until: began + time,
-                state: State::Recorded,
-            },
-        );
+        self.lock().insert(key.clone(), Entry { id, until: began + time, state: State::Recorded });
     }
 
     /// Claims the right to post a recorded attempt. Returns when it must be over; `None` when there is nothing to post.
     pub(crate) fn post(&self, key: &ObjectKey, id: &AttemptId) -> Option<Instant> {
         let mut entries = self.lock();
-        let entry = entries
-            .get_mut(key)
-            .filter(|entry| entry.id == *id && matches!(entry.state, State::Recorded))?;
+        let entry =
+            entries.get_mut(key).filter(|entry| entry.id == *id && matches!(entry.state, State::Recorded))?;
         entry.state = State::Posted;
         Some(entry.until)
     }
@@ -100,12 +92,7 @@ impl Attempts {
 
     /// How an attempt went, once it is over.
     pub(crate) fn outcome(&self, key: &ObjectKey, id: &AttemptId) -> Option<EvictionOutcome> {
-        match self
-            .lock()
-            .get(key)
-            .filter(|entry| entry.id == *id)
-            .map(|entry| entry.state.clone())
-        {
+        match self.lock().get(key).filter(|entry| entry.id == *id).map(|entry| entry.state.clone()) {
             Some(State::Over(outcome)) => Some(outcome),
             _ => None,
         }
@@ -113,12 +100,7 @@ impl Attempts {
 
     /// What is known of an attempt that the status records as in flight.
     pub(crate) fn view(&self, key: &ObjectKey, id: &AttemptId) -> Attempt {
-        match self
-            .lock()
-            .get(key)
-            .filter(|entry| entry.id == *id)
-            .map(|entry| entry.state.clone())
-        {
+        match self.lock().get(key).filter(|entry| entry.id == *id).map(|entry| entry.state.clone()) {
             None => Attempt::Unknown,
             Some(State::Recorded) => Attempt::Recorded,
             Some(State::Posted | State::Over(_)) => Attempt::Posted,
@@ -160,10 +142,7 @@ mod tests {
     use super::*;
 
     fn id(uid: &str, number: i32) -> AttemptId {
-        AttemptId {
-            uid: uid.to_owned(),
-            number,
-        }
+        AttemptId { uid: uid.to_owned(), number }
     }
 
     #[tokio::test(start_paused = true)]
@@ -190,15 +169,8 @@ mod tests {
         let began = Instant::now();
         attempts.recorded(&key, id("e1", 1), began);
         assert_eq!(attempts.view(&key, &id("e1", 1)), Attempt::Recorded);
-        assert_eq!(
-            attempts.post(&key, &id("e2", 1)),
-            None,
-            "another Evacuation of that name"
-        );
-        assert_eq!(
-            attempts.post(&key, &id("e1", 1)),
-            Some(began + Duration::from_secs(8))
-        );
+        assert_eq!(attempts.post(&key, &id("e2", 1)), None, "another Evacuation of that name");
+        assert_eq!(attempts.post(&key, &id("e1", 1)), Some(began + Duration::from_secs(8)));
         assert_eq!(attempts.post(&key, &id("e1", 1)), None);
         assert_eq!(attempts.view(&key, &id("e1", 1)), Attempt::Posted);
     }
@@ -209,10 +181,7 @@ mod tests {
         attempts.recorded(&key, id("e1", 1), Instant::now());
         attempts.post(&key, &id("e1", 1));
         attempts.over(&key, &id("e1", 1), Some(EvictionOutcome::Accepted));
-        assert_eq!(
-            attempts.outcome(&key, &id("e1", 1)),
-            Some(EvictionOutcome::Accepted)
-        );
+        assert_eq!(attempts.outcome(&key, &id("e1", 1)), Some(EvictionOutcome::Accepted));
         assert_eq!(attempts.outcome(&key, &id("e2", 1)), None);
         assert_eq!(attempts.open(), std::slice::from_ref(&key));
         attempts.forget(&key);

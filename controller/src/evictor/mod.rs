@@ -37,10 +37,7 @@ pub(crate) struct Evictor {
 
 impl Default for Evictor {
     fn default() -> Self {
-        Self {
-            lanes: Mutex::default(),
-            slots: Semaphore::new(AT_ONCE),
-        }
+        Self { lanes: Mutex::default(), slots: Semaphore::new(AT_ONCE) }
     }
 }
 
@@ -119,14 +116,9 @@ mod tests {
             budgets: Vec::new(),
         };
         let (client, leadership) = (Client::new(service, "default"), Leadership::alone());
-        let outcome = Evictor::default()
-            .post(&client, &leadership, &order, None, Instant::now())
-            .await;
+        let outcome = Evictor::default().post(&client, &leadership, &order, None, Instant::now()).await;
         assert_eq!(outcome, Some(EvictionOutcome::NotTaken));
         drop(client);
-        assert!(
-            handle.next_request().await.is_none(),
-            "nothing was asked of the API"
-        );
+        assert!(handle.next_request().await.is_none(), "nothing was asked of the API");
     }
 }

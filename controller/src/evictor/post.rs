@@ -45,10 +45,7 @@ enum Reply {
     /// It is clear.
     Clear(EvictionOutcome),
     /// The API refused; the pod, read live, tells why, or that it went all the same.
-    ReadPod {
-        retry_after_seconds: Option<u32>,
-        message: String,
-    },
+    ReadPod { retry_after_seconds: Option<u32>, message: String },
     /// It is not known whether the attempt is or will be carried out.
     Lost,
 }
@@ -64,25 +61,17 @@ pub(crate) async fn post(client: &Client, order: &Order, limit: Duration) -> Opt
             });
         }
     };
-    let reply = timeout(limit, client.request::<serde_json::Value>(request))
-        .await
-        .ok()?;
+    let reply = timeout(limit, client.request::<serde_json::Value>(request)).await.ok()?;
     match meaning(reply, order) {
         Reply::Clear(outcome) => Some(outcome),
         Reply::Lost => None,
-        Reply::ReadPod {
-            retry_after_seconds,
-            message,
-        } => {
+        Reply::ReadPod { retry_after_seconds, message } => {
             let pod = read_pod(client, &order.pod).await?;
             Some(match PodView::of(pod.as_ref(), &order.uid) {
                 PodView::Gone => EvictionOutcome::PodGone,
                 PodView::Replaced => EvictionOutcome::UidMismatch,
                 PodView::Live(pod) if pod.terminating_until.is_some() => EvictionOutcome::Accepted,
-                PodView::Live(_) => EvictionOutcome::Rejected {
-                    retry_after_seconds,
-                    message,
-                },
+                PodView::Live(_) => EvictionOutcome::Rejected { retry_after_seconds, message },
             })
         }
     }
@@ -99,10 +88,7 @@ async fn read_pod(client: &Client, pod: &ObjectKey) -> Option<Option<Pod>> {
 fn request(order: &Order, server_limit: Duration) -> Result<Request<Vec<u8>>, http::Error> {
     let options = DeleteOptions {
         grace_period_seconds: order.grace_period_seconds,
-        preconditions: Some(Preconditions {
-            uid: Some(order.uid.clone()),
-            resource_version: None,
-        }),
+        preconditions: Some(Preconditions { uid: Some(order.uid.clone()), resource_version: None }),
         ..DeleteOptions::default()
     };
     let ObjectKey { namespace, name } = &order.pod;
@@ -116,14 +102,8 @@ fn request(order: &Order, server_limit: Duration) -> Result<Request<Vec<u8>>, ht
                 name: Some(name.clone()),
                 ..ObjectMeta::default()
             };
-            let eviction = Eviction {
-                metadata,
-                delete_options: Some(options),
-            };
-            json(
-                Request::post(format!("{pod}/eviction?timeout={limit}s")),
-                &eviction,
-            )
+            let eviction = Eviction { metadata, delete_options: Some(options) };
+            json(Request::post(format!("{pod}/eviction?timeout={limit}s")), &eviction)
         }
     }
 }
@@ -161,44 +141,24 @@ fn refusal(body: &serde_json::Value) -> Option<Status> {
 
 fn refused(status: &Status, order: &Order) -> Reply {
     let details = status.details.as_ref();
-    let retry_after_seconds = details
-        .map(|d| d.retry_after_seconds)
-        .filter(|seconds| *seconds > 0);
-    let message = if status.message.is_empty() {
-        status.reason.clone()
-    } else {
-        status.message.clone()
-    };
+    let retry_after_seconds = details.map(|d| d.retry_after_seconds).filter(|seconds| *seconds > 0);
+    let message = if status.message.is_empty() { status.reason.clone() } else { status.message.clone() };
     match status.code {
         429 => {
             let causes: Vec<&str> = details
                 .map(|d| {
-                    d.causes
-                        .iter()
-                        .filter(|c| c.reason == BUDGET_CAUSE)
-                        .map(|c| c.message.as_str())
-                        .collect()
+                    d.causes.iter().filter(|c| c.reason == BUDGET_CAUSE).map(|c| c.message.as_str()).collect()
                 })
                 .unwrap_or_default();
             if causes.is_empty() {
-                return Reply::Clear(EvictionOutcome::Rejected {
-                    retry_after_seconds,
-                    message,
-                });
+                return Reply::Clear(EvictionOutcome::Rejected { retry_after_seconds, message });
             }
             let message = causes.join("; ");
             let budgets = order.budgets.clone();
-            Reply::Clear(EvictionOutcome::BudgetExhausted {
-                retry_after_seconds,
-                message,
-                budgets,
-            })
+            Reply::Clear(EvictionOutcome::BudgetExhausted { retry_after_seconds, message, budgets })
         }
         500 if message.contains("more than one PodDisruptionBudget") => {
-            Reply::Clear(EvictionOutcome::MultipleBudgets {
-                message,
-                budgets: order.budgets.clone(),
-            })
+            Reply::Clear(EvictionOutcome::MultipleBudgets { message, budgets: order.budgets.clone() })
         }
         // The request may still be under way in the server, or its write in etcd.
         408 | 502..=599 => Reply::Lost,
@@ -207,10 +167,7 @@ fn refused(status: &Status, order: &Order) -> Reply {
         }
         // Among them 409, which is about the UID, or about a change of the pod in the meantime; and 404, which may be about a
         // budget that was deleted while it was asked, or a webhook's denial, with the pod alive.
-        _ => Reply::ReadPod {
-            retry_after_seconds,
-            message,
-        },
+        _ => Reply::ReadPod { retry_after_seconds, message },
     }
 }
 

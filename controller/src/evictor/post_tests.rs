@@ -32,20 +32,11 @@ fn pod(uid: &str, terminating: bool) -> Value {
 async fn reply(handle: &mut Mock, code: u16, body: &Value) -> (http::Method, String, Value) {
     let (request, send) = handle.next_request().await.unwrap();
     let (parts, request_body) = request.into_parts();
-    let bytes = http_body_util::BodyExt::collect(request_body)
-        .await
-        .unwrap()
-        .to_bytes();
-    let response = http::Response::builder()
-        .status(code)
-        .body(Body::from(serde_json::to_vec(body).unwrap()))
-        .unwrap();
+    let bytes = http_body_util::BodyExt::collect(request_body).await.unwrap().to_bytes();
+    let response =
+        http::Response::builder().status(code).body(Body::from(serde_json::to_vec(body).unwrap())).unwrap();
     send.send_response(response);
-    (
-        parts.method,
-        parts.uri.to_string(),
-        serde_json::from_slice(&bytes).unwrap_or_default(),
-    )
+    (parts.method, parts.uri.to_string(), serde_json::from_slice(&bytes).unwrap_or_default())
 }
 
 /// What an order comes to when the API replies so, one request after another.
@@ -80,17 +71,11 @@ async fn an_eviction_carries_the_uid_the_grace_period_and_a_time_limit() {
     let (method, uri, body) = api.await.unwrap();
     assert_eq!(
         (method, uri.as_str()),
-        (
-            http::Method::POST,
-            "/api/v1/namespaces/ns/pods/db-0/eviction?timeout=7s"
-        )
+        (http::Method::POST, "/api/v1/namespaces/ns/pods/db-0/eviction?timeout=7s")
     );
     assert_eq!(body["deleteOptions"]["preconditions"]["uid"], "p1");
     assert_eq!(body["deleteOptions"]["gracePeriodSeconds"], 7);
-    assert_eq!(
-        (&body["kind"], &body["metadata"]["name"]),
-        (&json!("Eviction"), &json!("db-0"))
-    );
+    assert_eq!((&body["kind"], &body["metadata"]["name"]), (&json!("Eviction"), &json!("db-0")));
 }
 
 #[tokio::test]
@@ -101,19 +86,13 @@ async fn a_deletion_carries_the_uid_and_the_grace_period() {
     let outcome = post(&client, &order(Manner::Delete), Duration::from_secs(8)).await;
     assert_eq!(outcome, Some(EvictionOutcome::Accepted));
     let (method, uri, body) = api.await.unwrap();
-    assert_eq!(
-        (method, uri.as_str()),
-        (http::Method::DELETE, "/api/v1/namespaces/ns/pods/db-0?timeout=7s")
-    );
+    assert_eq!((method, uri.as_str()), (http::Method::DELETE, "/api/v1/namespaces/ns/pods/db-0?timeout=7s"));
     assert_eq!(body["preconditions"]["uid"], "p1");
     assert_eq!(body["gracePeriodSeconds"], 7);
 }
 
 #[tokio::test]
-#[expect(
-    clippy::too_many_lines,
-    reason = "one table of everything that the API can reply"
-)]
+#[expect(clippy::too_many_lines, reason = "one table of everything that the API can reply")]
 async fn every_reply_of_the_api_has_its_meaning() {
     let budget = json!({"retryAfterSeconds": 10, "causes": [
         {"reason": "DisruptionBudget", "message": "The disruption budget db needs 3 healthy pods and has 3 currently"}
@@ -122,10 +101,7 @@ async fn every_reply_of_the_api_has_its_meaning() {
     let many =
         "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
     let rejected = |retry_after_seconds, message: &str| {
-        Some(EvictionOutcome::Rejected {
-            retry_after_seconds,
-            message: message.into(),
-        })
+        Some(EvictionOutcome::Rejected { retry_after_seconds, message: message.into() })
     };
     let table = vec![
         (
@@ -139,27 +115,18 @@ async fn every_reply_of_the_api_has_its_meaning() {
         ),
         (
             "a webhook that asks for patience",
-            vec![(
-                429,
-                status(429, "TooManyRequests", "later", &json!({"retryAfterSeconds": 3})),
-            )],
+            vec![(429, status(429, "TooManyRequests", "later", &json!({"retryAfterSeconds": 3})))],
             rejected(Some(3), "later"),
         ),
         (
             "two budgets",
             vec![(500, status(500, "", many, &json!({})))],
-            Some(EvictionOutcome::MultipleBudgets {
-                message: many.into(),
-                budgets: vec!["db".into()],
-            }),
+            Some(EvictionOutcome::MultipleBudgets { message: many.into(), budgets: vec!["db".into()] }),
         ),
         (
             "two budgets, in a reply with a code that says otherwise",
             vec![(201, status(500, "", many, &json!({})))],
-            Some(EvictionOutcome::MultipleBudgets {
-                message: many.into(),
-                budgets: vec!["db".into()],
-            }),
+            Some(EvictionOutcome::MultipleBudgets { message: many.into(), budgets: vec!["db".into()] }),
         ),
         (
             "no pod",
@@ -171,67 +138,37 @@ async fn every_reply_of_the_api_has_its_meaning() {
         ),
         (
             "a budget that was deleted while it was asked",
-            vec![
-                (404, status(404, "NotFound", "no budget", &lost_budget)),
-                (200, pod("p1", false)),
-            ],
+            vec![(404, status(404, "NotFound", "no budget", &lost_budget)), (200, pod("p1", false))],
             rejected(None, "no budget"),
         ),
         (
             "no pod, and another of its name by now",
-            vec![
-                (404, status(404, "NotFound", "no", &json!({}))),
-                (200, pod("p2", false)),
-            ],
+            vec![(404, status(404, "NotFound", "no", &json!({}))), (200, pod("p2", false))],
             Some(EvictionOutcome::UidMismatch),
         ),
         (
             "a pod of another UID",
-            vec![
-                (409, status(409, "Conflict", "the UID", &json!({}))),
-                (200, pod("p2", false)),
-            ],
+            vec![(409, status(409, "Conflict", "the UID", &json!({}))), (200, pod("p2", false))],
             Some(EvictionOutcome::UidMismatch),
         ),
         (
             "a conflict over a pod that is still the target",
-            vec![
-                (409, status(409, "Conflict", "changed", &json!({}))),
-                (200, pod("p1", false)),
-            ],
+            vec![(409, status(409, "Conflict", "changed", &json!({}))), (200, pod("p1", false))],
             rejected(None, "changed"),
         ),
         (
             "a failure after which the pod terminates all the same",
-            vec![
-                (500, status(500, "InternalError", "oops", &json!({}))),
-                (200, pod("p1", true)),
-            ],
+            vec![(500, status(500, "InternalError", "oops", &json!({}))), (200, pod("p1", true))],
             Some(EvictionOutcome::Accepted),
         ),
         (
             "a webhook that denies",
-            vec![
-                (403, status(403, "Forbidden", "denied", &json!({}))),
-                (200, pod("p1", false)),
-            ],
+            vec![(403, status(403, "Forbidden", "denied", &json!({}))), (200, pod("p1", false))],
             rejected(None, "denied"),
         ),
-        (
-            "a timeout in the server",
-            vec![(504, status(504, "Timeout", "slow", &json!({})))],
-            None,
-        ),
-        (
-            "an unavailable server",
-            vec![(503, status(503, "ServiceUnavailable", "down", &json!({})))],
-            None,
-        ),
-        (
-            "etcd in trouble",
-            vec![(500, status(500, "", "etcdserver: request timed out", &json!({})))],
-            None,
-        ),
+        ("a timeout in the server", vec![(504, status(504, "Timeout", "slow", &json!({})))], None),
+        ("an unavailable server", vec![(503, status(503, "ServiceUnavailable", "down", &json!({})))], None),
+        ("etcd in trouble", vec![(500, status(500, "", "etcdserver: request timed out", &json!({})))], None),
     ];
     for (name, replies, expected) in table {
         assert_eq!(outcome(order(Manner::Evict), replies).await, expected, "{name}");
@@ -248,10 +185,7 @@ async fn an_attempt_without_a_reply_is_lost_after_its_time() {
         std::future::pending::<()>().await;
         drop(held);
     });
-    assert_eq!(
-        post(&client, &order(Manner::Evict), Duration::from_secs(8)).await,
-        None
-    );
+    assert_eq!(post(&client, &order(Manner::Evict), Duration::from_secs(8)).await, None);
     assert_eq!(began.elapsed(), Duration::from_secs(8));
     held.abort();
 }

@@ -45,11 +45,7 @@ impl Sightings {
             return None;
         }
         let uid = evacuation.metadata.uid.as_deref().unwrap_or_default();
-        let fresh = || Sighting {
-            uid: uid.to_owned(),
-            attempt: eviction.attempts,
-            since: Instant::now(),
-        };
+        let fresh = || Sighting { uid: uid.to_owned(), attempt: eviction.attempts, since: Instant::now() };
         let mut sightings = self.lock();
         let sighting = sightings.entry(key.clone()).or_insert_with(fresh);
         if (sighting.uid.as_str(), sighting.attempt) != (uid, eviction.attempts) {

@@ -94,16 +94,9 @@ impl Turns {
         now: Instant,
     ) -> (Turn, Vec<ObjectKey>) {
         let moves = self.place.get(evacuation).is_some_and(|other| other != budget);
-        let woken = if moves {
-            self.leave(evacuation, now)
-        } else {
-            Vec::new()
-        };
+        let woken = if moves { self.leave(evacuation, now) } else { Vec::new() };
         self.place.insert(evacuation.clone(), budget.clone());
-        let queue = self
-            .queues
-            .entry(budget.clone())
-            .or_insert_with(|| Queue::new(status(), now));
+        let queue = self.queues.entry(budget.clone()).or_insert_with(|| Queue::new(status(), now));
         (queue.ask(evacuation, pod, now), woken)
     }
 
@@ -119,11 +112,7 @@ impl Turns {
         };
         let recovered = status.healthy && !queue.status.healthy;
         queue.observe(status);
-        let woken = if recovered {
-            queue.waiting.iter().cloned().collect()
-        } else {
-            queue.wake(now)
-        };
+        let woken = if recovered { queue.waiting.iter().cloned().collect() } else { queue.wake(now) };
         self.tidy();
         woken
     }
@@ -133,11 +122,7 @@ impl Turns {
         let Some(queue) = self.queues.remove(budget) else {
             return Vec::new();
         };
-        let keys: Vec<ObjectKey> = queue
-            .waiting
-            .into_iter()
-            .chain(queue.under_way.into_keys())
-            .collect();
+        let keys: Vec<ObjectKey> = queue.waiting.into_iter().chain(queue.under_way.into_keys()).collect();
         for key in &keys {
             self.place.remove(key);
         }
@@ -146,11 +131,7 @@ impl Turns {
 
     /// Takes in how an eviction that had its turn went. Returns whom to wake.
     pub(crate) fn finished(&mut self, evacuation: &ObjectKey, end: TurnEnd, now: Instant) -> Vec<ObjectKey> {
-        let Some(queue) = self
-            .place
-            .get(evacuation)
-            .and_then(|budget| self.queues.get_mut(budget))
-        else {
+        let Some(queue) = self.place.get(evacuation).and_then(|budget| self.queues.get_mut(budget)) else {
             return Vec::new();
         };
         queue.finished(evacuation, end, now);
@@ -171,11 +152,7 @@ impl Turns {
         let was_first = queue.waiting.front() == Some(evacuation);
         queue.waiting.retain(|key| key != evacuation);
         let went = queue.under_way.remove(evacuation).is_some();
-        let woken = if was_first || went {
-            queue.wake(now)
-        } else {
-            Vec::new()
-        };
+        let woken = if was_first || went { queue.wake(now) } else { Vec::new() };
         self.tidy();
         woken
     }
@@ -211,23 +188,12 @@ impl Queue {
         if !self.waiting.contains(evacuation) {
             self.waiting.push_back(evacuation.clone());
         }
-        let position = self
-            .waiting
-            .iter()
-            .position(|key| key == evacuation)
-            .unwrap_or(usize::MAX);
+        let position = self.waiting.iter().position(|key| key == evacuation).unwrap_or(usize::MAX);
         let free = position < self.free(now);
         let probe = !free && position == 0 && self.under_way.is_empty() && now >= self.probe_at;
         if free || probe {
             self.waiting.remove(position);
-            self.under_way.insert(
-                evacuation.clone(),
-                UnderWay {
-                    pod: pod.to_owned(),
-                    seen: false,
-                    probe,
-                },
-            );
+            self.under_way.insert(evacuation.clone(), UnderWay { pod: pod.to_owned(), seen: false, probe });
             self.probe_at = now + PROBE_EVERY;
             return Turn::Go;
         }
@@ -242,21 +208,14 @@ impl Queue {
 
     /// What the status allows, as long as it is to be believed.
     fn allowed(&self) -> usize {
-        if self.denied {
-            0
-        } else {
-            usize::try_from(self.status.disruptions_allowed).unwrap_or(0)
-        }
+        if self.denied { 0 } else { usize::try_from(self.status.disruptions_allowed).unwrap_or(0) }
     }
 
     /// How many more may go now.
     fn free(&mut self, now: Instant) -> usize {
-        self.unseen
-            .retain(|_, since| now.duration_since(*since) < UNSEEN_FOR);
+        self.unseen.retain(|_, since| now.duration_since(*since) < UNSEEN_FOR);
         let counted = self.under_way.values().filter(|u| !u.seen && !u.probe).count() + self.unseen.len();
-        self.allowed()
-            .saturating_sub(counted)
-            .min(UNDER_WAY.saturating_sub(self.under_way.len()))
+        self.allowed().saturating_sub(counted).min(UNDER_WAY.saturating_sub(self.under_way.len()))
     }
 
     fn observe(&mut self, status: BudgetStatus) {
@@ -304,24 +263,12 @@ mod tests {
 
     impl World {
         fn new(allowed: i32) -> Self {
-            Self {
-                turns: Turns::default(),
-                now: Instant::now(),
-                status: status(allowed, &[]),
-            }
+            Self { turns: Turns::default(), now: Instant::now(), status: status(allowed, &[]) }
         }
 
         fn ask(&mut self, name: &str) -> Turn {
             let status = self.status.clone();
-            self.turns
-                .ask(
-                    &key(BUDGET),
-                    || status,
-                    &key(name),
-                    &format!("pod-{name}"),
-                    self.now,
-                )
-                .0
+            self.turns.ask(&key(BUDGET), || status, &key(name), &format!("pod-{name}"), self.now).0
         }
 
         fn observe(&mut self, allowed: i32, disrupted: &[&str]) -> Vec<String> {
@@ -366,15 +313,9 @@ mod tests {
         assert_eq!(world.ask("a"), Turn::Go, "a turn that was given stays given");
         world.finished("a", TurnEnd::Accepted);
         world.finished("b", TurnEnd::Accepted);
-        assert!(
-            waits(world.ask("c")),
-            "the status does not show the two evictions yet, but they count"
-        );
+        assert!(waits(world.ask("c")), "the status does not show the two evictions yet, but they count");
         assert_eq!(world.observe(1, &["pod-a"]), ["c"], "the first is woken");
-        assert!(
-            waits(world.ask("c")),
-            "one allowed, and the eviction of b is not shown yet"
-        );
+        assert!(waits(world.ask("c")), "one allowed, and the eviction of b is not shown yet");
         assert_eq!(world.observe(0, &["pod-a", "pod-b"]), ["c"]);
         assert!(waits(world.ask("c")));
         assert_eq!(world.observe(1, &[]), ["c"], "a pod became healthy elsewhere");
@@ -398,11 +339,7 @@ mod tests {
         assert_eq!(world.ask("a"), Turn::Go);
         world.finished("a", TurnEnd::Accepted);
         let forgotten = world.now + UNSEEN_FOR;
-        assert_eq!(
-            world.ask("b"),
-            Turn::Wait(Some(forgotten)),
-            "it asks again by itself"
-        );
+        assert_eq!(world.ask("b"), Turn::Wait(Some(forgotten)), "it asks again by itself");
         world.pass(10);
         assert_eq!(world.ask("b"), Turn::Go);
     }
@@ -429,10 +366,7 @@ mod tests {
         let mut world = World::new(5);
         assert_eq!(world.ask("a"), Turn::Go);
         world.finished("a", TurnEnd::BudgetExhausted);
-        assert!(
-            waits(world.ask("b")),
-            "a stale budget does not cost one call a pod"
-        );
+        assert!(waits(world.ask("b")), "a stale budget does not cost one call a pod");
         assert_eq!(world.observe(5, &[]), ["b"]);
         assert_eq!(world.ask("b"), Turn::Go);
     }
@@ -455,10 +389,7 @@ mod tests {
         assert_eq!(names(world.turns.leave(&key("a"), world.now)), ["c"]);
         assert_eq!(world.ask("c"), Turn::Go);
         world.turns.leave(&key("c"), world.now);
-        assert!(
-            world.turns.queues.is_empty() && world.turns.place.is_empty(),
-            "nothing is left behind"
-        );
+        assert!(world.turns.queues.is_empty() && world.turns.place.is_empty(), "nothing is left behind");
     }
 
     #[tokio::test(start_paused = true)]
@@ -466,9 +397,7 @@ mod tests {
         let mut world = World::new(1);
         assert_eq!(world.ask("a"), Turn::Go);
         assert!(waits(world.ask("b")));
-        let (turn, woken) = world
-            .turns
-            .ask(&key("other"), || status(1, &[]), &key("a"), "pod-a", world.now);
+        let (turn, woken) = world.turns.ask(&key("other"), || status(1, &[]), &key("a"), "pod-a", world.now);
         assert_eq!((turn, names(woken)), (Turn::Go, vec!["b".to_owned()]));
     }
 
@@ -494,10 +423,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn at_most_four_are_under_way_at_once() {
         let mut world = World::new(100);
-        let turns: Vec<Turn> = ["a", "b", "c", "d", "e"]
-            .iter()
-            .map(|name| world.ask(name))
-            .collect();
+        let turns: Vec<Turn> = ["a", "b", "c", "d", "e"].iter().map(|name| world.ask(name)).collect();
         assert_eq!(turns.iter().filter(|turn| **turn == Turn::Go).count(), 4);
         assert_eq!(world.finished("a", TurnEnd::Accepted), ["e"]);
     }

@@ -48,10 +48,7 @@ impl Index {
         self.budgets
             .namespace(namespace)
             .filter(|(key, _)| {
-                self.selectors
-                    .get(key)
-                    .and_then(Option::as_ref)
-                    .is_some_and(|s| s.matches(labels(pod)))
+                self.selectors.get(key).and_then(Option::as_ref).is_some_and(|s| s.matches(labels(pod)))
             })
             .map(|(_, budget)| Arc::clone(budget))
             .collect()

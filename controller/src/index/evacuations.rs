@@ -11,14 +11,8 @@ impl Indexed for Evacuation {
     }
 
     fn changed(index: &mut Index, change: &Change<Self>) -> Vec<ObjectKey> {
-        let old = change
-            .old
-            .as_deref()
-            .map(|evacuation| (pod_key(evacuation), uid(evacuation)));
-        let new = change
-            .new
-            .as_deref()
-            .map(|evacuation| (pod_key(evacuation), uid(evacuation)));
+        let old = change.old.as_deref().map(|evacuation| (pod_key(evacuation), uid(evacuation)));
+        let new = change.new.as_deref().map(|evacuation| (pod_key(evacuation), uid(evacuation)));
         if old != new {
             if let Some((pod, uid)) = old {
                 index.forget_target(&change.key, &pod, uid.as_deref());
@@ -37,10 +31,8 @@ impl Index {
             return;
         };
         keys.remove(evacuation);
-        let wanted = keys
-            .iter()
-            .filter_map(|key| self.evacuations.get(key))
-            .any(|e| self::uid(e).as_deref() == uid);
+        let wanted =
+            keys.iter().filter_map(|key| self.evacuations.get(key)).any(|e| self::uid(e).as_deref() == uid);
         if keys.is_empty() {
             self.by_pod.remove(pod);
         }
@@ -52,10 +44,7 @@ impl Index {
 
 /// Whether nothing more will happen.
 pub(crate) fn is_finished(evacuation: &Evacuation) -> bool {
-    evacuation
-        .status
-        .as_ref()
-        .is_some_and(evacuation_protocol::is_finished)
+    evacuation.status.as_ref().is_some_and(evacuation_protocol::is_finished)
 }
 
 /// The key of the target.

@@ -122,16 +122,11 @@ impl Index {
     /// The Evacuations of that pod's name, finished ones too.
     pub(crate) fn evacuations_of(&self, pod: &ObjectKey) -> Vec<Arc<Evacuation>> {
         let keys = self.by_pod.get(pod).into_iter().flatten();
-        keys.filter_map(|key| self.evacuations.get(key))
-            .cloned()
-            .collect()
+        keys.filter_map(|key| self.evacuations.get(key)).cloned().collect()
     }
 
     fn follow<K: Indexed>(&mut self, changes: Vec<Change<K>>) -> Update<K> {
-        let touched = changes
-            .iter()
-            .flat_map(|change| K::changed(self, change))
-            .collect();
+        let touched = changes.iter().flat_map(|change| K::changed(self, change)).collect();
         Update { changes, touched }
     }
 

@@ -50,11 +50,7 @@ impl Index {
 
 /// The node that a pod is on.
 pub(crate) fn node_name(pod: &Pod) -> Option<&str> {
-    pod.spec
-        .as_ref()?
-        .node_name
-        .as_deref()
-        .filter(|name| !name.is_empty())
+    pod.spec.as_ref()?.node_name.as_deref().filter(|name| !name.is_empty())
 }
 
 /// Whether a node's kubelet reports.
@@ -68,10 +64,6 @@ pub(crate) fn is_reachable(node: &Node) -> bool {
         .status
         .as_ref()
         .and_then(|status| status.conditions.as_ref())
-        .is_some_and(|conditions| {
-            conditions
-                .iter()
-                .any(|c| c.type_ == "Ready" && c.status == "Unknown")
-        });
+        .is_some_and(|conditions| conditions.iter().any(|c| c.type_ == "Ready" && c.status == "Unknown"));
     !tainted && !unknown
 }

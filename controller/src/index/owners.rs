@@ -64,10 +64,7 @@ pub(crate) fn prune_namespace(namespace: &mut PartialObjectMeta<Namespace>) {
         resource_version: metadata.resource_version,
         labels: Some(labels.into_iter().filter(|(name, _)| name == ENABLED).collect()),
         annotations: Some(
-            annotations
-                .into_iter()
-                .filter(|(name, _)| name == AFTER || name == AFTER_RESTARTS)
-                .collect(),
+            annotations.into_iter().filter(|(name, _)| name == AFTER || name == AFTER_RESTARTS).collect(),
         ),
         ..ObjectMeta::default()
     };
@@ -102,10 +99,7 @@ mod tests {
         prune_namespace(&mut namespace);
         let metadata = namespace.metadata;
         assert_eq!(metadata.name.as_deref(), Some("shop"));
-        assert_eq!(
-            metadata.labels.unwrap().into_keys().collect::<Vec<_>>(),
-            [ENABLED]
-        );
+        assert_eq!(metadata.labels.unwrap().into_keys().collect::<Vec<_>>(), [ENABLED]);
         assert_eq!(metadata.annotations.unwrap().len(), 2);
         assert_eq!(metadata.managed_fields, None);
 

@@ -18,14 +18,8 @@ use crate::{
 /// The annotation that marks a pod as the mirror of a static one.
 const MIRROR_ANNOTATION: &str = "kubernetes.io/config.mirror";
 /// The annotations of pods that the controller reads.
-const READ: [&str; 6] = [
-    RESPONDERS_ANNOTATION,
-    MIRROR_ANNOTATION,
-    DELETION_COST_ANNOTATION,
-    ENABLED,
-    AFTER,
-    AFTER_RESTARTS,
-];
+const READ: [&str; 6] =
+    [RESPONDERS_ANNOTATION, MIRROR_ANNOTATION, DELETION_COST_ANNOTATION, ENABLED, AFTER, AFTER_RESTARTS];
 
 /// The annotation by which users say which pods of a ReplicaSet are deleted first.
 const DELETION_COST_ANNOTATION: &str = "controller.kubernetes.io/pod-deletion-cost";
@@ -113,16 +107,8 @@ impl Index {
 
     /// Takes in that a live read found a pod of that UID gone.
     pub(crate) fn note_gone(&mut self, pod: &ObjectKey, uid: &str) {
-        let targeted = self
-            .by_pod
-            .get(pod)
-            .into_iter()
-            .flatten()
-            .filter_map(|key| self.evacuations.get(key));
-        if targeted
-            .filter(|e| !is_finished(e))
-            .any(|e| e.spec.target.pod.uid.as_deref() == Some(uid))
-        {
+        let targeted = self.by_pod.get(pod).into_iter().flatten().filter_map(|key| self.evacuations.get(key));
+        if targeted.filter(|e| !is_finished(e)).any(|e| e.spec.target.pod.uid.as_deref() == Some(uid)) {
             self.gone.insert(uid.to_owned());
         }
     }
@@ -175,9 +161,6 @@ pub(crate) fn controller_of(pod: &Pod) -> Option<&OwnerReference> {
 fn names_only(containers: Vec<Container>) -> Vec<Container> {
     containers
         .into_iter()
-        .map(|container| Container {
-            name: container.name,
-            ..Container::default()
-        })
+        .map(|container| Container { name: container.name, ..Container::default() })
         .collect()
 }

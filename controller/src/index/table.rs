@@ -24,12 +24,7 @@ pub(crate) struct Change<K> {
 
 impl<K> Clone for Change<K> {
     fn clone(&self) -> Self {
-        Self {
-            key: self.key.clone(),
-            old: self.old.clone(),
-            new: self.new.clone(),
-            missing: self.missing,
-        }
+        Self { key: self.key.clone(), old: self.old.clone(), new: self.new.clone(), missing: self.missing }
     }
 }
 
@@ -44,9 +39,7 @@ pub(crate) struct Table<K> {
 
 impl<K> Default for Table<K> {
     fn default() -> Self {
-        Self {
-            objects: BTreeMap::new(),
-        }
+        Self { objects: BTreeMap::new() }
     }
 }
 
@@ -72,21 +65,12 @@ impl<K: ResourceExt> Table<K> {
     /// Takes in a state of an object. `None` when a state at least as new is known.
     pub(crate) fn apply(&mut self, object: K) -> Option<Change<K>> {
         let key = ObjectKey::of(&object);
-        if self
-            .objects
-            .get(&key)
-            .is_some_and(|known| !is_newer(&object, known.as_ref()))
-        {
+        if self.objects.get(&key).is_some_and(|known| !is_newer(&object, known.as_ref())) {
             return None;
         }
         let new = Arc::new(object);
         let old = self.objects.insert(key.clone(), Arc::clone(&new));
-        Some(Change {
-            key,
-            old,
-            new: Some(new),
-            missing: false,
-        })
+        Some(Change { key, old, new: Some(new), missing: false })
     }
 
     /// Takes in the removal of an object. `None` when it is not known, or a newer object of its name is.
@@ -112,19 +96,9 @@ impl<K: ResourceExt> Table<K> {
     /// Takes in a whole list: what it does not name is forgotten, and counts as missing.
     pub(crate) fn reset(&mut self, objects: Vec<K>) -> Vec<Change<K>> {
         let listed: BTreeSet<ObjectKey> = objects.iter().map(ObjectKey::of).collect();
-        let gone: Vec<ObjectKey> = self
-            .objects
-            .keys()
-            .filter(|key| !listed.contains(key))
-            .cloned()
-            .collect();
+        let gone: Vec<ObjectKey> = self.objects.keys().filter(|key| !listed.contains(key)).cloned().collect();
         let removed = gone.iter().filter_map(|key| self.remove(key));
-        let mut changes: Vec<Change<K>> = removed
-            .map(|change| Change {
-                missing: true,
-                ..change
-            })
-            .collect();
+        let mut changes: Vec<Change<K>> = removed.map(|change| Change { missing: true, ..change }).collect();
         changes.extend(objects.into_iter().filter_map(|object| self.apply(object)));
         changes
     }
@@ -159,19 +133,14 @@ mod tests {
     }
 
     fn version(table: &Table<Pod>, name: &str) -> Option<String> {
-        table
-            .get(&ObjectKey::new("ns", name))
-            .and_then(|pod| pod.resource_version())
+        table.get(&ObjectKey::new("ns", name)).and_then(|pod| pod.resource_version())
     }
 
     #[test]
     fn an_object_never_goes_back_to_an_older_resource_version() {
         let mut table = Table::default();
         assert!(table.apply(pod("a", "1", "9")).is_some());
-        assert!(
-            table.apply(pod("a", "1", "10")).is_some(),
-            "versions are compared as numbers"
-        );
+        assert!(table.apply(pod("a", "1", "10")).is_some(), "versions are compared as numbers");
         assert!(table.apply(pod("a", "1", "9")).is_none());
         assert!(table.apply(pod("a", "1", "10")).is_none());
         assert_eq!(version(&table, "a").as_deref(), Some("10"));
@@ -192,10 +161,8 @@ mod tests {
         table.apply(pod("a", "1", "5"));
         table.apply(pod("b", "2", "30"));
         let changes = table.reset(vec![pod("b", "2", "20"), pod("c", "3", "21")]);
-        let names: Vec<(&str, bool)> = changes
-            .iter()
-            .map(|c| (c.key.name.as_str(), c.new.is_some()))
-            .collect();
+        let names: Vec<(&str, bool)> =
+            changes.iter().map(|c| (c.key.name.as_str(), c.new.is_some())).collect();
         assert_eq!(names, [("a", false), ("c", true)]);
         assert_eq!(version(&table, "b").as_deref(), Some("30"));
     }

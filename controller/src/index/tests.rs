@@ -61,10 +61,7 @@ fn a_target_is_gone_only_when_its_uid_was_seen_to_go() {
     let mut index = Index::default();
     let target = evacuation("a", "p", "1", "1");
     index.apply(target.clone());
-    assert!(
-        matches!(index.target(&target), TargetPod::Unknown),
-        "the watch of pods may lag behind"
-    );
+    assert!(matches!(index.target(&target), TargetPod::Unknown), "the watch of pods may lag behind");
     index.apply(pod("p", "1", "3", &json!({})));
     assert!(matches!(index.target(&target), TargetPod::Live(_)));
     let update = index.delete(&pod("p", "1", "4", &json!({})));
@@ -82,10 +79,7 @@ fn a_pod_of_the_same_name_and_another_uid_takes_the_place_of_a_target_that_is_go
     assert!(matches!(index.target(&target), TargetPod::Gone));
     let newer = evacuation("b", "p", "3", "6");
     index.apply(newer.clone());
-    assert!(
-        matches!(index.target(&newer), TargetPod::Unknown),
-        "a pod that the watch has yet to report"
-    );
+    assert!(matches!(index.target(&newer), TargetPod::Unknown), "a pod that the watch has yet to report");
 }
 
 #[test]
@@ -106,48 +100,16 @@ fn budgets_select_as_the_eviction_api_does() {
     let table = [
         (json!(null), false, "an absent selector selects nothing"),
         (json!({}), true, "an empty selector selects everything"),
-        (
-            json!({"matchLabels": {"app": "db"}}),
-            true,
-            "a label that matches",
-        ),
-        (
-            json!({"matchLabels": {"app": "web"}}),
-            false,
-            "a label that differs",
-        ),
+        (json!({"matchLabels": {"app": "db"}}), true, "a label that matches"),
+        (json!({"matchLabels": {"app": "web"}}), false, "a label that differs"),
         (expression("app", "In", json!(["db", "x"])), true, "In"),
-        (
-            expression("app", "In", json!(["x"])),
-            false,
-            "In, without the value",
-        ),
-        (
-            expression("zone", "In", json!(["x"])),
-            false,
-            "In, without the label",
-        ),
-        (
-            expression("app", "NotIn", json!(["db"])),
-            false,
-            "NotIn, with the value",
-        ),
-        (
-            expression("zone", "NotIn", json!(["x"])),
-            true,
-            "NotIn, without the label",
-        ),
+        (expression("app", "In", json!(["x"])), false, "In, without the value"),
+        (expression("zone", "In", json!(["x"])), false, "In, without the label"),
+        (expression("app", "NotIn", json!(["db"])), false, "NotIn, with the value"),
+        (expression("zone", "NotIn", json!(["x"])), true, "NotIn, without the label"),
         (expression("tier", "Exists", json!(null)), true, "Exists"),
-        (
-            expression("tier", "DoesNotExist", json!(null)),
-            false,
-            "DoesNotExist",
-        ),
-        (
-            expression("tier", "Bogus", json!(null)),
-            false,
-            "an operator that does not exist",
-        ),
+        (expression("tier", "DoesNotExist", json!(null)), false, "DoesNotExist"),
+        (expression("tier", "Bogus", json!(null)), false, "an operator that does not exist"),
     ];
     for (selector, expected, why) in table {
         let mut index = Index::default();
@@ -168,24 +130,10 @@ fn a_budget_touches_evacuations_when_its_selector_changes_and_not_when_its_statu
     index.apply(pod("p", "1", "2", &json!({"app": "p"})));
     index.apply(pod("q", "2", "2", &json!({"app": "q"})));
     let selector = |app: &str| json!({"matchLabels": {"app": app}});
-    assert_eq!(
-        names(&index.apply(budget("x", "3", &selector("p"), 0)).touched),
-        ["a"]
-    );
-    assert!(
-        index
-            .apply(budget("x", "4", &selector("p"), 1))
-            .touched
-            .is_empty()
-    );
-    assert_eq!(
-        names(&index.apply(budget("x", "5", &selector("q"), 1)).touched),
-        ["a", "b"]
-    );
-    assert_eq!(
-        names(&index.delete(&budget("x", "6", &selector("q"), 1)).touched),
-        ["b"]
-    );
+    assert_eq!(names(&index.apply(budget("x", "3", &selector("p"), 0)).touched), ["a"]);
+    assert!(index.apply(budget("x", "4", &selector("p"), 1)).touched.is_empty());
+    assert_eq!(names(&index.apply(budget("x", "5", &selector("q"), 1)).touched), ["a", "b"]);
+    assert_eq!(names(&index.delete(&budget("x", "6", &selector("q"), 1)).touched), ["b"]);
 }
 
 #[test]
@@ -201,16 +149,10 @@ fn a_node_touches_the_evacuations_of_its_pods_when_its_kubelet_goes_silent() {
     index.apply(evacuation("a", "p", "1", "1"));
     let pod = pod("p", "1", "2", &json!({}));
     index.apply(pod.clone());
-    assert!(
-        index.node_reachable(&pod),
-        "a node that no watch has shown yet may well answer"
-    );
+    assert!(index.node_reachable(&pod), "a node that no watch has shown yet may well answer");
     assert!(index.apply(node("3", "True")).touched.is_empty());
     assert!(index.node_reachable(&pod));
-    assert!(
-        index.apply(node("4", "False")).touched.is_empty(),
-        "a kubelet that reports NotReady reports"
-    );
+    assert!(index.apply(node("4", "False")).touched.is_empty(), "a kubelet that reports NotReady reports");
     assert_eq!(names(&index.apply(node("5", "Unknown")).touched), ["a"]);
     assert!(!index.node_reachable(&pod));
     assert!(index.is_node_address("10.0.0.7".parse().unwrap()));

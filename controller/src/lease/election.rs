@@ -46,28 +46,17 @@ impl Election {
         let ours = self.holds(&lease);
         let ran_out = now >= seen_at + Duration::from_secs(duration);
         self.seen = Some((spec, seen_at));
-        if free || ours || ran_out {
-            Step::Write(Box::new(self.written(lease, wall)))
-        } else {
-            Step::Wait
-        }
+        if free || ours || ran_out { Step::Write(Box::new(self.written(lease, wall))) } else { Step::Wait }
     }
 
     /// Whether a lease names this candidate.
     pub(super) fn holds(&self, lease: &Lease) -> bool {
-        lease
-            .spec
-            .as_ref()
-            .and_then(|spec| spec.holder_identity.as_deref())
-            == Some(self.identity.as_str())
+        lease.spec.as_ref().and_then(|spec| spec.holder_identity.as_deref()) == Some(self.identity.as_str())
     }
 
     /// A lease that does not exist yet, held by this candidate.
     pub(super) fn created(&self, name: &str, wall: Timestamp) -> Lease {
-        let metadata = ObjectMeta {
-            name: Some(name.to_owned()),
-            ..ObjectMeta::default()
-        };
+        let metadata = ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() };
         self.written(Lease { metadata, spec: None }, wall)
     }
 
@@ -122,10 +111,7 @@ mod tests {
         let mut b = Election::new("b".into());
         // The other's clock is an hour ahead; it does not matter.
         assert_eq!(b.step(held.clone(), now, wall(-3600)), Step::Wait);
-        assert_eq!(
-            b.step(held.clone(), now + Duration::from_secs(14), wall(-3586)),
-            Step::Wait
-        );
+        assert_eq!(b.step(held.clone(), now + Duration::from_secs(14), wall(-3586)), Step::Wait);
         let taken = written(b.step(held, now + Duration::from_secs(15), wall(-3585)));
         let spec = taken.spec.clone().unwrap();
         assert_eq!(spec.holder_identity.as_deref(), Some("b"));
@@ -144,11 +130,7 @@ mod tests {
             lease = written(a.step(lease, at, wall(i64::try_from(seconds).unwrap())));
             assert_eq!(b.step(lease.clone(), at, wall(0)), Step::Wait);
         }
-        assert_eq!(
-            lease.spec.unwrap().lease_transitions,
-            Some(0),
-            "a renewal is no transition"
-        );
+        assert_eq!(lease.spec.unwrap().lease_transitions, Some(0), "a renewal is no transition");
     }
 
     #[tokio::test(start_paused = true)]
@@ -166,10 +148,6 @@ mod tests {
         let mut lease = Election::released(Election::new("a".into()).created("lease", wall(0)), wall(1));
         lease.metadata.resource_version = Some("7".into());
         let taken = written(Election::new("b".into()).step(lease, Instant::now(), wall(2)));
-        assert_eq!(
-            taken.metadata.resource_version.as_deref(),
-            Some("7"),
-            "of two candidates only one wins"
-        );
+        assert_eq!(taken.metadata.resource_version.as_deref(), Some("7"), "of two candidates only one wins");
     }
 }

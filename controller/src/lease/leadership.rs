@@ -27,10 +27,7 @@ pub(crate) struct Leadership {
 impl Leadership {
     /// Of a process that does not lead yet.
     pub(crate) fn standby() -> Self {
-        Self {
-            until: Arc::default(),
-            leads: Arc::new(watch::channel(false).0),
-        }
+        Self { until: Arc::default(), leads: Arc::new(watch::channel(false).0) }
     }
 
     /// Of a process that leads because nobody else is there.
@@ -44,11 +41,7 @@ impl Leadership {
     /// To be called right before every write.
     pub(crate) fn check(&self) -> Result<(), NotLeading> {
         let until = *self.until.lock().unwrap_or_else(PoisonError::into_inner);
-        if until.is_some_and(|until| Instant::now() < until) {
-            Ok(())
-        } else {
-            Err(NotLeading)
-        }
+        if until.is_some_and(|until| Instant::now() < until) { Ok(()) } else { Err(NotLeading) }
     }
 
     /// Follows whether this process leads.
@@ -58,13 +51,11 @@ impl Leadership {
 
     pub(super) fn hold_until(&self, until: Instant) {
         *self.until.lock().unwrap_or_else(PoisonError::into_inner) = Some(until);
-        self.leads
-            .send_if_modified(|leads| !std::mem::replace(leads, true));
+        self.leads.send_if_modified(|leads| !std::mem::replace(leads, true));
     }
 
     pub(super) fn lose(&self) {
         *self.until.lock().unwrap_or_else(PoisonError::into_inner) = None;
-        self.leads
-            .send_if_modified(|leads| std::mem::replace(leads, false));
+        self.leads.send_if_modified(|leads| std::mem::replace(leads, false));
     }
 }

@@ -49,13 +49,7 @@ pub(crate) async fn hold_lease(
     leadership: Leadership,
     stop: CancellationToken,
 ) {
-    let mut holder = Holder {
-        api,
-        name,
-        election: Election::new(identity),
-        held: None,
-        leadership,
-    };
+    let mut holder = Holder { api, name, election: Election::new(identity), held: None, leadership };
     loop {
         // A slow API must not keep the lease from being given back in time.
         let next = tokio::select! {
@@ -98,11 +92,7 @@ impl Holder {
                     lease = self.name,
                     "the lease could not be renewed or taken"
                 );
-                if self
-                    .held
-                    .as_ref()
-                    .is_none_or(|(_, since)| since.elapsed() >= RENEW_DEADLINE)
-                {
+                if self.held.as_ref().is_none_or(|(_, since)| since.elapsed() >= RENEW_DEADLINE) {
                     self.lose("the lease could not be renewed in time");
                 }
                 began + RETRY_EVERY
@@ -135,8 +125,7 @@ impl Holder {
             Some(lease) => match self.election.step(lease, began, Timestamp::now()) {
                 Step::Wait => return Ok(false),
                 Step::Write(lease) => {
-                    self.call(self.api.replace(&self.name, &PostParams::default(), &lease))
-                        .await?
+                    self.call(self.api.replace(&self.name, &PostParams::default(), &lease)).await?
                 }
             },
         };
@@ -182,8 +171,7 @@ impl Holder {
 
     async fn give_back(&self, lease: Lease) -> Result<Lease, LeaseError> {
         let lease = Election::released(lease, Timestamp::now());
-        self.call(self.api.replace(&self.name, &PostParams::default(), &lease))
-            .await
+        self.call(self.api.replace(&self.name, &PostParams::default(), &lease)).await
     }
 
     async fn call<T>(&self, request: impl Future<Output = Result<T, kube::Error>>) -> Result<T, LeaseError> {
@@ -237,19 +225,11 @@ mod tests {
             };
             released = body;
             let response = http::Response::builder().status(code);
-            send.send_response(
-                response
-                    .body(Body::from(serde_json::to_vec(&answer).unwrap()))
-                    .unwrap(),
-            );
+            send.send_response(response.body(Body::from(serde_json::to_vec(&answer).unwrap())).unwrap());
         }
         holder.await.unwrap();
         assert_eq!(released["spec"]["holderIdentity"], "");
-        assert!(
-            stopped.elapsed() < Duration::from_secs(1),
-            "{:?}",
-            stopped.elapsed()
-        );
+        assert!(stopped.elapsed() < Duration::from_secs(1), "{:?}", stopped.elapsed());
         drop(unanswered);
     }
 }

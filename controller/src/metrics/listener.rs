@@ -38,10 +38,7 @@ pub(crate) async fn serve_metrics<P: Probed>(listener: TcpListener, probed: Arc<
         let stream = match accepted {
             Ok((stream, _)) => stream,
             Err(error) => {
-                warn!(
-                    error = &error as &dyn std::error::Error,
-                    "a connection for metrics was not accepted"
-                );
+                warn!(error = &error as &dyn std::error::Error, "a connection for metrics was not accepted");
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 continue;
             }
@@ -72,11 +69,9 @@ pub(crate) async fn serve_metrics<P: Probed>(listener: TcpListener, probed: Arc<
 
 fn respond(probed: &impl Probed, path: &str) -> Response<Full<Bytes>> {
     let (code, kind, body) = match path {
-        "/metrics" => (
-            StatusCode::OK,
-            "application/openmetrics-text; version=1.0.0; charset=utf-8",
-            probed.metrics(),
-        ),
+        "/metrics" => {
+            (StatusCode::OK, "application/openmetrics-text; version=1.0.0; charset=utf-8", probed.metrics())
+        }
         "/livez" | "/healthz" => (StatusCode::OK, "text/plain", "ok\n".to_owned()),
         "/readyz" => match probed.not_ready() {
             missing if missing.is_empty() => (StatusCode::OK, "text/plain", "ok\n".to_owned()),
@@ -90,9 +85,7 @@ fn respond(probed: &impl Probed, path: &str) -> Response<Full<Bytes>> {
     };
     let mut response = Response::new(Full::from(body));
     *response.status_mut() = code;
-    response
-        .headers_mut()
-        .insert(header::CONTENT_TYPE, header::HeaderValue::from_static(kind));
+    response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static(kind));
     response
 }
 
@@ -135,15 +128,8 @@ mod tests {
     #[tokio::test]
     async fn metrics_and_probes_are_served() {
         let metrics = get(Fake(vec![]), "/metrics").await;
-        assert!(
-            metrics.starts_with("HTTP/1.1 200 OK") && metrics.ends_with("some_metric 1\n"),
-            "{metrics}"
-        );
-        assert!(
-            get(Fake(vec!["watch of pods"]), "/livez")
-                .await
-                .starts_with("HTTP/1.1 200 OK")
-        );
+        assert!(metrics.starts_with("HTTP/1.1 200 OK") && metrics.ends_with("some_metric 1\n"), "{metrics}");
+        assert!(get(Fake(vec!["watch of pods"]), "/livez").await.starts_with("HTTP/1.1 200 OK"));
         assert!(get(Fake(vec![]), "/readyz").await.starts_with("HTTP/1.1 200 OK"));
         let waiting = get(Fake(vec!["watch of pods"]), "/readyz").await;
         assert!(

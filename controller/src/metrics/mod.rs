@@ -87,11 +87,7 @@ impl Default for Metrics {
             registry: Registry::default(),
         };
         registry.register("evacuations", "Evacuations by phase", metrics.evacuations.clone());
-        registry.register(
-            "answers",
-            "Answers of responders, and silences",
-            metrics.answers.clone(),
-        );
+        registry.register("answers", "Answers of responders, and silences", metrics.answers.clone());
         registry.register(
             "evictions",
             "Attempts to evict or delete a pod by outcome",
@@ -112,28 +108,16 @@ impl Default for Metrics {
             "Pods released for a replacement to be ready before they go, by what became of it",
             metrics.replacements.clone(),
         );
-        registry.register(
-            "pushes",
-            "Questions posted to apps by outcome",
-            metrics.pushes.clone(),
-        );
+        registry.register("pushes", "Questions posted to apps by outcome", metrics.pushes.clone());
         let help = "Time from the first requester to the first question";
         registry.register_with_unit("asked_latency", help, Unit::Seconds, metrics.asked.clone());
         let help = "Time from the last acceptance to the attempt to evict";
         registry.register_with_unit("evicting_latency", help, Unit::Seconds, metrics.evicting.clone());
-        registry.register(
-            "queue_length",
-            "Evacuations that wait, by what for",
-            metrics.queues.clone(),
-        );
+        registry.register("queue_length", "Evacuations that wait, by what for", metrics.queues.clone());
         registry.register("leader", "Whether this process leads", metrics.leader.clone());
         let help = "When the API came back after the last outage that was noticed, as seconds since 1970";
         registry.register_with_unit("api_recovered", help, Unit::Seconds, metrics.recovered.clone());
-        registry.register(
-            "failures",
-            "Reconciliations that failed",
-            metrics.failures.clone(),
-        );
+        registry.register("failures", "Reconciliations that failed", metrics.failures.clone());
         registry.register(
             "events_dropped",
             "Events that were not published because too many waited",
@@ -163,9 +147,7 @@ impl Metrics {
             self.evacuations.get_or_create(&[("phase", *phase)]).set(*count);
         }
         for (queue, count) in &seen.queues {
-            self.queues
-                .get_or_create(&[("queue", *queue)])
-                .set(i64::try_from(*count).unwrap_or(i64::MAX));
+            self.queues.get_or_create(&[("queue", *queue)]).set(i64::try_from(*count).unwrap_or(i64::MAX));
         }
         let mut text = String::new();
         // Writing to a String cannot fail.
@@ -183,28 +165,19 @@ fn observe(histogram: &Histogram, seconds: Option<f64>) {
 /// From the first requester to the first question; `None` for a later question.
 fn asked_latency(evacuation: &Evacuation) -> Option<f64> {
     let status = evacuation.status.as_ref()?;
-    let mut asked = status
-        .responders
-        .iter()
-        .flatten()
-        .filter_map(|responder| responder.active_time);
+    let mut asked = status.responders.iter().flatten().filter_map(|responder| responder.active_time);
     let (first, None) = (asked.next()?, asked.next()) else {
         return None;
     };
-    seconds_between(
-        status.requesters.iter().map(|requester| requester.time).min()?,
-        first,
-    )
+    seconds_between(status.requesters.iter().map(|requester| requester.time).min()?, first)
 }
 
 /// From the last acceptance to the attempt to evict; `None` when nobody accepted.
 fn evicting_latency(evacuation: &Evacuation) -> Option<f64> {
     let status = evacuation.status.as_ref()?;
     let responders = status.responders.iter().flatten();
-    let accepted = responders
-        .filter(|r| r.answer == Some(Answer::Accept))
-        .filter_map(|r| r.answer_time)
-        .max()?;
+    let accepted =
+        responders.filter(|r| r.answer == Some(Answer::Accept)).filter_map(|r| r.answer_time).max()?;
     seconds_between(accepted, status.eviction.as_ref()?.last_attempt_time?)
 }
 
@@ -236,15 +209,9 @@ mod tests {
     #[test]
     fn metrics_say_what_they_count() {
         let metrics = Metrics::default();
-        metrics
-            .evictions
-            .get_or_create(&outcome_label(Some(&EvictionOutcome::Accepted)))
-            .inc();
+        metrics.evictions.get_or_create(&outcome_label(Some(&EvictionOutcome::Accepted))).inc();
         metrics.refreshes.get_or_create(&[("outcome", "refused")]).inc();
-        metrics
-            .refreshes_held_back
-            .get_or_create(&[("reason", "backoff")])
-            .inc();
+        metrics.refreshes_held_back.get_or_create(&[("reason", "backoff")]).inc();
         let evacuation = serde_json::from_value(json!({
             "spec": {"target": {"pod": {"name": "p"}}},
             "status": {
@@ -254,23 +221,10 @@ mod tests {
             },
         }))
         .unwrap();
-        let notice = Notice {
-            reason: "Asked",
-            warning: false,
-            note: String::new(),
-        };
+        let notice = Notice { reason: "Asked", warning: false, note: String::new() };
         metrics.count(&notice, &evacuation);
-        metrics.count(
-            &Notice {
-                reason: "Refused",
-                ..notice
-            },
-            &evacuation,
-        );
-        let seen = Seen {
-            phases: [("Asking", 3)].into(),
-            queues: vec![("budget", 2)],
-        };
+        metrics.count(&Notice { reason: "Refused", ..notice }, &evacuation);
+        let seen = Seen { phases: [("Asking", 3)].into(), queues: vec![("budget", 2)] };
         let text = metrics.text(&seen);
         for line in [
             "evacuation_controller_evictions_total{outcome=\"accepted\"} 1",
@@ -287,9 +241,6 @@ mod tests {
             assert!(text.lines().any(|known| known == line), "{line} in {text}");
         }
         let later = metrics.text(&Seen::default());
-        assert!(
-            !later.contains("Asking"),
-            "a phase that no Evacuation has any more is not shown"
-        );
+        assert!(!later.contains("Asking"), "a phase that no Evacuation has any more is not shown");
     }
 }

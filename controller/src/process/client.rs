@@ -17,16 +17,11 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 pub(super) async fn client(kubeconfig: Option<&Path>) -> Result<Client, RunError> {
     let mut config = match kubeconfig {
         Some(path) => {
-            let read = Kubeconfig::read_from(path).map_err(|source| RunError::Kubeconfig {
-                path: path.to_owned(),
-                source: Box::new(source),
-            })?;
+            let read = Kubeconfig::read_from(path)
+                .map_err(|source| RunError::Kubeconfig { path: path.to_owned(), source: Box::new(source) })?;
             Config::from_custom_kubeconfig(read, &KubeConfigOptions::default())
                 .await
-                .map_err(|source| RunError::Kubeconfig {
-                    path: path.to_owned(),
-                    source: Box::new(source),
-                })?
+                .map_err(|source| RunError::Kubeconfig { path: path.to_owned(), source: Box::new(source) })?
         }
         None => Config::incluster().map_err(|source| RunError::InCluster(Box::new(source)))?,
     };

@@ -77,22 +77,11 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> Result<(), Ru
     let client = client::client(options.kubeconfig.as_deref()).await?;
     let listener = TcpListener::bind(options.metrics_address)
         .await
-        .map_err(|source| RunError::Listen {
-            address: options.metrics_address,
-            source,
-        })?;
-    let pusher = Pusher::new(
-        client.clone(),
-        options.push_allow_cidr.clone(),
-        options.push_per_endpoint,
-    )
-    .map_err(RunError::Push)?;
+        .map_err(|source| RunError::Listen { address: options.metrics_address, source })?;
+    let pusher = Pusher::new(client.clone(), options.push_allow_cidr.clone(), options.push_per_endpoint)
+        .map_err(RunError::Push)?;
     let identity = identity();
-    let leadership = if options.leader_elect {
-        Leadership::standby()
-    } else {
-        Leadership::alone()
-    };
+    let leadership = if options.leader_elect { Leadership::standby() } else { Leadership::alone() };
     let (events, waiting) = EventSink::new();
     let controller = Controller::new(client.clone(), leadership.clone(), pusher, events)
         .with_refresher(Refresher::new(&options.refresh));
@@ -100,39 +89,21 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> Result<(), Ru
 
     let background = CancellationToken::new();
     let mut tasks = JoinSet::new();
-    tasks.spawn(serve_metrics(
-        listener,
-        Arc::clone(&controller),
-        background.clone(),
-    ));
-    tasks.spawn(publish_events(
-        client.clone(),
-        identity.clone(),
-        waiting,
-        background.clone(),
-    ));
+    tasks.spawn(serve_metrics(listener, Arc::clone(&controller), background.clone()));
+    tasks.spawn(publish_events(client.clone(), identity.clone(), waiting, background.clone()));
     tasks.spawn(watch::probe(Arc::clone(&controller), background.clone()));
     watch::follow_all(&controller, &background, &mut tasks);
     let mut lease = JoinSet::new();
     let give_back = CancellationToken::new();
     if options.leader_elect {
         let api: Api<Lease> = Api::namespaced(client, &options.lease_namespace);
-        lease.spawn(hold_lease(
-            api,
-            options.lease_name,
-            identity,
-            leadership.clone(),
-            give_back.clone(),
-        ));
+        lease.spawn(hold_lease(api, options.lease_name, identity, leadership.clone(), give_back.clone()));
     }
 
     lead(&controller, &leadership, options.workers, &shutdown).await;
 
     give_back.cancel();
-    if timeout(RELEASE, async { while lease.join_next().await.is_some() {} })
-        .await
-        .is_err()
-    {
+    if timeout(RELEASE, async { while lease.join_next().await.is_some() {} }).await.is_err() {
         warn!("the lease was not given back in time");
     }
     background.cancel();
@@ -191,9 +162,5 @@ async fn lead(
 /// Tells this process from every other, also from others on its host.
 fn identity() -> String {
     let host = std::env::var("HOSTNAME").ok().filter(|name| !name.is_empty());
-    format!(
-        "{}_{}",
-        host.as_deref().unwrap_or("evacuation-controller"),
-        Uuid::new_v4()
-    )
+    format!("{}_{}", host.as_deref().unwrap_or("evacuation-controller"), Uuid::new_v4())
 }

@@ -93,11 +93,7 @@ mod tests {
             ("255.255.255.255", Some(AddressProblem::Broadcast)),
         ];
         for (address, expected) in table {
-            assert_eq!(
-                check_address(address.parse().unwrap(), &[]).err(),
-                expected,
-                "{address}"
-            );
+            assert_eq!(check_address(address.parse().unwrap(), &[]).err(), expected, "{address}");
         }
     }
 
@@ -105,9 +101,6 @@ mod tests {
     fn a_range_that_was_opened_is_asked_and_no_other() {
         let allowed = ["127.100.0.0/16".parse().unwrap()];
         assert_eq!(check_address("127.100.3.4".parse().unwrap(), &allowed), Ok(()));
-        assert_eq!(
-            check_address("127.101.3.4".parse().unwrap(), &allowed),
-            Err(AddressProblem::Loopback)
-        );
+        assert_eq!(check_address("127.101.3.4".parse().unwrap(), &allowed), Err(AddressProblem::Loopback));
     }
 }

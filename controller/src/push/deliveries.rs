@@ -113,11 +113,7 @@ impl Deliveries {
 
     /// Forgets everything.
     pub(crate) fn clear(&self) {
-        for delivery in self
-            .lock()
-            .drain()
-            .flat_map(|(_, responders)| responders.into_values())
-        {
+        for delivery in self.lock().drain().flat_map(|(_, responders)| responders.into_values()) {
             delivery.overtaken.cancel();
         }
     }
@@ -135,11 +131,7 @@ mod tests {
     use super::*;
 
     fn question(action: ReviewAction, due: i64) -> Push {
-        Push {
-            responder: "self".into(),
-            action,
-            due: DateTime::from_timestamp(due, 0).unwrap(),
-        }
+        Push { responder: "self".into(), action, due: DateTime::from_timestamp(due, 0).unwrap() }
     }
 
     #[tokio::test(start_paused = true)]
@@ -147,15 +139,9 @@ mod tests {
         let (deliveries, key, now) = (Deliveries::default(), ObjectKey::new("ns", "a"), Instant::now());
         let ask = question(ReviewAction::Ask, 1);
         assert!(matches!(deliveries.next(&key, "e1", &ask, now), Next::Post(_)));
-        assert!(
-            matches!(deliveries.next(&key, "e1", &ask, now), Next::Nothing),
-            "it is being posted"
-        );
+        assert!(matches!(deliveries.next(&key, "e1", &ask, now), Next::Nothing), "it is being posted");
         assert_eq!(deliveries.over(&key, "e1", &ask, true, now), None);
-        assert!(
-            matches!(deliveries.next(&key, "e1", &ask, now), Next::Nothing),
-            "it was delivered"
-        );
+        assert!(matches!(deliveries.next(&key, "e1", &ask, now), Next::Nothing), "it was delivered");
         assert!(
             matches!(deliveries.next(&key, "e2", &ask, now), Next::Post(_)),
             "another Evacuation of that name"
@@ -183,9 +169,7 @@ mod tests {
     async fn a_newer_question_overtakes_one_that_hangs() {
         let (deliveries, key, now) = (Deliveries::default(), ObjectKey::new("ns", "a"), Instant::now());
         let ask = question(ReviewAction::Ask, 1);
-        let Next::Post(asking) = deliveries.next(&key, "e1", &ask, now) else {
-            panic!("not posted")
-        };
+        let Next::Post(asking) = deliveries.next(&key, "e1", &ask, now) else { panic!("not posted") };
         let cancel = question(ReviewAction::Cancel, 2);
         assert!(matches!(deliveries.next(&key, "e1", &cancel, now), Next::Post(_)));
         assert!(asking.is_cancelled());

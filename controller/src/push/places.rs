@@ -20,10 +20,7 @@ pub(super) type Place = Option<OwnedSemaphorePermit>;
 
 impl<K: Eq + Hash> Places<K> {
     pub(super) fn new(each: usize) -> Self {
-        Self {
-            each: each.max(1),
-            by_key: Mutex::default(),
-        }
+        Self { each: each.max(1), by_key: Mutex::default() }
     }
 
     /// The places of a key.
@@ -31,11 +28,7 @@ impl<K: Eq + Hash> Places<K> {
         let mut by_key = self.by_key.lock().unwrap_or_else(PoisonError::into_inner);
         // Who holds or waits for a place holds the semaphore, too.
         by_key.retain(|_, places| Arc::strong_count(places) > 1);
-        Arc::clone(
-            by_key
-                .entry(key)
-                .or_insert_with(|| Arc::new(Semaphore::new(self.each))),
-        )
+        Arc::clone(by_key.entry(key).or_insert_with(|| Arc::new(Semaphore::new(self.each))))
     }
 }
 
@@ -82,11 +75,7 @@ mod tests {
         let (held, _) = take([places.of("a")]).await;
         places.of("b");
         places.of("c");
-        assert_eq!(
-            places.by_key.lock().unwrap().len(),
-            2,
-            "a is held, c was just asked for"
-        );
+        assert_eq!(places.by_key.lock().unwrap().len(), 2, "a is held, c was just asked for");
         drop(held);
         places.of("d");
         assert_eq!(places.by_key.lock().unwrap().len(), 1);

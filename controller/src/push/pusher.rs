@@ -118,10 +118,7 @@ impl Pusher {
         is_node: impl Fn(IpAddr) -> bool,
     ) -> Result<Option<Answer>, PushError> {
         let no_endpoint = || PushError::NoEndpoint(responder.to_owned());
-        let responders = evacuation
-            .status
-            .as_ref()
-            .and_then(|status| status.responders.as_ref());
+        let responders = evacuation.status.as_ref().and_then(|status| status.responders.as_ref());
         let entry = responders
             .and_then(|all| all.iter().find(|entry| entry.name == responder))
             .ok_or_else(no_endpoint)?;
@@ -178,12 +175,7 @@ impl Pusher {
                 let api: Api<Service> = Api::namespaced(self.client.clone(), &namespace);
                 let action = format!("read service {namespace}/{}", endpoint.name);
                 let service = call(action, api.get_opt(&endpoint.name)).await?;
-                Ok(service_address(
-                    &namespace,
-                    endpoint,
-                    service.as_ref(),
-                    &self.allowed,
-                )?)
+                Ok(service_address(&namespace, endpoint, service.as_ref(), &self.allowed)?)
             }
             (None, None) => Err(PushError::NoEndpoint(responder.name.clone())),
         }
@@ -197,10 +189,7 @@ impl Pusher {
         address: SocketAddr,
     ) -> Result<Destination, PushError> {
         let Some(endpoint) = &responder.service else {
-            let path = responder
-                .http
-                .as_ref()
-                .map_or(DEFAULT_HTTP_PATH, HttpEndpoint::path);
+            let path = responder.http.as_ref().map_or(DEFAULT_HTTP_PATH, HttpEndpoint::path);
             return Ok(Destination::pod(address, path));
         };
         let namespace = evacuation.namespace().unwrap_or_default();
@@ -212,11 +201,7 @@ impl Pusher {
                 token: self.tokens.of_audience(&host).await?,
             }),
         };
-        Ok(Destination {
-            host: Some(host),
-            https,
-            ..Destination::pod(address, endpoint.path())
-        })
+        Ok(Destination { host: Some(host), https, ..Destination::pod(address, endpoint.path()) })
     }
 
     /// The address of the target.
@@ -265,12 +250,8 @@ impl Pusher {
                     if refused || failures >= RELAY_ATTEMPTS {
                         return Err(error.into());
                     }
-                    tokio::time::sleep(backoff(
-                        Duration::from_millis(200),
-                        Duration::from_secs(5),
-                        failures,
-                    ))
-                    .await;
+                    tokio::time::sleep(backoff(Duration::from_millis(200), Duration::from_secs(5), failures))
+                        .await;
                 }
                 Err(error) => return Err(error),
             }
@@ -286,27 +267,15 @@ fn address_of(
     is_node: impl Fn(IpAddr) -> bool,
 ) -> Result<IpAddr, PushError> {
     let name = pod.name_any();
-    let text = pod
-        .status
-        .as_ref()
-        .and_then(|status| status.pod_ip.as_deref())
-        .unwrap_or_default();
+    let text = pod.status.as_ref().and_then(|status| status.pod_ip.as_deref()).unwrap_or_default();
     let Ok(address) = text.parse::<IpAddr>() else {
         return Err(PushError::NoAddress(name));
     };
-    let host_network = pod
-        .spec
-        .as_ref()
-        .and_then(|spec| spec.host_network)
-        .unwrap_or(false);
+    let host_network = pod.spec.as_ref().and_then(|spec| spec.host_network).unwrap_or(false);
     if (host_network || is_node(address)) && !endpoint.allow_host_network {
         return Err(PushError::HostNetwork(name));
     }
-    check_address(address, allowed).map_err(|problem| PushError::Address {
-        pod: name,
-        address,
-        problem,
-    })?;
+    check_address(address, allowed).map_err(|problem| PushError::Address { pod: name, address, problem })?;
     Ok(address)
 }
 
@@ -323,10 +292,7 @@ fn relayed(
         ..EvacuationResponseSpec::default()
     };
     match reply {
-        None => EvacuationResponseSpec {
-            acknowledge_cancellation: true,
-            ..spec
-        },
+        None => EvacuationResponseSpec { acknowledge_cancellation: true, ..spec },
         Some(reply) => EvacuationResponseSpec {
             // What the reply repeats, and not what was asked: the server compares once more.
             evacuation_uid: Some(reply.evacuation_uid),
@@ -382,12 +348,7 @@ mod tests {
                 "pod p is on the host's network and its endpoint does not set allowHostNetwork",
             ),
             (&host, "10.0.0.1", true, "10.0.0.1"),
-            (
-                &host,
-                "127.0.0.1",
-                true,
-                "pod p has a loopback address, which is never asked: 127.0.0.1",
-            ),
+            (&host, "127.0.0.1", true, "pod p has a loopback address, which is never asked: 127.0.0.1"),
             (
                 &plain,
                 "169.254.169.254",
@@ -397,17 +358,9 @@ mod tests {
         ];
         let node: IpAddr = "10.9.9.9".parse().unwrap();
         for (spec, ip, allow_host_network, expected) in table {
-            let endpoint = HttpEndpoint {
-                port: 80,
-                path: None,
-                allow_host_network,
-            };
+            let endpoint = HttpEndpoint { port: 80, path: None, allow_host_network };
             let found = address_of(&pod(spec, ip), &endpoint, &[], |address| address == node);
-            assert_eq!(
-                found.map_or_else(|e| e.to_string(), |a| a.to_string()),
-                expected,
-                "{spec} {ip}"
-            );
+            assert_eq!(found.map_or_else(|e| e.to_string(), |a| a.to_string()), expected, "{spec} {ip}");
         }
     }
 
@@ -463,15 +416,9 @@ mod tests {
                                        "activeTime": "2026-01-01T00:00:00.000000Z"}]},
         }))
         .unwrap();
-        let pusher = Pusher::new(
-            Client::new(service, "default"),
-            vec!["127.0.0.0/8".parse().unwrap()],
-            1,
-        )
-        .unwrap();
-        let outcome = pusher
-            .push(&evacuation, "self", ReviewAction::Ask, |_| false)
-            .await;
+        let pusher =
+            Pusher::new(Client::new(service, "default"), vec!["127.0.0.0/8".parse().unwrap()], 1).unwrap();
+        let outcome = pusher.push(&evacuation, "self", ReviewAction::Ask, |_| false).await;
         let relayed = *relayed.lock().unwrap();
         (outcome, relayed)
     }
@@ -482,11 +429,7 @@ mod tests {
         let table = [
             (vec![asked], Ok(Some(Answer::Accept)), 1),
             (vec![asked, ("p2", "127.0.0.1")], Err("pod p is gone"), 0),
-            (
-                vec![asked, ("p1", "127.0.0.2")],
-                Err("pod p has another address by now"),
-                0,
-            ),
+            (vec![asked, ("p1", "127.0.0.2")], Err("pod p has another address by now"), 0),
         ];
         for (seen, expected, relays) in table {
             let (outcome, relayed) = pushed(seen.clone()).await;

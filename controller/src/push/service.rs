@@ -71,9 +71,7 @@ pub(super) fn service_address(
     };
     let spec = service.spec.as_ref();
     let is_alias = spec.and_then(|spec| spec.type_.as_deref()) == Some("ExternalName");
-    let cluster_ip = spec
-        .and_then(|spec| spec.cluster_ip.as_deref())
-        .filter(|_| !is_alias);
+    let cluster_ip = spec.and_then(|spec| spec.cluster_ip.as_deref()).filter(|_| !is_alias);
     let Some(address) = cluster_ip.and_then(|text| text.parse::<IpAddr>().ok()) else {
         return Err(ServiceProblem::NoClusterIp(name));
     };
@@ -84,11 +82,7 @@ pub(super) fn service_address(
     {
         return Err(ServiceProblem::NoPort { name, port });
     }
-    check_address(address, allowed).map_err(|problem| ServiceProblem::Address {
-        name,
-        address,
-        problem,
-    })?;
+    check_address(address, allowed).map_err(|problem| ServiceProblem::Address { name, address, problem })?;
     Ok(SocketAddr::new(address, port))
 }
 
@@ -105,16 +99,12 @@ pub(super) fn trusting(
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(&bundle.0) {
         let certificate = certificate.map_err(|error| unusable(error.to_string()))?;
-        roots
-            .add(certificate)
-            .map_err(|error| unusable(error.to_string()))?;
+        roots.add(certificate).map_err(|error| unusable(error.to_string()))?;
     }
     if roots.is_empty() {
         return Err(unusable("it holds no certificate".to_owned()));
     }
-    Ok(ClientConfig::builder()
-        .with_root_certificates(roots)
-        .with_no_client_auth())
+    Ok(ClientConfig::builder().with_root_certificates(roots).with_no_client_auth())
 }
 
 #[cfg(test)]
@@ -124,12 +114,7 @@ mod tests {
     use super::*;
 
     fn endpoint(name: &str) -> ServiceEndpoint {
-        ServiceEndpoint {
-            name: name.to_owned(),
-            port: 8443,
-            path: None,
-            https: None,
-        }
+        ServiceEndpoint { name: name.to_owned(), port: 8443, path: None, https: None }
     }
 
     fn service(spec: &Value) -> Service {
@@ -148,18 +133,12 @@ mod tests {
         let table = [
             (with(json!({})), "10.96.0.7:8443"),
             (with(json!({"clusterIP": "fd00::7"})), "[fd00::7]:8443"),
-            (
-                with(json!({"ports": [{"port": 80}]})),
-                "service shop/failover has no TCP port 8443",
-            ),
+            (with(json!({"ports": [{"port": 80}]})), "service shop/failover has no TCP port 8443"),
             (
                 with(json!({"ports": [{"port": 8443, "protocol": "UDP"}]})),
                 "service shop/failover has no TCP port 8443",
             ),
-            (
-                with(json!({"clusterIP": "None"})),
-                "service shop/failover has no cluster IP",
-            ),
+            (with(json!({"clusterIP": "None"})), "service shop/failover has no cluster IP"),
             (
                 with(json!({"type": "ExternalName", "externalName": "elsewhere.example.com"})),
                 "service shop/failover has no cluster IP",
@@ -201,20 +180,9 @@ mod tests {
 
     #[test]
     fn a_bundle_without_a_certificate_trusts_nobody() {
-        for bundle in [
-            "",
-            "hello",
-            "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
-        ] {
-            let found = trusting(
-                "shop",
-                &endpoint("failover"),
-                &CaBundle(bundle.as_bytes().to_vec()),
-            );
-            assert!(
-                matches!(found, Err(ServiceProblem::CaBundle { .. })),
-                "{bundle:?}"
-            );
+        for bundle in ["", "hello", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"] {
+            let found = trusting("shop", &endpoint("failover"), &CaBundle(bundle.as_bytes().to_vec()));
+            assert!(matches!(found, Err(ServiceProblem::CaBundle { .. })), "{bundle:?}");
         }
     }
 }

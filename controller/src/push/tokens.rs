@@ -47,11 +47,7 @@ pub(super) struct Tokens {
 
 impl Tokens {
     pub(super) fn new(client: Client) -> Self {
-        Self {
-            client,
-            own: Mutex::default(),
-            known: Mutex::default(),
-        }
+        Self { client, own: Mutex::default(), known: Mutex::default() }
     }
 
     /// A token that is valid for that audience, and for no other, for some minutes more.

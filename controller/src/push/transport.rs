@@ -100,12 +100,7 @@ pub(crate) struct Https {
 impl Destination {
     /// Plain HTTP at an address.
     pub(crate) fn pod(address: SocketAddr, path: &str) -> Self {
-        Self {
-            address,
-            host: None,
-            path: path.to_owned(),
-            https: None,
-        }
+        Self { address, host: None, path: path.to_owned(), https: None }
     }
 
     fn url(&self) -> String {
@@ -129,10 +124,7 @@ pub(crate) struct Transport {
 impl Transport {
     /// A transport with the timeouts of the protocol: 2 s to connect, 10 s for the whole.
     pub(crate) fn new() -> Result<Self, reqwest::Error> {
-        Ok(Self {
-            client: careful().build()?,
-            timeout: TIMEOUT,
-        })
+        Ok(Self { client: careful().build()?, timeout: TIMEOUT })
     }
 
     /// The client for a destination: one that knows a host by its address and trusts whom it says.
@@ -142,10 +134,7 @@ impl Transport {
         };
         let client = careful().resolve(host, destination.address);
         match &destination.https {
-            Some(https) => client
-                .https_only(true)
-                .tls_backend_preconfigured(https.config.clone())
-                .build(),
+            Some(https) => client.https_only(true).tls_backend_preconfigured(https.config.clone()).build(),
             None => client.build(),
         }
     }
@@ -175,36 +164,22 @@ impl Transport {
         }
         let response = request.send().await.map_err(unreachable)?;
         if !response.status().is_success() {
-            return Err(PostError::Code {
-                url,
-                code: response.status(),
-            });
+            return Err(PostError::Code { url, code: response.status() });
         }
         if action == ReviewAction::Cancel {
             return Ok(None);
         }
         check_content_type(&response, &url)?;
         let body = read_bounded(response, &url).await?;
-        let review: EvacuationReview =
-            serde_json::from_slice(&body).map_err(|problem| PostError::Unreadable {
-                url: url.clone(),
-                problem: problem.to_string(),
-            })?;
+        let review: EvacuationReview = serde_json::from_slice(&body)
+            .map_err(|problem| PostError::Unreadable { url: url.clone(), problem: problem.to_string() })?;
         let Some(answer) = review.response else {
             return Err(PostError::NoAnswer { url });
         };
-        let uids = [
-            ("evacuation", &answer.evacuation_uid, expected.0),
-            ("pod", &answer.pod_uid, expected.1),
-        ];
+        let uids = [("evacuation", &answer.evacuation_uid, expected.0), ("pod", &answer.pod_uid, expected.1)];
         for (what, given, expected) in uids {
             if *given != expected {
-                return Err(PostError::WrongUid {
-                    url,
-                    what,
-                    given: given.clone(),
-                    expected,
-                });
+                return Err(PostError::WrongUid { url, what, given: given.clone(), expected });
             }
         }
         Ok(Some(answer))
@@ -232,20 +207,17 @@ fn check_content_type(response: &Response, url: &str) -> Result<(), PostError> {
     if media.eq_ignore_ascii_case("application/json") {
         Ok(())
     } else {
-        Err(PostError::ContentType {
-            url: url.to_owned(),
-            content_type: content_type.to_owned(),
-        })
+        Err(PostError::ContentType { url: url.to_owned(), content_type: content_type.to_owned() })
     }
 }
 
 async fn read_bounded(mut response: Response, url: &str) -> Result<Vec<u8>, PostError> {
     let mut body = Vec::new();
     loop {
-        let chunk = response.chunk().await.map_err(|source| PostError::Unreachable {
-            url: url.to_owned(),
-            source: source.without_url(),
-        })?;
+        let chunk = response
+            .chunk()
+            .await
+            .map_err(|source| PostError::Unreachable { url: url.to_owned(), source: source.without_url() })?;
         let Some(chunk) = chunk else { return Ok(body) };
         if body.len() + chunk.len() > MAX_BODY {
             return Err(PostError::TooLong { url: url.to_owned() });

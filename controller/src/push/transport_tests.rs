@@ -71,11 +71,7 @@ pub(super) fn answer(evacuation: &str, pod: &str) -> String {
 }
 
 fn identity(uid: &str) -> ObjectIdentity {
-    ObjectIdentity {
-        namespace: "ns".into(),
-        name: "db-0".into(),
-        uid: uid.into(),
-    }
+    ObjectIdentity { namespace: "ns".into(), name: "db-0".into(), uid: uid.into() }
 }
 
 pub(super) fn question(action: ReviewAction) -> ReviewRequest {
@@ -97,32 +93,20 @@ fn at(address: IpAddr, port: u16, path: &str) -> Destination {
 
 pub(super) fn transport() -> Transport {
     let _ = rustls::crypto::ring::default_provider().install_default();
-    Transport {
-        timeout: Duration::from_millis(500),
-        ..Transport::new().unwrap()
-    }
+    Transport { timeout: Duration::from_millis(500), ..Transport::new().unwrap() }
 }
 
 async fn ask(reply: String) -> Result<Option<ReviewResponse>, PostError> {
     let (address, port, _requests) = endpoint_with(reply).await;
-    transport()
-        .post(&at(address, port, "/evacuation"), question(ReviewAction::Ask))
-        .await
+    transport().post(&at(address, port, "/evacuation"), question(ReviewAction::Ask)).await
 }
 
 #[tokio::test]
 async fn an_answer_that_repeats_both_uids_is_taken() {
-    let (address, port, mut requests) = endpoint_with(http(
-        "200 OK",
-        "application/json; charset=utf-8",
-        &answer("e1", "p1"),
-    ))
-    .await;
-    let reply = transport()
-        .post(&at(address, port, "/x/y"), question(ReviewAction::Ask))
-        .await
-        .unwrap()
-        .unwrap();
+    let (address, port, mut requests) =
+        endpoint_with(http("200 OK", "application/json; charset=utf-8", &answer("e1", "p1"))).await;
+    let reply =
+        transport().post(&at(address, port, "/x/y"), question(ReviewAction::Ask)).await.unwrap().unwrap();
     assert_eq!((reply.answer, reply.delay_seconds), (Answer::Delay, Some(10)));
     let request = requests.recv().await.unwrap();
     assert!(request.starts_with("POST /x/y HTTP/1.1\r\n"), "{request}");
@@ -145,32 +129,12 @@ async fn an_answer_to_another_question_or_of_another_pod_is_discarded() {
 #[tokio::test]
 async fn nonsense_is_no_answer() {
     let table = [
-        (
-            http("200 OK", "application/json", "<html>"),
-            "something else than an EvacuationReview",
-        ),
+        (http("200 OK", "application/json", "<html>"), "something else than an EvacuationReview"),
         (http("200 OK", "application/json", "{}"), "without an answer"),
         (http("200 OK", "text/html", &answer("e1", "p1")), "content type"),
-        (
-            http(
-                "200 OK",
-                "application/json",
-                r#"{"response": {"answer": "Maybe"}}"#,
-            ),
-            "something else",
-        ),
-        (
-            http(
-                "500 Internal Server Error",
-                "application/json",
-                &answer("e1", "p1"),
-            ),
-            "code 500",
-        ),
-        (
-            http("404 Not Found", "application/json", &answer("e1", "p1")),
-            "code 404",
-        ),
+        (http("200 OK", "application/json", r#"{"response": {"answer": "Maybe"}}"#), "something else"),
+        (http("500 Internal Server Error", "application/json", &answer("e1", "p1")), "code 500"),
+        (http("404 Not Found", "application/json", &answer("e1", "p1")), "code 404"),
         ("SSH-2.0-OpenSSH_9.6\r\n".to_owned(), "did not reply"),
         (String::new(), "did not reply"),
     ];
@@ -188,17 +152,8 @@ async fn a_redirect_is_not_followed() {
     let redirect = format!(
         "HTTP/1.1 307 Temporary Redirect\r\nLocation: {elsewhere}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
     );
-    assert!(matches!(
-        ask(redirect).await,
-        Err(PostError::Code {
-            code: StatusCode::TEMPORARY_REDIRECT,
-            ..
-        })
-    ));
-    assert!(
-        requests.try_recv().is_err(),
-        "nobody asked where the redirect points"
-    );
+    assert!(matches!(ask(redirect).await, Err(PostError::Code { code: StatusCode::TEMPORARY_REDIRECT, .. })));
+    assert!(requests.try_recv().is_err(), "nobody asked where the redirect points");
 }
 
 #[tokio::test]
@@ -211,10 +166,7 @@ async fn ten_megabytes_are_not_read() {
 async fn ten_megabytes_in_chunks_without_a_length_are_not_read() {
     let chunk = format!("1000\r\n{}\r\n", " ".repeat(0x1000)).repeat(10 << 8);
     let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n";
-    assert!(matches!(
-        ask(format!("{head}{chunk}0\r\n\r\n")).await,
-        Err(PostError::TooLong { .. })
-    ));
+    assert!(matches!(ask(format!("{head}{chunk}0\r\n\r\n")).await, Err(PostError::TooLong { .. })));
 }
 
 #[tokio::test]
@@ -224,9 +176,7 @@ async fn an_endpoint_that_hangs_times_out() {
         std::future::pending::<()>().await;
     })
     .await;
-    let result = transport()
-        .post(&at(address, port, "/"), question(ReviewAction::Ask))
-        .await;
+    let result = transport().post(&at(address, port, "/"), question(ReviewAction::Ask)).await;
     assert!(matches!(result, Err(PostError::Unreachable { source, .. }) if source.is_timeout()));
 }
 
@@ -240,9 +190,7 @@ async fn an_endpoint_that_drips_its_reply_times_out() {
         }
     })
     .await;
-    let result = transport()
-        .post(&at(address, port, "/"), question(ReviewAction::Ask))
-        .await;
+    let result = transport().post(&at(address, port, "/"), question(ReviewAction::Ask)).await;
     assert!(matches!(result, Err(PostError::Unreachable { source, .. }) if source.is_timeout()));
 }
 
@@ -251,40 +199,25 @@ async fn an_endpoint_that_is_not_there_did_not_reply() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
-    let result = transport()
-        .post(&Destination::pod(address, "/"), question(ReviewAction::Ask))
-        .await;
+    let result = transport().post(&Destination::pod(address, "/"), question(ReviewAction::Ask)).await;
     assert!(matches!(result, Err(PostError::Unreachable { source, .. }) if source.is_connect()));
 }
 
 #[tokio::test]
 async fn any_2xx_acknowledges_a_cancellation() {
-    for reply in [
-        http("204 No Content", "text/plain", ""),
-        http("200 OK", "text/html", "<html>"),
-    ] {
+    for reply in [http("204 No Content", "text/plain", ""), http("200 OK", "text/html", "<html>")] {
         let (address, port, _requests) = endpoint_with(reply).await;
-        let result = transport()
-            .post(&at(address, port, "/"), question(ReviewAction::Cancel))
-            .await;
+        let result = transport().post(&at(address, port, "/"), question(ReviewAction::Cancel)).await;
         assert!(matches!(result, Ok(None)), "{result:?}");
     }
     let (address, port, _requests) = endpoint_with(http("500 Oops", "text/plain", "")).await;
-    assert!(
-        transport()
-            .post(&at(address, port, "/"), question(ReviewAction::Cancel))
-            .await
-            .is_err()
-    );
+    assert!(transport().post(&at(address, port, "/"), question(ReviewAction::Cancel)).await.is_err());
 }
 
 #[test]
 fn endpoints_are_written_right() {
     let pod = |address: &str, path| Destination::pod(address.parse().unwrap(), path).url();
-    assert_eq!(
-        pod("10.0.0.1:8080", "/evacuation"),
-        "http://10.0.0.1:8080/evacuation"
-    );
+    assert_eq!(pod("10.0.0.1:8080", "/evacuation"), "http://10.0.0.1:8080/evacuation");
     assert_eq!(pod("[fd00::1]:80", "/"), "http://[fd00::1]:80/");
     let service = Destination {
         host: Some("failover.shop.svc".to_owned()),

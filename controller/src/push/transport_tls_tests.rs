@@ -39,10 +39,7 @@ async fn endpoint(
 ) -> (SocketAddr, UnboundedReceiver<String>) {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let key = KeyPair::generate().unwrap();
-    let certificate = CertificateParams::new([name.to_owned()])
-        .unwrap()
-        .signed_by(&key, authority)
-        .unwrap();
+    let certificate = CertificateParams::new([name.to_owned()]).unwrap().signed_by(&key, authority).unwrap();
     let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(key.serialize_der()));
     let config = ServerConfig::builder()
         .with_no_client_auth()
@@ -76,15 +73,9 @@ async fn endpoint(
 /// The Service at that address, trusted by that authority.
 fn service(address: SocketAddr, authority: &Authority) -> Destination {
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let trust = HttpsTrust {
-        ca_bundle: CaBundle(authority.pem().into_bytes()),
-    };
-    let endpoint = ServiceEndpoint {
-        name: "failover".to_owned(),
-        port: address.port(),
-        path: None,
-        https: None,
-    };
+    let trust = HttpsTrust { ca_bundle: CaBundle(authority.pem().into_bytes()) };
+    let endpoint =
+        ServiceEndpoint { name: "failover".to_owned(), port: address.port(), path: None, https: None };
     Destination {
         host: Some(HOST.to_owned()),
         https: Some(Https {
@@ -137,10 +128,7 @@ async fn a_service_that_speaks_no_tls_hears_nothing_of_the_question() {
     let address = SocketAddr::new(address, port);
     assert!(ask(&service(address, &ca)).await.is_err());
     let heard = requests.try_recv().unwrap_or_default();
-    assert!(
-        !heard.contains("the-token") && !heard.contains("EvacuationReview"),
-        "{heard}"
-    );
+    assert!(!heard.contains("the-token") && !heard.contains("EvacuationReview"), "{heard}");
 }
 
 #[tokio::test]
@@ -167,15 +155,9 @@ async fn a_redirect_of_a_service_is_not_followed() {
     let (address, _asked) = endpoint(&ca, HOST, Some(redirect)).await;
     assert!(matches!(
         ask(&service(address, &ca)).await,
-        Err(PostError::Code {
-            code: StatusCode::FOUND,
-            ..
-        })
+        Err(PostError::Code { code: StatusCode::FOUND, .. })
     ));
-    assert!(
-        requests.try_recv().is_err(),
-        "nobody asked where the redirect points"
-    );
+    assert!(requests.try_recv().is_err(), "nobody asked where the redirect points");
 }
 
 #[tokio::test]

@@ -112,12 +112,7 @@ impl Controller {
         };
         let parameters = DeleteParams::default().preconditions(preconditions);
         let api = self.evacuations(&key.namespace);
-        match call(
-            format!("remove evacuation {key}"),
-            api.delete(&key.name, &parameters),
-        )
-        .await
-        {
+        match call(format!("remove evacuation {key}"), api.delete(&key.name, &parameters)).await {
             Ok(_) => Ok(Round::Rest(None)),
             Err(error) if error.code() == 404 => {
                 self.remove::<Evacuation>(key);

@@ -52,11 +52,7 @@ impl Controller {
                 outcome = posted => outcome,
             };
             info!(evacuation = %key, pod = %order.pod, ?outcome, "an attempt is over");
-            controller
-                .metrics
-                .evictions
-                .get_or_create(&outcome_label(outcome.as_ref()))
-                .inc();
+            controller.metrics.evictions.get_or_create(&outcome_label(outcome.as_ref())).inc();
             let woken = lock(&controller.turns).finished(&key, turn_end(outcome.as_ref()), Instant::now());
             controller.attempts.over(&key, &id, outcome);
             controller.queue.add(key);

@@ -141,9 +141,7 @@ impl Controller {
             *count
         };
         self.metrics.failures.inc();
-        let pause = error
-            .retry_after()
-            .unwrap_or_else(|| backoff(PAUSE.0, PAUSE.1, failures));
+        let pause = error.retry_after().unwrap_or_else(|| backoff(PAUSE.0, PAUSE.1, failures));
         // What the API calls a conflict, or too early, is the way of things.
         if error.code() != 409 {
             warn!(error = error as &dyn std::error::Error, evacuation = %key, "the work on an evacuation failed");
@@ -162,9 +160,7 @@ impl Controller {
 
 /// Whether an attempt is recorded whose outcome is not.
 fn in_flight(status: Option<&EvacuationStatus>) -> bool {
-    status
-        .and_then(|status| status.eviction.as_ref())
-        .is_some_and(|eviction| eviction.in_flight)
+    status.and_then(|status| status.eviction.as_ref()).is_some_and(|eviction| eviction.in_flight)
 }
 
 fn uid(evacuation: &Evacuation) -> &str {

@@ -24,10 +24,7 @@ impl Controller {
         question: Push,
     ) -> Option<Instant> {
         let evacuation_uid = uid(evacuation).to_owned();
-        let overtaken = match self
-            .deliveries
-            .next(key, &evacuation_uid, &question, Instant::now())
-        {
+        let overtaken = match self.deliveries.next(key, &evacuation_uid, &question, Instant::now()) {
             Next::Post(overtaken) => overtaken,
             Next::At(time) => return Some(time),
             Next::Nothing => return None,
@@ -36,9 +33,7 @@ impl Controller {
         let term = self.term();
         tokio::spawn(async move {
             let is_node = |address| lock(&controller.index).is_node_address(address);
-            let pushed = controller
-                .pusher
-                .push(&evacuation, &question.responder, question.action, is_node);
+            let pushed = controller.pusher.push(&evacuation, &question.responder, question.action, is_node);
             let result = tokio::select! {
                 () = term.cancelled() => return,
                 () = overtaken.cancelled() => return,
@@ -47,19 +42,13 @@ impl Controller {
             let delivered = match result {
                 Ok(answer) => {
                     debug!(evacuation = %key, responder = question.responder, ?answer, "an app answered");
-                    controller
-                        .metrics
-                        .pushes
-                        .get_or_create(&[("outcome", "answered")])
-                        .inc();
+                    controller.metrics.pushes.get_or_create(&[("outcome", "answered")]).inc();
                     true
                 }
                 Err(error) => controller.push_failed(&key, &evacuation, &question, &error),
             };
             let again =
-                controller
-                    .deliveries
-                    .over(&key, &evacuation_uid, &question, delivered, Instant::now());
+                controller.deliveries.over(&key, &evacuation_uid, &question, delivered, Instant::now());
             if again.is_some() {
                 // The worker asks when to post again, and sets its clock by that.
                 controller.queue.add(key);
@@ -89,11 +78,7 @@ impl Controller {
             ReviewAction::Remind => "reminded",
             ReviewAction::Cancel => "told of the cancellation",
         };
-        let note = format!(
-            "responder {} could not be {verb}: {}",
-            question.responder,
-            chain(error)
-        );
+        let note = format!("responder {} could not be {verb}: {}", question.responder, chain(error));
         info!(evacuation = %key, note, "a question failed");
         self.notify(evacuation, Notice::warning("PushFailed", note));
         false

@@ -24,10 +24,7 @@ impl Controller {
         status: EvacuationStatus,
     ) -> Result<(), CallError> {
         self.leadership.check()?;
-        let proposed = Evacuation {
-            status: Some(status),
-            ..evacuation.as_ref().clone()
-        };
+        let proposed = Evacuation { status: Some(status), ..evacuation.as_ref().clone() };
         let api = self.evacuations(&key.namespace);
         let began = tokio::time::Instant::now();
         let timer = Instant::now();
@@ -40,10 +37,7 @@ impl Controller {
         match written {
             Ok(written) => {
                 debug!(evacuation = %key, elapsed = ?timer.elapsed(), "the status was written");
-                let (was, is) = (
-                    in_flight(evacuation.status.as_ref()),
-                    in_flight(written.status.as_ref()),
-                );
+                let (was, is) = (in_flight(evacuation.status.as_ref()), in_flight(written.status.as_ref()));
                 if is && !was {
                     self.attempts.recorded(key, AttemptId::last(&written), began);
                 }

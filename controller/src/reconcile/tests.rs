@@ -58,10 +58,7 @@ impl Server {
         self.asked.push(format!("{method} {last}"));
         self.bodies.push(body.clone());
         let asked = self.asked.last();
-        if let Some((_, fault)) = self
-            .fault
-            .take_if(|(kind, _)| asked.is_some_and(|asked| asked == kind))
-        {
+        if let Some((_, fault)) = self.fault.take_if(|(kind, _)| asked.is_some_and(|asked| asked == kind)) {
             return fault;
         }
         match (method.as_str(), last) {
@@ -89,10 +86,7 @@ impl Server {
         }
         match check_status_update(&old, proposed.status.unwrap(), Utc::now()) {
             Ok(status) => {
-                let mut new = Evacuation {
-                    status: Some(status),
-                    ..old
-                };
+                let mut new = Evacuation { status: Some(status), ..old };
                 touch(&mut new);
                 self.evacuation = Some(new.clone());
                 (200, serde_json::to_value(new).unwrap())
@@ -104,13 +98,7 @@ impl Server {
 
 /// Gives an object its next resourceVersion.
 fn touch(evacuation: &mut Evacuation) {
-    let version: u64 = evacuation
-        .metadata
-        .resource_version
-        .as_ref()
-        .unwrap()
-        .parse()
-        .unwrap();
+    let version: u64 = evacuation.metadata.resource_version.as_ref().unwrap().parse().unwrap();
     evacuation.metadata.resource_version = Some((version + 1).to_string());
 }
 
@@ -133,10 +121,7 @@ fn evacuation(status: &Value) -> Evacuation {
     .unwrap();
     let created = begin(&evacuation.spec, "ann", &[], Utc::now());
     let mut value = serde_json::to_value(created).unwrap();
-    value
-        .as_object_mut()
-        .unwrap()
-        .extend(status.as_object().unwrap().clone());
+    value.as_object_mut().unwrap().extend(status.as_object().unwrap().clone());
     evacuation.status = Some(serde_json::from_value(value).unwrap());
     evacuation
 }
@@ -195,14 +180,7 @@ impl Fixture {
     }
 
     fn status(&self) -> EvacuationStatus {
-        self.server
-            .lock()
-            .unwrap()
-            .evacuation
-            .clone()
-            .unwrap()
-            .status
-            .unwrap()
+        self.server.lock().unwrap().evacuation.clone().unwrap().status.unwrap()
     }
 
     fn break_next(&self, kind: &'static str, fault: Fault) {
@@ -214,16 +192,9 @@ async fn reply(server: &Mutex<Server>, request: Request<Body>, send: SendRespons
     let (parts, body) = request.into_parts();
     let bytes = body.collect().await.unwrap().to_bytes();
     let body = serde_json::from_slice(&bytes).unwrap_or_default();
-    let (code, answer) = server
-        .lock()
-        .unwrap()
-        .answer(&parts.method, parts.uri.path(), body);
+    let (code, answer) = server.lock().unwrap().answer(&parts.method, parts.uri.path(), body);
     let response = Response::builder().status(code);
-    send.send_response(
-        response
-            .body(Body::from(serde_json::to_vec(&answer).unwrap()))
-            .unwrap(),
-    );
+    send.send_response(response.body(Body::from(serde_json::to_vec(&answer).unwrap())).unwrap());
 }
 
 /// An EvacuationResponder for the pods labelled `app: x`.
@@ -238,12 +209,7 @@ fn registration(responder: &str) -> Value {
 async fn who_registered_before_the_start_is_asked_and_who_registers_later_is_not() {
     let fixture = Fixture::leading(evacuation(&json!({})));
     let register = |name| {
-        fixture
-            .server
-            .lock()
-            .unwrap()
-            .registrations
-            .push(registration(name));
+        fixture.server.lock().unwrap().registrations.push(registration(name));
     };
     register("a.b/early");
     fixture.work_until(2).await;
@@ -255,39 +221,25 @@ async fn who_registered_before_the_start_is_asked_and_who_registers_later_is_not
     let names: Vec<&str> = responders.iter().map(|r| r.name.as_str()).collect();
     assert_eq!(names, ["a.b/early"]);
     assert_eq!(responders[0].state, evacuation_api::ResponderState::Active);
-    assert_eq!(
-        fixture.server.lock().unwrap().lists,
-        1,
-        "it is fixed at the start"
-    );
+    assert_eq!(fixture.server.lock().unwrap().lists, 1, "it is fixed at the start");
 }
 
 #[tokio::test]
 async fn the_fence_an_attempt_is_recorded_before_it_is_posted_and_its_outcome_after() {
     let fixture = Fixture::leading(evacuation(&json!({})));
     fixture.work_until(4).await;
-    assert_eq!(
-        fixture.asked(),
-        ["GET p", "PUT status", "POST eviction", "PUT status"]
-    );
+    assert_eq!(fixture.asked(), ["GET p", "PUT status", "POST eviction", "PUT status"]);
     let bodies = fixture.server.lock().unwrap().bodies.clone();
     assert_eq!(bodies[1]["status"]["eviction"]["inFlight"], true);
     assert_eq!(bodies[2]["deleteOptions"]["preconditions"]["uid"], "p1");
     assert_eq!(bodies[3]["status"]["eviction"]["inFlight"], false);
-    assert_eq!(
-        bodies[3]["metadata"]["resourceVersion"], "11",
-        "what the first write returned is decided on"
-    );
+    assert_eq!(bodies[3]["metadata"]["resourceVersion"], "11", "what the first write returned is decided on");
     let eviction = fixture.status().eviction.unwrap();
     assert!(eviction.accepted && !eviction.in_flight && eviction.attempts == 1);
     for _ in 0..5 {
         fixture.work().await;
     }
-    assert_eq!(
-        fixture.asked().len(),
-        4,
-        "nothing is left to do until the pod is gone"
-    );
+    assert_eq!(fixture.asked().len(), 4, "nothing is left to do until the pod is gone");
 }
 
 #[tokio::test]
@@ -295,11 +247,7 @@ async fn a_process_that_does_not_lead_asks_for_nothing() {
     let fixture = Fixture::new(evacuation(&json!({})), Leadership::standby());
     fixture.work().await;
     assert_eq!(fixture.asked(), Vec::<String>::new());
-    assert_eq!(
-        fixture.controller.queue.scheduled(),
-        1,
-        "a lease that is renewed late finds its work"
-    );
+    assert_eq!(fixture.controller.queue.scheduled(), 1, "a lease that is renewed late finds its work");
 }
 
 #[tokio::test]
@@ -307,17 +255,7 @@ async fn after_a_conflict_what_the_server_has_is_decided_on() {
     let fixture = Fixture::leading(evacuation(&json!({})));
     touch(fixture.server.lock().unwrap().evacuation.as_mut().unwrap());
     fixture.work_until(6).await;
-    assert_eq!(
-        fixture.asked(),
-        [
-            "GET p",
-            "PUT status",
-            "GET e",
-            "GET p",
-            "PUT status",
-            "POST eviction"
-        ]
-    );
+    assert_eq!(fixture.asked(), ["GET p", "PUT status", "GET e", "GET p", "PUT status", "POST eviction"]);
     let bodies = fixture.server.lock().unwrap().bodies.clone();
     assert_eq!(bodies[4]["metadata"]["resourceVersion"], "11");
 }
@@ -328,13 +266,7 @@ async fn what_is_too_early_by_the_servers_clock_waits_as_long_as_the_server_says
     fixture.break_next("PUT status", failure(409, "NotYet", 30));
     fixture.work().await;
     assert_eq!(fixture.asked(), ["GET p", "PUT status"]);
-    assert_eq!(
-        (
-            fixture.controller.queue.scheduled(),
-            fixture.controller.queue.ready()
-        ),
-        (1, 1)
-    );
+    assert_eq!((fixture.controller.queue.scheduled(), fixture.controller.queue.ready()), (1, 1));
 }
 
 #[tokio::test]
@@ -361,15 +293,8 @@ async fn an_attempt_is_left_alone_until_it_was_seen_for_its_time_although_this_c
 async fn an_attempt_of_another_process_is_then_resolved_by_reading_the_pod() {
     let fixture = Fixture::leading(evacuation(&in_flight(11)));
     tokio::time::advance(Duration::from_secs(10)).await;
-    fixture
-        .server
-        .lock()
-        .unwrap()
-        .pod
-        .as_mut()
-        .unwrap()
-        .metadata
-        .deletion_timestamp = Some(evacuation_api::condition_time(Utc::now()));
+    fixture.server.lock().unwrap().pod.as_mut().unwrap().metadata.deletion_timestamp =
+        Some(evacuation_api::condition_time(Utc::now()));
     fixture.work().await;
     assert_eq!(fixture.asked(), ["GET p", "PUT status"]);
     assert!(fixture.status().eviction.unwrap().accepted);
@@ -386,10 +311,7 @@ async fn an_attempt_whose_reply_is_lost_is_not_posted_again_before_its_time_is_o
         tokio::task::yield_now().await;
     }
     assert_eq!(fixture.asked(), ["GET p", "PUT status", "POST eviction"]);
-    assert!(
-        fixture.status().eviction.unwrap().in_flight,
-        "no withdrawal succeeds meanwhile"
-    );
+    assert!(fixture.status().eviction.unwrap().in_flight, "no withdrawal succeeds meanwhile");
 }
 
 #[tokio::test]
@@ -435,20 +357,14 @@ async fn an_eviction_that_a_budget_holds_back_is_not_posted_and_goes_when_the_bu
     assert_eq!(blocked.iter().map(|b| b.name.as_str()).collect::<Vec<_>>(), ["b"]);
     fixture.controller.apply(budget("2", 1));
     fixture.work_until(5).await;
-    assert_eq!(
-        fixture.asked()[2..],
-        ["PUT status", "POST eviction", "PUT status"]
-    );
+    assert_eq!(fixture.asked()[2..], ["PUT status", "POST eviction", "PUT status"]);
 }
 
 #[tokio::test]
 async fn an_app_that_has_just_started_is_asked_although_no_watch_has_shown_it_yet() {
     let fixture = Fixture::leading(evacuation(&json!({})));
     let mut running = pod();
-    let annotation = (
-        evacuation_api::RESPONDERS_ANNOTATION.to_owned(),
-        r#"[{"name":"self"}]"#.to_owned(),
-    );
+    let annotation = (evacuation_api::RESPONDERS_ANNOTATION.to_owned(), r#"[{"name":"self"}]"#.to_owned());
     running.metadata.annotations = Some([annotation].into());
     running.metadata.resource_version = Some("7".to_owned());
     let mut pending = running.clone();
@@ -466,10 +382,7 @@ async fn an_app_that_has_just_started_is_asked_although_no_watch_has_shown_it_ye
 async fn an_app_that_has_just_registered_is_asked_although_no_watch_has_shown_it_yet() {
     let fixture = Fixture::leading(evacuation(&json!({})));
     let mut registered = pod();
-    let annotation = (
-        evacuation_api::RESPONDERS_ANNOTATION.to_owned(),
-        r#"[{"name":"self"}]"#.to_owned(),
-    );
+    let annotation = (evacuation_api::RESPONDERS_ANNOTATION.to_owned(), r#"[{"name":"self"}]"#.to_owned());
     registered.metadata.annotations = Some([annotation].into());
     registered.metadata.resource_version = Some("6".to_owned());
     fixture.server.lock().unwrap().pod = Some(registered);
@@ -499,10 +412,8 @@ async fn an_app_is_asked_unless_its_node_read_live_does_not_answer() {
     for (name, watched, live, expected, requests) in table {
         let fixture = Fixture::leading(evacuation(&json!({})));
         let mut pod = pod();
-        let annotation = (
-            evacuation_api::RESPONDERS_ANNOTATION.to_owned(),
-            r#"[{"name":"self"}]"#.to_owned(),
-        );
+        let annotation =
+            (evacuation_api::RESPONDERS_ANNOTATION.to_owned(), r#"[{"name":"self"}]"#.to_owned());
         pod.metadata.annotations = Some([annotation].into());
         pod.metadata.resource_version = Some("6".to_owned());
         pod.spec.as_mut().unwrap().node_name = Some("n".to_owned());
@@ -523,11 +434,7 @@ async fn an_app_is_asked_unless_its_node_read_live_does_not_answer() {
 #[tokio::test]
 async fn an_event_that_is_dropped_is_counted() {
     let fixture = Fixture::leading(evacuation(&json!({})));
-    let notice = crate::events::Notice {
-        reason: "Asked",
-        warning: false,
-        note: String::new(),
-    };
+    let notice = crate::events::Notice { reason: "Asked", warning: false, note: String::new() };
     // Nobody takes Events from the fixture's sink.
     fixture.controller.notify(&evacuation(&json!({})), notice);
     assert_eq!(fixture.controller.metrics.events_dropped.get(), 1);

@@ -62,19 +62,12 @@ impl Controller {
 /// The queue in which an eviction waits: that of the budget that holds it. Of several budgets, which the eviction API refuses
 /// altogether, a queue of their own, in which nothing but probes ever goes.
 pub(super) fn budget_of(key: &ObjectKey, world: &World) -> Option<ObjectKey> {
-    let names: Vec<&str> = world
-        .holding_budgets()
-        .iter()
-        .map(|budget| budget.name.as_str())
-        .collect();
+    let names: Vec<&str> = world.holding_budgets().iter().map(|budget| budget.name.as_str()).collect();
     (!names.is_empty()).then(|| ObjectKey::new(key.namespace.clone(), names.join(",")))
 }
 
 /// Whether a decision records an attempt.
 fn starts_attempt(evacuation: &Evacuation, decision: &Decision) -> bool {
     !in_flight(evacuation.status.as_ref())
-        && decision
-            .acts
-            .iter()
-            .any(|act| matches!(act, Act::WriteStatus(status) if in_flight(Some(status))))
+        && decision.acts.iter().any(|act| matches!(act, Act::WriteStatus(status) if in_flight(Some(status))))
 }

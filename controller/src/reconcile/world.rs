@@ -53,17 +53,9 @@ impl Controller {
         Ok(World {
             pod: PodView::of(pod, uid),
             node_reachable,
-            registered: pod
-                .map(|pod| registered_responders(pod, &registrations))
-                .unwrap_or_default(),
+            registered: pod.map(|pod| registered_responders(pod, &registrations)).unwrap_or_default(),
             budgets: pod
-                .map(|pod| {
-                    index
-                        .budgets_of(pod)
-                        .iter()
-                        .map(|budget| BudgetView::of(budget))
-                        .collect()
-                })
+                .map(|pod| index.budgets_of(pod).iter().map(|budget| BudgetView::of(budget)).collect())
                 .unwrap_or_default(),
             turn: false,
             recovered_at: recovered.map(|moment| self.clock.at(moment)),
@@ -139,8 +131,7 @@ fn may_skip_self(evacuation: &Evacuation) -> bool {
     let responders = status.and_then(|status| status.responders.as_ref());
     !is_finished(evacuation)
         && responders.is_none_or(|all| {
-            all.iter()
-                .any(|r| r.name == SELF_RESPONDER && r.state == ResponderState::Inactive)
+            all.iter().any(|r| r.name == SELF_RESPONDER && r.state == ResponderState::Inactive)
         })
 }
 
@@ -151,11 +142,7 @@ mod tests {
     use super::*;
 
     fn pod(running: bool, phase: &str) -> Pod {
-        let state = if running {
-            json!({"running": {}})
-        } else {
-            json!({"waiting": {}})
-        };
+        let state = if running { json!({"running": {}}) } else { json!({"waiting": {}}) };
         serde_json::from_value(json!({
             "metadata": {"name": "p"},
             "status": {"phase": phase, "containerStatuses": [
@@ -189,11 +176,7 @@ mod tests {
             (finished, pod(false, "Pending"), false),
         ];
         for (status, pod, expected) in table {
-            assert_eq!(
-                would_skip(&evacuation(&status), &pod),
-                expected,
-                "{status} {pod:?}"
-            );
+            assert_eq!(would_skip(&evacuation(&status), &pod), expected, "{status} {pod:?}");
         }
     }
 }

@@ -153,10 +153,7 @@ impl Controller {
 
     /// Counts how a refresh ended.
     pub(super) fn count_refresh(&self, outcome: &'static str) {
-        self.metrics
-            .refreshes
-            .get_or_create(&[("outcome", outcome)])
-            .inc();
+        self.metrics.refreshes.get_or_create(&[("outcome", outcome)]).inc();
     }
 }
 

@@ -47,10 +47,7 @@ pub(crate) fn reached(pod: &Pod, thresholds: &Thresholds, now: DateTime<Utc>) ->
     let mut next: Option<DateTime<Utc>> = None;
     for found in containers(pod).filter(|container| waits(container)) {
         let found = crash_loop(pod, found);
-        if thresholds
-            .restarts
-            .is_some_and(|restarts| found.restarts >= restarts)
-        {
+        if thresholds.restarts.is_some_and(|restarts| found.restarts >= restarts) {
             return Reached::Now(found);
         }
         let Some(at) = found.since.zip(thresholds.time).map(|(since, time)| since + time) else {
@@ -74,20 +71,13 @@ pub(crate) fn well_since(pod: &Pod) -> Option<DateTime<Utc>> {
 pub(crate) fn new_until(pod: &Pod, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
     let ready = condition(pod, "Ready").is_some_and(|ready| ready.status == "True");
     let restarted = containers(pod).any(|container| container.restart_count > 0);
-    let created = pod
-        .metadata
-        .creation_timestamp
-        .as_ref()
-        .map(from_condition_time)?;
+    let created = pod.metadata.creation_timestamp.as_ref().map(from_condition_time)?;
     let until = created + NEW_FOR;
     (!ready && !restarted && until > now).then_some(until)
 }
 
 fn crash_loop(pod: &Pod, container: &ContainerStatus) -> CrashLoop {
-    let last = container
-        .last_state
-        .as_ref()
-        .and_then(|last| last.terminated.as_ref());
+    let last = container.last_state.as_ref().and_then(|last| last.terminated.as_ref());
     let long_run = last.and_then(|last| {
         let started = from_condition_time(last.started_at.as_ref()?);
         let finished = from_condition_time(last.finished_at.as_ref()?);
@@ -154,10 +144,7 @@ mod tests {
     }
 
     fn judge(status: &Value, restarts: Option<i32>, seconds: Option<i64>) -> Reached {
-        let thresholds = Thresholds {
-            restarts,
-            time: seconds.map(TimeDelta::seconds),
-        };
+        let thresholds = Thresholds { restarts, time: seconds.map(TimeDelta::seconds) };
         reached(&pod(status), &thresholds, at(1000))
     }
 
@@ -216,10 +203,7 @@ mod tests {
         let ready =
             |status: &str| json!([{"type": "Ready", "status": status, "lastTransitionTime": time(7)}]);
         let crashing = waiting("CrashLoopBackOff", 5, &short_run());
-        assert_eq!(
-            well_since(&pod(&json!({"conditions": ready("True")}))),
-            Some(at(7))
-        );
+        assert_eq!(well_since(&pod(&json!({"conditions": ready("True")}))), Some(at(7)));
         assert_eq!(well_since(&pod(&json!({"conditions": ready("False")}))), None);
         let both = json!({"conditions": ready("True"), "containerStatuses": [crashing]});
         assert_eq!(well_since(&pod(&both)), None);

@@ -108,10 +108,7 @@ impl Decision {
                 (Wish::Refresh(_), Some(_)) => "the pod recovered",
                 (Wish::LeaveAlone | Wish::Unreadable(_), _) => "the pod is to be left alone",
             };
-            self.acts.push(Act::Withdraw {
-                evacuation: Arc::clone(evacuation),
-                why,
-            });
+            self.acts.push(Act::Withdraw { evacuation: Arc::clone(evacuation), why });
         }
     }
 
@@ -140,10 +137,7 @@ impl Decision {
             match owner(pod, &seen.replica_sets) {
                 Owned::By(owner) => all
                     .entry(owner.uid)
-                    .or_insert_with(|| Due {
-                        owner,
-                        pods: Vec::new(),
-                    })
+                    .or_insert_with(|| Due { owner, pods: Vec::new() })
                     .pods
                     .push((pod, crash_loop)),
                 Owned::Unseen => self.held.push((Arc::clone(pod), Hold::OwnerUnseen)),
@@ -164,15 +158,9 @@ impl Decision {
         for Due { owner, pods } in due.values() {
             let history = History::of(seen.evacuations.iter().map(Arc::as_ref), owner.uid);
             // One that somebody asks already is on its way.
-            let waiting = || {
-                pods.iter()
-                    .filter(|(pod, _)| !asked.contains(&pod.metadata.uid.as_deref()))
-            };
+            let waiting = || pods.iter().filter(|(pod, _)| !asked.contains(&pod.metadata.uid.as_deref()));
             let first = waiting().min_by_key(|(pod, _)| {
-                (
-                    history.asked(pod.metadata.uid.as_deref()),
-                    pod.metadata.name.as_deref(),
-                )
+                (history.asked(pod.metadata.uid.as_deref()), pod.metadata.name.as_deref())
             });
             let Some((pod, crash_loop)) = first else {
                 continue;
@@ -181,8 +169,7 @@ impl Decision {
                 if let Some(until) = until {
                     self.wake(until);
                 }
-                self.held
-                    .extend(waiting().map(|(pod, _)| (Arc::clone(pod), hold.clone())));
+                self.held.extend(waiting().map(|(pod, _)| (Arc::clone(pod), hold.clone())));
                 continue;
             }
             recent.push(now);
@@ -245,9 +232,7 @@ fn hold(
         let pod = pod.metadata.name.clone().unwrap_or_default();
         return Some((Hold::NewPod { pod }, Some(until)));
     }
-    limits
-        .room_at(recent, now)
-        .map(|until| (Hold::RateLimit, Some(until)))
+    limits.room_at(recent, now).map(|until| (Hold::RateLimit, Some(until)))
 }
 
 /// Since when every pod of an owner is well; `None` when one is not, or there is none, or it is not known of one whose it is.
@@ -265,11 +250,7 @@ fn pods_of<'a>(seen: &'a Seen, owner_uid: &str) -> impl Iterator<Item = &'a Pod>
         Owned::By(owner) => owner.uid == owner_uid,
         Owned::Unseen | Owned::Nobody(_) => false,
     };
-    seen.pods
-        .iter()
-        .map(Arc::as_ref)
-        .filter(|pod| is_live(pod))
-        .filter(of_owner)
+    seen.pods.iter().map(Arc::as_ref).filter(|pod| is_live(pod)).filter(of_owner)
 }
 
 /// Whether a pod has neither ended nor been told to go.
@@ -280,12 +261,7 @@ fn is_live(pod: &Pod) -> bool {
 
 /// Whether this requester wants the pod moved.
 fn is_own(evacuation: &Evacuation) -> bool {
-    owner_uid(evacuation).is_some()
-        && evacuation
-            .spec
-            .requesters
-            .iter()
-            .any(|entry| entry.name == REQUESTER)
+    owner_uid(evacuation).is_some() && evacuation.spec.requesters.iter().any(|entry| entry.name == REQUESTER)
 }
 
 #[cfg(test)]

@@ -30,10 +30,7 @@ pub(crate) fn parse_duration(text: &str) -> Result<TimeDelta, NotADuration> {
             _ => return Err(NotADuration),
         };
         rest = characters.as_str();
-        seconds = number
-            .checked_mul(unit)
-            .and_then(|more| seconds.checked_add(more))
-            .ok_or(NotADuration)?;
+        seconds = number.checked_mul(unit).and_then(|more| seconds.checked_add(more)).ok_or(NotADuration)?;
     }
     if (1..=LONGEST).contains(&seconds) {
         TimeDelta::try_seconds(seconds).ok_or(NotADuration)

@@ -26,19 +26,14 @@ pub(crate) fn follow_pod(controller: &Controller, change: &Change<Pod>) {
     let namespace = &change.key.namespace;
     let matters = |pod: &Pod| match wish(
         &pod.metadata,
-        lock(&controller.index)
-            .namespace(namespace)
-            .map(|known| &known.metadata),
+        lock(&controller.index).namespace(namespace).map(|known| &known.metadata),
     ) {
         Wish::LeaveAlone => false,
         Wish::Refresh(_) => is_crash_looping(pod),
         Wish::Unreadable(_) => true,
     };
     if refresher.is_pending(namespace)
-        || [&change.old, &change.new]
-            .into_iter()
-            .flatten()
-            .any(|pod| matters(pod))
+        || [&change.old, &change.new].into_iter().flatten().any(|pod| matters(pod))
     {
         refresher.wake(namespace.clone());
     }
@@ -56,21 +51,10 @@ pub(crate) fn follow_evacuation(controller: &Controller, change: &Change<Evacuat
     };
     let own = owner_uid(evacuation).is_some();
     if own && leads && change.old.is_some() && change.new.is_some() && is && !was {
-        controller
-            .metrics
-            .refreshes
-            .get_or_create(&[("outcome", outcome(evacuation))])
-            .inc();
+        controller.metrics.refreshes.get_or_create(&[("outcome", outcome(evacuation))]).inc();
     }
-    let target = ObjectKey::new(
-        change.key.namespace.clone(),
-        evacuation.spec.target.pod.name.clone(),
-    );
-    let looping = || {
-        lock(&controller.index)
-            .pod(&target)
-            .is_some_and(|pod| is_crash_looping(&pod))
-    };
+    let target = ObjectKey::new(change.key.namespace.clone(), evacuation.spec.target.pod.name.clone());
+    let looping = || lock(&controller.index).pod(&target).is_some_and(|pod| is_crash_looping(&pod));
     if own || (was != is && looping()) {
         refresher.wake(change.key.namespace.clone());
     }
@@ -82,10 +66,7 @@ pub(crate) fn follow_namespace(controller: &Controller, change: &Change<PartialO
         return;
     };
     let said = |namespace: &PartialObjectMeta<Namespace>| {
-        (
-            namespace.metadata.labels.clone(),
-            namespace.metadata.annotations.clone(),
-        )
+        (namespace.metadata.labels.clone(), namespace.metadata.annotations.clone())
     };
     if change.old.as_deref().map(said) != change.new.as_deref().map(said) {
         // A namespace is not in a namespace: its name is that of what it holds.

@@ -11,12 +11,7 @@ use crate::index::is_finished;
 
 /// The UID of the owner whose pod was asked; `None` for an Evacuation that is somebody else's.
 pub(crate) fn owner_uid(evacuation: &Evacuation) -> Option<&str> {
-    evacuation
-        .metadata
-        .labels
-        .as_ref()?
-        .get(OWNER)
-        .map(String::as_str)
+    evacuation.metadata.labels.as_ref()?.get(OWNER).map(String::as_str)
 }
 
 /// When an Evacuation was created.
@@ -35,9 +30,7 @@ impl<'a> History<'a> {
     /// Those of `evacuations` that are of that owner's pods.
     pub(super) fn of(evacuations: impl IntoIterator<Item = &'a Evacuation>, owner: &str) -> Self {
         let of_owner = evacuations.into_iter().filter(|e| owner_uid(e) == Some(owner));
-        Self {
-            of_owner: of_owner.collect(),
-        }
+        Self { of_owner: of_owner.collect() }
     }
 
     /// One that has not ended.
@@ -47,10 +40,7 @@ impl<'a> History<'a> {
 
     /// The last one.
     pub(super) fn last(&self) -> Option<&'a Evacuation> {
-        self.of_owner
-            .iter()
-            .copied()
-            .max_by_key(|e| (created(e), attempt(e)))
+        self.of_owner.iter().copied().max_by_key(|e| (created(e), attempt(e)))
     }
 
     /// The last one, unless the owner's pods were found well after it.
@@ -78,18 +68,11 @@ impl<'a> History<'a> {
 
 /// Which attempt it was. One that does not say counts as a first one.
 pub(crate) fn attempt(evacuation: &Evacuation) -> u32 {
-    annotation(evacuation, ATTEMPT)
-        .and_then(|text| text.parse().ok())
-        .unwrap_or(1)
+    annotation(evacuation, ATTEMPT).and_then(|text| text.parse().ok()).unwrap_or(1)
 }
 
 fn annotation<'a>(evacuation: &'a Evacuation, name: &str) -> Option<&'a str> {
-    evacuation
-        .metadata
-        .annotations
-        .as_ref()?
-        .get(name)
-        .map(String::as_str)
+    evacuation.metadata.annotations.as_ref()?.get(name).map(String::as_str)
 }
 
 /// When it ended, or began where that is not known.

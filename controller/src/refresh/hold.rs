@@ -63,18 +63,13 @@ impl std::fmt::Display for Hold {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::NoOwner { controller: None } => f.write_str("no controller would make it anew"),
-            Self::NoOwner {
-                controller: Some(kind),
-            } => write!(
+            Self::NoOwner { controller: Some(kind) } => write!(
                 f,
                 "it belongs to a {kind}; pods of Deployments, ReplicaSets, StatefulSets and ReplicationControllers are refreshed"
             ),
             Self::OwnerUnseen => f.write_str("its ReplicaSet was not seen yet"),
             Self::OneAtATime { evacuation } => {
-                write!(
-                    f,
-                    "one pod of its owner at a time, and evacuation {evacuation} has not ended"
-                )
+                write!(f, "one pod of its owner at a time, and evacuation {evacuation} has not ended")
             }
             Self::Backoff { until, attempts } => write!(
                 f,

@@ -62,9 +62,7 @@ impl From<&RefreshOptions> for Limits {
 impl Limits {
     /// How long an owner's pods are left alone after that attempt, the first being 1: doubled with each, up to the longest.
     pub(super) fn backoff(&self, attempt: u32) -> TimeDelta {
-        let factor = 1_i32
-            .checked_shl(attempt.saturating_sub(1).min(30))
-            .unwrap_or(i32::MAX);
+        let factor = 1_i32.checked_shl(attempt.saturating_sub(1).min(30)).unwrap_or(i32::MAX);
         self.backoff
             .checked_mul(factor)
             .map_or(self.longest_backoff, |doubled| doubled.min(self.longest_backoff))
@@ -82,8 +80,7 @@ impl Limits {
         let minute = TimeDelta::seconds(61);
         let mut last: Vec<_> = recent.iter().filter(|time| **time + minute > now).collect();
         last.sort_unstable_by(|a, b| b.cmp(a));
-        last.get(self.per_minute.saturating_sub(1))
-            .map(|oldest| **oldest + minute)
+        last.get(self.per_minute.saturating_sub(1)).map(|oldest| **oldest + minute)
     }
 }
 
@@ -100,21 +97,10 @@ mod tests {
 
     #[test]
     fn the_backoff_doubles_up_to_the_longest() {
-        for (attempt, minutes) in [
-            (0, 10),
-            (1, 10),
-            (2, 20),
-            (3, 40),
-            (6, 320),
-            (7, 360),
-            (8, 360),
-            (u32::MAX, 360),
-        ] {
-            assert_eq!(
-                limits().backoff(attempt),
-                TimeDelta::minutes(minutes),
-                "{attempt}"
-            );
+        for (attempt, minutes) in
+            [(0, 10), (1, 10), (2, 20), (3, 40), (6, 320), (7, 360), (8, 360), (u32::MAX, 360)]
+        {
+            assert_eq!(limits().backoff(attempt), TimeDelta::minutes(minutes), "{attempt}");
         }
     }
 
@@ -125,10 +111,7 @@ mod tests {
 
     #[test]
     fn no_more_than_so_many_are_asked_within_a_minute() {
-        let limits = Limits {
-            per_minute: 2,
-            ..limits()
-        };
+        let limits = Limits { per_minute: 2, ..limits() };
         for (recent, room_at) in [
             (vec![], None),
             (vec![at(100)], None),

@@ -31,29 +31,19 @@ pub(crate) fn request(ask: &Ask, limits: &Limits) -> Evacuation {
         annotations: Some([(ATTEMPT.to_owned(), ask.attempt.to_string())].into()),
         ..ObjectMeta::default()
     };
-    let target = Target {
-        pod: PodTarget {
-            name,
-            uid: pod.uid.clone(),
-        },
-    };
+    let target = Target { pod: PodTarget { name, uid: pod.uid.clone() } };
     let spec = EvacuationSpec {
         target,
         requesters: vec![entry],
         ttl_seconds_after_finished: Some(limits.kept_seconds()),
     };
-    Evacuation {
-        metadata,
-        ..Evacuation::new("", spec)
-    }
+    Evacuation { metadata, ..Evacuation::new("", spec) }
 }
 
 /// What is said to people, and to the app.
 pub(crate) fn message(ask: &Ask) -> String {
     let found = &ask.crash_loop;
-    let last = found
-        .exit_code
-        .map_or(String::new(), |code| format!(", last with exit code {code}"));
+    let last = found.exit_code.map_or(String::new(), |code| format!(", last with exit code {code}"));
     format!(
         "container {} was restarted {} times{last}; attempt {} for {}",
         found.container, found.restarts, ask.attempt, ask.owner

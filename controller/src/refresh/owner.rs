@@ -43,10 +43,7 @@ pub(crate) fn owner<'a>(pod: &'a Pod, replica_sets: &'a ReplicaSets) -> Owned<'a
     let Some(controller) = controller(&pod.metadata) else {
         return Owned::Nobody(None);
     };
-    let group = controller
-        .api_version
-        .split_once('/')
-        .map_or("", |(group, _)| group);
+    let group = controller.api_version.split_once('/').map_or("", |(group, _)| group);
     match (group, controller.kind.as_str()) {
         ("apps", "ReplicaSet") => match replica_sets.get(&controller.name) {
             Some(found) if found.metadata.uid.as_deref() == Some(&controller.uid) => {
@@ -60,11 +57,7 @@ pub(crate) fn owner<'a>(pod: &'a Pod, replica_sets: &'a ReplicaSets) -> Owned<'a
 }
 
 fn as_owner(reference: &OwnerReference) -> Owner<'_> {
-    Owner {
-        kind: &reference.kind,
-        name: &reference.name,
-        uid: &reference.uid,
-    }
+    Owner { kind: &reference.kind, name: &reference.name, uid: &reference.uid }
 }
 
 fn controller(object: &ObjectMeta) -> Option<&OwnerReference> {
@@ -99,47 +92,17 @@ mod tests {
     fn a_pod_belongs_to_who_makes_it_anew_and_a_rollout_makes_no_new_owner() {
         let by = |kind, name, uid| Owned::By(Owner { kind, name, uid });
         let table = [
-            (
-                reference("apps/v1", "ReplicaSet", "web-1", "r1"),
-                by("Deployment", "web", "d"),
-            ),
-            (
-                reference("apps/v1", "ReplicaSet", "web-2", "r2"),
-                by("Deployment", "web", "d"),
-            ),
-            (
-                reference("apps/v1", "ReplicaSet", "alone", "r3"),
-                by("ReplicaSet", "alone", "r3"),
-            ),
-            (
-                reference("apps/v1", "ReplicaSet", "alone", "older"),
-                Owned::Unseen,
-            ),
+            (reference("apps/v1", "ReplicaSet", "web-1", "r1"), by("Deployment", "web", "d")),
+            (reference("apps/v1", "ReplicaSet", "web-2", "r2"), by("Deployment", "web", "d")),
+            (reference("apps/v1", "ReplicaSet", "alone", "r3"), by("ReplicaSet", "alone", "r3")),
+            (reference("apps/v1", "ReplicaSet", "alone", "older"), Owned::Unseen),
             (reference("apps/v1", "ReplicaSet", "new", "r4"), Owned::Unseen),
-            (
-                reference("apps/v1", "StatefulSet", "db", "s"),
-                by("StatefulSet", "db", "s"),
-            ),
-            (
-                reference("v1", "ReplicationController", "old", "c"),
-                by("ReplicationController", "old", "c"),
-            ),
-            (
-                reference("apps/v1", "DaemonSet", "agent", "a"),
-                Owned::Nobody(Some("DaemonSet")),
-            ),
-            (
-                reference("batch/v1", "Job", "once", "j"),
-                Owned::Nobody(Some("Job")),
-            ),
-            (
-                reference("v1", "Node", "node-a", "n"),
-                Owned::Nobody(Some("Node")),
-            ),
-            (
-                reference("acme.io/v1", "StatefulSet", "x", "x"),
-                Owned::Nobody(Some("StatefulSet")),
-            ),
+            (reference("apps/v1", "StatefulSet", "db", "s"), by("StatefulSet", "db", "s")),
+            (reference("v1", "ReplicationController", "old", "c"), by("ReplicationController", "old", "c")),
+            (reference("apps/v1", "DaemonSet", "agent", "a"), Owned::Nobody(Some("DaemonSet"))),
+            (reference("batch/v1", "Job", "once", "j"), Owned::Nobody(Some("Job"))),
+            (reference("v1", "Node", "node-a", "n"), Owned::Nobody(Some("Node"))),
+            (reference("acme.io/v1", "StatefulSet", "x", "x"), Owned::Nobody(Some("StatefulSet"))),
             (json!([]), Owned::Nobody(None)),
             (
                 json!([{"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db", "uid": "s"}]),

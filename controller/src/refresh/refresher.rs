@@ -97,12 +97,6 @@ mod tests {
         assert_eq!(told("new_pod"), 1);
         refresher.end_term();
         assert_eq!(told("new_pod"), 1);
-        assert!(
-            Refresher::new(&RefreshOptions {
-                refresh: false,
-                ..options
-            })
-            .is_none()
-        );
+        assert!(Refresher::new(&RefreshOptions { refresh: false, ..options }).is_none());
     }
 }

@@ -60,9 +60,7 @@ impl Controller {
                 Err(error) => {
                     let count = failures.entry(namespace.clone()).or_default();
                     *count = count.saturating_add(1);
-                    let pause = error
-                        .retry_after()
-                        .unwrap_or_else(|| backoff(PAUSE.0, PAUSE.1, *count));
+                    let pause = error.retry_after().unwrap_or_else(|| backoff(PAUSE.0, PAUSE.1, *count));
                     self.metrics.failures.inc();
                     warn!(error = &error as &dyn std::error::Error, %namespace, "refreshing pods failed");
                     refresher.queue.add_at(namespace.clone(), Instant::now() + pause);

@@ -27,11 +27,7 @@ impl Controller {
                 );
             }
         }
-        for (pod, what) in decision
-            .unreadable
-            .iter()
-            .filter(|(pod, _)| news.contains(&uid(pod)))
-        {
+        for (pod, what) in decision.unreadable.iter().filter(|(pod, _)| news.contains(&uid(pod))) {
             self.count_held_back(UNREADABLE);
             self.notify_pod(
                 pod,
@@ -41,9 +37,6 @@ impl Controller {
     }
 
     fn count_held_back(&self, reason: &'static str) {
-        self.metrics
-            .refreshes_held_back
-            .get_or_create(&[("reason", reason)])
-            .inc();
+        self.metrics.refreshes_held_back.get_or_create(&[("reason", reason)]).inc();
     }
 }

@@ -9,10 +9,7 @@ use super::{
 };
 
 /// The rule of a namespace that is labelled and says nothing else.
-const DEFAULT: Thresholds = Thresholds {
-    restarts: Some(10),
-    time: Some(TimeDelta::minutes(30)),
-};
+const DEFAULT: Thresholds = Thresholds { restarts: Some(10), time: Some(TimeDelta::minutes(30)) };
 
 /// When a pod is refreshed: either is enough.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,9 +75,7 @@ pub(crate) fn wish(pod: &ObjectMeta, namespace: Option<&ObjectMeta>) -> Wish {
 
 fn is_labelled(namespace: &ObjectMeta) -> bool {
     let labels = namespace.labels.as_ref();
-    labels
-        .and_then(|all| all.get(ENABLED))
-        .is_some_and(|value| value == "true")
+    labels.and_then(|all| all.get(ENABLED)).is_some_and(|value| value == "true")
 }
 
 /// The numbers that an object names; `None` when it names none.
@@ -94,21 +89,13 @@ fn thresholds(object: &ObjectMeta, of_namespace: bool) -> Result<Option<Threshol
     let restarts = annotation(object, AFTER_RESTARTS)
         .map(|text| match text.parse::<i32>() {
             Ok(restarts) if restarts > 0 => Ok(restarts),
-            _ => Err(unreadable(
-                AFTER_RESTARTS,
-                text,
-                "is not a whole number of at least 1",
-            )),
+            _ => Err(unreadable(AFTER_RESTARTS, text, "is not a whole number of at least 1")),
         })
         .transpose()?;
     let time = annotation(object, AFTER)
         .map(|text| {
             parse_duration(text).map_err(|_| {
-                unreadable(
-                    AFTER,
-                    text,
-                    "is not a time such as 90s, 10m or 1h30m, of one second to ten years",
-                )
+                unreadable(AFTER, text, "is not a time such as 90s, 10m or 1h30m, of one second to ten years")
             })
         })
         .transpose()?;
@@ -156,18 +143,10 @@ mod tests {
             (json!({}), &off, LeftAlone),
             (json!({AFTER_RESTARTS: "5"}), &off, Refreshed(Some(5), None)),
             (json!({AFTER: "10m"}), &off, Refreshed(None, Some(10))),
-            (
-                json!({AFTER_RESTARTS: "5", AFTER: "10m"}),
-                &off,
-                Refreshed(Some(5), Some(10)),
-            ),
+            (json!({AFTER_RESTARTS: "5", AFTER: "10m"}), &off, Refreshed(Some(5), Some(10))),
             (json!({}), &on, Refreshed(Some(10), Some(30))),
             (json!({}), &with_numbers, Refreshed(Some(7), Some(5))),
-            (
-                json!({AFTER_RESTARTS: "5"}),
-                &with_numbers,
-                Refreshed(Some(5), None),
-            ),
+            (json!({AFTER_RESTARTS: "5"}), &with_numbers, Refreshed(Some(5), None)),
             (json!({ENABLED: "false"}), &with_numbers, LeftAlone),
             (json!({ENABLED: "false", AFTER_RESTARTS: "5"}), &on, LeftAlone),
             (json!({ENABLED: "true"}), &off, Refreshed(Some(10), Some(30))),

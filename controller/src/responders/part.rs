@@ -33,10 +33,7 @@ impl<'a> Part<'a> {
     pub(super) fn of(evacuation: &'a Evacuation, name: &str) -> Option<Self> {
         let responders = evacuation.status.as_ref()?.responders.as_ref()?;
         let responder = responders.iter().find(|responder| responder.name == name)?;
-        Some(Self {
-            evacuation,
-            responder,
-        })
+        Some(Self { evacuation, responder })
     }
 
     /// The Evacuation's name.

@@ -74,16 +74,10 @@ impl Controller {
                 change,
             },
         };
-        let parameters = PatchParams {
-            field_manager: Some(FIELD_MANAGER.to_owned()),
-            ..PatchParams::default()
-        };
+        let parameters =
+            PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
         let patch = Patch::Merge(&body);
-        let mut patched = call(
-            format!("patch pod {key}"),
-            api.patch(&key.name, &parameters, &patch),
-        )
-        .await?;
+        let mut patched = call(format!("patch pod {key}"), api.patch(&key.name, &parameters, &patch)).await?;
         prune_pod(&mut patched);
         self.apply(patched);
         Ok(())

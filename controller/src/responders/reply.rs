@@ -64,18 +64,11 @@ impl Reply {
                 delay_seconds: Some(DELAY_SECONDS),
                 ..said(Answer::Delay, reason, &message)
             },
-            Self::Refuse {
-                reason,
-                message,
-                retry_after,
-            } => EvacuationResponseSpec {
+            Self::Refuse { reason, message, retry_after } => EvacuationResponseSpec {
                 retry_after_seconds: retry_after,
                 ..said(Answer::Refuse, reason, &message)
             },
-            Self::Acknowledge => EvacuationResponseSpec {
-                acknowledge_cancellation: true,
-                ..spec
-            },
+            Self::Acknowledge => EvacuationResponseSpec { acknowledge_cancellation: true, ..spec },
         }
     }
 }
@@ -83,10 +76,7 @@ impl Reply {
 /// A text as the API takes it for a message: without control characters, and cut. What others say, in annotations and
 /// statuses, can hold anything, and an answer must not be lost for its words.
 pub(super) fn fitting(text: &str) -> String {
-    let plain: String = text
-        .chars()
-        .filter(|c| !c.is_control() || matches!(c, '\n' | '\t'))
-        .collect();
+    let plain: String = text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect();
     cut(&plain, MAX_MESSAGE_LENGTH)
 }
 
@@ -104,12 +94,7 @@ impl Controller {
     pub(super) async fn reply(&self, part: Part<'_>, reply: Reply) -> Result<(), CallError> {
         self.leadership.check()?;
         let key = ObjectKey::of(part.evacuation);
-        let version = part
-            .evacuation
-            .metadata
-            .resource_version
-            .clone()
-            .unwrap_or_default();
+        let version = part.evacuation.metadata.resource_version.clone().unwrap_or_default();
         // The watch has not shown yet what came of saying that.
         let saying = (version, reply.clone());
         if lock(&self.responders.said).get(part.uid()) == Some(&saying) {
@@ -142,38 +127,17 @@ mod tests {
         let message = || "\r\u{1b}[31m".to_owned() + &"ü".repeat(MAX_MESSAGE_LENGTH);
         let reason = "ReplacementReady";
         let replies = [
-            Reply::Accept {
-                reason,
-                message: message(),
-            },
-            Reply::Delay {
-                reason,
-                message: message(),
-            },
-            Reply::Refuse {
-                reason,
-                message: message(),
-                retry_after: Some(1),
-            },
-            Reply::Refuse {
-                reason,
-                message: message(),
-                retry_after: None,
-            },
+            Reply::Accept { reason, message: message() },
+            Reply::Delay { reason, message: message() },
+            Reply::Refuse { reason, message: message(), retry_after: Some(1) },
+            Reply::Refuse { reason, message: message(), retry_after: None },
             Reply::Acknowledge,
         ];
         for reply in replies {
             let spec = reply.clone().spec(part);
-            let named = (
-                spec.responder.as_deref(),
-                spec.evacuation_uid.as_deref(),
-                spec.pod_uid.as_deref(),
-            );
+            let named = (spec.responder.as_deref(), spec.evacuation_uid.as_deref(), spec.pod_uid.as_deref());
             assert_eq!(named, (Some("a.b/c"), Some("e-uid"), Some("p1")));
-            assert!(
-                validate_response(&EvacuationResponse::new(spec)).is_empty(),
-                "{reply:?}"
-            );
+            assert!(validate_response(&EvacuationResponse::new(spec)).is_empty(), "{reply:?}");
         }
     }
 }

@@ -19,10 +19,8 @@ impl Controller {
             lock(&self.responders.said).remove(gone.metadata.uid.as_deref().unwrap_or_default());
         }
         let states = [&change.old, &change.new].into_iter().flatten();
-        let pods: BTreeSet<ObjectKey> = states
-            .filter(|evacuation| asks_us(evacuation))
-            .map(|evacuation| pod_key(evacuation))
-            .collect();
+        let pods: BTreeSet<ObjectKey> =
+            states.filter(|evacuation| asks_us(evacuation)).map(|evacuation| pod_key(evacuation)).collect();
         self.wake_responders(pods);
     }
 
@@ -47,9 +45,7 @@ impl Controller {
         let pods: BTreeSet<ObjectKey> = {
             let index = lock(&self.index);
             let targets = index.evacuations().map(|(_, evacuation)| evacuation);
-            let targets = targets
-                .filter(|evacuation| asks_us(evacuation))
-                .map(|e| pod_key(e));
+            let targets = targets.filter(|evacuation| asks_us(evacuation)).map(|e| pod_key(e));
             let marked = index.pods().filter(|(_, pod)| is_marked(pod));
             targets.chain(marked.map(|(key, _)| key.clone())).collect()
         };
@@ -64,9 +60,7 @@ impl Controller {
 }
 
 fn asks_us(evacuation: &Evacuation) -> bool {
-    [REPLACEMENT_RESPONDER, GATE_RESPONDER]
-        .into_iter()
-        .any(|name| Part::of(evacuation, name).is_some())
+    [REPLACEMENT_RESPONDER, GATE_RESPONDER].into_iter().any(|name| Part::of(evacuation, name).is_some())
 }
 
 fn is_ours(index: &Index, key: &ObjectKey, pod: &Pod) -> bool {

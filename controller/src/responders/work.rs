@@ -70,10 +70,7 @@ impl Controller {
                         () = stop.cancelled() => return,
                         pod = controller.responders.queue.next() => pod,
                     };
-                    let _done = Done {
-                        responders: &controller.responders,
-                        pod: &pod,
-                    };
+                    let _done = Done { responders: &controller.responders, pod: &pod };
                     controller.respond(&pod).await;
                 }
             });
@@ -83,9 +80,7 @@ impl Controller {
     /// Plays both responders for a pod until nothing is left to do, and schedules when to look again.
     async fn respond(&self, pod: &ObjectKey) {
         if self.reachability.is_out(std::time::Instant::now()) || self.leadership.check().is_err() {
-            self.responders
-                .queue
-                .add_at(pod.clone(), Instant::now() + LEASE_PAUSE);
+            self.responders.queue.add_at(pod.clone(), Instant::now() + LEASE_PAUSE);
             return;
         }
         for _ in 0..ROUNDS {
@@ -96,10 +91,7 @@ impl Controller {
                 Ok(Round::Rest(time)) => {
                     lock(&self.responders.failures).remove(pod);
                     match time {
-                        Some(time) => self
-                            .responders
-                            .queue
-                            .add_at(pod.clone(), due(time, self.clock.now())),
+                        Some(time) => self.responders.queue.add_at(pod.clone(), due(time, self.clock.now())),
                         None => self.responders.queue.unschedule(pod),
                     }
                     return;
@@ -118,9 +110,7 @@ impl Controller {
             *count
         };
         self.metrics.failures.inc();
-        let pause = error
-            .retry_after()
-            .unwrap_or_else(|| backoff(PAUSE.0, PAUSE.1, failures));
+        let pause = error.retry_after().unwrap_or_else(|| backoff(PAUSE.0, PAUSE.1, failures));
         // That something changed or went meanwhile is the way of things.
         if !matches!(error.code(), 404 | 409) {
             warn!(error = error as &dyn std::error::Error, pod = %pod, "a built-in responder failed");

@@ -36,12 +36,7 @@ pub struct ResourceAttributes {
 impl ResourceAttributes {
     /// All objects of a resource, cluster-wide.
     pub fn new(group: impl Into<String>, version: impl Into<String>, resource: impl Into<String>) -> Self {
-        Self {
-            group: group.into(),
-            version: version.into(),
-            resource: resource.into(),
-            ..Self::default()
-        }
+        Self { group: group.into(), version: version.into(), resource: resource.into(), ..Self::default() }
     }
 
     /// The same, of a subresource.
@@ -69,22 +64,12 @@ impl ResourceAttributes {
 impl Attributes {
     /// The user wants to do `verb` to a resource.
     pub fn of_resource(user: UserInfo, verb: impl Into<String>, resource: ResourceAttributes) -> Self {
-        Self {
-            user,
-            verb: verb.into(),
-            resource: Some(resource),
-            path: String::new(),
-        }
+        Self { user, verb: verb.into(), resource: Some(resource), path: String::new() }
     }
 
     /// The user wants to do `verb` to a path that is no resource's.
     pub fn of_path(user: UserInfo, verb: impl Into<String>, path: impl Into<String>) -> Self {
-        Self {
-            user,
-            verb: verb.into(),
-            resource: None,
-            path: path.into(),
-        }
+        Self { user, verb: verb.into(), resource: None, path: path.into() }
     }
 
     /// What to tell a caller who may not, in the words of kube-apiserver:
@@ -99,10 +84,7 @@ impl Attributes {
         } else {
             format!("{}/{}", resource.resource, resource.subresource)
         };
-        let what = format!(
-            "User {user:?} cannot {verb} resource {name:?} in API group {:?}",
-            resource.group
-        );
+        let what = format!("User {user:?} cannot {verb} resource {name:?} in API group {:?}", resource.group);
         if resource.namespace.is_empty() {
             format!("{what} at the cluster scope")
         } else {
@@ -129,34 +111,22 @@ mod tests {
     use super::*;
 
     fn jane() -> UserInfo {
-        UserInfo {
-            name: "jane".to_owned(),
-            ..UserInfo::default()
-        }
+        UserInfo { name: "jane".to_owned(), ..UserInfo::default() }
     }
 
     #[test]
     fn a_refusal_reads_as_kube_apiservers_does() {
-        let eviction = ResourceAttributes::new("", "v1", "pods")
-            .subresource("eviction")
-            .in_namespace("shop");
+        let eviction = ResourceAttributes::new("", "v1", "pods").subresource("eviction").in_namespace("shop");
         let cases = [
             (
                 Attributes::of_resource(jane(), "create", eviction.named("db-0")),
                 r#"User "jane" cannot create resource "pods/eviction" in API group "" in the namespace "shop""#,
             ),
             (
-                Attributes::of_resource(
-                    jane(),
-                    "list",
-                    ResourceAttributes::new("apps", "v1", "deployments"),
-                ),
+                Attributes::of_resource(jane(), "list", ResourceAttributes::new("apps", "v1", "deployments")),
                 r#"User "jane" cannot list resource "deployments" in API group "apps" at the cluster scope"#,
             ),
-            (
-                Attributes::of_path(jane(), "get", "/metrics"),
-                r#"User "jane" cannot get path "/metrics""#,
-            ),
+            (Attributes::of_path(jane(), "get", "/metrics"), r#"User "jane" cannot get path "/metrics""#),
         ];
         for (attributes, message) in cases {
             assert_eq!(attributes.forbidden_message(), message);

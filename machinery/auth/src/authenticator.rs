@@ -131,10 +131,7 @@ mod tests {
             _headers: &HeaderMap,
             _peer: &[CertificateDer<'static>],
         ) -> Result<Option<UserInfo>, AuthError> {
-            let user = |name: &str| UserInfo {
-                name: name.to_owned(),
-                ..UserInfo::default()
-            };
+            let user = |name: &str| UserInfo { name: name.to_owned(), ..UserInfo::default() };
             self.0.clone().map(|name| name.map(user))
         }
     }
@@ -149,17 +146,12 @@ mod tests {
             (vec![none(), none()], "nobody"),
             (vec![none(), jane(), Says(Ok(Some("joe")))], "jane"),
             (vec![bad("1"), down(), jane()], "jane"),
-            (
-                vec![bad("1"), bad("2"), none()],
-                "the password was not accepted: 2",
-            ),
+            (vec![bad("1"), bad("2"), none()], "the password was not accepted: 2"),
             (vec![bad("1"), down()], "the review failed"),
             (vec![down(), bad("1")], "the review failed"),
         ];
         for (number, (says, expected)) in cases.into_iter().enumerate() {
-            let boxed = says
-                .into_iter()
-                .map(|says| Box::new(says) as Box<dyn Authenticator>);
+            let boxed = says.into_iter().map(|says| Box::new(says) as Box<dyn Authenticator>);
             let union = AuthenticatorUnion::new(boxed.collect());
             let said = match union.authenticate(&HeaderMap::new(), &[]).await {
                 Ok(Some(user)) => user.name,

@@ -66,9 +66,7 @@ impl CaBundle {
         let anchors = certificates.into_iter().enumerate().map(|(index, certificate)| {
             Anchor::new(certificate).map_err(|reason| CaBundleError::Certificate { index, reason })
         });
-        Ok(Self {
-            anchors: anchors.collect::<Result<_, _>>()?,
-        })
+        Ok(Self { anchors: anchors.collect::<Result<_, _>>()? })
     }
 
     /// Whether one of the CAs vouches for the chain that the peer sent, at that time.
@@ -113,9 +111,6 @@ impl Anchor {
 
 impl fmt::Debug for CaBundle {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("CaBundle")
-            .field("certificates", &self.anchors.len())
-            .finish()
+        formatter.debug_struct("CaBundle").field("certificates", &self.anchors.len()).finish()
     }
 }

@@ -84,10 +84,7 @@ impl AuthenticationConfig {
                 extra_prefixes: prefixes(data, "requestheader-extra-headers-prefix")?,
             }),
         };
-        Ok(Self {
-            client_ca,
-            request_header,
-        })
+        Ok(Self { client_ca, request_header })
     }
 }
 
@@ -141,10 +138,7 @@ fn headers(data: &BTreeMap<String, String>, key: &'static str) -> Result<Vec<Hea
 
 /// Prefixes are checked as header names: an empty one would make every header an extra.
 fn prefixes(data: &BTreeMap<String, String>, key: &'static str) -> Result<Vec<String>, ConfigError> {
-    Ok(headers(data, key)?
-        .into_iter()
-        .map(|name| name.as_str().to_owned())
-        .collect())
+    Ok(headers(data, key)?.into_iter().map(|name| name.as_str().to_owned()).collect())
 }
 
 #[cfg(test)]
@@ -153,18 +147,11 @@ mod tests {
 
     fn ca() -> String {
         let key = rcgen::KeyPair::generate().unwrap();
-        rcgen::CertificateParams::new(vec![])
-            .unwrap()
-            .self_signed(&key)
-            .unwrap()
-            .pem()
+        rcgen::CertificateParams::new(vec![]).unwrap().self_signed(&key).unwrap().pem()
     }
 
     fn data(entries: &[(&str, &str)]) -> BTreeMap<String, String> {
-        entries
-            .iter()
-            .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
-            .collect()
+        entries.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
     }
 
     #[test]
@@ -194,14 +181,9 @@ mod tests {
         assert!(config.client_ca.is_none());
         assert!(config.request_header.is_none());
 
-        let only_ca = data(&[
-            ("requestheader-client-ca-file", &ca()),
-            ("requestheader-allowed-names", "null"),
-        ]);
-        let request_header = AuthenticationConfig::from_config_map(&only_ca)
-            .unwrap()
-            .request_header
-            .unwrap();
+        let only_ca =
+            data(&[("requestheader-client-ca-file", &ca()), ("requestheader-allowed-names", "null")]);
+        let request_header = AuthenticationConfig::from_config_map(&only_ca).unwrap().request_header.unwrap();
         assert!(request_header.allowed_names.is_empty());
         assert!(request_header.username_headers.is_empty());
     }
@@ -209,33 +191,15 @@ mod tests {
     #[test]
     fn what_is_broken_is_named() {
         let cases = [
-            (
-                "client-ca-file",
-                "no certificate at all",
-                "client-ca-file of configmap",
-            ),
-            (
-                "requestheader-allowed-names",
-                "front-proxy-client",
-                "is not a JSON list of strings",
-            ),
-            (
-                "requestheader-extra-headers-prefix",
-                r#"[""]"#,
-                "is not the name of a header",
-            ),
-            (
-                "requestheader-username-headers",
-                r#"["X Remote User"]"#,
-                "is not the name of a header",
-            ),
+            ("client-ca-file", "no certificate at all", "client-ca-file of configmap"),
+            ("requestheader-allowed-names", "front-proxy-client", "is not a JSON list of strings"),
+            ("requestheader-extra-headers-prefix", r#"[""]"#, "is not the name of a header"),
+            ("requestheader-username-headers", r#"["X Remote User"]"#, "is not the name of a header"),
         ];
         for (key, value, message) in cases {
             let mut data = data(&[("requestheader-client-ca-file", &ca())]);
             data.insert(key.to_owned(), value.to_owned());
-            let error = AuthenticationConfig::from_config_map(&data)
-                .unwrap_err()
-                .to_string();
+            let error = AuthenticationConfig::from_config_map(&data).unwrap_err().to_string();
             assert!(error.contains(message) && error.contains(key), "{key}: {error}");
         }
     }

@@ -77,9 +77,7 @@ impl DelegatedAuthentication {
             Box::new(ClientCertificateAuthenticator::new(Arc::clone(config))),
             Box::new(TokenAuthenticator::new(client)),
         ]);
-        Self {
-            authenticator: Anonymous::new(AuthenticatedGroup::new(authenticators)),
-        }
+        Self { authenticator: Anonymous::new(AuthenticatedGroup::new(authenticators)) }
     }
 }
 
@@ -112,10 +110,7 @@ async fn first_load(
                 Ok(None) => StartError::Unreadable(None),
                 Err(error) => StartError::Unreadable(Some(Box::new(error))),
             };
-            tracing::warn!(
-                error = with_causes(&failure),
-                "waiting for the authentication's configuration"
-            );
+            tracing::warn!(error = with_causes(&failure), "waiting for the authentication's configuration");
         }
         None
     };
@@ -137,17 +132,16 @@ async fn follow(mut changes: impl Stream<Item = Change> + Unpin, current: Arc<Cu
                 ),
             },
             Ok(None) => tracing::warn!("configmap {NAMESPACE}/{NAME} is gone; what it said stays in force"),
-            Err(error) => tracing::warn!(
-                error = with_causes(&error),
-                "configmap {NAMESPACE}/{NAME} cannot be watched"
-            ),
+            Err(error) => {
+                tracing::warn!(error = with_causes(&error), "configmap {NAMESPACE}/{NAME} cannot be watched")
+            }
         }
     }
 }
 
 fn read(config_map: &ConfigMap) -> Result<AuthenticationConfig, ConfigError> {
-    config_map.data.as_ref().map_or_else(
-        || Ok(AuthenticationConfig::default()),
-        AuthenticationConfig::from_config_map,
-    )
+    config_map
+        .data
+        .as_ref()
+        .map_or_else(|| Ok(AuthenticationConfig::default()), AuthenticationConfig::from_config_map)
 }

@@ -30,18 +30,12 @@ pub enum AuthError {
 impl AuthError {
     /// Credentials that are not good.
     pub(crate) fn invalid(credential: &'static str, reason: impl Into<String>) -> Self {
-        Self::InvalidCredentials {
-            credential,
-            reason: reason.into(),
-        }
+        Self::InvalidCredentials { credential, reason: reason.into() }
     }
 
     /// A dependency that failed.
     pub(crate) fn unavailable(action: &'static str, source: impl Error + Send + Sync + 'static) -> Self {
-        Self::Unavailable {
-            action,
-            source: Arc::new(source),
-        }
+        Self::Unavailable { action, source: Arc::new(source) }
     }
 
     /// Whether the failure is the caller's: answer 401 if so, else 503.

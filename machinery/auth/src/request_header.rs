@@ -68,23 +68,14 @@ fn user(config: &RequestHeaderConfig, headers: &HeaderMap) -> Result<Option<User
         return Ok(None);
     };
     let mut groups = Vec::new();
-    for value in config
-        .group_headers
-        .iter()
-        .flat_map(|header| headers.get_all(header))
-    {
+    for value in config.group_headers.iter().flat_map(|header| headers.get_all(header)) {
         let group = text(value)?;
         if !group.is_empty() {
             groups.push(group);
         }
     }
     let uid = first(headers, &config.uid_headers)?;
-    Ok(Some(UserInfo {
-        name,
-        uid,
-        groups,
-        extra: extra(headers, &config.extra_prefixes)?,
-    }))
+    Ok(Some(UserInfo { name, uid, groups, extra: extra(headers, &config.extra_prefixes)? }))
 }
 
 /// The first value of the first header that has one that is not empty. Further values are ignored, as upstream does:
@@ -129,14 +120,8 @@ mod tests {
     #[test]
     fn extra_keys_are_decoded_and_lower_case() {
         let cases = [
-            (
-                "authentication.kubernetes.io%2fpod-name",
-                "authentication.kubernetes.io/pod-name",
-            ),
-            (
-                "Authentication.kubernetes.io%2FPod-Name",
-                "authentication.kubernetes.io/pod-name",
-            ),
+            ("authentication.kubernetes.io%2fpod-name", "authentication.kubernetes.io/pod-name"),
+            ("Authentication.kubernetes.io%2FPod-Name", "authentication.kubernetes.io/pod-name"),
             ("plain", "plain"),
             ("%50lain", "plain"),
             ("%c3%a9", "é"),

@@ -33,11 +33,7 @@ where
         .when(is_transient)
         .adjust(|error, delay| delay.map(|delay| delay.max(retry_after(error))))
         .notify(|error, delay| {
-            tracing::warn!(
-                error = with_causes(error),
-                ?delay,
-                "{call} failed and will be tried again"
-            );
+            tracing::warn!(error = with_causes(error), ?delay, "{call} failed and will be tried again");
         });
     match tokio::time::timeout(TIMEOUT, asked).await {
         Ok(Ok(answer)) => Ok(answer),
@@ -61,10 +57,7 @@ fn is_transient(error: &kube::Error) -> bool {
 fn retry_after(error: &kube::Error) -> Duration {
     match error {
         kube::Error::Api(status) => {
-            let seconds = status
-                .details
-                .as_ref()
-                .map_or(0, |details| details.retry_after_seconds);
+            let seconds = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
             Duration::from_secs(seconds.into())
         }
         _ => Duration::ZERO,
@@ -91,12 +84,7 @@ struct Answer<V> {
 
 impl<K: Hash + Eq + Send + Sync + 'static, V: Clone + Send + Sync + 'static> AnswerCache<K, V> {
     pub(crate) fn new() -> Self {
-        Self {
-            answers: Cache::builder()
-                .max_capacity(CAPACITY)
-                .time_to_live(MEMORY)
-                .build(),
-        }
+        Self { answers: Cache::builder().max_capacity(CAPACITY).time_to_live(MEMORY).build() }
     }
 
     /// The answer to a question: the kept one, or that of `ask`, which is kept for as long as `keep` says.
@@ -109,17 +97,10 @@ impl<K: Hash + Eq + Send + Sync + 'static, V: Clone + Send + Sync + 'static> Ans
         let answer = async {
             let outcome = ask.await;
             let good_for = outcome.as_ref().map_or(Duration::ZERO, keep);
-            Answer {
-                outcome,
-                good_until: Instant::now() + good_for,
-            }
+            Answer { outcome, good_until: Instant::now() + good_for }
         };
         let stale = |answer: &Answer<V>| answer.good_until <= Instant::now();
-        let entry = self
-            .answers
-            .entry(question)
-            .or_insert_with_if(answer, stale)
-            .await;
+        let entry = self.answers.entry(question).or_insert_with_if(answer, stale).await;
         entry.into_value().outcome
     }
 }

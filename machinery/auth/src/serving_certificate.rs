@@ -88,10 +88,7 @@ impl ServingCertificate {
         key: impl Into<PathBuf>,
         shutdown: CancellationToken,
     ) -> Result<Arc<Self>, ServingCertificateError> {
-        let files = Files {
-            certificate: certificate.into(),
-            key: key.into(),
-        };
+        let files = Files { certificate: certificate.into(), key: key.into() };
         let (pems, seen) = files.read().await?;
         let current = ArcSwap::from_pointee(files.pair(&pems)?);
         let this = Arc::new(Self { files, current });
@@ -147,10 +144,7 @@ struct Pems {
 
 impl Files {
     async fn read(&self) -> Result<(Pems, Seen), ServingCertificateError> {
-        let pems = Pems {
-            certificate: read(&self.certificate).await?,
-            key: read(&self.key).await?,
-        };
+        let pems = Pems { certificate: read(&self.certificate).await?, key: read(&self.key).await? };
         let mut hash = Sha256::new();
         hash.update(Sha256::digest(&pems.certificate));
         hash.update(Sha256::digest(&pems.key));
@@ -158,10 +152,7 @@ impl Files {
     }
 
     fn pair(&self, pems: &Pems) -> Result<CertifiedKey, ServingCertificateError> {
-        let pem = |path: &Path, source| ServingCertificateError::Pem {
-            path: path.to_owned(),
-            source,
-        };
+        let pem = |path: &Path, source| ServingCertificateError::Pem { path: path.to_owned(), source };
         let chain = CertificateDer::pem_slice_iter(&pems.certificate)
             .collect::<Result<Vec<_>, _>>()
             .map_err(|source| pem(&self.certificate, source))?;
@@ -177,10 +168,7 @@ impl Files {
 async fn read(path: &Path) -> Result<Vec<u8>, ServingCertificateError> {
     tokio::fs::read(path)
         .await
-        .map_err(|source| ServingCertificateError::Read {
-            path: path.to_owned(),
-            source,
-        })
+        .map_err(|source| ServingCertificateError::Read { path: path.to_owned(), source })
 }
 
 fn report(error: &ServingCertificateError) {

@@ -41,35 +41,21 @@ pub(crate) fn user(certificate: &CertificateDer<'_>) -> Result<Option<UserInfo>,
     let Some(name) = common_name_of(subject)? else {
         return Ok(None);
     };
-    let groups = subject
-        .iter_organization()
-        .map(|value| text(value, "organization"))
-        .collect::<Result<_, _>>()?;
+    let groups =
+        subject.iter_organization().map(|value| text(value, "organization")).collect::<Result<_, _>>()?;
     let fingerprint = Sha256::digest(certificate);
     let credential = format!("X509SHA256={fingerprint:x}");
     let extra = BTreeMap::from([(CREDENTIAL_ID_KEY.to_owned(), vec![credential])]);
-    Ok(Some(UserInfo {
-        name,
-        uid: uid_of(subject)?,
-        groups,
-        extra,
-    }))
+    Ok(Some(UserInfo { name, uid: uid_of(subject)?, groups, extra }))
 }
 
 fn common_name_of(subject: &X509Name<'_>) -> Result<Option<String>, SubjectError> {
-    let name = subject
-        .iter_common_name()
-        .last()
-        .map(|value| text(value, "common name"))
-        .transpose()?;
+    let name = subject.iter_common_name().last().map(|value| text(value, "common name")).transpose()?;
     Ok(name.filter(|name| !name.is_empty()))
 }
 
 fn uid_of(subject: &X509Name<'_>) -> Result<Option<String>, SubjectError> {
-    let uids: Vec<_> = subject
-        .iter_attributes()
-        .filter(|value| *value.attr_type() == UID)
-        .collect();
+    let uids: Vec<_> = subject.iter_attributes().filter(|value| *value.attr_type() == UID).collect();
     match uids.as_slice() {
         [] => Ok(None),
         [uid] => match text(uid, "UID")? {
@@ -81,10 +67,7 @@ fn uid_of(subject: &X509Name<'_>) -> Result<Option<String>, SubjectError> {
 }
 
 fn text(value: &AttributeTypeAndValue<'_>, attribute: &'static str) -> Result<String, SubjectError> {
-    value
-        .as_str()
-        .map(ToOwned::to_owned)
-        .map_err(|_| SubjectError::NotText(attribute))
+    value.as_str().map(ToOwned::to_owned).map_err(|_| SubjectError::NotText(attribute))
 }
 
 #[cfg(test)]
@@ -144,11 +127,7 @@ FEvmfm+c3BSQOwIhAI1gFgEq+zj8dKYdrbqYr66aDDBCV+MlRtsUnG+RqK6D\n\
         let credential = user.extra_value(CREDENTIAL_ID_KEY).unwrap();
         let fingerprint = credential.strip_prefix("X509SHA256=").unwrap();
         assert_eq!(fingerprint.len(), 64);
-        assert!(
-            fingerprint
-                .bytes()
-                .all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
-        );
+        assert!(fingerprint.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f')));
     }
 
     #[test]
@@ -164,9 +143,6 @@ FEvmfm+c3BSQOwIhAI1gFgEq+zj8dKYdrbqYr66aDDBCV+MlRtsUnG+RqK6D\n\
 
     #[test]
     fn what_is_no_certificate_is_nobodys() {
-        assert!(matches!(
-            user(&CertificateDer::from(vec![1, 2, 3])),
-            Err(SubjectError::Unreadable)
-        ));
+        assert!(matches!(user(&CertificateDer::from(vec![1, 2, 3])), Err(SubjectError::Unreadable)));
     }
 }

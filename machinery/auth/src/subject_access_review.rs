@@ -35,17 +35,11 @@ pub struct SubjectAccessReviewAuthorizer {
 impl SubjectAccessReviewAuthorizer {
     /// Asks with this client.
     pub fn new(client: Client) -> Self {
-        Self {
-            reviews: Api::all(client),
-            verdicts: AnswerCache::new(),
-        }
+        Self { reviews: Api::all(client), verdicts: AnswerCache::new() }
     }
 
     async fn review(&self, attributes: &Attributes) -> Result<Verdict, AuthError> {
-        let review = SubjectAccessReview {
-            spec: spec(attributes),
-            ..SubjectAccessReview::default()
-        };
+        let review = SubjectAccessReview { spec: spec(attributes), ..SubjectAccessReview::default() };
         let parameters = PostParams::default();
         let answer = ask(REVIEW, || self.reviews.create(&parameters, &review)).await?;
         Ok(judge(answer.status.unwrap_or_default()))
@@ -61,9 +55,7 @@ impl Authorizer for SubjectAccessReviewAuthorizer {
         if attributes.controlled_size() >= LARGEST_KEPT {
             return self.review(attributes).await;
         }
-        self.verdicts
-            .get(attributes.clone(), self.review(attributes), |_| KEPT_FOR)
-            .await
+        self.verdicts.get(attributes.clone(), self.review(attributes), |_| KEPT_FOR).await
     }
 }
 
@@ -85,10 +77,8 @@ fn spec(attributes: &Attributes) -> SubjectAccessReviewSpec {
         verb: verb.clone(),
         ..ReviewedResource::default()
     });
-    let path = resource.is_none().then(|| NonResourceAttributes {
-        path: Some(attributes.path.clone()),
-        verb,
-    });
+    let path =
+        resource.is_none().then(|| NonResourceAttributes { path: Some(attributes.path.clone()), verb });
     SubjectAccessReviewSpec {
         user: Some(user.name.clone()),
         uid: user.uid.clone(),
@@ -104,13 +94,8 @@ fn judge(status: SubjectAccessReviewStatus) -> Verdict {
     if status.allowed && !status.denied.unwrap_or_default() {
         return Verdict::Allowed;
     }
-    let reason = status
-        .reason
-        .filter(|reason| !reason.is_empty())
-        .or(status.evaluation_error);
-    Verdict::Denied {
-        reason: reason.unwrap_or_default(),
-    }
+    let reason = status.reason.filter(|reason| !reason.is_empty()).or(status.evaluation_error);
+    Verdict::Denied { reason: reason.unwrap_or_default() }
 }
 
 #[cfg(test)]
@@ -119,9 +104,7 @@ mod tests {
 
     #[test]
     fn only_a_plain_yes_is_a_yes() {
-        let denied = |reason: &str| Verdict::Denied {
-            reason: reason.to_owned(),
-        };
+        let denied = |reason: &str| Verdict::Denied { reason: reason.to_owned() };
         let cases = [
             (true, None, "ok", None, Verdict::Allowed),
             (true, Some(false), "", None, Verdict::Allowed),

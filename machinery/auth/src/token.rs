@@ -33,18 +33,12 @@ pub struct TokenAuthenticator {
 impl TokenAuthenticator {
     /// Asks with this client.
     pub fn new(client: Client) -> Self {
-        Self {
-            reviews: Api::all(client),
-            answers: AnswerCache::new(),
-        }
+        Self { reviews: Api::all(client), answers: AnswerCache::new() }
     }
 
     async fn review(&self, token: &str) -> Result<Result<UserInfo, String>, AuthError> {
         let review = TokenReview {
-            spec: TokenReviewSpec {
-                token: token.to_owned(),
-                audiences: None,
-            },
+            spec: TokenReviewSpec { token: token.to_owned(), audiences: None },
             ..TokenReview::default()
         };
         let parameters = PostParams::default();
@@ -64,19 +58,10 @@ impl Authenticator for TokenAuthenticator {
             return Ok(None);
         };
         let keep = |judgement: &Result<_, _>| {
-            if judgement.is_ok() {
-                ACCEPTED_FOR
-            } else {
-                REJECTED_FOR
-            }
+            if judgement.is_ok() { ACCEPTED_FOR } else { REJECTED_FOR }
         };
-        let judgement = self
-            .answers
-            .get(Sha256::digest(token).into(), self.review(token), keep)
-            .await?;
-        judgement
-            .map(Some)
-            .map_err(|reason| AuthError::invalid(CREDENTIAL, reason))
+        let judgement = self.answers.get(Sha256::digest(token).into(), self.review(token), keep).await?;
+        judgement.map(Some).map_err(|reason| AuthError::invalid(CREDENTIAL, reason))
     }
 }
 
@@ -91,20 +76,11 @@ fn bearer_token(headers: &HeaderMap) -> Option<&str> {
 
 fn judge(status: TokenReviewStatus) -> Result<UserInfo, String> {
     if !status.authenticated.unwrap_or_default() {
-        return Err(status
-            .error
-            .unwrap_or_else(|| "kube-apiserver does not know it".to_owned()));
+        return Err(status.error.unwrap_or_else(|| "kube-apiserver does not know it".to_owned()));
     }
     let user = status.user.unwrap_or_default();
-    let name = user
-        .username
-        .filter(|name| !name.is_empty())
-        .ok_or("kube-apiserver named no user for it")?;
-    let extra = user
-        .extra
-        .unwrap_or_default()
-        .into_iter()
-        .map(|(key, values)| (key.to_lowercase(), values));
+    let name = user.username.filter(|name| !name.is_empty()).ok_or("kube-apiserver named no user for it")?;
+    let extra = user.extra.unwrap_or_default().into_iter().map(|(key, values)| (key.to_lowercase(), values));
     Ok(UserInfo {
         name,
         uid: user.uid.filter(|uid| !uid.is_empty()),
@@ -141,10 +117,7 @@ mod tests {
 
     #[test]
     fn a_review_that_names_nobody_authenticates_nobody() {
-        let nameless = TokenReviewStatus {
-            authenticated: Some(true),
-            ..TokenReviewStatus::default()
-        };
+        let nameless = TokenReviewStatus { authenticated: Some(true), ..TokenReviewStatus::default() };
         assert!(judge(nameless).is_err());
         assert!(judge(TokenReviewStatus::default()).is_err());
     }

@@ -35,14 +35,8 @@ pub struct Decoded<T> {
 impl<T> Decoded<T> {
     /// What was dropped, in Kubernetes' words, such as `unknown field "spec.foo"`: one `Warning` header each.
     pub fn findings(&self) -> Vec<String> {
-        let unknown = self
-            .unknown_fields
-            .iter()
-            .map(|path| format!("unknown field {path:?}"));
-        let duplicate = self
-            .duplicate_fields
-            .iter()
-            .map(|path| format!("duplicate field {path:?}"));
+        let unknown = self.unknown_fields.iter().map(|path| format!("unknown field {path:?}"));
+        let duplicate = self.duplicate_fields.iter().map(|path| format!("duplicate field {path:?}"));
         unknown.chain(duplicate).collect()
     }
 }
@@ -74,23 +68,14 @@ pub fn decode_value<T: DeserializeOwned>(
     value: Value,
     strictness: Strictness,
 ) -> Result<Decoded<T>, DecodeError> {
-    decode_parsed(
-        Parsed {
-            value,
-            duplicate_fields: Vec::new(),
-        },
-        strictness,
-    )
+    decode_parsed(Parsed { value, duplicate_fields: Vec::new() }, strictness)
 }
 
 fn decode_parsed<T: DeserializeOwned>(
     parsed: Parsed,
     strictness: Strictness,
 ) -> Result<Decoded<T>, DecodeError> {
-    let Parsed {
-        value,
-        duplicate_fields,
-    } = parsed;
+    let Parsed { value, duplicate_fields } = parsed;
     let mut unknown_fields = Vec::new();
     let mut note = |path: serde_ignored::Path<'_>| {
         if unknown_fields.len() < MAX_FINDINGS {
@@ -100,16 +85,10 @@ fn decode_parsed<T: DeserializeOwned>(
     let object = serde_path_to_error::deserialize(serde_ignored::Deserializer::new(Source(value), &mut note))
         .map_err(|error| wrong_type(&error))?;
     let decoded = match strictness {
-        Strictness::Ignore => Decoded {
-            value: object,
-            unknown_fields: Vec::new(),
-            duplicate_fields: Vec::new(),
-        },
-        Strictness::Warn | Strictness::Strict => Decoded {
-            value: object,
-            unknown_fields,
-            duplicate_fields,
-        },
+        Strictness::Ignore => {
+            Decoded { value: object, unknown_fields: Vec::new(), duplicate_fields: Vec::new() }
+        }
+        Strictness::Warn | Strictness::Strict => Decoded { value: object, unknown_fields, duplicate_fields },
     };
     let findings = decoded.findings();
     if strictness == Strictness::Strict && !findings.is_empty() {
@@ -123,10 +102,7 @@ fn wrong_type(error: &serde_path_to_error::Error<serde_json::Error>) -> DecodeEr
         "." => String::new(),
         path => path.to_owned(),
     };
-    DecodeError::WrongType {
-        path,
-        message: error.inner().to_string(),
-    }
+    DecodeError::WrongType { path, message: error.inner().to_string() }
 }
 
 /// The path as Kubernetes writes it. Options and newtypes are steps of Rust's and not of the document's.
@@ -137,11 +113,7 @@ fn field_path(path: &serde_ignored::Path<'_>) -> String {
         Path::Seq { parent, index } => format!("{}[{index}]", field_path(parent)),
         Path::Map { parent, key } => {
             let parent = field_path(parent);
-            if parent.is_empty() {
-                key.clone()
-            } else {
-                format!("{parent}.{key}")
-            }
+            if parent.is_empty() { key.clone() } else { format!("{parent}.{key}") }
         }
         Path::Some { parent } | Path::NewtypeStruct { parent } | Path::NewtypeVariant { parent } => {
             field_path(parent)

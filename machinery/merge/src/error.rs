@@ -61,9 +61,5 @@ pub enum DecodeError {
 }
 
 fn prefix(path: &str) -> String {
-    if path.is_empty() {
-        String::new()
-    } else {
-        format!("{path}: ")
-    }
+    if path.is_empty() { String::new() } else { format!("{path}: ") }
 }

@@ -46,24 +46,15 @@ pub fn parse_yaml(bytes: &[u8]) -> Result<Parsed, DecodeError> {
 }
 
 fn malformed(error: &dyn fmt::Display) -> DecodeError {
-    DecodeError::Malformed {
-        message: error.to_string(),
-    }
+    DecodeError::Malformed { message: error.to_string() }
 }
 
 /// `most` bounds what is made of the document: one for each value, and the bytes of its texts.
 fn parse<'de, D: Deserializer<'de>>(deserializer: D, most: usize) -> Result<Parsed, D::Error> {
     let mut duplicate_fields = Vec::new();
-    let value = Node {
-        path: Path::Root,
-        left: &Cell::new(most),
-        duplicates: &mut duplicate_fields,
-    }
-    .deserialize(deserializer)?;
-    Ok(Parsed {
-        value,
-        duplicate_fields,
-    })
+    let value = Node { path: Path::Root, left: &Cell::new(most), duplicates: &mut duplicate_fields }
+        .deserialize(deserializer)?;
+    Ok(Parsed { value, duplicate_fields })
 }
 
 /// Where in the document the parser is. Lives on the stack; it becomes a string only when there is something to report.
@@ -96,8 +87,7 @@ impl Node<'_> {
     /// Takes note of what is made, before it is.
     fn spend<E: serde::de::Error>(&self, size: usize) -> Result<(), E> {
         let left = self.left.get().checked_sub(size);
-        self.left
-            .set(left.ok_or_else(|| E::custom("its aliases make the document too large"))?);
+        self.left.set(left.ok_or_else(|| E::custom("its aliases make the document too large"))?);
         Ok(())
     }
 }
@@ -143,9 +133,7 @@ impl<'de> Visitor<'de> for Node<'_> {
     }
 
     fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Value, E> {
-        Number::from_f64(value)
-            .map(Value::Number)
-            .ok_or_else(|| E::custom("a number is not finite"))
+        Number::from_f64(value).map(Value::Number).ok_or_else(|| E::custom("a number is not finite"))
     }
 
     fn visit_str<E: serde::de::Error>(self, value: &str) -> Result<Value, E> {
@@ -181,11 +169,8 @@ impl<'de> Visitor<'de> for Node<'_> {
                     self.duplicates.push(path);
                 }
             }
-            let value = access.next_value_seed(Node {
-                path,
-                left: self.left,
-                duplicates: &mut *self.duplicates,
-            })?;
+            let value =
+                access.next_value_seed(Node { path, left: self.left, duplicates: &mut *self.duplicates })?;
             fields.insert(key, value);
         }
         Ok(Value::Object(fields))

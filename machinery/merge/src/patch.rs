@@ -39,9 +39,7 @@ pub fn json_patch(document: &Value, patch: &[u8]) -> Result<Value, PatchError> {
         if let PatchOperation::Copy(copy) = operation {
             copied += patched.pointer(copy.from.as_str()).map_or(0, size);
             if copied > MAX_JSON_PATCH_COPY_BYTES {
-                return Err(PatchError::CopiesTooMuch {
-                    limit: MAX_JSON_PATCH_COPY_BYTES,
-                });
+                return Err(PatchError::CopiesTooMuch { limit: MAX_JSON_PATCH_COPY_BYTES });
             }
         }
         // `patched` is thrown away on failure, so the variant that cannot undo does; one operation at a time
@@ -82,9 +80,7 @@ pub fn merge_patch(document: &Value, patch: &[u8]) -> Result<Value, PatchError> 
         Err(error @ DecodeError::Strict { .. }) => return Err(malformed(&error)),
     };
     if !patch.is_object() {
-        return Err(PatchError::Malformed {
-            message: "a merge patch is a JSON object".to_owned(),
-        });
+        return Err(PatchError::Malformed { message: "a merge patch is a JSON object".to_owned() });
     }
     let mut patched = document.clone();
     json_patch::merge(&mut patched, &patch);
@@ -114,9 +110,7 @@ fn depth(value: &Value) -> usize {
 }
 
 fn malformed(error: &dyn std::fmt::Display) -> PatchError {
-    PatchError::Malformed {
-        message: error.to_string(),
-    }
+    PatchError::Malformed { message: error.to_string() }
 }
 
 /// About the size of a value as JSON, without writing it.
@@ -126,10 +120,7 @@ fn size(value: &Value) -> usize {
         Value::String(text) => text.len() + 2,
         Value::Array(items) => 2 + items.iter().map(|item| size(item) + 1).sum::<usize>(),
         Value::Object(fields) => {
-            2 + fields
-                .iter()
-                .map(|(key, field)| key.len() + 4 + size(field))
-                .sum::<usize>()
+            2 + fields.iter().map(|(key, field)| key.len() + 4 + size(field)).sum::<usize>()
         }
     }
 }

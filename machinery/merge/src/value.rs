@@ -29,10 +29,7 @@ impl Source {
 }
 
 fn visit_fields<'de, V: Visitor<'de>>(fields: Map<String, Value>, visitor: V) -> Result<V::Value, Error> {
-    visitor.visit_map(Fields {
-        fields: fields.into_iter(),
-        value: None,
-    })
+    visitor.visit_map(Fields { fields: fields.into_iter(), value: None })
 }
 
 impl<'de> Deserializer<'de> for Source {
@@ -72,11 +69,7 @@ impl<'de> Deserializer<'de> for Source {
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        if self.0.is_null() {
-            visitor.visit_none()
-        } else {
-            visitor.visit_some(self)
-        }
+        if self.0.is_null() { visitor.visit_none() } else { visitor.visit_some(self) }
     }
 
     fn deserialize_newtype_struct<V: Visitor<'de>>(
@@ -108,10 +101,7 @@ impl<'de> SeqAccess<'de> for Items {
     type Error = Error;
 
     fn next_element_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, Error> {
-        self.0
-            .next()
-            .map(|item| seed.deserialize(Source(item)))
-            .transpose()
+        self.0.next().map(|item| seed.deserialize(Source(item))).transpose()
     }
 
     fn size_hint(&self) -> Option<usize> {
@@ -136,10 +126,7 @@ impl<'de> MapAccess<'de> for Fields {
     }
 
     fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, Error> {
-        let value = self
-            .value
-            .take()
-            .ok_or_else(|| Error::custom("a field's value comes after its name"))?;
+        let value = self.value.take().ok_or_else(|| Error::custom("a field's value comes after its name"))?;
         seed.deserialize(Source(value))
     }
 }

@@ -1,12 +1,7 @@
 //! Decoding: unknown, duplicate and wrong fields, by path.
 
 // Clippy takes the functions that tests are made of for production code.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -61,33 +56,18 @@ fn unknown_and_duplicate_fields_are_told_by_path_in_kubernetes_words() {
             r#"{"spec": {"foo": {"deep": 1}}, "bar": 2}"#,
             &[r#"unknown field "bar""#, r#"unknown field "spec.foo""#],
         ),
-        (
-            r#"{"spec": {"ttl": 1, "ttl": 2}}"#,
-            &[r#"duplicate field "spec.ttl""#],
-        ),
-        (
-            r#"{"spec": {"ttl": 1, "ttl": 2, "ttl": 3}}"#,
-            &[r#"duplicate field "spec.ttl""#],
-        ),
+        (r#"{"spec": {"ttl": 1, "ttl": 2}}"#, &[r#"duplicate field "spec.ttl""#]),
+        (r#"{"spec": {"ttl": 1, "ttl": 2, "ttl": 3}}"#, &[r#"duplicate field "spec.ttl""#]),
         (
             r#"{"spec": {"foo": 1, "ttl": 1, "ttl": 2}}"#,
             &[r#"unknown field "spec.foo""#, r#"duplicate field "spec.ttl""#],
         ),
         (
             r#"{"spec": {"requesters": [{"name": "a"}, {"name": "b", "name": "c", "nmae": "d"}]}}"#,
-            &[
-                r#"unknown field "spec.requesters[1].nmae""#,
-                r#"duplicate field "spec.requesters[1].name""#,
-            ],
+            &[r#"unknown field "spec.requesters[1].nmae""#, r#"duplicate field "spec.requesters[1].name""#],
         ),
-        (
-            r#"{"spec": {"target": {"name": "a", "uid": "b"}}}"#,
-            &[r#"unknown field "spec.target.uid""#],
-        ),
-        (
-            r#"{"metadata": {"name": "a", "nmae": "b"}, "spec": {}}"#,
-            &[r#"unknown field "metadata.nmae""#],
-        ),
+        (r#"{"spec": {"target": {"name": "a", "uid": "b"}}}"#, &[r#"unknown field "spec.target.uid""#]),
+        (r#"{"metadata": {"name": "a", "nmae": "b"}, "spec": {}}"#, &[r#"unknown field "metadata.nmae""#]),
         (
             r#"{"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "a", "uid": "u", "owner": 1}]}, "spec": {}}"#,
             &[r#"unknown field "metadata.ownerReferences[0].owner""#],
@@ -99,15 +79,8 @@ fn unknown_and_duplicate_fields_are_told_by_path_in_kubernetes_words() {
         (r#"{"Spec": {}, "spec": {}}"#, &[r#"unknown field "Spec""#]),
     ];
     for (text, findings) in cases {
-        assert_eq!(
-            thing(text, Strictness::Warn).unwrap().findings(),
-            findings,
-            "{text}"
-        );
-        assert!(
-            thing(text, Strictness::Ignore).unwrap().findings().is_empty(),
-            "{text}"
-        );
+        assert_eq!(thing(text, Strictness::Warn).unwrap().findings(), findings, "{text}");
+        assert!(thing(text, Strictness::Ignore).unwrap().findings().is_empty(), "{text}");
         match thing(text, Strictness::Strict) {
             Ok(_) => assert!(findings.is_empty(), "{text}"),
             Err(error) => {
@@ -132,11 +105,7 @@ fn managed_fields_are_free_form() {
         "spec": {},
     });
     let decoded: Decoded<Thing> = decode_value(object.clone(), Strictness::Strict).unwrap();
-    let fields = decoded.value.metadata.managed_fields.unwrap()[0]
-        .fields_v1
-        .clone()
-        .unwrap()
-        .0;
+    let fields = decoded.value.metadata.managed_fields.unwrap()[0].fields_v1.clone().unwrap().0;
     assert_eq!(fields, object["metadata"]["managedFields"][0]["fieldsV1"]);
 }
 
@@ -157,11 +126,7 @@ fn of_a_field_that_is_given_twice_the_last_counts() {
 #[test]
 fn a_wrong_type_is_told_with_its_path() {
     let cases = [
-        (
-            r#"{"spec": {"ttl": "soon"}}"#,
-            "spec.ttl",
-            "invalid type: string \"soon\", expected i64",
-        ),
+        (r#"{"spec": {"ttl": "soon"}}"#, "spec.ttl", "invalid type: string \"soon\", expected i64"),
         (
             r#"{"spec": {"requesters": [{"name": "a"}, {"name": 1}]}}"#,
             "spec.requesters[1].name",
@@ -172,44 +137,18 @@ fn a_wrong_type_is_told_with_its_path() {
             "spec.requesters[0].policy",
             "unknown variant `Never`, expected `Wait` or `GiveUp`",
         ),
-        (
-            r#"{"spec": {"requesters": [{}]}}"#,
-            "spec.requesters[0]",
-            "missing field `name`",
-        ),
-        (
-            r#"{"spec": {"requesters": {}}}"#,
-            "spec.requesters",
-            "invalid type: map, expected a sequence",
-        ),
-        (
-            r#"{"metadata": {"creationTimestamp": "yesterday"}, "spec": {}}"#,
-            "metadata.creationTimestamp",
-            "",
-        ),
+        (r#"{"spec": {"requesters": [{}]}}"#, "spec.requesters[0]", "missing field `name`"),
+        (r#"{"spec": {"requesters": {}}}"#, "spec.requesters", "invalid type: map, expected a sequence"),
+        (r#"{"metadata": {"creationTimestamp": "yesterday"}, "spec": {}}"#, "metadata.creationTimestamp", ""),
         ("[]", "", "invalid type: sequence, expected struct Thing"),
-        (
-            r#"{"spec": [[], 1]}"#,
-            "spec",
-            "invalid type: sequence, expected struct Spec",
-        ),
-        (
-            r#"{"spec": {"requesters": [["a"]]}}"#,
-            "spec.requesters[0]",
-            "invalid type: sequence",
-        ),
-        (
-            r#"{"metadata": [], "spec": {}}"#,
-            "metadata",
-            "invalid type: sequence",
-        ),
+        (r#"{"spec": [[], 1]}"#, "spec", "invalid type: sequence, expected struct Spec"),
+        (r#"{"spec": {"requesters": [["a"]]}}"#, "spec.requesters[0]", "invalid type: sequence"),
+        (r#"{"metadata": [], "spec": {}}"#, "metadata", "invalid type: sequence"),
         ("{}", "", "missing field `spec`"),
     ];
     for (text, at, expected) in cases {
         let error = thing(text, Strictness::Strict).unwrap_err();
-        let DecodeError::WrongType { path, message } = &error else {
-            panic!("{text}: {error:?}")
-        };
+        let DecodeError::WrongType { path, message } = &error else { panic!("{text}: {error:?}") };
         assert_eq!(path, at, "{text}: {message}");
         assert!(message.contains(expected), "{text}: {message}");
         assert!(error.to_string().starts_with(at), "{error}");
@@ -220,10 +159,7 @@ fn a_wrong_type_is_told_with_its_path() {
 fn null_counts_as_absent() {
     let text = r#"{"metadata": {"creationTimestamp": null, "labels": null}, "spec": {"requesters": null, "ttl": null}}"#;
     let decoded = thing(text, Strictness::Strict).unwrap();
-    assert_eq!(
-        decoded.value,
-        thing(r#"{"spec": {}}"#, Strictness::Strict).unwrap().value
-    );
+    assert_eq!(decoded.value, thing(r#"{"spec": {}}"#, Strictness::Strict).unwrap().value);
 }
 
 #[test]
@@ -238,40 +174,19 @@ fn null_stays_where_anything_goes_and_is_told_where_nothing_is_known() {
 fn what_is_not_json_is_malformed() {
     let deep = "[".repeat(100_000);
     let unclosed = format!(r#"{{"spec": {}"#, "{\"a\":".repeat(100_000));
-    for text in [
-        "",
-        "{",
-        "{} x",
-        "{\"a\": 1,}",
-        "nope",
-        "{'a': 1}",
-        deep.as_str(),
-        unclosed.as_str(),
-    ] {
+    for text in ["", "{", "{} x", "{\"a\": 1,}", "nope", "{'a': 1}", deep.as_str(), unclosed.as_str()] {
         let result = thing(text, Strictness::Ignore);
         assert!(matches!(result, Err(DecodeError::Malformed { .. })), "{result:?}");
     }
     let invalid = decode::<Thing>(b"{\"spec\": {\"a\": \"\xff\"}}", Strictness::Ignore);
-    assert!(
-        matches!(invalid, Err(DecodeError::Malformed { .. })),
-        "{invalid:?}"
-    );
+    assert!(matches!(invalid, Err(DecodeError::Malformed { .. })), "{invalid:?}");
 }
 
 #[test]
 fn findings_are_bounded() {
-    let unknown: Vec<String> = (0..500)
-        .map(|number| format!(r#""f{number}": 1, "d": 1"#))
-        .collect();
-    let decoded = thing(
-        &format!(r#"{{"spec": {{}}, {}}}"#, unknown.join(", ")),
-        Strictness::Warn,
-    )
-    .unwrap();
-    assert_eq!(
-        (decoded.unknown_fields.len(), decoded.duplicate_fields.len()),
-        (100, 1)
-    );
+    let unknown: Vec<String> = (0..500).map(|number| format!(r#""f{number}": 1, "d": 1"#)).collect();
+    let decoded = thing(&format!(r#"{{"spec": {{}}, {}}}"#, unknown.join(", ")), Strictness::Warn).unwrap();
+    assert_eq!((decoded.unknown_fields.len(), decoded.duplicate_fields.len()), (100, 1));
 }
 
 #[test]
@@ -279,30 +194,12 @@ fn yaml_is_read_as_json_is() {
     let text = "spec:\n  ttl: 5\n  foo: x\n  requesters:\n  - name: a\n    policy: GiveUp\n    name: b\n";
     let decoded: Decoded<Thing> = decode_yaml(text.as_bytes(), Strictness::Warn).unwrap();
     assert_eq!(decoded.value.spec.ttl, Some(5));
-    assert_eq!(
-        decoded.value.spec.requesters,
-        [Requester {
-            name: "b".to_owned(),
-            policy: Policy::GiveUp
-        }]
-    );
-    let findings = [
-        r#"unknown field "spec.foo""#,
-        r#"duplicate field "spec.requesters[0].name""#,
-    ];
+    assert_eq!(decoded.value.spec.requesters, [Requester { name: "b".to_owned(), policy: Policy::GiveUp }]);
+    let findings = [r#"unknown field "spec.foo""#, r#"duplicate field "spec.requesters[0].name""#];
     assert_eq!(decoded.findings(), findings);
-    for text in [
-        "spec: [",
-        "a: 1\n--- \nb: 2",
-        "? [1]\n: x",
-        "spec: !tag x",
-        "spec: .inf",
-    ] {
+    for text in ["spec: [", "a: 1\n--- \nb: 2", "? [1]\n: x", "spec: !tag x", "spec: .inf"] {
         let result = decode_yaml::<Thing>(text.as_bytes(), Strictness::Warn);
-        assert!(
-            matches!(result, Err(DecodeError::Malformed { .. })),
-            "{text}: {result:?}"
-        );
+        assert!(matches!(result, Err(DecodeError::Malformed { .. })), "{text}: {result:?}");
     }
 }
 

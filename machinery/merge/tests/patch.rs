@@ -1,12 +1,7 @@
 //! Patches: what RFC 6902 and RFC 7386 say, and what kube-apiserver adds.
 
 // Clippy takes the functions that tests are made of for production code.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 use machinery_merge::{
     MAX_JSON_PATCH_COPY_BYTES, MAX_JSON_PATCH_OPERATIONS, PatchError, json_patch, merge_patch,
@@ -53,47 +48,15 @@ fn a_json_patch_does_what_its_operations_say_in_their_order() {
 fn a_json_patch_that_does_not_fit_names_the_operation_and_its_path() {
     let document = json!({"spec": {"a": 1}, "list": [1]});
     let cases = [
-        (
-            json!([{"op": "test", "path": "/spec/a", "value": 2}]),
-            0,
-            "/spec/a",
-        ),
-        (
-            json!([{"op": "test", "path": "/spec/b", "value": 2}]),
-            0,
-            "/spec/b",
-        ),
-        (
-            json!([{"op": "remove", "path": "/spec/a"}, {"op": "remove", "path": "/spec/a"}]),
-            1,
-            "/spec/a",
-        ),
-        (
-            json!([{"op": "replace", "path": "/spec/b", "value": 1}]),
-            0,
-            "/spec/b",
-        ),
-        (
-            json!([{"op": "add", "path": "/status/x", "value": 1}]),
-            0,
-            "/status/x",
-        ),
-        (
-            json!([{"op": "add", "path": "/list/2", "value": 1}]),
-            0,
-            "/list/2",
-        ),
+        (json!([{"op": "test", "path": "/spec/a", "value": 2}]), 0, "/spec/a"),
+        (json!([{"op": "test", "path": "/spec/b", "value": 2}]), 0, "/spec/b"),
+        (json!([{"op": "remove", "path": "/spec/a"}, {"op": "remove", "path": "/spec/a"}]), 1, "/spec/a"),
+        (json!([{"op": "replace", "path": "/spec/b", "value": 1}]), 0, "/spec/b"),
+        (json!([{"op": "add", "path": "/status/x", "value": 1}]), 0, "/status/x"),
+        (json!([{"op": "add", "path": "/list/2", "value": 1}]), 0, "/list/2"),
         (json!([{"op": "remove", "path": "/list/-"}]), 0, "/list/-"),
-        (
-            json!([{"op": "move", "from": "/spec", "path": "/spec/inside"}]),
-            0,
-            "/spec/inside",
-        ),
-        (
-            json!([{"op": "copy", "from": "/nothing", "path": "/spec/b"}]),
-            0,
-            "/spec/b",
-        ),
+        (json!([{"op": "move", "from": "/spec", "path": "/spec/inside"}]), 0, "/spec/inside"),
+        (json!([{"op": "copy", "from": "/nothing", "path": "/spec/b"}]), 0, "/spec/b"),
     ];
     for (operations, index, at) in cases {
         match patched(&document, &operations) {
@@ -120,10 +83,7 @@ fn what_is_no_json_patch_is_malformed() {
     ];
     for patch in cases {
         let result = json_patch(&json!({"a": 1}), patch.as_bytes());
-        assert!(
-            matches!(result, Err(PatchError::Malformed { .. })),
-            "{patch}: {result:?}"
-        );
+        assert!(matches!(result, Err(PatchError::Malformed { .. })), "{patch}: {result:?}");
     }
 }
 
@@ -134,27 +94,15 @@ fn a_json_patch_has_at_most_ten_thousand_operations() {
     assert!(patched(&json!({"a": 1}), &most).is_ok());
     let more = Value::Array(vec![test; MAX_JSON_PATCH_OPERATIONS + 1]);
     let error = patched(&json!({"a": 1}), &more).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "the allowed maximum operations in a JSON patch is 10000, got 10001"
-    );
+    assert_eq!(error.to_string(), "the allowed maximum operations in a JSON patch is 10000, got 10001");
 }
 
 #[test]
 fn copies_that_double_an_object_stop_at_the_limit() {
-    let doubling: Vec<Value> = (0..64)
-        .map(|round| json!({"op": "copy", "from": "/a", "path": format!("/a/{round}")}))
-        .collect();
+    let doubling: Vec<Value> =
+        (0..64).map(|round| json!({"op": "copy", "from": "/a", "path": format!("/a/{round}")})).collect();
     let error = patched(&json!({"a": {"text": "0123456789"}}), &Value::Array(doubling)).unwrap_err();
-    assert!(
-        matches!(
-            error,
-            PatchError::CopiesTooMuch {
-                limit: MAX_JSON_PATCH_COPY_BYTES
-            }
-        ),
-        "{error:?}"
-    );
+    assert!(matches!(error, PatchError::CopiesTooMuch { limit: MAX_JSON_PATCH_COPY_BYTES }), "{error:?}");
 }
 
 #[test]
@@ -196,18 +144,10 @@ fn a_merge_patch_merges_objects_replaces_the_rest_and_removes_what_is_null() {
         (json!({"a": "b", "b": "c"}), json!({"a": null}), json!({"b": "c"})),
         (json!({"a": ["b"]}), json!({"a": "c"}), json!({"a": "c"})),
         (json!({"a": "c"}), json!({"a": ["b"]}), json!({"a": ["b"]})),
-        (
-            json!({"a": {"b": "c"}}),
-            json!({"a": {"b": "d", "c": null}}),
-            json!({"a": {"b": "d"}}),
-        ),
+        (json!({"a": {"b": "c"}}), json!({"a": {"b": "d", "c": null}}), json!({"a": {"b": "d"}})),
         (json!({"a": [{"b": "c"}]}), json!({"a": [1]}), json!({"a": [1]})),
         (json!({"e": null}), json!({"a": 1}), json!({"e": null, "a": 1})),
-        (
-            json!({}),
-            json!({"a": {"bb": {"ccc": null}}}),
-            json!({"a": {"bb": {}}}),
-        ),
+        (json!({}), json!({"a": {"bb": {"ccc": null}}}), json!({"a": {"bb": {}}})),
     ];
     for (document, patch, expected) in cases {
         let result = merge_patch(&document, patch.to_string().as_bytes()).unwrap();
@@ -219,10 +159,7 @@ fn a_merge_patch_merges_objects_replaces_the_rest_and_removes_what_is_null() {
 fn what_is_no_object_is_no_merge_patch() {
     for patch in ["", "null", "[]", "1", "\"a\"", "{", "{} {}", "{\"a\": nope}"] {
         let result = merge_patch(&json!({"a": 1}), patch.as_bytes());
-        assert!(
-            matches!(result, Err(PatchError::Malformed { .. })),
-            "{patch}: {result:?}"
-        );
+        assert!(matches!(result, Err(PatchError::Malformed { .. })), "{patch}: {result:?}");
     }
 }
 
@@ -283,9 +220,9 @@ proptest! {
 
 fn contains(whole: &Value, part: &Value) -> bool {
     match (whole, part) {
-        (Value::Object(whole), Value::Object(part)) => part
-            .iter()
-            .all(|(key, part)| whole.get(key).is_some_and(|whole| contains(whole, part))),
+        (Value::Object(whole), Value::Object(part)) => {
+            part.iter().all(|(key, part)| whole.get(key).is_some_and(|whole| contains(whole, part)))
+        }
         _ => whole == part,
     }
 }

@@ -40,11 +40,7 @@ struct Range<'a> {
 impl<'a> Range<'a> {
     fn parse(text: &'a str) -> Self {
         let mut parts = text.split(';').map(str::trim);
-        let mut range = Self {
-            name: parts.next().unwrap_or_default(),
-            convert_to: [None; 3],
-            quality: 1.0,
-        };
+        let mut range = Self { name: parts.next().unwrap_or_default(), convert_to: [None; 3], quality: 1.0 };
         for (key, value) in parts.filter_map(|part| part.split_once('=')) {
             let [group, version, kind] = &mut range.convert_to;
             match key.trim() {
@@ -88,10 +84,7 @@ mod tests {
             ("*/*", Some(JSON)),
             ("application/json", Some(JSON)),
             ("application/*;q=0.5", Some(JSON)),
-            (
-                "application/vnd.kubernetes.protobuf, application/json",
-                Some(JSON),
-            ),
+            ("application/vnd.kubernetes.protobuf, application/json", Some(JSON)),
             ("application/vnd.kubernetes.protobuf", None),
             ("application/json;q=0", None),
             (&kubectl, Some(v2)),
@@ -99,10 +92,7 @@ mod tests {
             (&oldest, Some(v2beta1)),
             (&no_peers, Some(v2)),
             (reordered, Some(v2)),
-            (
-                "application/json;g=apidiscovery.k8s.io;v=v3;as=APIGroupDiscoveryList",
-                None,
-            ),
+            ("application/json;g=apidiscovery.k8s.io;v=v3;as=APIGroupDiscoveryList", None),
             (
                 "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList;q=0.1,application/json",
                 Some(JSON),

@@ -45,10 +45,8 @@ pub fn api_group_discovery_list(groups: &[ServedGroup], version: DiscoveryVersio
 
 fn group_discovery(group: &ServedGroup) -> Value {
     // The order of the versions is the order of preference; there is no other field for it.
-    let (preferred, others): (Vec<_>, Vec<_>) = group
-        .versions
-        .iter()
-        .partition(|version| version.version == group.preferred);
+    let (preferred, others): (Vec<_>, Vec<_>) =
+        group.versions.iter().partition(|version| version.version == group.preferred);
     json!({
         "metadata": {"name": group.group},
         "versions": preferred
@@ -87,11 +85,8 @@ fn resource_discovery(group: &str, version: &str, resource: &ServedResource) -> 
             fields.insert("categories".to_owned(), json!(resource.categories));
         }
         if !resource.subresources.is_empty() {
-            let subresources: Vec<_> = resource
-                .subresources
-                .iter()
-                .map(|sub| subresource_discovery(group, version, sub))
-                .collect();
+            let subresources: Vec<_> =
+                resource.subresources.iter().map(|sub| subresource_discovery(group, version, sub)).collect();
             fields.insert("subresources".to_owned(), Value::Array(subresources));
         }
     }
@@ -99,9 +94,10 @@ fn resource_discovery(group: &str, version: &str, resource: &ServedResource) -> 
 }
 
 fn subresource_discovery(group: &str, version: &str, sub: &ServedSubresource) -> Value {
-    let (group, version) = sub.group_version.as_ref().map_or((group, version), |other| {
-        (other.group.as_str(), other.version.as_str())
-    });
+    let (group, version) = sub
+        .group_version
+        .as_ref()
+        .map_or((group, version), |other| (other.group.as_str(), other.version.as_str()));
     json!({
         "subresource": sub.name,
         "responseKind": {"group": group, "version": version, "kind": sub.kind},
@@ -124,10 +120,7 @@ mod tests {
     #[test]
     fn the_preferred_version_comes_first() {
         let mut group = fixture::evacuation_group();
-        let older = ServedVersion {
-            version: "v1alpha0".to_owned(),
-            resources: Vec::new(),
-        };
+        let older = ServedVersion { version: "v1alpha0".to_owned(), resources: Vec::new() };
         group.versions.insert(0, older);
         let list = api_group_discovery_list(&[group], DiscoveryVersion::V2Beta1);
         assert_eq!(list["apiVersion"], "apidiscovery.k8s.io/v2beta1");

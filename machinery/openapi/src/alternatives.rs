@@ -54,11 +54,7 @@ fn merge_list<'a>(
     }
     let mut required: Option<Vec<Value>> = None;
     for alternative in alternatives {
-        let resolved = alternative
-            .get("$ref")
-            .and_then(Value::as_str)
-            .and_then(resolve)
-            .cloned();
+        let resolved = alternative.get("$ref").and_then(Value::as_str).and_then(resolve).cloned();
         let Value::Object(alternative) = resolved.unwrap_or(alternative) else {
             return Err("one of its alternatives is not an object".to_owned());
         };
@@ -78,9 +74,7 @@ fn merge_list<'a>(
     }
     let required = required.unwrap_or_default();
     if !required.is_empty() {
-        let all = schema
-            .entry("required")
-            .or_insert_with(|| Value::Array(Vec::new()));
+        let all = schema.entry("required").or_insert_with(|| Value::Array(Vec::new()));
         if let Value::Array(all) = all {
             all.extend(required);
         }
@@ -95,9 +89,7 @@ fn add_properties(schema: &mut Object, mut alternative: Object) -> Result<(), St
     };
     let described = alternative.remove("description");
     let only_one = properties.len() == 1;
-    let all = schema
-        .entry("properties")
-        .or_insert_with(|| Value::Object(Object::new()));
+    let all = schema.entry("properties").or_insert_with(|| Value::Object(Object::new()));
     let Value::Object(all) = all else {
         return Err("its properties are not an object".to_owned());
     };
@@ -114,9 +106,7 @@ fn add_properties(schema: &mut Object, mut alternative: Object) -> Result<(), St
             Some(known) if *known == property => {}
             Some(known) => {
                 let words = |schema: &Value| schema.as_object().and_then(Words::of);
-                let both = words(known)
-                    .zip(words(&property))
-                    .and_then(|(known, more)| known.and(more));
+                let both = words(known).zip(words(&property)).and_then(|(known, more)| known.and(more));
                 let both = both.ok_or_else(|| format!("its alternatives disagree about {name}"))?;
                 let mut merged = Object::new();
                 both.write_to(&mut merged);
@@ -142,12 +132,7 @@ fn drop_null(schema: &mut Object) {
 }
 
 fn is_integer_or_string(alternatives: &[Value]) -> bool {
-    let types: Vec<_> = alternatives
-        .iter()
-        .map(|alternative| alternative.get("type").and_then(Value::as_str))
-        .collect();
-    matches!(
-        types.as_slice(),
-        [Some("integer"), Some("string")] | [Some("string"), Some("integer")]
-    )
+    let types: Vec<_> =
+        alternatives.iter().map(|alternative| alternative.get("type").and_then(Value::as_str)).collect();
+    matches!(types.as_slice(), [Some("integer"), Some("string")] | [Some("string"), Some("integer")])
 }

@@ -23,15 +23,8 @@ pub(crate) struct Definitions {
 impl Definitions {
     /// The definitions of every kind of a version, of their lists, and of what they refer to.
     pub(crate) fn new(group: &str, version: &ServedVersion) -> Result<Self, DocumentError> {
-        let own = GroupVersion {
-            group: group.to_owned(),
-            version: version.version.clone(),
-        };
-        let mut definitions = Self {
-            own: own.clone(),
-            by_name: BTreeMap::new(),
-            by_kind: BTreeMap::new(),
-        };
+        let own = GroupVersion { group: group.to_owned(), version: version.version.clone() };
+        let mut definitions = Self { own: own.clone(), by_name: BTreeMap::new(), by_kind: BTreeMap::new() };
         let standard = standard::definitions(&own).map_err(|(name, problem)| schema_error(name, problem))?;
         for (name, schema) in standard {
             definitions.insert(name, schema)?;
@@ -45,13 +38,12 @@ impl Definitions {
 
     /// The name of the definition of a kind.
     pub(crate) fn name_of(&self, group_version: &GroupVersion, kind: &str) -> Result<&str, DocumentError> {
-        self.by_kind
-            .get(&(group_version.clone(), kind.to_owned()))
-            .map(String::as_str)
-            .ok_or_else(|| DocumentError::Unresolved {
+        self.by_kind.get(&(group_version.clone(), kind.to_owned())).map(String::as_str).ok_or_else(|| {
+            DocumentError::Unresolved {
                 definition: format!("{}/{}", self.own.group, self.own.version),
                 reference: kind.to_owned(),
-            })
+            }
+        })
     }
 
     /// The schemas by name.
@@ -67,8 +59,7 @@ impl Definitions {
             let mut list = standard::list(&resource.list_kind, &resource.kind, &definition);
             mark(&mut list, &own, &resource.list_kind);
             self.insert(name.clone(), list)?;
-            self.by_kind
-                .insert((own.clone(), resource.list_kind.clone()), name);
+            self.by_kind.insert((own.clone(), resource.list_kind.clone()), name);
         }
         for sub in &resource.subresources {
             if let Some(schema) = &sub.schema {
@@ -87,10 +78,7 @@ impl Definitions {
     ) -> Result<String, DocumentError> {
         let root = schema.as_value();
         // Types that Kubernetes names itself carry their full name as the title.
-        let title = root
-            .get("title")
-            .and_then(Value::as_str)
-            .filter(|title| title.contains('.'));
+        let title = root.get("title").and_then(Value::as_str).filter(|title| title.contains('.'));
         let root_name = title.map_or_else(|| full_name(owner, kind), str::to_owned);
         let none = Object::new();
         let parts = root.get("$defs").and_then(Value::as_object).unwrap_or(&none);
@@ -99,14 +87,9 @@ impl Definitions {
             known if known.contains('.') => known.to_owned(),
             short => full_name(owner, short),
         };
-        let converter = Converter {
-            definitions: parts,
-            full_name: &name,
-        };
+        let converter = Converter { definitions: parts, full_name: &name };
         let convert = |definition: &str, schema: &Value| {
-            converter
-                .convert(schema, "")
-                .map_err(|problem| schema_error(definition.to_owned(), problem))
+            converter.convert(schema, "").map_err(|problem| schema_error(definition.to_owned(), problem))
         };
         for (part, schema) in parts {
             if !Converter::is_inlined(part, schema) {
@@ -118,8 +101,7 @@ impl Definitions {
         let mut whole = convert(&root_name, root)?;
         mark(&mut whole, owner, kind);
         self.insert(root_name.clone(), whole)?;
-        self.by_kind
-            .insert((owner.clone(), kind.to_owned()), root_name.clone());
+        self.by_kind.insert((owner.clone(), kind.to_owned()), root_name.clone());
         Ok(root_name)
     }
 
@@ -147,14 +129,10 @@ impl Definitions {
     fn check_references(&self) -> Result<(), DocumentError> {
         for (definition, schema) in &self.by_name {
             for reference in references(schema) {
-                let known = reference
-                    .strip_prefix(V3_PREFIX)
-                    .is_some_and(|name| self.by_name.contains_key(name));
+                let known =
+                    reference.strip_prefix(V3_PREFIX).is_some_and(|name| self.by_name.contains_key(name));
                 if !known {
-                    return Err(DocumentError::Unresolved {
-                        definition: definition.clone(),
-                        reference,
-                    });
+                    return Err(DocumentError::Unresolved { definition: definition.clone(), reference });
                 }
             }
         }
@@ -164,17 +142,8 @@ impl Definitions {
 
 /// `dev.evacuation.v1alpha1.Evacuation` for the kind Evacuation of `evacuation.dev/v1alpha1`.
 pub(crate) fn full_name(owner: &GroupVersion, name: &str) -> String {
-    let reversed: Vec<&str> = owner
-        .group
-        .split('.')
-        .rev()
-        .filter(|part| !part.is_empty())
-        .collect();
-    reversed
-        .into_iter()
-        .chain([owner.version.as_str(), name])
-        .collect::<Vec<_>>()
-        .join(".")
+    let reversed: Vec<&str> = owner.group.split('.').rev().filter(|part| !part.is_empty()).collect();
+    reversed.into_iter().chain([owner.version.as_str(), name]).collect::<Vec<_>>().join(".")
 }
 
 /// Says of a schema which kind it is.
@@ -190,9 +159,5 @@ fn take_kinds(schema: &mut Value) -> Option<Value> {
 }
 
 fn schema_error(definition: String, problem: Problem) -> DocumentError {
-    DocumentError::Schema {
-        definition,
-        path: problem.path,
-        problem: problem.problem,
-    }
+    DocumentError::Schema { definition, path: problem.path, problem: problem.problem }
 }

@@ -8,9 +8,7 @@ use crate::{ServedGroup, ServedResource, ServedSubresource, ServedVersion};
 
 /// The document at `/apis`.
 pub fn api_group_list(groups: &[ServedGroup]) -> APIGroupList {
-    APIGroupList {
-        groups: groups.iter().map(api_group).collect(),
-    }
+    APIGroupList { groups: groups.iter().map(api_group).collect() }
 }
 
 /// The document at `/apis/GROUP`.
@@ -23,11 +21,7 @@ pub fn api_group(group: &ServedGroup) -> APIGroup {
         name: group.group.clone(),
         preferred_version: Some(version(&group.preferred)),
         server_address_by_client_cidrs: None,
-        versions: group
-            .versions
-            .iter()
-            .map(|served| version(&served.version))
-            .collect(),
+        versions: group.versions.iter().map(|served| version(&served.version)).collect(),
     }
 }
 
@@ -39,12 +33,8 @@ pub fn api_resource_list(group: &ServedGroup, version: &ServedVersion) -> APIRes
             .resources
             .iter()
             .flat_map(|resource| {
-                std::iter::once(api_resource(resource)).chain(
-                    resource
-                        .subresources
-                        .iter()
-                        .map(|sub| api_subresource(resource, sub)),
-                )
+                std::iter::once(api_resource(resource))
+                    .chain(resource.subresources.iter().map(|sub| api_subresource(resource, sub)))
             })
             .collect(),
     }
@@ -117,25 +107,14 @@ mod tests {
     fn a_subresource_of_another_group_says_so_and_one_of_its_own_does_not() {
         let group = fixture::evacuation_group();
         let list = api_resource_list(&group, &group.versions[0]);
-        let found = |name: &str| {
-            list.resources
-                .iter()
-                .find(|resource| resource.name == name)
-                .unwrap()
-        };
-        assert_eq!(
-            found("evacuations").short_names.as_deref(),
-            Some(&["evac".to_owned()][..])
-        );
+        let found = |name: &str| list.resources.iter().find(|resource| resource.name == name).unwrap();
+        assert_eq!(found("evacuations").short_names.as_deref(), Some(&["evac".to_owned()][..]));
         assert_eq!(found("evacuations").singular_name, "evacuation");
         assert_eq!(found("evacuations").categories, None);
         assert_eq!(found("evacuations/status").kind, "Evacuation");
         assert_eq!(found("evacuations/status").group, None);
         assert_eq!(found("evacuations/respond").verbs, ["create"]);
         let scale = found("evacuations/scale");
-        assert_eq!(
-            (scale.group.as_deref(), scale.version.as_deref()),
-            (Some("autoscaling"), Some("v1"))
-        );
+        assert_eq!((scale.group.as_deref(), scale.version.as_deref()), (Some("autoscaling"), Some("v1")));
     }
 }

@@ -29,11 +29,7 @@ impl Document {
             // Writing to a string cannot fail.
             let _ = write!(hash, "{byte:02X}");
         }
-        Ok(Self {
-            body,
-            content_type,
-            hash,
-        })
+        Ok(Self { body, content_type, hash })
     }
 
     /// The bytes.

@@ -33,15 +33,9 @@ impl Documents {
     /// A schema says what Kubernetes' OpenAPI cannot say, two schemas have one name, or a kind has no schema. All of
     /// these are mistakes in the description, so a server finds them when it starts and not when it is asked.
     pub fn new(info: &Info, groups: &[ServedGroup]) -> Result<Self, DocumentError> {
-        let mut documents = Self {
-            by_path: BTreeMap::new(),
-        };
+        let mut documents = Self { by_path: BTreeMap::new() };
         for version in [DiscoveryVersion::V2, DiscoveryVersion::V2Beta1] {
-            documents.add(
-                "/apis",
-                version.media_type(),
-                &api_group_discovery_list(groups, version),
-            )?;
+            documents.add("/apis", version.media_type(), &api_group_discovery_list(groups, version))?;
         }
         documents.add("/apis", JSON, &api_group_list(groups))?;
         let mut index = Vec::new();
@@ -76,9 +70,7 @@ impl Documents {
         let documents = self.by_path.get(path.trim_end_matches('/'))?;
         let offered: Vec<&str> = documents.iter().map(Document::content_type).collect();
         let chosen = accept::preferred(accept, &offered)?;
-        documents
-            .iter()
-            .find(|document| document.content_type() == chosen)
+        documents.iter().find(|document| document.content_type() == chosen)
     }
 
     /// Whether there is any document at that path.
@@ -97,14 +89,9 @@ impl Documents {
         content_type: &'static str,
         value: &impl Serialize,
     ) -> Result<Document, DocumentError> {
-        let document = Document::new(content_type, value).map_err(|source| DocumentError::Json {
-            path: path.to_owned(),
-            source,
-        })?;
-        self.by_path
-            .entry(path.to_owned())
-            .or_default()
-            .push(document.clone());
+        let document = Document::new(content_type, value)
+            .map_err(|source| DocumentError::Json { path: path.to_owned(), source })?;
+        self.by_path.entry(path.to_owned()).or_default().push(document.clone());
         Ok(document)
     }
 }

@@ -7,24 +7,12 @@ use schemars::{JsonSchema, Schema, schema_for};
 use crate::{GroupVersion, Info, ServedGroup, ServedResource, ServedSubresource, ServedVersion};
 
 pub(crate) fn info() -> Info {
-    Info {
-        title: "Evacuation API".to_owned(),
-        version: "v0.1.0".to_owned(),
-    }
+    Info { title: "Evacuation API".to_owned(), version: "v0.1.0".to_owned() }
 }
 
 /// `evacuation.dev/v1alpha1`, with a scale that it does not have.
 pub(crate) fn evacuation_group() -> ServedGroup {
-    let all = [
-        "create",
-        "delete",
-        "deletecollection",
-        "get",
-        "list",
-        "patch",
-        "update",
-        "watch",
-    ];
+    let all = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
     let respond = ServedSubresource {
         name: "respond".to_owned(),
         kind: "EvacuationResponse".to_owned(),
@@ -42,22 +30,15 @@ pub(crate) fn evacuation_group() -> ServedGroup {
     let scale = ServedSubresource {
         name: "scale".to_owned(),
         kind: "Scale".to_owned(),
-        group_version: Some(GroupVersion {
-            group: "autoscaling".to_owned(),
-            version: "v1".to_owned(),
-        }),
+        group_version: Some(GroupVersion { group: "autoscaling".to_owned(), version: "v1".to_owned() }),
         verbs: words(&["get", "update"]),
         schema: Some(schema_for!(Scale)),
     };
     let mut evacuations = resource("evacuations", "Evacuation", &all, schema_for!(Evacuation));
     evacuations.short_names = words(&["evac"]);
     evacuations.subresources = vec![status, respond.clone(), scale];
-    let mut own = resource(
-        "selfevacuations",
-        "SelfEvacuation",
-        &["get", "list", "watch"],
-        schema_for!(SelfEvacuation),
-    );
+    let mut own =
+        resource("selfevacuations", "SelfEvacuation", &["get", "list", "watch"], schema_for!(SelfEvacuation));
     own.subresources = vec![respond];
     group("evacuation.dev", "v1alpha1", vec![evacuations, own])
 }
@@ -72,10 +53,7 @@ pub(crate) fn widget_group<T: JsonSchema>() -> ServedGroup {
 fn group(group: &str, version: &str, resources: Vec<ServedResource>) -> ServedGroup {
     ServedGroup {
         group: group.to_owned(),
-        versions: vec![ServedVersion {
-            version: version.to_owned(),
-            resources,
-        }],
+        versions: vec![ServedVersion { version: version.to_owned(), resources }],
         preferred: version.to_owned(),
     }
 }

@@ -34,9 +34,7 @@ impl Path {
         parameter: fn(&Parameter) -> Value,
     ) -> Value {
         let methods = self.operations.iter();
-        let mut item: Object = methods
-            .map(|o| (o.method.to_owned(), Value::Object(operation(o))))
-            .collect();
+        let mut item: Object = methods.map(|o| (o.method.to_owned(), Value::Object(operation(o)))).collect();
         if !self.parameters.is_empty() {
             let parameters = self.parameters.iter().map(parameter).collect();
             item.insert("parameters".to_owned(), parameters);
@@ -85,82 +83,22 @@ struct Verb {
 }
 
 const COLLECTION_VERBS: &[Verb] = &[
-    Verb {
-        wire: "list",
-        method: "get",
-        action: "list",
-        prefix: "list",
-    },
-    Verb {
-        wire: "create",
-        method: "post",
-        action: "post",
-        prefix: "create",
-    },
-    Verb {
-        wire: "deletecollection",
-        method: "delete",
-        action: "deletecollection",
-        prefix: "delete",
-    },
+    Verb { wire: "list", method: "get", action: "list", prefix: "list" },
+    Verb { wire: "create", method: "post", action: "post", prefix: "create" },
+    Verb { wire: "deletecollection", method: "delete", action: "deletecollection", prefix: "delete" },
 ];
 const OBJECT_VERBS: &[Verb] = &[
-    Verb {
-        wire: "get",
-        method: "get",
-        action: "get",
-        prefix: "read",
-    },
-    Verb {
-        wire: "update",
-        method: "put",
-        action: "put",
-        prefix: "replace",
-    },
-    Verb {
-        wire: "patch",
-        method: "patch",
-        action: "patch",
-        prefix: "patch",
-    },
-    Verb {
-        wire: "delete",
-        method: "delete",
-        action: "delete",
-        prefix: "delete",
-    },
+    Verb { wire: "get", method: "get", action: "get", prefix: "read" },
+    Verb { wire: "update", method: "put", action: "put", prefix: "replace" },
+    Verb { wire: "patch", method: "patch", action: "patch", prefix: "patch" },
+    Verb { wire: "delete", method: "delete", action: "delete", prefix: "delete" },
 ];
 const SUBRESOURCE_VERBS: &[Verb] = &[
-    Verb {
-        wire: "get",
-        method: "get",
-        action: "get",
-        prefix: "read",
-    },
-    Verb {
-        wire: "create",
-        method: "post",
-        action: "post",
-        prefix: "create",
-    },
-    Verb {
-        wire: "update",
-        method: "put",
-        action: "put",
-        prefix: "replace",
-    },
-    Verb {
-        wire: "patch",
-        method: "patch",
-        action: "patch",
-        prefix: "patch",
-    },
-    Verb {
-        wire: "delete",
-        method: "delete",
-        action: "delete",
-        prefix: "delete",
-    },
+    Verb { wire: "get", method: "get", action: "get", prefix: "read" },
+    Verb { wire: "create", method: "post", action: "post", prefix: "create" },
+    Verb { wire: "update", method: "put", action: "put", prefix: "replace" },
+    Verb { wire: "patch", method: "patch", action: "patch", prefix: "patch" },
+    Verb { wire: "delete", method: "delete", action: "delete", prefix: "delete" },
 ];
 
 /// Every path of a group and version, discovery first.
@@ -169,20 +107,10 @@ pub(crate) fn paths(
     version: &ServedVersion,
     definitions: &Definitions,
 ) -> Result<Vec<Path>, DocumentError> {
-    let own = GroupVersion {
-        group: group.to_owned(),
-        version: version.version.clone(),
-    };
+    let own = GroupVersion { group: group.to_owned(), version: version.version.clone() };
     let mut paths = vec![discovery(&own)];
     for resource in &version.resources {
-        paths.extend(
-            Context {
-                own: &own,
-                resource,
-                definitions,
-            }
-            .paths()?,
-        );
+        paths.extend(Context { own: &own, resource, definitions }.paths()?);
     }
     paths.retain(|path| !path.operations.is_empty());
     Ok(paths)
@@ -217,12 +145,7 @@ struct Context<'a> {
 impl Context<'_> {
     fn paths(&self) -> Result<Vec<Path>, DocumentError> {
         let GroupVersion { group, version } = self.own;
-        let ServedResource {
-            plural,
-            kind,
-            namespaced,
-            ..
-        } = self.resource;
+        let ServedResource { plural, kind, namespaced, .. } = self.resource;
         let root = format!("/apis/{group}/{version}");
         let collection = if *namespaced {
             format!("{root}/namespaces/{{namespace}}/{plural}")
@@ -247,9 +170,8 @@ impl Context<'_> {
         ];
         for sub in &self.resource.subresources {
             let owner = sub.group_version.as_ref().unwrap_or(self.own);
-            let served = SUBRESOURCE_VERBS
-                .iter()
-                .filter(|verb| sub.verbs.iter().any(|wire| wire == verb.wire));
+            let served =
+                SUBRESOURCE_VERBS.iter().filter(|verb| sub.verbs.iter().any(|wire| wire == verb.wire));
             let operations = served
                 .map(|verb| self.operation(verb, owner, &sub.kind, Some(&sub.name)))
                 .collect::<Result<_, _>>()?;
@@ -291,46 +213,26 @@ impl Context<'_> {
     ) -> Result<Operation, DocumentError> {
         let resource = self.resource;
         let definition = self.definitions.name_of(owner, kind)?.to_owned();
-        let list = || {
-            self.definitions
-                .name_of(self.own, &resource.list_kind)
-                .map(str::to_owned)
-        };
+        let list = || self.definitions.name_of(self.own, &resource.list_kind).map(str::to_owned);
         let status = format!("{META_V1}.Status");
-        let object = |required| Body {
-            definition: definition.clone(),
-            media_types: OBJECT_TYPES,
-            required,
-        };
+        let object = |required| Body { definition: definition.clone(), media_types: OBJECT_TYPES, required };
         let options = || Body {
             definition: format!("{META_V1}.DeleteOptions"),
             media_types: OBJECT_TYPES,
             required: false,
         };
-        let patch = || Body {
-            definition: format!("{META_V1}.Patch"),
-            media_types: PATCH_TYPES,
-            required: true,
-        };
+        let patch =
+            || Body { definition: format!("{META_V1}.Patch"), media_types: PATCH_TYPES, required: true };
         let (parameters, body, codes, reply): (&'static [Parameter], _, _, _) = match verb.wire {
             "list" => (parameters::LIST, None, OK, list()?),
             "create" => (parameters::WRITE, Some(object(true)), CREATED, definition.clone()),
             "deletecollection" => (parameters::DELETE_COLLECTION, Some(options()), OK, status),
-            "update" => (
-                parameters::WRITE,
-                Some(object(true)),
-                OK_OR_CREATED,
-                definition.clone(),
-            ),
+            "update" => (parameters::WRITE, Some(object(true)), OK_OR_CREATED, definition.clone()),
             "patch" => (parameters::WRITE, Some(patch()), OK, definition.clone()),
             "delete" => (parameters::DELETE, Some(options()), OK_OR_ACCEPTED, status),
             _ => (&[], None, OK, definition.clone()),
         };
-        let collection = if verb.wire == "deletecollection" {
-            "Collection"
-        } else {
-            ""
-        };
+        let collection = if verb.wire == "deletecollection" { "Collection" } else { "" };
         let scope = if resource.namespaced { "Namespaced" } else { "" };
         Ok(Operation {
             method: verb.method,
@@ -355,11 +257,7 @@ impl Context<'_> {
 
 fn describe(verb: &str, kind: &str, sub: Option<&str>) -> String {
     let of_sub = sub.map(|sub| format!("{sub} of ")).unwrap_or_default();
-    let article = if kind.starts_with(['A', 'E', 'I', 'O', 'U']) {
-        "an"
-    } else {
-        "a"
-    };
+    let article = if kind.starts_with(['A', 'E', 'I', 'O', 'U']) { "an" } else { "a" };
     match verb {
         "list" => format!("list or watch objects of kind {kind}"),
         "create" | "delete" => format!("{verb} {of_sub}{article} {kind}"),
@@ -373,11 +271,7 @@ fn describe(verb: &str, kind: &str, sub: Option<&str>) -> String {
 /// `EvacuationDevV1alpha1` for `evacuation.dev/v1alpha1`.
 fn id_of(own: &GroupVersion) -> String {
     let group = own.group.strip_suffix(".k8s.io").unwrap_or(&own.group);
-    group
-        .split(['.', '-'])
-        .chain([own.version.as_str()])
-        .map(capitalised)
-        .collect()
+    group.split(['.', '-']).chain([own.version.as_str()]).map(capitalised).collect()
 }
 
 /// `evacuationDev_v1alpha1` for `evacuation.dev/v1alpha1`.
@@ -385,9 +279,5 @@ fn tag_of(own: &GroupVersion) -> String {
     let group = own.group.strip_suffix(".k8s.io").unwrap_or(&own.group);
     let mut words = group.split(['.', '-']);
     let first = words.next().unwrap_or_default().to_owned();
-    format!(
-        "{}_{}",
-        words.map(capitalised).fold(first, |tag, word| tag + &word),
-        own.version
-    )
+    format!("{}_{}", words.map(capitalised).fold(first, |tag, word| tag + &word), own.version)
 }

@@ -47,12 +47,7 @@ impl Parameter {
 }
 
 const fn query(name: &'static str, value_type: &'static str, description: &'static str) -> Parameter {
-    Parameter {
-        name,
-        place: Place::Query,
-        value_type,
-        description: Cow::Borrowed(description),
-    }
+    Parameter { name, place: Place::Query, value_type, description: Cow::Borrowed(description) }
 }
 
 pub(crate) const PRETTY: Parameter = query("pretty", "string", "If `true`, the output is indented.");
@@ -60,12 +55,7 @@ pub(crate) const PRETTY: Parameter = query("pretty", "string", "If `true`, the o
 /// The name of the object, in the path.
 pub(crate) fn name(kind: &str) -> Parameter {
     let description = Cow::Owned(format!("name of the {kind}"));
-    Parameter {
-        name: "name",
-        place: Place::Path,
-        value_type: "string",
-        description,
-    }
+    Parameter { name: "name", place: Place::Path, value_type: "string", description }
 }
 
 /// The namespace of the object, in the path.
@@ -79,11 +69,7 @@ pub(crate) const NAMESPACE: Parameter = Parameter {
 /// `CreateOptions` and `UpdateOptions`; of `PatchOptions` all but `force`, which belongs to server-side apply.
 pub(crate) const WRITE: &[Parameter] = &[
     DRY_RUN,
-    query(
-        "fieldManager",
-        "string",
-        "The name of the actor that makes the change, for managed fields.",
-    ),
+    query("fieldManager", "string", "The name of the actor that makes the change, for managed fields."),
     query(
         "fieldValidation",
         "string",
@@ -130,27 +116,17 @@ pub(crate) const DELETE_COLLECTION: &[Parameter] = &[
     TIMEOUT_SECONDS,
 ];
 
-const DRY_RUN: Parameter = query(
-    "dryRun",
-    "string",
-    "`All` goes through every step but stores nothing.",
-);
+const DRY_RUN: Parameter = query("dryRun", "string", "`All` goes through every step but stores nothing.");
 const CONTINUE: Parameter = query(
     "continue",
     "string",
     "The token from the metadata of the list before: goes on where that one ended. A token that is too old is \
      answered with 410.",
 );
-const FIELD_SELECTOR: Parameter = query(
-    "fieldSelector",
-    "string",
-    "Selects objects by their fields; all by default.",
-);
-const LABEL_SELECTOR: Parameter = query(
-    "labelSelector",
-    "string",
-    "Selects objects by their labels; all by default.",
-);
+const FIELD_SELECTOR: Parameter =
+    query("fieldSelector", "string", "Selects objects by their fields; all by default.");
+const LABEL_SELECTOR: Parameter =
+    query("labelSelector", "string", "Selects objects by their labels; all by default.");
 const LIMIT: Parameter = query(
     "limit",
     "integer",
@@ -169,11 +145,8 @@ const RESOURCE_VERSION_MATCH: Parameter = query(
     "How resourceVersion is meant: `Exact` or `NotOlderThan`. See \
      https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-versions",
 );
-const TIMEOUT_SECONDS: Parameter = query(
-    "timeoutSeconds",
-    "integer",
-    "How long the call may take, in seconds, whatever happens meanwhile.",
-);
+const TIMEOUT_SECONDS: Parameter =
+    query("timeoutSeconds", "integer", "How long the call may take, in seconds, whatever happens meanwhile.");
 const GRACE_PERIOD_SECONDS: Parameter = query(
     "gracePeriodSeconds",
     "integer",

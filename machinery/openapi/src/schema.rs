@@ -89,10 +89,7 @@ impl Converter<'_> {
             words.write_to(&mut converted);
             return Ok(Value::Object(converted));
         }
-        let resolve = |reference: &str| {
-            self.definitions
-                .get(&unescape(reference.strip_prefix(DEFS_PREFIX)?))
-        };
+        let resolve = |reference: &str| self.definitions.get(&unescape(reference.strip_prefix(DEFS_PREFIX)?));
         let mut schema = alternatives::merge(schema, &resolve).map_err(|found| problem(path, &found))?;
         if let Some(Value::Array(parts)) = schema.remove("allOf") {
             let [Value::Object(part)] = parts.as_slice() else {
@@ -116,12 +113,8 @@ impl Converter<'_> {
         } else {
             reference.strip_prefix(DEFS_PREFIX).map(unescape)
         };
-        let name = name.ok_or_else(|| {
-            problem(
-                path,
-                &format!("refers to {reference}, which is outside the schema"),
-            )
-        })?;
+        let name = name
+            .ok_or_else(|| problem(path, &format!("refers to {reference}, which is outside the schema")))?;
         if let Some(definition) = self.definitions.get(&name)
             && Self::is_inlined(&name, definition)
         {
@@ -150,11 +143,7 @@ impl Converter<'_> {
                 }
                 ("exclusiveMinimum" | "exclusiveMaximum", _) => {
                     // A number in draft 2020-12, a switch in OpenAPI 3.0.
-                    let bound = if key == "exclusiveMinimum" {
-                        "minimum"
-                    } else {
-                        "maximum"
-                    };
+                    let bound = if key == "exclusiveMinimum" { "minimum" } else { "maximum" };
                     converted.insert(bound.to_owned(), value.clone());
                     converted.insert(key.clone(), Value::Bool(true));
                 }
@@ -165,10 +154,7 @@ impl Converter<'_> {
                     let properties = properties
                         .iter()
                         .map(|(name, property)| {
-                            Ok((
-                                name.clone(),
-                                self.convert(property, &format!("{below}/{}", escape(name)))?,
-                            ))
+                            Ok((name.clone(), self.convert(property, &format!("{below}/{}", escape(name)))?))
                         })
                         .collect::<Result<Object, Problem>>()?;
                     converted.insert(key.clone(), Value::Object(properties));
@@ -176,10 +162,7 @@ impl Converter<'_> {
                 // Unknown fields are the server's business: it drops or refuses them as `fieldValidation` says.
                 ("additionalProperties", Value::Bool(false)) => {}
                 ("additionalProperties", Value::Bool(true)) => {
-                    converted.insert(
-                        "x-kubernetes-preserve-unknown-fields".to_owned(),
-                        Value::Bool(true),
-                    );
+                    converted.insert("x-kubernetes-preserve-unknown-fields".to_owned(), Value::Bool(true));
                 }
                 ("items" | "additionalProperties", _) => {
                     converted.insert(key.clone(), self.convert(value, &below)?);
@@ -202,10 +185,7 @@ fn with_type(mut schema: Object, path: &str) -> Result<Value, Problem> {
         Some(_) => {}
         None if schema.contains_key("x-kubernetes-int-or-string") => {}
         None => {
-            schema.insert(
-                "x-kubernetes-preserve-unknown-fields".to_owned(),
-                Value::Bool(true),
-            );
+            schema.insert("x-kubernetes-preserve-unknown-fields".to_owned(), Value::Bool(true));
         }
     }
     Ok(Value::Object(schema))
@@ -219,12 +199,8 @@ fn is_scalar(schema: &Value) -> bool {
     if let Some(Value::Array(alternatives)) = schema.get("oneOf").or_else(|| schema.get("anyOf")) {
         return alternatives.iter().all(is_scalar);
     }
-    let scalar = |name: &Value| {
-        matches!(
-            name.as_str(),
-            Some("string" | "integer" | "number" | "boolean" | "null")
-        )
-    };
+    let scalar =
+        |name: &Value| matches!(name.as_str(), Some("string" | "integer" | "number" | "boolean" | "null"));
     match schema.get("type") {
         Some(Value::Array(types)) => types.iter().all(scalar),
         Some(only) => scalar(only),
@@ -254,11 +230,7 @@ fn kubernetes_format(format: &str) -> &str {
 
 fn problem(path: &str, problem: &str) -> Problem {
     Problem {
-        path: if path.is_empty() {
-            "/".to_owned()
-        } else {
-            path.to_owned()
-        },
+        path: if path.is_empty() { "/".to_owned() } else { path.to_owned() },
         problem: problem.to_owned(),
     }
 }
@@ -285,17 +257,9 @@ mod tests {
         let none = Object::new();
         let definitions = schema.get("$defs").and_then(Value::as_object).unwrap_or(&none);
         let full_name = |name: &str| {
-            if name == "#" {
-                "Root".to_owned()
-            } else {
-                format!("full.{name}")
-            }
+            if name == "#" { "Root".to_owned() } else { format!("full.{name}") }
         };
-        Converter {
-            definitions,
-            full_name: &full_name,
-        }
-        .convert(&schema, "")
+        Converter { definitions, full_name: &full_name }.convert(&schema, "")
     }
 
     fn property<T: JsonSchema>() -> Value {
@@ -371,36 +335,20 @@ mod tests {
         let enum_text = "The field.\n\nPossible enum values:\n - `\"Soft\"` Not at all.\n - `\"Hard\"` Very.";
         for (name, schema, expected) in [
             ("string", property::<String>(), json!({"type": "string"})),
-            (
-                "optional string",
-                property::<Option<String>>(),
-                json!({"type": "string"}),
-            ),
+            ("optional string", property::<Option<String>>(), json!({"type": "string"})),
             (
                 "small integer",
                 property::<Option<u16>>(),
                 json!({"type": "integer", "format": "int32", "minimum": 0, "maximum": 65535}),
             ),
-            (
-                "large integer",
-                property::<i64>(),
-                json!({"type": "integer", "format": "int64"}),
-            ),
+            ("large integer", property::<i64>(), json!({"type": "integer", "format": "int64"})),
             (
                 "unsigned integer",
                 property::<u32>(),
                 json!({"type": "integer", "format": "int64", "minimum": 0}),
             ),
-            (
-                "any value",
-                property::<Value>(),
-                json!({"x-kubernetes-preserve-unknown-fields": true}),
-            ),
-            (
-                "list",
-                property::<Vec<String>>(),
-                json!({"type": "array", "items": {"type": "string"}}),
-            ),
+            ("any value", property::<Value>(), json!({"x-kubernetes-preserve-unknown-fields": true})),
+            ("list", property::<Vec<String>>(), json!({"type": "array", "items": {"type": "string"}})),
             (
                 "map",
                 property::<BTreeMap<String, Option<i64>>>(),
@@ -411,11 +359,7 @@ mod tests {
                 property::<BTreeMap<String, Value>>(),
                 json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true}),
             ),
-            (
-                "part",
-                property::<Part>(),
-                json!({"allOf": [{"$ref": "#/components/schemas/full.Part"}]}),
-            ),
+            ("part", property::<Part>(), json!({"allOf": [{"$ref": "#/components/schemas/full.Part"}]})),
             (
                 "optional part",
                 property::<Option<Part>>(),
@@ -426,21 +370,9 @@ mod tests {
                 property::<Vec<Part>>(),
                 json!({"type": "array", "items": {"$ref": "#/components/schemas/full.Part"}}),
             ),
-            (
-                "words",
-                property::<Plain>(),
-                json!({"type": "string", "enum": ["A", "B"]}),
-            ),
-            (
-                "optional words",
-                property::<Option<Plain>>(),
-                json!({"type": "string", "enum": ["A", "B"]}),
-            ),
-            (
-                "number or text",
-                property::<NumberOrText>(),
-                json!({"x-kubernetes-int-or-string": true}),
-            ),
+            ("words", property::<Plain>(), json!({"type": "string", "enum": ["A", "B"]})),
+            ("optional words", property::<Option<Plain>>(), json!({"type": "string", "enum": ["A", "B"]})),
+            ("number or text", property::<NumberOrText>(), json!({"x-kubernetes-int-or-string": true})),
             (
                 "documented words",
                 property::<Option<Documented>>(),
@@ -475,19 +407,13 @@ mod tests {
             })
         );
         let tagged = converted::<Tagged>().unwrap();
-        assert_eq!(
-            tagged["properties"]["type"],
-            json!({"type": "string", "enum": ["One", "Two"]})
-        );
+        assert_eq!(tagged["properties"]["type"], json!({"type": "string", "enum": ["One", "Two"]}));
         assert_eq!(
             tagged["required"],
             json!(["type", "name"]),
             "only what every alternative needs is needed"
         );
-        assert_eq!(
-            converted::<NumberOrText>().unwrap(),
-            json!({"x-kubernetes-int-or-string": true})
-        );
+        assert_eq!(converted::<NumberOrText>().unwrap(), json!({"x-kubernetes-int-or-string": true}));
     }
 
     #[test]
@@ -515,19 +441,13 @@ mod tests {
         let error = converted::<Pair>().unwrap_err();
         assert_eq!(error.path, "/properties/both/prefixItems");
         let error = converted::<TextOrPart>().unwrap_err();
-        assert_eq!(
-            error.problem,
-            "its alternatives are not all objects, and have no union"
-        );
+        assert_eq!(error.problem, "its alternatives are not all objects, and have no union");
     }
 
     #[test]
     fn bounds_keywords_and_bytes_are_written_as_in_openapi_3_0() {
         let none = Object::new();
-        let converter = Converter {
-            definitions: &none,
-            full_name: &str::to_owned,
-        };
+        let converter = Converter { definitions: &none, full_name: &str::to_owned };
         for (schema, expected) in [
             (
                 json!({"type": "integer", "exclusiveMinimum": 0, "title": "T", "examples": [1]}),
@@ -552,11 +472,7 @@ mod tests {
         ] {
             assert_eq!(converter.convert(&schema, "").unwrap(), expected, "{schema}");
         }
-        for refused in [
-            json!({"not": {}}),
-            json!({"type": ["string", "integer"]}),
-            json!(false),
-        ] {
+        for refused in [json!({"not": {}}), json!({"type": ["string", "integer"]}), json!(false)] {
             assert!(converter.convert(&refused, "").is_err(), "{refused}");
         }
     }

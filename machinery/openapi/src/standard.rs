@@ -47,14 +47,8 @@ const LISTS: &[(&str, &str, &str, &[&str])] = &[
 
 /// The required fields of `metav1` where they or their order differ in k8s-openapi. Source: as above.
 const REQUIRED: &[(&str, &[&str])] = &[
-    (
-        "APIResource",
-        &["name", "singularName", "namespaced", "kind", "verbs"],
-    ),
-    (
-        "Condition",
-        &["type", "status", "lastTransitionTime", "reason", "message"],
-    ),
+    ("APIResource", &["name", "singularName", "namespaced", "kind", "verbs"]),
+    ("Condition", &["type", "status", "lastTransitionTime", "reason", "message"]),
     ("Status", &[]),
 ];
 
@@ -76,15 +70,10 @@ pub(crate) fn definitions(own: &GroupVersion) -> Result<Vec<(String, Value)>, (S
     generator.subschema_for::<Status>();
     generator.subschema_for::<RawExtension>();
     let definitions = generator.take_definitions(true);
-    let converter = Converter {
-        definitions: &definitions,
-        full_name: &str::to_owned,
-    };
+    let converter = Converter { definitions: &definitions, full_name: &str::to_owned };
     let mut named = Vec::with_capacity(definitions.len() + 1);
     for (name, schema) in &definitions {
-        let schema = converter
-            .convert(schema, "")
-            .map_err(|problem| (name.clone(), problem))?;
+        let schema = converter.convert(schema, "").map_err(|problem| (name.clone(), problem))?;
         named.push((name.clone(), schema));
     }
     named.push((format!("{META_V1}.WatchEvent"), watch_event()));
@@ -192,10 +181,7 @@ mod tests {
 
     #[test]
     fn definitions_of_kubernetes_say_what_kubernetes_says() {
-        let own = GroupVersion {
-            group: "example.dev".to_owned(),
-            version: "v1".to_owned(),
-        };
+        let own = GroupVersion { group: "example.dev".to_owned(), version: "v1".to_owned() };
         let all = definitions(&own).unwrap();
         let definition = |short: &str| {
             let name = format!("{META_V1}.{short}");
@@ -205,24 +191,11 @@ mod tests {
         };
         let meta = definition("ObjectMeta");
         assert_eq!(meta["properties"]["finalizers"]["x-kubernetes-list-type"], "set");
-        assert_eq!(
-            meta["properties"]["finalizers"]["x-kubernetes-patch-strategy"],
-            "merge"
-        );
-        assert_eq!(
-            meta["properties"]["ownerReferences"]["x-kubernetes-list-map-keys"],
-            json!(["uid"])
-        );
-        assert_eq!(
-            meta["properties"]["managedFields"]["x-kubernetes-list-type"],
-            "atomic"
-        );
+        assert_eq!(meta["properties"]["finalizers"]["x-kubernetes-patch-strategy"], "merge");
+        assert_eq!(meta["properties"]["ownerReferences"]["x-kubernetes-list-map-keys"], json!(["uid"]));
+        assert_eq!(meta["properties"]["managedFields"]["x-kubernetes-list-type"], "atomic");
         assert_eq!(definition("OwnerReference")["x-kubernetes-map-type"], "atomic");
-        assert_eq!(
-            definition("Status")["required"],
-            Value::Null,
-            "a Status may have no metadata"
-        );
+        assert_eq!(definition("Status")["required"], Value::Null, "a Status may have no metadata");
         assert_eq!(
             definition("DeleteOptions")[GVK],
             json!([
@@ -231,31 +204,19 @@ mod tests {
             ])
         );
         let text = definition("WatchEvent")["properties"]["object"]["description"].clone();
-        assert!(
-            text.as_str()
-                .unwrap()
-                .contains("object.\n * If Type is Deleted: the"),
-            "{text}"
-        );
+        assert!(text.as_str().unwrap().contains("object.\n * If Type is Deleted: the"), "{text}");
     }
 
     #[test]
     fn every_merge_rule_names_a_field_that_there_is() {
-        let own = GroupVersion {
-            group: "example.dev".to_owned(),
-            version: "v1".to_owned(),
-        };
+        let own = GroupVersion { group: "example.dev".to_owned(), version: "v1".to_owned() };
         let all = definitions(&own).unwrap();
-        for (definition, field, ..) in LISTS
-            .iter()
-            .filter(|(definition, ..)| !definition.starts_with("LabelSelector"))
+        for (definition, field, ..) in
+            LISTS.iter().filter(|(definition, ..)| !definition.starts_with("LabelSelector"))
         {
             let name = format!("{META_V1}.{definition}");
             let schema = &all.iter().find(|(known, _)| *known == name).unwrap().1;
-            assert_eq!(
-                schema["properties"][field]["type"], "array",
-                "{definition}.{field}"
-            );
+            assert_eq!(schema["properties"][field]["type"], "array", "{definition}.{field}");
         }
     }
 }

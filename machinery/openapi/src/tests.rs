@@ -39,21 +39,15 @@ fn all_keywords(schema: &Value, found: &mut BTreeSet<String>) {
 
 #[test]
 fn every_reference_leads_to_a_definition() {
-    for (document, prefix, definitions) in [
-        (v3(), V3_PREFIX, "/components/schemas"),
-        (v2(), "#/definitions/", "/definitions"),
-    ] {
+    for (document, prefix, definitions) in
+        [(v3(), V3_PREFIX, "/components/schemas"), (v2(), "#/definitions/", "/definitions")]
+    {
         let mut references = BTreeSet::new();
         all_references(&document, &mut references);
         assert!(references.len() > 20, "{references:?}");
         for reference in references {
-            let name = reference
-                .strip_prefix(prefix)
-                .unwrap_or_else(|| panic!("{reference}"));
-            assert!(
-                document.pointer(definitions).unwrap().get(name).is_some(),
-                "{name}"
-            );
+            let name = reference.strip_prefix(prefix).unwrap_or_else(|| panic!("{reference}"));
+            assert!(document.pointer(definitions).unwrap().get(name).is_some(), "{name}");
         }
     }
 }
@@ -88,10 +82,7 @@ fn schemas_hold_only_what_kubernetes_reads() {
     for schema in v2()["definitions"].as_object().unwrap().values() {
         all_keywords(schema, &mut keywords);
     }
-    assert!(
-        !keywords.contains("allOf") && !keywords.contains("default"),
-        "{keywords:?}"
-    );
+    assert!(!keywords.contains("allOf") && !keywords.contains("default"), "{keywords:?}");
 }
 
 #[test]
@@ -146,13 +137,7 @@ fn the_schema_of_an_evacuation_reads_as_one_of_kubernetes_own() {
         (&on_refusal["type"], &on_refusal["enum"]),
         (&json!("string"), &json!(["GiveUp", "Wait", "Override"]))
     );
-    assert!(
-        on_refusal["description"]
-            .as_str()
-            .unwrap()
-            .contains("\n - `\"Wait\"` "),
-        "{on_refusal}"
-    );
+    assert!(on_refusal["description"].as_str().unwrap().contains("\n - `\"Wait\"` "), "{on_refusal}");
     let requesters = &schema("EvacuationSpec")["properties"]["requesters"];
     assert_eq!(requesters["x-kubernetes-list-type"], "map");
     assert_eq!(requesters["x-kubernetes-list-map-keys"], json!(["name"]));
@@ -171,21 +156,13 @@ fn every_operation_has_a_name_of_its_own() {
     let mut lines = Vec::new();
     let mut ids = BTreeSet::new();
     for (path, item) in document["paths"].as_object().unwrap() {
-        for (method, operation) in item
-            .as_object()
-            .unwrap()
-            .iter()
-            .filter(|(key, _)| *key != "parameters")
-        {
+        for (method, operation) in item.as_object().unwrap().iter().filter(|(key, _)| *key != "parameters") {
             let id = operation["operationId"].as_str().unwrap();
             assert!(ids.insert(id.to_owned()), "{id} is there twice");
             let kind = &operation["x-kubernetes-group-version-kind"]["kind"];
             let action = operation["x-kubernetes-action"].as_str().unwrap_or("-");
             let kind = kind.as_str().unwrap_or("-");
-            lines.push(format!(
-                "{method} {path} {id} {action} {kind}: {}",
-                operation["description"]
-            ));
+            lines.push(format!("{method} {path} {id} {action} {kind}: {}", operation["description"]));
         }
     }
     insta::assert_snapshot!(lines.join("\n"));
@@ -198,10 +175,7 @@ fn both_versions_have_the_same_operations() {
         paths
             .iter()
             .flat_map(|(path, item)| {
-                item.as_object()
-                    .unwrap()
-                    .keys()
-                    .map(move |method| format!("{method} {path}"))
+                item.as_object().unwrap().keys().map(move |method| format!("{method} {path}"))
             })
             .collect()
     };
@@ -258,46 +232,25 @@ fn a_cluster_scoped_resource_has_no_namespace_in_its_paths() {
     let paths: Vec<&String> = document["paths"].as_object().unwrap().keys().collect();
     assert_eq!(
         paths,
-        [
-            "/apis/example.dev/v1/",
-            "/apis/example.dev/v1/widgets",
-            "/apis/example.dev/v1/widgets/{name}"
-        ]
+        ["/apis/example.dev/v1/", "/apis/example.dev/v1/widgets", "/apis/example.dev/v1/widgets/{name}"]
     );
     let list = &document["paths"]["/apis/example.dev/v1/widgets"]["get"];
     assert_eq!(list["operationId"], "listExampleDevV1Widget");
-    let media_types: Vec<&String> = list["responses"]["200"]["content"]
-        .as_object()
-        .unwrap()
-        .keys()
-        .collect();
-    assert_eq!(
-        media_types,
-        ["application/json", "application/yaml"],
-        "it cannot be watched"
-    );
+    let media_types: Vec<&String> = list["responses"]["200"]["content"].as_object().unwrap().keys().collect();
+    assert_eq!(media_types, ["application/json", "application/yaml"], "it cannot be watched");
 }
 
 #[test]
 fn the_same_definition_from_two_versions_is_merged_in_v2() {
     let mut group = fixture::evacuation_group();
-    group.versions.push(ServedVersion {
-        version: "v1".to_owned(),
-        resources: Vec::new(),
-    });
+    group.versions.push(ServedVersion { version: "v1".to_owned(), resources: Vec::new() });
     let document = openapi_v2(&fixture::info(), &[group]).unwrap();
     let options = &document["definitions"]["io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"];
     let versions: Vec<String> = options["x-kubernetes-group-version-kind"]
         .as_array()
         .unwrap()
         .iter()
-        .map(|kind| {
-            format!(
-                "{}/{}",
-                kind["group"].as_str().unwrap(),
-                kind["version"].as_str().unwrap()
-            )
-        })
+        .map(|kind| format!("{}/{}", kind["group"].as_str().unwrap(), kind["version"].as_str().unwrap()))
         .collect();
     assert_eq!(versions, ["/v1", "evacuation.dev/v1alpha1", "evacuation.dev/v1"]);
 }
@@ -305,11 +258,7 @@ fn the_same_definition_from_two_versions_is_merged_in_v2() {
 #[test]
 fn a_subresource_of_a_kind_without_schema_is_refused() {
     let mut group = fixture::evacuation_group();
-    for sub in &mut group.versions[0]
-        .resources
-        .iter_mut()
-        .flat_map(|resource| &mut resource.subresources)
-    {
+    for sub in &mut group.versions[0].resources.iter_mut().flat_map(|resource| &mut resource.subresources) {
         if sub.name == "respond" {
             sub.schema = None;
         }
@@ -374,24 +323,13 @@ fn every_path_has_its_document_and_the_index_leads_to_it_by_its_hash() {
             "/openapi/v3/apis/evacuation.dev/v1alpha1",
         ]
     );
-    let document = documents
-        .find("/openapi/v3/apis/evacuation.dev/v1alpha1", "application/json")
-        .unwrap();
+    let document = documents.find("/openapi/v3/apis/evacuation.dev/v1alpha1", "application/json").unwrap();
     let index: Value = serde_json::from_slice(documents.find("/openapi/v3", "").unwrap().body()).unwrap();
     assert_eq!(
         index["paths"]["apis/evacuation.dev/v1alpha1"]["serverRelativeURL"],
-        format!(
-            "/openapi/v3/apis/evacuation.dev/v1alpha1?hash={}",
-            document.hash()
-        )
+        format!("/openapi/v3/apis/evacuation.dev/v1alpha1?hash={}", document.hash())
     );
-    assert_eq!(
-        documents
-            .find("/apis/evacuation.dev/", "*/*")
-            .unwrap()
-            .content_type(),
-        JSON
-    );
+    assert_eq!(documents.find("/apis/evacuation.dev/", "*/*").unwrap().content_type(), JSON);
     assert!(documents.find("/apis/other.dev", "*/*").is_none());
 }
 
@@ -399,19 +337,13 @@ fn every_path_has_its_document_and_the_index_leads_to_it_by_its_hash() {
 fn aggregated_discovery_is_for_those_who_ask_for_it() {
     let documents = Documents::new(&fixture::info(), &[fixture::evacuation_group()]).unwrap();
     let v2 = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
-    let found = documents
-        .find("/apis", &format!("{v2},application/json"))
-        .unwrap();
+    let found = documents.find("/apis", &format!("{v2},application/json")).unwrap();
     assert_eq!(found.content_type(), v2);
     let list: Value = serde_json::from_slice(found.body()).unwrap();
     assert_eq!(list["kind"], "APIGroupDiscoveryList");
     let plain: Value = serde_json::from_slice(documents.find("/apis", JSON).unwrap().body()).unwrap();
     assert_eq!(plain["kind"], "APIGroupList");
-    assert!(
-        documents
-            .find("/apis", "application/vnd.kubernetes.protobuf")
-            .is_none()
-    );
+    assert!(documents.find("/apis", "application/vnd.kubernetes.protobuf").is_none());
     assert!(documents.has("/apis"));
 }
 

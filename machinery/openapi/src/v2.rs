@@ -51,11 +51,8 @@ fn add_definition(all: &mut Object, name: String, mut schema: Value) -> Result<(
         all.insert(name, schema);
         return Ok(());
     };
-    let take = |schema: &mut Value| {
-        schema
-            .as_object_mut()
-            .and_then(|fields| fields.remove(crate::standard::GVK))
-    };
+    let take =
+        |schema: &mut Value| schema.as_object_mut().and_then(|fields| fields.remove(crate::standard::GVK));
     let (known_kinds, more_kinds) = (take(known), take(&mut schema));
     if *known != schema {
         return Err(DocumentError::Ambiguous { definition: name });
@@ -100,10 +97,7 @@ fn lower(schema: &mut Value) {
 fn operation_object(operation: &Operation) -> Object {
     let mut fields = Object::new();
     fields.insert("description".to_owned(), operation.description.as_str().into());
-    let consumes = operation
-        .body
-        .as_ref()
-        .map_or(OBJECT_TYPES, |body| body.media_types);
+    let consumes = operation.body.as_ref().map_or(OBJECT_TYPES, |body| body.media_types);
     fields.insert("consumes".to_owned(), json!(consumes));
     let produces: Vec<&str> = OBJECT_TYPES
         .iter()
@@ -130,10 +124,7 @@ fn operation_object(operation: &Operation) -> Object {
         .codes
         .iter()
         .map(|(code, text)| {
-            (
-                code.to_string(),
-                json!({"description": text, "schema": reference(&operation.reply)}),
-            )
+            (code.to_string(), json!({"description": text, "schema": reference(&operation.reply)}))
         })
         .collect();
     responses.insert("401".to_owned(), json!({"description": "Unauthorized"}));

@@ -71,10 +71,7 @@ fn operation_object(operation: &Operation) -> Object {
     fields.insert("description".to_owned(), operation.description.as_str().into());
     fields.insert("operationId".to_owned(), operation.id.as_str().into());
     if !operation.parameters.is_empty() {
-        fields.insert(
-            "parameters".to_owned(),
-            operation.parameters.iter().map(parameter).collect(),
-        );
+        fields.insert("parameters".to_owned(), operation.parameters.iter().map(parameter).collect());
     }
     if let Some(body) = &operation.body {
         let mut request = Object::new();
@@ -107,11 +104,7 @@ fn operation_object(operation: &Operation) -> Object {
 
 fn content(media_types: &[&str], definition: &str) -> Value {
     let schema = json!({"schema": {"$ref": format!("{V3_PREFIX}{definition}")}});
-    media_types
-        .iter()
-        .map(|media_type| ((*media_type).to_owned(), schema.clone()))
-        .collect::<Object>()
-        .into()
+    media_types.iter().map(|media_type| ((*media_type).to_owned(), schema.clone())).collect::<Object>().into()
 }
 
 fn parameter(parameter: &Parameter) -> Value {

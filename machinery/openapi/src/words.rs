@@ -16,18 +16,12 @@ impl Words {
     /// says so by not being required.
     pub(crate) fn of(schema: &Object) -> Option<Self> {
         if let Some(word) = schema.get("const") {
-            let description = schema
-                .get("description")
-                .and_then(Value::as_str)
-                .map(str::to_owned);
+            let description = schema.get("description").and_then(Value::as_str).map(str::to_owned);
             return Self::new(vec![(word.clone(), description)]);
         }
         if let Some(words) = schema.get("enum").and_then(Value::as_array) {
-            let words = words
-                .iter()
-                .filter(|word| !word.is_null())
-                .map(|word| (word.clone(), None))
-                .collect();
+            let words =
+                words.iter().filter(|word| !word.is_null()).map(|word| (word.clone(), None)).collect();
             return Self::new(words);
         }
         let alternatives = schema.get("oneOf").or_else(|| schema.get("anyOf"))?.as_array()?;
@@ -58,27 +52,17 @@ impl Words {
     /// Kubernetes' own documents have it.
     pub(crate) fn write_to(&self, schema: &mut Object) {
         schema.insert("type".to_owned(), self.value_type.clone().into());
-        schema.insert(
-            "enum".to_owned(),
-            self.words.iter().map(|(word, _)| word.clone()).collect(),
-        );
+        schema.insert("enum".to_owned(), self.words.iter().map(|(word, _)| word.clone()).collect());
         let meanings: Vec<String> = self
             .words
             .iter()
             .filter_map(|(word, description)| {
-                let meaning = description
-                    .as_ref()?
-                    .split_whitespace()
-                    .collect::<Vec<_>>()
-                    .join(" ");
+                let meaning = description.as_ref()?.split_whitespace().collect::<Vec<_>>().join(" ");
                 Some(format!(" - `{word}` {meaning}"))
             })
             .collect();
         if !meanings.is_empty() {
-            let text = schema
-                .get("description")
-                .and_then(Value::as_str)
-                .unwrap_or_default();
+            let text = schema.get("description").and_then(Value::as_str).unwrap_or_default();
             let text = format!("{text}\n\nPossible enum values:\n{}", meanings.join("\n"));
             schema.insert("description".to_owned(), text.trim_start().into());
         }
@@ -97,10 +81,7 @@ impl Words {
             _ => word.is_boolean(),
         };
         let one_type = words.iter().all(|(word, _)| of_that_type(word));
-        one_type.then(|| Self {
-            value_type: value_type.to_owned(),
-            words,
-        })
+        one_type.then(|| Self { value_type: value_type.to_owned(), words })
     }
 }
 
@@ -113,8 +94,5 @@ pub(crate) fn is_null(schema: &Value) -> bool {
 /// The word with its first letter in upper case.
 pub(crate) fn capitalised(word: &str) -> String {
     let mut letters = word.chars();
-    letters
-        .next()
-        .map(|first| first.to_uppercase().chain(letters).collect())
-        .unwrap_or_default()
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }

@@ -134,12 +134,7 @@ pub enum ApiError {
 impl ApiError {
     /// A failure with that reason and message, and no causes.
     pub fn status(reason: Reason, message: impl Into<String>) -> Self {
-        Self::Status {
-            reason,
-            message: message.into(),
-            causes: Vec::new(),
-            retry_after_seconds: None,
-        }
+        Self::Status { reason, message: message.into(), causes: Vec::new(), retry_after_seconds: None }
     }
 
     /// A failure of something that the server depends on; the source goes to the log and not to the caller.
@@ -147,19 +142,13 @@ impl ApiError {
         action: impl Into<String>,
         source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
     ) -> Self {
-        Self::Internal {
-            action: action.into(),
-            source: source.into(),
-        }
+        Self::Internal { action: action.into(), source: source.into() }
     }
 
     /// The same failure with the time after which to try again.
     #[must_use]
     pub fn retry_after(mut self, seconds: u32) -> Self {
-        if let Self::Status {
-            retry_after_seconds, ..
-        } = &mut self
-        {
+        if let Self::Status { retry_after_seconds, .. } = &mut self {
             *retry_after_seconds = Some(seconds);
         }
         self
@@ -182,11 +171,7 @@ impl ApiError {
     #[must_use]
     pub fn with_cause(mut self, reason: &str, message: impl Into<String>) -> Self {
         if let Self::Status { causes, .. } = &mut self {
-            causes.push(Cause {
-                reason: reason.to_owned(),
-                message: message.into(),
-                field: String::new(),
-            });
+            causes.push(Cause { reason: reason.to_owned(), message: message.into(), field: String::new() });
         }
         self
     }

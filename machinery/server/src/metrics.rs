@@ -87,15 +87,11 @@ fn verb_label(verb: &str) -> &'static str {
 }
 
 fn request_seconds() -> Histogram {
-    Histogram::new([
-        0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0,
-    ])
+    Histogram::new([0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0])
 }
 
 fn store_seconds() -> Histogram {
-    Histogram::new([
-        0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0,
-    ])
+    Histogram::new([0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0])
 }
 
 impl Default for Metrics {
@@ -121,30 +117,14 @@ impl Metrics {
         let watch_events = Family::<ResourceLabels, Counter>::default();
         let objects = Family::<ResourceLabels, Gauge>::default();
         let store: Family<_, _, fn() -> Histogram> = Family::new_with_constructor(store_seconds as _);
-        registry.register(
-            "apiserver_request",
-            "Requests that were answered",
-            requests.clone(),
-        );
+        registry.register("apiserver_request", "Requests that were answered", requests.clone());
         let help = "How long requests took that are no watches, in seconds";
         registry.register("apiserver_request_duration_seconds", help, durations.clone());
         let help = "Requests being served that are no watches";
         registry.register("apiserver_current_inflight_requests", help, in_flight.clone());
-        registry.register(
-            "apiserver_longrunning_requests",
-            "Watches being served",
-            watches.clone(),
-        );
-        registry.register(
-            "apiserver_watch_events",
-            "Events sent to watches",
-            watch_events.clone(),
-        );
-        registry.register(
-            "apiserver_storage_objects",
-            "Objects in the watch cache",
-            objects.clone(),
-        );
+        registry.register("apiserver_longrunning_requests", "Watches being served", watches.clone());
+        registry.register("apiserver_watch_events", "Events sent to watches", watch_events.clone());
+        registry.register("apiserver_storage_objects", "Objects in the watch cache", objects.clone());
         let help = "How long the store took to answer, in seconds";
         registry.register("apiserver_storage_request_duration_seconds", help, store.clone());
         Self(Arc::new(Inner {
@@ -161,10 +141,7 @@ impl Metrics {
 
     /// The same store, with its answers timed.
     pub fn measure(&self, store: Arc<dyn Store>) -> Arc<dyn Store> {
-        Arc::new(MeasuredStore {
-            store,
-            metrics: self.clone(),
-        })
+        Arc::new(MeasuredStore { store, metrics: self.clone() })
     }
 
     /// Everything in the text format of OpenMetrics.
@@ -180,18 +157,13 @@ impl Metrics {
     pub(crate) fn answered(&self, info: &RequestInfo, served: Option<&Served>, code: u16, started: Instant) {
         let resource = info.resource.as_ref().zip(served);
         let text = |text: Option<&String>| text.cloned().unwrap_or_default();
-        let verb = if info.resource.is_some() && served.is_none() {
-            ""
-        } else {
-            verb_label(&info.verb)
-        };
-        let subresource = resource.map(|(request, served)| {
-            if served.has(&request.subresource) {
-                request.subresource.as_str()
-            } else {
-                OTHER
-            }
-        });
+        let verb = if info.resource.is_some() && served.is_none() { "" } else { verb_label(&info.verb) };
+        let subresource =
+            resource.map(
+                |(request, served)| {
+                    if served.has(&request.subresource) { request.subresource.as_str() } else { OTHER }
+                },
+            );
         let resource = resource.map(|(request, _)| request);
         let labels = RequestLabels {
             verb: verb.to_owned(),
@@ -201,38 +173,17 @@ impl Metrics {
             subresource: subresource.unwrap_or_default().to_owned(),
         };
         if !info.is_watch() {
-            self.0
-                .durations
-                .get_or_create(&labels)
-                .observe(started.elapsed().as_secs_f64());
+            self.0.durations.get_or_create(&labels).observe(started.elapsed().as_secs_f64());
         }
-        let RequestLabels {
-            verb,
-            group,
-            version,
-            resource,
-            subresource,
-        } = labels;
-        let labels = CodeLabels {
-            verb,
-            group,
-            version,
-            resource,
-            subresource,
-            code,
-        };
+        let RequestLabels { verb, group, version, resource, subresource } = labels;
+        let labels = CodeLabels { verb, group, version, resource, subresource, code };
         self.0.requests.get_or_create(&labels).inc();
     }
 
     /// Counts a request as being served until the result is dropped.
     pub(crate) fn in_flight(&self, read: bool) -> GaugeGuard {
         let request_kind = if read { "readOnly" } else { "mutating" };
-        GaugeGuard::new(
-            self.0
-                .in_flight
-                .get_or_create(&InFlightLabels { request_kind })
-                .clone(),
-        )
+        GaugeGuard::new(self.0.in_flight.get_or_create(&InFlightLabels { request_kind }).clone())
     }
 
     /// Counts a watch as being served until the result is dropped.
@@ -246,17 +197,11 @@ impl Metrics {
     }
 
     pub(crate) fn set_objects(&self, labels: &ResourceLabels, count: usize) {
-        self.0
-            .objects
-            .get_or_create(labels)
-            .set(i64::try_from(count).unwrap_or(i64::MAX));
+        self.0.objects.get_or_create(labels).set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 
     fn observe(&self, operation: &'static str, started: Instant) {
-        self.0
-            .store
-            .get_or_create(&StoreLabels { operation })
-            .observe(started.elapsed().as_secs_f64());
+        self.0.store.get_or_create(&StoreLabels { operation }).observe(started.elapsed().as_secs_f64());
     }
 }
 

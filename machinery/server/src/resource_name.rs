@@ -25,11 +25,7 @@ impl ResourceName {
 
     /// The value of `apiVersion`.
     pub(crate) fn api_version(&self) -> String {
-        if self.group.is_empty() {
-            self.version.clone()
-        } else {
-            format!("{}/{}", self.group, self.version)
-        }
+        if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
     }
 
     pub(crate) fn target(&self, name: &str) -> Target {

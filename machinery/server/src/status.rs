@@ -32,21 +32,12 @@ pub fn status(error: &ApiError, target: &Target) -> Status {
     let mut details = StatusDetails {
         group: given(&target.group),
         // As upstream, a failed validation names the kind and every other failure the resource.
-        kind: given(if reason == Reason::Invalid {
-            &target.kind
-        } else {
-            &target.resource
-        }),
+        kind: given(if reason == Reason::Invalid { &target.kind } else { &target.resource }),
         name: given(&target.name),
         ..StatusDetails::default()
     };
     let message = match error {
-        ApiError::Status {
-            message,
-            causes,
-            retry_after_seconds,
-            ..
-        } => {
+        ApiError::Status { message, causes, retry_after_seconds, .. } => {
             details.causes = Some(causes.iter().map(cause).collect());
             details.retry_after_seconds = retry_after_seconds.and_then(|seconds| i32::try_from(seconds).ok());
             message.clone()
@@ -61,11 +52,7 @@ pub fn status(error: &ApiError, target: &Target) -> Status {
         ApiError::Store(StoreError::Future { requested, current }) => {
             let message = "Too large resource version".to_owned();
             let reason = Some("ResourceVersionTooLarge".to_owned());
-            details.causes = Some(vec![StatusCause {
-                message: Some(message),
-                reason,
-                field: None,
-            }]);
+            details.causes = Some(vec![StatusCause { message: Some(message), reason, field: None }]);
             details.retry_after_seconds = Some(1);
             format!("Timeout: Too large resource version: {requested}, current: {current}")
         }
@@ -108,19 +95,11 @@ pub(crate) fn deleted(target: &Target, uid: Option<String>) -> Status {
 
 /// A name with its group, such as `evacuations.evacuation.dev`.
 pub(crate) fn qualified(name: &str, group: &str) -> String {
-    if group.is_empty() {
-        name.to_owned()
-    } else {
-        format!("{name}.{group}")
-    }
+    if group.is_empty() { name.to_owned() } else { format!("{name}.{group}") }
 }
 
 fn invalid_message(errors: &[FieldError], target: &Target) -> String {
-    let what = format!(
-        "{} {:?} is invalid",
-        qualified(&target.kind, &target.group),
-        target.name
-    );
+    let what = format!("{} {:?} is invalid", qualified(&target.kind, &target.group), target.name);
     match errors {
         [] => what,
         [error] => format!("{what}: {error}"),
@@ -140,11 +119,7 @@ fn field_cause(error: &FieldError) -> StatusCause {
 }
 
 fn cause(cause: &Cause) -> StatusCause {
-    StatusCause {
-        reason: given(&cause.reason),
-        message: given(&cause.message),
-        field: given(&cause.field),
-    }
+    StatusCause { reason: given(&cause.reason), message: given(&cause.message), field: given(&cause.field) }
 }
 
 fn given(text: &str) -> Option<String> {
@@ -167,10 +142,7 @@ mod tests {
     }
 
     fn unavailable() -> StoreError {
-        StoreError::Unavailable {
-            action: "commit",
-            source: "secret of the transport".into(),
-        }
+        StoreError::Unavailable { action: "commit", source: "secret of the transport".into() }
     }
 
     fn assert_status(error: &ApiError, code: i32, reason: &str, message: &str) {
@@ -214,43 +186,26 @@ mod tests {
         assert_status(&ApiError::Invalid(vec![one.clone()]), 422, "Invalid", message);
         let message =
             "Evacuation.evacuation.dev \"a\" is invalid: [spec.x: Required value, spec.x: Required value]";
-        assert_status(
-            &ApiError::Invalid(vec![one.clone(), one]),
-            422,
-            "Invalid",
-            message,
-        );
+        assert_status(&ApiError::Invalid(vec![one.clone(), one]), 422, "Invalid", message);
     }
 
     #[test]
     fn what_fails_inside_is_not_told_outside() {
         let cases: [(ApiError, i32, &str, &str); 5] = [
             (
-                StoreError::Compacted {
-                    requested: 3,
-                    oldest: 7,
-                }
-                .into(),
+                StoreError::Compacted { requested: 3, oldest: 7 }.into(),
                 410,
                 "Expired",
                 "too old resource version: 3 (7)",
             ),
             (
-                StoreError::Future {
-                    requested: 9,
-                    current: 7,
-                }
-                .into(),
+                StoreError::Future { requested: 9, current: 7 }.into(),
                 504,
                 "Timeout",
                 "Timeout: Too large resource version: 9, current: 7",
             ),
             (
-                StoreError::TooLarge {
-                    key: "/secret/key".into(),
-                    size: 9,
-                }
-                .into(),
+                StoreError::TooLarge { key: "/secret/key".into(), size: 9 }.into(),
                 413,
                 "RequestEntityTooLarge",
                 "Request entity too large: the object has 9 bytes, more than the storage takes",
@@ -275,9 +230,7 @@ mod tests {
 
     #[test]
     fn details_name_the_object_the_causes_and_when_to_retry() {
-        let error = ApiError::status(Reason::Conflict, "m")
-            .with_cause("Busy", "why")
-            .retry_after(5);
+        let error = ApiError::status(Reason::Conflict, "m").with_cause("Busy", "why").retry_after(5);
         let details = status(&error, &target()).details.expect("details");
         assert_eq!(details.kind.as_deref(), Some("evacuations"));
         assert_eq!(details.group.as_deref(), Some("evacuation.dev"));

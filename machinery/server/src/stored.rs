@@ -28,22 +28,12 @@ impl<O: Object> Stored<O> {
     /// The object as of that revision.
     pub(crate) fn new(mut object: O, revision: i64) -> Self {
         object.meta_mut().resource_version = Some(revision.to_string());
-        Self {
-            object,
-            revision,
-            size: 0,
-            json: OnceLock::new(),
-        }
+        Self { object, revision, size: 0, json: OnceLock::new() }
     }
 
     /// The object as it would be stored, for a dry run; its resourceVersion is left as it is.
     pub(crate) fn unsaved(object: O) -> Self {
-        Self {
-            object,
-            revision: 0,
-            size: 0,
-            json: OnceLock::new(),
-        }
+        Self { object, revision: 0, size: 0, json: OnceLock::new() }
     }
 
     /// Reads what [`encode`] wrote.
@@ -51,10 +41,7 @@ impl<O: Object> Stored<O> {
         let object = serde_json::from_slice(&stored.value).map_err(|source| {
             ApiError::internal(format!("decoding the stored object {}", stored.key), source)
         })?;
-        Ok(Self {
-            size: stored.value.len(),
-            ..Self::new(object, stored.mod_revision)
-        })
+        Ok(Self { size: stored.value.len(), ..Self::new(object, stored.mod_revision) })
     }
 
     /// The revision that last changed it.
@@ -96,10 +83,7 @@ pub(crate) fn encode<O: Object>(object: &mut O) -> Result<Bytes, ApiError> {
 
 fn to_json<O: Object>(object: &O) -> Result<Bytes, ApiError> {
     serde_json::to_vec(object).map(Bytes::from).map_err(|source| {
-        ApiError::internal(
-            format!("encoding {}", object.meta().name.as_deref().unwrap_or_default()),
-            source,
-        )
+        ApiError::internal(format!("encoding {}", object.meta().name.as_deref().unwrap_or_default()), source)
     })
 }
 

@@ -31,11 +31,7 @@ pub(crate) fn column_definitions(columns: &[Column]) -> Value {
             "priority": column.priority,
         })
     };
-    std::iter::once(&name)
-        .chain(columns)
-        .chain(std::iter::once(&age))
-        .map(definition)
-        .collect()
+    std::iter::once(&name).chain(columns).chain(std::iter::once(&age)).map(definition).collect()
 }
 
 /// The cells of one row, as many as there are columns.
@@ -44,10 +40,7 @@ pub(crate) fn cells(resource: &dyn Resource, item: &dyn Item, now: DateTime<Utc>
     let mut own = resource.cells(item);
     own.resize(resource.columns().len(), Value::Null);
     let name = Value::from(metadata.name.clone().unwrap_or_default());
-    std::iter::once(name)
-        .chain(own)
-        .chain(std::iter::once(Value::from(age(metadata, now))))
-        .collect()
+    std::iter::once(name).chain(own).chain(std::iter::once(Value::from(age(metadata, now)))).collect()
 }
 
 fn age(metadata: &ObjectMeta, now: DateTime<Utc>) -> String {
@@ -67,11 +60,7 @@ fn human_duration(duration: TimeDelta) -> String {
         return "0s".to_owned();
     }
     let two = |large: i64, unit: char, small: i64, small_unit: char| {
-        if small == 0 {
-            format!("{large}{unit}")
-        } else {
-            format!("{large}{unit}{small}{small_unit}")
-        }
+        if small == 0 { format!("{large}{unit}") } else { format!("{large}{unit}{small}{small_unit}") }
     };
     let (minutes, hours) = (seconds / 60, seconds / 3600);
     let (days, years) = (hours / 24, hours / 24 / 365);

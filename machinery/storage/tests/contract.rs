@@ -1,12 +1,7 @@
 //! The contract: every test runs on every store.
 
 // Clippy takes the functions that tests are made of for production code.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 #[path = "contract/commits.rs"]
 mod commits;

@@ -1,12 +1,7 @@
 //! What the embedded store keeps: across closing, across a kill, within its bounds.
 
 // Clippy takes the functions that tests are made of for production code.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 #[path = "contract/fixture.rs"]
 #[allow(dead_code)]
@@ -36,17 +31,8 @@ async fn what_was_committed_is_there_after_closing_with_its_history() {
     drop(store);
     let store = in_folder(folder.path()).await;
     let page = store.list(&all("/a/")).await.unwrap();
-    assert_eq!(
-        (shown(&page.items), page.revision),
-        (vec!["/a/x=2".to_owned()], last)
-    );
-    let then = store
-        .list(&Range {
-            at_revision: Some(start),
-            ..all("/a/")
-        })
-        .await
-        .unwrap();
+    assert_eq!((shown(&page.items), page.revision), (vec!["/a/x=2".to_owned()], last));
+    let then = store.list(&Range { at_revision: Some(start), ..all("/a/") }).await.unwrap();
     assert_eq!(shown(&then.items), ["/a/x=1", "/a/y=1"]);
     let mut watch = store.watch("/a/", start).await.unwrap();
     assert_eq!(commit(&store, [put("/a/z", "1")]).await, last + 1);
@@ -66,10 +52,7 @@ async fn the_child_that_commits_until_it_is_killed() {
         tokio::spawn(async move {
             for number in 0.. {
                 let value = number.to_string();
-                let operations = [
-                    put(&format!("/a/{writer}"), &value),
-                    put(&format!("/b/{writer}"), &value),
-                ];
+                let operations = [put(&format!("/a/{writer}"), &value), put(&format!("/b/{writer}"), &value)];
                 commit(&store, operations).await;
                 println!("committed {writer} {number}");
             }
@@ -112,29 +95,15 @@ async fn a_commit_that_was_reported_survives_a_kill_and_none_is_torn() {
         let b = store.list(&all("/b/")).await.unwrap();
         assert_eq!(a.items.len(), 4);
         for ((a, b), reported) in a.items.iter().zip(&b.items).zip(reported) {
-            assert_eq!(
-                (&a.value, a.mod_revision),
-                (&b.value, b.mod_revision),
-                "a commit is whole"
-            );
+            assert_eq!((&a.value, a.mod_revision), (&b.value, b.mod_revision), "a commit is whole");
             let kept: i64 = String::from_utf8_lossy(&a.value).parse().unwrap();
-            assert!(
-                reported.is_none_or(|reported| kept >= reported),
-                "{} lost {reported:?}: {kept}",
-                a.key
-            );
+            assert!(reported.is_none_or(|reported| kept >= reported), "{} lost {reported:?}: {kept}", a.key);
         }
         // The history goes on from there, without a gap.
         let now = revision(&store).await;
         let mut watch = store.watch("/", now - 10).await.unwrap();
-        let revisions: Vec<_> = take(&mut watch, 20)
-            .await
-            .iter()
-            .map(WatchEvent::revision)
-            .collect();
-        let expected: Vec<_> = (now - 9..=now)
-            .flat_map(|revision| [revision, revision])
-            .collect();
+        let revisions: Vec<_> = take(&mut watch, 20).await.iter().map(WatchEvent::revision).collect();
+        let expected: Vec<_> = (now - 9..=now).flat_map(|revision| [revision, revision]).collect();
         assert_eq!(revisions, expected);
         assert_eq!(commit(&store, [put("/c", "1")]).await, now + 1);
     }
@@ -144,36 +113,21 @@ async fn a_commit_that_was_reported_survives_a_kill_and_none_is_torn() {
 #[tokio::test]
 async fn the_history_is_bounded_by_number_in_whole_commits() {
     let folder = tempfile::tempdir().unwrap();
-    let options = EmbeddedOptions {
-        history_events: 10,
-        ..EmbeddedOptions::new(folder.path().join("store"))
-    };
+    let options = EmbeddedOptions { history_events: 10, ..EmbeddedOptions::new(folder.path().join("store")) };
     let store = open(options).await;
     let first = commit(&store, [put("/a/x", "0")]).await;
     for number in 0..20 {
         let value = number.to_string();
-        commit(
-            &store,
-            [put("/a/x", &value), put("/a/y", &value), put("/a/z", &value)],
-        )
-        .await;
+        commit(&store, [put("/a/x", &value), put("/a/y", &value), put("/a/z", &value)]).await;
     }
     let now = revision(&store).await;
     let error = watch_error(&store, "/a/", first).await;
-    let StoreError::Compacted { oldest, .. } = error else {
-        panic!("{error:?}")
-    };
+    let StoreError::Compacted { oldest, .. } = error else { panic!("{error:?}") };
     // Nine changes are three commits; a tenth is not kept without the others of its commit.
     assert_eq!(oldest, now - 3);
     let mut watch = store.watch("/a/", oldest).await.unwrap();
     assert_eq!(take(&mut watch, 9).await.last().unwrap().revision(), now);
-    let then = store
-        .list(&Range {
-            at_revision: Some(oldest),
-            ..all("/a/")
-        })
-        .await
-        .unwrap();
+    let then = store.list(&Range { at_revision: Some(oldest), ..all("/a/") }).await.unwrap();
     assert_eq!(shown(&then.items), ["/a/x=16", "/a/y=16", "/a/z=16"]);
 }
 
@@ -187,25 +141,15 @@ async fn the_history_is_bounded_by_age() {
     assert!(store.watch("/a/", first).await.is_ok());
     drop(store);
     // What is committed in this millisecond is not yet older than nothing: the deadline is real time.
-    let store = open(EmbeddedOptions {
-        history_age: Duration::from_millis(1),
-        ..EmbeddedOptions::new(&path)
-    })
-    .await;
+    let store =
+        open(EmbeddedOptions { history_age: Duration::from_millis(1), ..EmbeddedOptions::new(&path) }).await;
     controlplane::eventually(Duration::from_secs(5), "the history is trimmed", || async {
         commit(&store, [put("/a/y", "1")]).await;
-        if store.watch("/a/", first).await.is_err() {
-            Ok(())
-        } else {
-            Err("the first revision is left")
-        }
+        if store.watch("/a/", first).await.is_err() { Ok(()) } else { Err("the first revision is left") }
     })
     .await
     .unwrap();
-    assert_eq!(
-        shown(&store.list(&all("/a/")).await.unwrap().items),
-        ["/a/x=2", "/a/y=1"]
-    );
+    assert_eq!(shown(&store.list(&all("/a/")).await.unwrap().items), ["/a/x=2", "/a/y=1"]);
 }
 
 #[tokio::test]
@@ -214,24 +158,14 @@ async fn a_file_is_open_once_and_must_be_a_store() {
     let store = in_folder(folder.path()).await;
     let path = folder.path().join("store");
     let again = EmbeddedStore::open(EmbeddedOptions::new(&path)).await;
-    assert!(matches!(
-        again,
-        Err(StoreError::Unavailable { action: "open", .. })
-    ));
+    assert!(matches!(again, Err(StoreError::Unavailable { action: "open", .. })));
     drop(store);
     assert!(EmbeddedStore::open(EmbeddedOptions::new(&path)).await.is_ok());
     let other = folder.path().join("other");
-    std::fs::write(
-        &other,
-        "something else, and long enough to be looked at".repeat(100),
-    )
-    .unwrap();
+    std::fs::write(&other, "something else, and long enough to be looked at".repeat(100)).unwrap();
     for path in [other, folder.path().join("missing/store")] {
         let result = EmbeddedStore::open(EmbeddedOptions::new(path)).await;
-        assert!(matches!(
-            result,
-            Err(StoreError::Unavailable { action: "open", .. })
-        ));
+        assert!(matches!(result, Err(StoreError::Unavailable { action: "open", .. })));
     }
 }
 

@@ -1,12 +1,7 @@
 //! What happens on etcd when etcd is away, cut off, or one of several; TLS and key prefixes.
 
 // Clippy takes the functions that tests are made of for production code.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 #[path = "contract/fixture.rs"]
 #[allow(dead_code)]
@@ -36,10 +31,7 @@ fn is_unavailable<T>(result: &Result<T, StoreError>) -> bool {
 }
 
 fn write(key: &str, value: &str) -> Transaction {
-    Transaction {
-        preconditions: Vec::new(),
-        operations: vec![put(key, value)],
-    }
+    Transaction { preconditions: Vec::new(), operations: vec![put(key, value)] }
 }
 
 /// Makes every call, and checks that each fails as unavailable in time.
@@ -63,9 +55,7 @@ async fn every_call_is_unavailable(store: &Tested) {
 }
 
 async fn answers_again(store: &Tested) {
-    eventually(Duration::from_secs(15), "the store answers", || store.ready())
-        .await
-        .unwrap();
+    eventually(Duration::from_secs(15), "the store answers", || store.ready()).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -123,18 +113,12 @@ async fn a_watch_ends_with_an_error_when_etcd_goes_and_is_resumed_with_nothing_l
         }
     };
     assert!(matches!(end, StoreError::Unavailable { .. }), "{end:?}");
-    assert!(
-        futures::StreamExt::next(&mut watch).await.is_none(),
-        "a watch ends with its error"
-    );
+    assert!(futures::StreamExt::next(&mut watch).await.is_none(), "a watch ends with its error");
     etcd.start_again().await.unwrap();
     answers_again(&store).await;
     commit(&store, [put("/a/x", "3")]).await;
     let mut watch = store.watch("/a/", at).await.unwrap();
-    assert_eq!(
-        stories(&take(&mut watch, 2).await),
-        ["/a/x: 1 -> 2", "/a/x: 2 -> 3"]
-    );
+    assert_eq!(stories(&take(&mut watch, 2).await), ["/a/x: 1 -> 2", "/a/x: 2 -> 3"]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -144,10 +128,7 @@ async fn an_idle_watch_notices_that_etcd_hangs() {
     let mut watch = store.watch("/a/", revision(&store).await).await.unwrap();
     etcd.pause().unwrap();
     let noticed = tokio::time::timeout(Duration::from_secs(15), next_of(&mut watch));
-    let end = noticed
-        .await
-        .expect("the connection's keep-alive notices")
-        .unwrap_err();
+    let end = noticed.await.expect("the connection's keep-alive notices").unwrap_err();
     assert!(matches!(end, StoreError::Unavailable { .. }), "{end:?}");
     etcd.resume().unwrap();
     answers_again(&store).await;
@@ -186,11 +167,7 @@ async fn concurrent_writers_survive_an_outage_with_one_winner_for_each_claim() {
         .collect();
     eventually(Duration::from_secs(10), "some claims are taken", || async {
         let taken = store.list(&all("/claims/")).await.unwrap().items.len();
-        if taken >= 20 {
-            Ok(())
-        } else {
-            Err(format!("{taken} are taken"))
-        }
+        if taken >= 20 { Ok(()) } else { Err(format!("{taken} are taken")) }
     })
     .await
     .unwrap();
@@ -203,20 +180,11 @@ async fn concurrent_writers_survive_an_outage_with_one_winner_for_each_claim() {
     answers_again(&store).await;
     let holders = store.list(&all("/claims/")).await.unwrap().items;
     for claim in 0..200 {
-        let holder = holders
-            .iter()
-            .find(|item| item.key == format!("/claims/{claim:03}"));
-        let won: Vec<_> = results
-            .iter()
-            .filter(|(_, won, _)| won.contains(&claim))
-            .collect();
+        let holder = holders.iter().find(|item| item.key == format!("/claims/{claim:03}"));
+        let won: Vec<_> = results.iter().filter(|(_, won, _)| won.contains(&claim)).collect();
         assert!(won.len() <= 1, "claim {claim} was won by several: {won:?}");
         if let [(writer, ..)] = won[..] {
-            assert_eq!(
-                holder.map(show),
-                Some(format!("/claims/{claim:03}={writer}")),
-                "it was lost"
-            );
+            assert_eq!(holder.map(show), Some(format!("/claims/{claim:03}={writer}")), "it was lost");
         } else if let Some(holder) = holder {
             let text = String::from_utf8_lossy(&holder.value).into_owned();
             let unsure = results
@@ -257,11 +225,7 @@ async fn a_member_that_hangs_fails_no_read_and_few_writes() {
         failed += u32::from(store.commit(write("/a/x", &number.to_string())).await.is_err());
     }
     assert!(failed <= 4, "{failed} writes of 100 failed");
-    assert!(
-        started.elapsed() < Duration::from_secs(25),
-        "it took {:?}",
-        started.elapsed()
-    );
+    assert!(started.elapsed() < Duration::from_secs(25), "it took {:?}", started.elapsed());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -270,15 +234,9 @@ async fn etcd_with_tls_is_reached_with_its_authority_and_a_client_certificate() 
     let files = etcd.tls().unwrap();
     let read = |path: &std::path::Path| std::fs::read(path).unwrap();
     let identity = Some((read(&files.client.certificate), read(&files.client.key)));
-    let tls = EtcdTls {
-        ca: read(&files.ca),
-        identity,
-    };
+    let tls = EtcdTls { ca: read(&files.ca), identity };
     let connect = async |tls| {
-        let options = EtcdOptions {
-            tls: Some(tls),
-            ..EtcdOptions::new([etcd.endpoint()])
-        };
+        let options = EtcdOptions { tls: Some(tls), ..EtcdOptions::new([etcd.endpoint()]) };
         Arc::new(EtcdStore::connect(options).await.unwrap())
     };
     let secured = connect(tls.clone()).await;
@@ -290,14 +248,8 @@ async fn etcd_with_tls_is_reached_with_its_authority_and_a_client_certificate() 
     let stranger = controlplane::Pki::new("somebody-else").unwrap();
     let folder = tempfile::tempdir().unwrap();
     stranger.write_ca(&folder.path().join("ca.crt")).unwrap();
-    let strangers = EtcdTls {
-        ca: read(&folder.path().join("ca.crt")),
-        ..tls.clone()
-    };
-    let anonymous = EtcdTls {
-        identity: None,
-        ..tls.clone()
-    };
+    let strangers = EtcdTls { ca: read(&folder.path().join("ca.crt")), ..tls.clone() };
+    let anonymous = EtcdTls { identity: None, ..tls.clone() };
     for refused in [strangers, anonymous] {
         let outside = connect(refused).await;
         let result = outside.get("/a/x").await;
@@ -309,10 +261,8 @@ async fn etcd_with_tls_is_reached_with_its_authority_and_a_client_certificate() 
     secured.renew_tls(tls).await.unwrap();
     commit(&store, [put("/a/x", "3")]).await;
     assert_eq!(stories(&take(&mut watch, 1).await), ["/a/x: 2 -> 3"]);
-    let unusable = EtcdTls {
-        ca: b"no certificate".to_vec(),
-        identity: Some((b"no".to_vec(), b"no".to_vec())),
-    };
+    let unusable =
+        EtcdTls { ca: b"no certificate".to_vec(), identity: Some((b"no".to_vec(), b"no".to_vec())) };
     secured.renew_tls(unusable).await.unwrap_err();
     commit(&store, [put("/a/x", "4")]).await;
     assert_eq!(stories(&take(&mut watch, 1).await), ["/a/x: 3 -> 4"]);
@@ -322,17 +272,9 @@ async fn etcd_with_tls_is_reached_with_its_authority_and_a_client_certificate() 
 async fn key_prefixes_keep_stores_on_one_etcd_apart() {
     let etcd = Etcd::start().await.unwrap();
     let store = async |prefix: &str| {
-        connect(EtcdOptions {
-            key_prefix: prefix.to_owned(),
-            ..EtcdOptions::new([etcd.endpoint()])
-        })
-        .await
+        connect(EtcdOptions { key_prefix: prefix.to_owned(), ..EtcdOptions::new([etcd.endpoint()]) }).await
     };
-    let (one, two, whole) = (
-        store("/registry/one").await,
-        store("/registry/two").await,
-        store("").await,
-    );
+    let (one, two, whole) = (store("/registry/one").await, store("/registry/two").await, store("").await);
     let start = revision(&one).await;
     let mut watch = one.watch("/a/", start).await.unwrap();
     commit(&two, [put("/a/x", "two")]).await;
@@ -348,20 +290,11 @@ async fn key_prefixes_keep_stores_on_one_etcd_apart() {
 async fn options_that_make_no_sense_are_refused() {
     let none = EtcdStore::connect(EtcdOptions::new(Vec::<String>::new())).await;
     assert!(matches!(none, Err(EtcdOptionsError::NoEndpoint)));
-    let tls = Some(EtcdTls {
-        ca: Vec::new(),
-        identity: None,
-    });
+    let tls = Some(EtcdTls { ca: Vec::new(), identity: None });
     for (endpoint, tls) in [("http://not a url", None), ("http://127.0.0.1:2379", tls)] {
-        let options = EtcdOptions {
-            tls,
-            ..EtcdOptions::new([endpoint])
-        };
+        let options = EtcdOptions { tls, ..EtcdOptions::new([endpoint]) };
         let result = EtcdStore::connect(options).await;
-        assert!(
-            matches!(result, Err(EtcdOptionsError::Endpoint { .. })),
-            "{endpoint}"
-        );
+        assert!(matches!(result, Err(EtcdOptionsError::Endpoint { .. })), "{endpoint}");
     }
 }
 
@@ -375,13 +308,7 @@ async fn a_reader_that_does_not_read_holds_up_nobody() {
     let value = bytes::Bytes::from(vec![b'x'; 1024 * 1024]);
     for _ in 0..20 {
         let operations = vec![Operation::Put("/big/x".to_owned(), value.clone())];
-        store
-            .commit(Transaction {
-                preconditions: Vec::new(),
-                operations,
-            })
-            .await
-            .unwrap();
+        store.commit(Transaction { preconditions: Vec::new(), operations }).await.unwrap();
     }
     let written = commit(&store, [put("/small/x", "1")]).await;
     assert_eq!(store.get("/small/x").await.unwrap().revision, written);

@@ -15,11 +15,7 @@ impl FieldPath {
     /// The path of a field of this one.
     #[must_use]
     pub fn child(&self, name: &str) -> Self {
-        if self.0.is_empty() {
-            Self::new(name)
-        } else {
-            Self(format!("{}.{name}", self.0))
-        }
+        if self.0.is_empty() { Self::new(name) } else { Self(format!("{}.{name}", self.0)) }
     }
 
     /// The path of an element of this list.
@@ -109,11 +105,7 @@ pub struct FieldError {
 impl FieldError {
     /// An error of that kind; `message` says how, with the value where that helps.
     pub fn new(kind: FieldErrorKind, field: &FieldPath, message: impl Into<String>) -> Self {
-        Self {
-            kind,
-            field: field.clone(),
-            message: message.into(),
-        }
+        Self { kind, field: field.clone(), message: message.into() }
     }
 
     /// The field must be given.
@@ -150,20 +142,12 @@ impl FieldError {
 
     /// The field is longer than so many bytes.
     pub fn too_long(field: &FieldPath, most: usize) -> Self {
-        Self::new(
-            FieldErrorKind::TooLong,
-            field,
-            format!("may not be more than {most} bytes"),
-        )
+        Self::new(FieldErrorKind::TooLong, field, format!("may not be more than {most} bytes"))
     }
 
     /// The field has more than so many elements.
     pub fn too_many(field: &FieldPath, actual: usize, most: usize) -> Self {
-        Self::new(
-            FieldErrorKind::TooMany,
-            field,
-            format!("{actual}: must have at most {most} items"),
-        )
+        Self::new(FieldErrorKind::TooMany, field, format!("{actual}: must have at most {most} items"))
     }
 
     /// What is wrong, without the field: the `message` of a `metav1.StatusCause`.
@@ -190,10 +174,7 @@ mod tests {
     fn errors_read_as_kubernetes_writes_them() {
         let name = FieldPath::new("spec").child("requesters").index(1).child("name");
         let cases = [
-            (
-                FieldError::required(&name, ""),
-                "spec.requesters[1].name: Required value",
-            ),
+            (FieldError::required(&name, ""), "spec.requesters[1].name: Required value"),
             (
                 FieldError::invalid(&name, "A", "must be lower case"),
                 "spec.requesters[1].name: Invalid value: \"A\": must be lower case",
@@ -202,10 +183,7 @@ mod tests {
                 FieldError::not_supported(&name, "x", &["a", "b"]),
                 "spec.requesters[1].name: Unsupported value: \"x\": supported values: \"a\", \"b\"",
             ),
-            (
-                FieldError::duplicate(&name, "a"),
-                "spec.requesters[1].name: Duplicate value: \"a\"",
-            ),
+            (FieldError::duplicate(&name, "a"), "spec.requesters[1].name: Duplicate value: \"a\""),
             (
                 FieldError::too_many(&name, 3, 2),
                 "spec.requesters[1].name: Too many: 3: must have at most 2 items",

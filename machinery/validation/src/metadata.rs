@@ -18,31 +18,20 @@ const FOREGROUND: &str = "foregroundDeletion";
 pub fn validate_metadata(metadata: &ObjectMeta, namespaced: bool) -> Vec<FieldError> {
     let path = FieldPath::new("metadata");
     let mut errors = Vec::new();
-    if let Some(prefix) = metadata
-        .generate_name
-        .as_deref()
-        .filter(|prefix| !prefix.is_empty())
-    {
+    if let Some(prefix) = metadata.generate_name.as_deref().filter(|prefix| !prefix.is_empty()) {
         // What follows the prefix is alphanumeric, so the prefix itself may end with `-` or `.`.
         let field = path.child("generateName");
         let sample = format!("{prefix}0");
         errors.extend(
-            dns1123_subdomain(&sample)
-                .iter()
-                .map(|problem| FieldError::invalid(&field, prefix, problem)),
+            dns1123_subdomain(&sample).iter().map(|problem| FieldError::invalid(&field, prefix, problem)),
         );
     }
     match metadata.name.as_deref().unwrap_or_default() {
-        "" => errors.push(FieldError::required(
-            &path.child("name"),
-            "name or generateName is required",
-        )),
+        "" => errors.push(FieldError::required(&path.child("name"), "name or generateName is required")),
         name => {
             let field = path.child("name");
             errors.extend(
-                dns1123_subdomain(name)
-                    .iter()
-                    .map(|problem| FieldError::invalid(&field, name, problem)),
+                dns1123_subdomain(name).iter().map(|problem| FieldError::invalid(&field, name, problem)),
             );
         }
     }
@@ -61,10 +50,7 @@ pub fn validate_metadata(metadata: &ObjectMeta, namespaced: bool) -> Vec<FieldEr
         metadata.owner_references.as_deref().unwrap_or_default(),
         &path.child("ownerReferences"),
     ));
-    errors.extend(finalizers(
-        metadata.finalizers.as_deref().unwrap_or_default(),
-        &path.child("finalizers"),
-    ));
+    errors.extend(finalizers(metadata.finalizers.as_deref().unwrap_or_default(), &path.child("finalizers")));
     errors
 }
 
@@ -75,12 +61,8 @@ pub fn validate_metadata_update(new: &ObjectMeta, old: &ObjectMeta) -> Vec<Field
     let mut errors = Vec::new();
     if old.deletion_timestamp.is_some() {
         let before: BTreeSet<&String> = old.finalizers.iter().flatten().collect();
-        let late: BTreeSet<&String> = new
-            .finalizers
-            .iter()
-            .flatten()
-            .filter(|name| !before.contains(name))
-            .collect();
+        let late: BTreeSet<&String> =
+            new.finalizers.iter().flatten().filter(|name| !before.contains(name)).collect();
         if !late.is_empty() {
             let message = format!(
                 "no new finalizers can be added if the object is being deleted, found new finalizers {late:?}"
@@ -97,11 +79,7 @@ pub fn validate_metadata_update(new: &ObjectMeta, old: &ObjectMeta) -> Vec<Field
     };
     let seconds = |seconds: Option<i64>| seconds.map(|seconds| seconds.to_string());
     errors.extend(immutable("name", new.name.clone(), old.name.clone()));
-    errors.extend(immutable(
-        "namespace",
-        new.namespace.clone(),
-        old.namespace.clone(),
-    ));
+    errors.extend(immutable("namespace", new.namespace.clone(), old.namespace.clone()));
     errors.extend(immutable("uid", new.uid.clone(), old.uid.clone()));
     errors.extend(immutable(
         "creationTimestamp",
@@ -124,10 +102,9 @@ pub fn validate_metadata_update(new: &ObjectMeta, old: &ObjectMeta) -> Vec<Field
 fn namespace(namespace: &str, namespaced: bool, field: &FieldPath) -> Vec<FieldError> {
     match (namespaced, namespace) {
         (true, "") => vec![FieldError::required(field, "")],
-        (true, name) => dns1123_label(name)
-            .iter()
-            .map(|problem| FieldError::invalid(field, name, problem))
-            .collect(),
+        (true, name) => {
+            dns1123_label(name).iter().map(|problem| FieldError::invalid(field, name, problem)).collect()
+        }
         (false, "") => Vec::new(),
         (false, _) => vec![FieldError::forbidden(field, "not allowed on this type")],
     }
@@ -136,16 +113,8 @@ fn namespace(namespace: &str, namespaced: bool, field: &FieldPath) -> Vec<FieldE
 fn labels(labels: &BTreeMap<String, String>, field: &FieldPath) -> Vec<FieldError> {
     let mut errors = Vec::new();
     for (key, value) in labels {
-        errors.extend(
-            qualified_name(key)
-                .iter()
-                .map(|problem| FieldError::invalid(field, key, problem)),
-        );
-        errors.extend(
-            label_value(value)
-                .iter()
-                .map(|problem| FieldError::invalid(field, value, problem)),
-        );
+        errors.extend(qualified_name(key).iter().map(|problem| FieldError::invalid(field, key, problem)));
+        errors.extend(label_value(value).iter().map(|problem| FieldError::invalid(field, value, problem)));
     }
     errors
 }
@@ -155,16 +124,9 @@ fn annotations(annotations: &BTreeMap<String, String>, field: &FieldPath) -> Vec
     for key in annotations.keys() {
         // The rule is that of qualified names, but upper case is allowed in the prefix, too.
         let lower = key.to_lowercase();
-        errors.extend(
-            qualified_name(&lower)
-                .iter()
-                .map(|problem| FieldError::invalid(field, key, problem)),
-        );
+        errors.extend(qualified_name(&lower).iter().map(|problem| FieldError::invalid(field, key, problem)));
     }
-    let size: usize = annotations
-        .iter()
-        .map(|(key, value)| key.len() + value.len())
-        .sum();
+    let size: usize = annotations.iter().map(|(key, value)| key.len() + value.len()).sum();
     if size > ANNOTATIONS_SIZE {
         errors.push(FieldError::too_long(field, ANNOTATIONS_SIZE));
     }
@@ -189,11 +151,7 @@ fn owners(owners: &[OwnerReference], field: &FieldPath) -> Vec<FieldError> {
         }
         if owner.api_version.ends_with('/') || owner.api_version.matches('/').count() > 1 {
             let message = "must be <group>/<version> or <version>";
-            errors.push(FieldError::invalid(
-                &field.child("apiVersion"),
-                &owner.api_version,
-                message,
-            ));
+            errors.push(FieldError::invalid(&field.child("apiVersion"), &owner.api_version, message));
         }
         if owner.api_version == "v1" && owner.kind == "Event" {
             let message = "events are disallowed from being an owner";
@@ -217,11 +175,7 @@ fn owners(owners: &[OwnerReference], field: &FieldPath) -> Vec<FieldError> {
 fn finalizers(finalizers: &[String], field: &FieldPath) -> Vec<FieldError> {
     let mut errors = Vec::new();
     for name in finalizers {
-        errors.extend(
-            qualified_name(name)
-                .iter()
-                .map(|problem| FieldError::invalid(field, name, problem)),
-        );
+        errors.extend(qualified_name(name).iter().map(|problem| FieldError::invalid(field, name, problem)));
     }
     let has = |name: &str| finalizers.iter().any(|finalizer| finalizer == name);
     if has(ORPHAN) && has(FOREGROUND) {
@@ -238,19 +192,11 @@ mod tests {
     use super::*;
 
     fn good() -> ObjectMeta {
-        ObjectMeta {
-            name: Some("a".into()),
-            namespace: Some("shop".into()),
-            ..ObjectMeta::default()
-        }
+        ObjectMeta { name: Some("a".into()), namespace: Some("shop".into()), ..ObjectMeta::default() }
     }
 
     fn text(errors: &[FieldError]) -> String {
-        errors
-            .iter()
-            .map(ToString::to_string)
-            .collect::<Vec<_>>()
-            .join("; ")
+        errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
     }
 
     #[test]
@@ -259,20 +205,11 @@ mod tests {
         let cases: Vec<(Edit, &str)> = vec![
             (|_| {}, ""),
             (|m| m.name = None, "metadata.name: Required value"),
-            (
-                |m| m.name = Some("A".into()),
-                "metadata.name: Invalid value: \"A\"",
-            ),
+            (|m| m.name = Some("A".into()), "metadata.name: Invalid value: \"A\""),
             (|m| m.generate_name = Some("a-".into()), ""),
-            (
-                |m| m.generate_name = Some("-a".into()),
-                "metadata.generateName: Invalid value",
-            ),
+            (|m| m.generate_name = Some("-a".into()), "metadata.generateName: Invalid value"),
             (|m| m.namespace = None, "metadata.namespace: Required value"),
-            (
-                |m| m.namespace = Some("a.b".into()),
-                "metadata.namespace: Invalid value",
-            ),
+            (|m| m.namespace = Some("a.b".into()), "metadata.namespace: Invalid value"),
             (
                 |m| m.labels = Some([("a b".into(), "c".into())].into()),
                 "metadata.labels: Invalid value: \"a b\"",
@@ -281,10 +218,7 @@ mod tests {
                 |m| m.labels = Some([("a".into(), "c d".into())].into()),
                 "metadata.labels: Invalid value: \"c d\"",
             ),
-            (
-                |m| m.annotations = Some([("ACME.io/x".into(), "any text".into())].into()),
-                "",
-            ),
+            (|m| m.annotations = Some([("ACME.io/x".into(), "any text".into())].into()), ""),
             (
                 |m| m.annotations = Some([("a b".into(), "c".into())].into()),
                 "metadata.annotations: Invalid value",
@@ -294,10 +228,7 @@ mod tests {
                 "metadata.annotations: Too long",
             ),
             (|m| m.finalizers = Some(vec!["acme.io/f".into()]), ""),
-            (
-                |m| m.finalizers = Some(vec!["a//b".into()]),
-                "metadata.finalizers: Invalid value",
-            ),
+            (|m| m.finalizers = Some(vec!["a//b".into()]), "metadata.finalizers: Invalid value"),
             (
                 |m| m.finalizers = Some(vec!["orphan".into(), "foregroundDeletion".into()]),
                 "cannot be both set",
@@ -326,11 +257,7 @@ mod tests {
             edit(&mut metadata);
             let errors = validate_metadata(&metadata, true);
             assert_eq!(errors.is_empty(), expected.is_empty(), "{}", text(&errors));
-            assert!(
-                text(&errors).contains(expected),
-                "{} lacks {expected}",
-                text(&errors)
-            );
+            assert!(text(&errors).contains(expected), "{} lacks {expected}", text(&errors));
         }
     }
 
@@ -345,10 +272,7 @@ mod tests {
         let cases: Vec<(Edit, &str)> = vec![
             (|_| {}, ""),
             (|m| m.finalizers = Some(vec![]), ""),
-            (
-                |m| m.name = Some("b".into()),
-                "metadata.name: Invalid value: \"b\": field is immutable",
-            ),
+            (|m| m.name = Some("b".into()), "metadata.name: Invalid value: \"b\": field is immutable"),
             (|m| m.uid = Some("b".into()), "metadata.uid"),
             (|m| m.creation_timestamp = None, "metadata.creationTimestamp"),
             (|m| m.deletion_timestamp = None, "metadata.deletionTimestamp"),
@@ -369,11 +293,7 @@ mod tests {
             edit(&mut new);
             let errors = validate_metadata_update(&new, &old);
             assert_eq!(errors.is_empty(), expected.is_empty(), "{}", text(&errors));
-            assert!(
-                text(&errors).contains(expected),
-                "{} lacks {expected}",
-                text(&errors)
-            );
+            assert!(text(&errors).contains(expected), "{} lacks {expected}", text(&errors));
         }
     }
 }

@@ -53,9 +53,7 @@ pub fn qualified_name(value: &str) -> Vec<String> {
                 problems.push("prefix part must be non-empty".to_owned());
             } else {
                 problems.extend(
-                    dns1123_subdomain(prefix)
-                        .into_iter()
-                        .map(|problem| format!("prefix part {problem}")),
+                    dns1123_subdomain(prefix).into_iter().map(|problem| format!("prefix part {problem}")),
                 );
             }
             name

@@ -44,11 +44,7 @@ pub(crate) fn page() -> String {
 }
 
 fn definitions(schema: &Schema) -> impl Iterator<Item = (&String, &Value)> {
-    schema
-        .get("$defs")
-        .and_then(Value::as_object)
-        .into_iter()
-        .flatten()
+    schema.get("$defs").and_then(Value::as_object).into_iter().flatten()
 }
 
 /// A description and a table of fields, or of the words of an enumeration.
@@ -66,15 +62,8 @@ fn tell(text: &mut String, schema: &Value) {
     if let Some(properties) = schema.get("properties").and_then(Value::as_object) {
         text.push_str("\n| field | type | |\n| --- | --- | --- |\n");
         for (name, property) in properties {
-            let mark = if required.contains(&name.as_str()) {
-                ", required"
-            } else {
-                ""
-            };
-            let description = property
-                .get("description")
-                .and_then(Value::as_str)
-                .unwrap_or_default();
+            let mark = if required.contains(&name.as_str()) { ", required" } else { "" };
+            let description = property.get("description").and_then(Value::as_str).unwrap_or_default();
             let description = description.replace('\n', " ");
             let _ = writeln!(text, "| `{name}` | {}{mark} | {description} |", type_of(property));
         }
@@ -84,10 +73,7 @@ fn tell(text: &mut String, schema: &Value) {
         text.push_str("\n| word | |\n| --- | --- |\n");
         for word in words {
             let name = word.get("const").and_then(Value::as_str).unwrap_or_default();
-            let description = word
-                .get("description")
-                .and_then(Value::as_str)
-                .unwrap_or_default();
+            let description = word.get("description").and_then(Value::as_str).unwrap_or_default();
             let _ = writeln!(text, "| `{name}` | {} |", description.replace('\n', " "));
         }
     }
@@ -100,32 +86,22 @@ fn type_of(schema: &Value) -> String {
     }
     for key in ["anyOf", "allOf"] {
         let choices = schema.get(key).and_then(Value::as_array).into_iter().flatten();
-        if let Some(choice) = choices
-            .into_iter()
-            .find(|choice| choice.get("type") != Some(&Value::from("null")))
+        if let Some(choice) =
+            choices.into_iter().find(|choice| choice.get("type") != Some(&Value::from("null")))
         {
             return type_of(choice);
         }
     }
     match schema.get("type") {
         Some(Value::String(word)) if word == "array" => {
-            format!(
-                "list of {}",
-                schema.get("items").map_or_else(|| "anything".to_owned(), type_of)
-            )
+            format!("list of {}", schema.get("items").map_or_else(|| "anything".to_owned(), type_of))
         }
         Some(Value::String(word)) => scalar(schema, word),
         Some(Value::Array(words)) => {
-            let word = words
-                .iter()
-                .filter_map(Value::as_str)
-                .find(|word| *word != "null")
-                .unwrap_or("anything");
+            let word =
+                words.iter().filter_map(Value::as_str).find(|word| *word != "null").unwrap_or("anything");
             if word == "array" {
-                format!(
-                    "list of {}",
-                    schema.get("items").map_or_else(|| "anything".to_owned(), type_of)
-                )
+                format!("list of {}", schema.get("items").map_or_else(|| "anything".to_owned(), type_of))
             } else {
                 scalar(schema, word)
             }

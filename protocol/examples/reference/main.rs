@@ -14,20 +14,12 @@ use std::{
 fn main() -> ExitCode {
     let check = std::env::args().any(|argument| argument == "--check");
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/reference");
-    let pages = [
-        ("api.md", fields::page()),
-        ("states.md", states::page()),
-        ("words.md", words::page()),
-    ];
+    let pages = [("api.md", fields::page()), ("states.md", states::page()), ("words.md", words::page())];
     let mut good = true;
     for (name, text) in pages {
         good &= keep(&folder.join(name), &text, check);
     }
-    if good {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    }
+    if good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// Writes a page, or says that it differs.

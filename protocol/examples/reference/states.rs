@@ -18,10 +18,8 @@ pub(crate) fn page() -> String {
 
 fn section<S: Debug>(text: &mut String, diagram: &str, rows: &[Transition<S>]) {
     // Writing to a String cannot fail.
-    let _ = write!(
-        text,
-        "```mermaid\n{diagram}```\n\n| from | to | by | when |\n| --- | --- | --- | --- |\n"
-    );
+    let _ =
+        write!(text, "```mermaid\n{diagram}```\n\n| from | to | by | when |\n| --- | --- | --- | --- |\n");
     for row in rows {
         let by = format!("{:?}", row.by).to_lowercase();
         let _ = writeln!(text, "| {:?} | {:?} | {by} | {} |", row.from, row.to, row.when);

@@ -10,10 +10,7 @@ use evacuation_api::{
 
 /// The responders that the controller plays, and their words on pods.
 const BUILT_IN: [(&str, &[&str]); 2] = [
-    (
-        REPLACEMENT_RESPONDER,
-        &[REPLACEMENT_TIMEOUT_ANNOTATION, RELEASED_ANNOTATION],
-    ),
+    (REPLACEMENT_RESPONDER, &[REPLACEMENT_TIMEOUT_ANNOTATION, RELEASED_ANNOTATION]),
     (
         GATE_RESPONDER,
         &[
@@ -34,10 +31,7 @@ pub(crate) fn page() -> String {
     );
     for condition in ConditionType::ALL {
         let reasons: Vec<&str> = match condition {
-            ConditionType::Evacuated => EvacuatedReason::ALL
-                .iter()
-                .map(|reason| reason.as_str())
-                .collect(),
+            ConditionType::Evacuated => EvacuatedReason::ALL.iter().map(|reason| reason.as_str()).collect(),
             ConditionType::Failed => FailedReason::ALL.iter().map(|reason| reason.as_str()).collect(),
             ConditionType::Finished => vec!["that of Evacuated or Failed"],
             ConditionType::Blocked => BlockedReason::ALL

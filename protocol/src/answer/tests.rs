@@ -6,17 +6,11 @@ use crate::{
 use evacuation_api::{DeadlineAction, Requester};
 
 fn say(answer: Answer) -> EvacuationResponseSpec {
-    EvacuationResponseSpec {
-        answer: Some(answer),
-        ..EvacuationResponseSpec::default()
-    }
+    EvacuationResponseSpec { answer: Some(answer), ..EvacuationResponseSpec::default() }
 }
 
 fn delay(seconds: i64) -> EvacuationResponseSpec {
-    EvacuationResponseSpec {
-        delay_seconds: Some(seconds),
-        ..say(Answer::Delay)
-    }
+    EvacuationResponseSpec { delay_seconds: Some(seconds), ..say(Answer::Delay) }
 }
 
 /// Gives an answer and returns the responder that follows and the reply.
@@ -44,10 +38,7 @@ fn an_accept_is_recorded_with_the_servers_time() {
         (r.answer, r.answer_time, r.state),
         (Some(Answer::Accept), Some(at(7).into()), ResponderState::Active)
     );
-    assert_eq!(
-        (r.reason.as_deref(), r.message.as_deref()),
-        (Some("Drained"), Some("go"))
-    );
+    assert_eq!((r.reason.as_deref(), r.message.as_deref()), (Some("Drained"), Some("go")));
     assert_eq!(reply, EvacuationResponseStatus::default());
 }
 
@@ -59,12 +50,7 @@ fn an_accept_binds_but_may_be_repeated() {
     assert_eq!(first, again, "a repetition changes nothing");
     for response in [delay(5), say(Answer::Refuse)] {
         let error = give(&mut e, &response, 3).unwrap_err();
-        assert_eq!(
-            error,
-            AnswerError::AlreadyAccepted {
-                responder: "self".to_owned()
-            }
-        );
+        assert_eq!(error, AnswerError::AlreadyAccepted { responder: "self".to_owned() });
         assert!(error.is_conflict());
     }
     e.status.as_mut().unwrap().responders.as_mut().unwrap()[0].state = ResponderState::Completed;
@@ -77,10 +63,7 @@ fn an_accept_binds_but_may_be_repeated() {
 fn a_delay_is_granted_from_the_servers_receipt_and_renewed_from_each() {
     let mut e = asking();
     let (r, reply) = give(&mut e, &delay(30), 10).unwrap();
-    assert_eq!(
-        (r.delay_until, reply.granted_seconds),
-        (Some(at(40).into()), Some(30))
-    );
+    assert_eq!((r.delay_until, reply.granted_seconds), (Some(at(40).into()), Some(30)));
     assert_eq!((reply.delay_until, reply.message), (Some(at(40).into()), None));
     let (r, _) = give(&mut e, &delay(30), 35).unwrap();
     assert_eq!(r.delay_until, Some(at(65).into()));
@@ -106,20 +89,14 @@ fn a_delay_ends_with_the_longest_total_delay() {
 }
 
 fn deadline(seconds: i64, action: DeadlineAction) -> Requester {
-    Requester {
-        deadline: Some(at(seconds).into()),
-        at_deadline: Some(action),
-        ..requester("a.b/r")
-    }
+    Requester { deadline: Some(at(seconds).into()), at_deadline: Some(action), ..requester("a.b/r") }
 }
 
 #[test]
 fn a_delay_ends_with_the_next_deadline_that_evicts_or_deletes() {
-    for (action, granted) in [
-        (DeadlineAction::Evict, 50),
-        (DeadlineAction::Delete, 50),
-        (DeadlineAction::GiveUp, 100),
-    ] {
+    for (action, granted) in
+        [(DeadlineAction::Evict, 50), (DeadlineAction::Delete, 50), (DeadlineAction::GiveUp, 100)]
+    {
         let mut e = asking_for(vec![deadline(60, action)]);
         let (_, reply) = give(&mut e, &delay(100), 10).unwrap();
         assert_eq!(reply.granted_seconds, Some(granted), "{action:?}");
@@ -135,20 +112,11 @@ fn a_delay_ends_with_the_next_deadline_that_evicts_or_deletes() {
 #[test]
 fn a_refusal_may_name_a_time_to_ask_again_and_the_app_may_change_its_mind() {
     let mut e = asking();
-    let refuse = EvacuationResponseSpec {
-        retry_after_seconds: Some(600),
-        ..say(Answer::Refuse)
-    };
+    let refuse = EvacuationResponseSpec { retry_after_seconds: Some(600), ..say(Answer::Refuse) };
     let (r, _) = give(&mut e, &refuse, 10).unwrap();
-    assert_eq!(
-        (r.answer, r.retry_time),
-        (Some(Answer::Refuse), Some(at(610).into()))
-    );
+    assert_eq!((r.answer, r.retry_time), (Some(Answer::Refuse), Some(at(610).into())));
     let (r, _) = give(&mut e, &delay(5), 20).unwrap();
-    assert_eq!(
-        (r.answer, r.retry_time, r.delay_until),
-        (Some(Answer::Delay), None, Some(at(25).into()))
-    );
+    assert_eq!((r.answer, r.retry_time, r.delay_until), (Some(Answer::Delay), None, Some(at(25).into())));
     let (r, _) = give(&mut e, &say(Answer::Refuse), 21).unwrap();
     assert_eq!((r.retry_time, r.delay_until), (None, None));
     give(&mut e, &say(Answer::Accept), 22).unwrap();
@@ -156,32 +124,18 @@ fn a_refusal_may_name_a_time_to_ask_again_and_the_app_may_change_its_mind() {
 
 #[test]
 fn an_answer_counts_only_for_the_active_responder_of_the_right_objects() {
-    let named = |name: &str| EvacuationResponseSpec {
-        responder: Some(name.to_owned()),
-        ..say(Answer::Accept)
-    };
+    let named =
+        |name: &str| EvacuationResponseSpec { responder: Some(name.to_owned()), ..say(Answer::Accept) };
     let mut e = asking();
-    assert_eq!(
-        give(&mut e, &named("a.b/c"), 1).unwrap_err().cause(),
-        "NoSuchResponder"
-    );
+    assert_eq!(give(&mut e, &named("a.b/c"), 1).unwrap_err().cause(), "NoSuchResponder");
     give(&mut asking(), &named("self"), 1).unwrap();
 
-    let spec = EvacuationResponseSpec {
-        evacuation_uid: Some("evac-0".to_owned()),
-        ..say(Answer::Accept)
-    };
+    let spec = EvacuationResponseSpec { evacuation_uid: Some("evac-0".to_owned()), ..say(Answer::Accept) };
     assert_eq!(
         give(&mut e, &spec, 1).unwrap_err(),
-        AnswerError::WrongEvacuation {
-            given: "evac-0".to_owned(),
-            actual: "evac-1".to_owned()
-        }
+        AnswerError::WrongEvacuation { given: "evac-0".to_owned(), actual: "evac-1".to_owned() }
     );
-    let spec = EvacuationResponseSpec {
-        pod_uid: Some("pod-0".to_owned()),
-        ..say(Answer::Accept)
-    };
+    let spec = EvacuationResponseSpec { pod_uid: Some("pod-0".to_owned()), ..say(Answer::Accept) };
     assert_eq!(give(&mut e, &spec, 1).unwrap_err().cause(), "WrongPod");
     let spec = EvacuationResponseSpec {
         evacuation_uid: Some("evac-1".to_owned()),
@@ -190,21 +144,11 @@ fn an_answer_counts_only_for_the_active_responder_of_the_right_objects() {
     };
     give(&mut asking(), &spec, 1).unwrap();
 
-    for state in [
-        ResponderState::Inactive,
-        ResponderState::Interrupted,
-        ResponderState::Completed,
-    ] {
+    for state in [ResponderState::Inactive, ResponderState::Interrupted, ResponderState::Completed] {
         let mut e = asking();
         e.status.as_mut().unwrap().responders.as_mut().unwrap()[0].state = state;
         let error = give(&mut e, &say(Answer::Accept), 1).unwrap_err();
-        assert_eq!(
-            error,
-            AnswerError::NotActive {
-                responder: "self".to_owned(),
-                state
-            }
-        );
+        assert_eq!(error, AnswerError::NotActive { responder: "self".to_owned(), state });
     }
     e.status.as_mut().unwrap().responders = None;
     let error = give(&mut e, &say(Answer::Accept), 1).unwrap_err();
@@ -222,31 +166,16 @@ fn an_answer_counts_only_for_the_active_responder_of_the_right_objects() {
 
 #[test]
 fn after_the_end_only_a_canceled_responder_may_acknowledge() {
-    let ack = EvacuationResponseSpec {
-        acknowledge_cancellation: true,
-        ..EvacuationResponseSpec::default()
-    };
+    let ack = EvacuationResponseSpec { acknowledge_cancellation: true, ..EvacuationResponseSpec::default() };
     let mut e = asking();
     let error = give(&mut e, &ack, 1).unwrap_err();
     assert_eq!(
         error,
-        AnswerError::NotCanceled {
-            responder: "self".to_owned(),
-            state: ResponderState::Active
-        }
+        AnswerError::NotCanceled { responder: "self".to_owned(), state: ResponderState::Active }
     );
-    e.status = Some(cancel(
-        e.status.as_ref().unwrap(),
-        "the last requester left",
-        at(2),
-    ));
+    e.status = Some(cancel(e.status.as_ref().unwrap(), "the last requester left", at(2)));
     let error = give(&mut e, &say(Answer::Accept), 3).unwrap_err();
-    assert_eq!(
-        error,
-        AnswerError::Finished {
-            reason: "Canceled".to_owned()
-        }
-    );
+    assert_eq!(error, AnswerError::Finished { reason: "Canceled".to_owned() });
     let (r, _) = give(&mut e, &ack, 4).unwrap();
     assert!(r.cancellation_acknowledged);
     give(&mut e, &ack, 5).unwrap();
@@ -254,16 +183,8 @@ fn after_the_end_only_a_canceled_responder_may_acknowledge() {
 
 #[test]
 fn what_validation_should_have_caught_is_an_error_and_not_a_grant() {
-    for response in [
-        EvacuationResponseSpec::default(),
-        say(Answer::Delay),
-        delay(0),
-        delay(-5),
-    ] {
-        assert_eq!(
-            give(&mut asking(), &response, 1).unwrap_err().cause(),
-            "FieldValueRequired"
-        );
+    for response in [EvacuationResponseSpec::default(), say(Answer::Delay), delay(0), delay(-5)] {
+        assert_eq!(give(&mut asking(), &response, 1).unwrap_err().cause(), "FieldValueRequired");
     }
     let (_, reply) = give(&mut asking(), &delay(i64::MAX), 0).unwrap();
     assert_eq!(reply.granted_seconds, Some(3600));

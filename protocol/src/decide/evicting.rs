@@ -41,11 +41,7 @@ impl Step<'_> {
             Permission::Now => {
                 let deletes = reached(&self.policy, DeadlineAction::Delete).is_some();
                 let attempt = self.next.eviction.get_or_insert_default();
-                attempt.action = Some(if deletes {
-                    DeadlineAction::Delete
-                } else {
-                    DeadlineAction::Evict
-                });
+                attempt.action = Some(if deletes { DeadlineAction::Delete } else { DeadlineAction::Evict });
                 attempt.in_flight = true;
                 attempt.attempts = attempt.attempts.saturating_add(1);
                 attempt.last_attempt_time = Some(stamp(self.now));
@@ -64,9 +60,8 @@ impl Step<'_> {
 
     /// The API took the eviction; the pod's `deletionTimestamp` has not been seen yet.
     fn wait_for_termination(&mut self, eviction: &EvictionStatus) -> Blockage {
-        let limit = eviction
-            .last_attempt_time
-            .map_or(self.now, |time| after(time.0, TERMINATING_MARGIN_SECONDS));
+        let limit =
+            eviction.last_attempt_time.map_or(self.now, |time| after(time.0, TERMINATING_MARGIN_SECONDS));
         if self.now < limit {
             self.wake(limit);
             return Blockage::None;
@@ -85,9 +80,8 @@ impl Step<'_> {
             Attempt::Recorded => self.acts.push(Act::Evict { grace_period_seconds }),
             Attempt::Posted => {}
             Attempt::Unknown => {
-                let known = eviction
-                    .last_attempt_time
-                    .map_or(self.now, |t| after(t.0, ATTEMPT_TIMEOUT_SECONDS));
+                let known =
+                    eviction.last_attempt_time.map_or(self.now, |t| after(t.0, ATTEMPT_TIMEOUT_SECONDS));
                 if known <= self.now {
                     self.acts.push(Act::ResolveInFlight);
                 } else {
@@ -98,16 +92,11 @@ impl Step<'_> {
     }
 
     fn permission(&self, world: &World, eviction: &EvictionStatus) -> Permission {
-        let next = eviction
-            .next_attempt_time
-            .map(|time| time.0)
-            .filter(|time| *time > self.now);
+        let next = eviction.next_attempt_time.map(|time| time.0).filter(|time| *time > self.now);
         if reached(&self.policy, DeadlineAction::Delete).is_some() {
             // What held the evictions back before does not hold the deletion back.
             let deleted_before = is_deletion(&self.policy, eviction);
-            return next
-                .filter(|_| deleted_before)
-                .map_or(Permission::Now, Permission::At);
+            return next.filter(|_| deleted_before).map_or(Permission::Now, Permission::At);
         }
         let by_budget = matches!(
             self.blocked_reason(),
@@ -117,15 +106,9 @@ impl Step<'_> {
         let in_turn = world.turn && !holding.is_empty();
         if by_budget && (in_turn || holding.is_empty()) {
             // The budget has room again, or is gone. If that is a mistake the API says so again: not too often.
-            let floor = if in_turn {
-                TURN_SPACING_SECONDS
-            } else {
-                UNHELD_SPACING_SECONDS
-            };
-            let spaced = eviction
-                .last_attempt_time
-                .map(|time| after(time.0, floor))
-                .filter(|time| *time > self.now);
+            let floor = if in_turn { TURN_SPACING_SECONDS } else { UNHELD_SPACING_SECONDS };
+            let spaced =
+                eviction.last_attempt_time.map(|time| after(time.0, floor)).filter(|time| *time > self.now);
             return spaced.map_or(Permission::Now, Permission::At);
         }
         match next.filter(|_| !by_budget) {
@@ -137,10 +120,7 @@ impl Step<'_> {
 
     fn blocked_reason(&self) -> Option<BlockedReason> {
         let blocked = find(&self.next.conditions, ConditionType::Blocked).filter(|c| c.status == "True")?;
-        BlockedReason::ALL
-            .iter()
-            .copied()
-            .find(|reason| reason.as_str() == blocked.reason)
+        BlockedReason::ALL.iter().copied().find(|reason| reason.as_str() == blocked.reason)
     }
 
     /// What was said of responders no longer holds; what was said of the eviction holds until an attempt succeeds.

@@ -20,41 +20,25 @@ pub(super) fn after_the_end(
 ) -> Decision {
     let mut decision = Decision::default();
     let learning = learning_until(status)
-        .map(|until| {
-            world
-                .recovered_at
-                .map_or(until, |time| until.max(after(time, LEARNING_SECONDS)))
-        })
+        .map(|until| world.recovered_at.map_or(until, |time| until.max(after(time, LEARNING_SECONDS))))
         .filter(|until| now < *until);
-    let reachable = world
-        .pod
-        .live()
-        .is_some_and(|pod| pod.phase != PodPhase::Terminal);
+    let reachable = world.pod.live().is_some_and(|pod| pod.phase != PodPhase::Terminal);
     let metadata = &evacuation.metadata;
     let deleted = metadata.deletion_timestamp.is_some();
     // Only a deletion waits no longer: an app that is not told stays out of work.
     if learning.is_some() || !deleted {
-        decision
-            .acts
-            .extend(cancellations(status, reachable).map(Act::Push));
+        decision.acts.extend(cancellations(status, reachable).map(Act::Push));
     }
     decision.wake_at = learning.filter(|_| deleted);
 
     if deleted {
-        let held = metadata
-            .finalizers
-            .iter()
-            .flatten()
-            .any(|f| f == CANCELLATION_FINALIZER);
+        let held = metadata.finalizers.iter().flatten().any(|f| f == CANCELLATION_FINALIZER);
         if held && learning.is_none() {
             decision.acts.push(Act::ReleaseFinalizer);
         }
         return decision;
     }
-    let ttl = evacuation
-        .spec
-        .ttl_seconds_after_finished
-        .unwrap_or(DEFAULT_TTL_SECONDS_AFTER_FINISHED);
+    let ttl = evacuation.spec.ttl_seconds_after_finished.unwrap_or(DEFAULT_TTL_SECONDS_AFTER_FINISHED);
     let Some(end) = status.finish_time.map(|time| after(time.0, ttl)) else {
         return decision;
     };
@@ -73,9 +57,5 @@ fn cancellations(status: &EvacuationStatus, reachable: bool) -> impl Iterator<It
         .into_iter()
         .filter(move |r| r.service.is_some() || (r.http.is_some() && reachable))
         .filter(|r| !r.cancellation_acknowledged);
-    missing.map(move |r| Push {
-        responder: r.name.clone(),
-        action: ReviewAction::Cancel,
-        due,
-    })
+    missing.map(move |r| Push { responder: r.name.clone(), action: ReviewAction::Cancel, due })
 }

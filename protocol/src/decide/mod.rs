@@ -95,16 +95,10 @@ pub fn decide(evacuation: &Evacuation, world: &World, now: DateTime<Utc>) -> Dec
     let mut step = Step::new(evacuation, &status, now);
     step.advance(world);
     if step.next != status {
-        return Decision {
-            acts: vec![Act::WriteStatus(Box::new(step.next))],
-            wake_at: None,
-        };
+        return Decision { acts: vec![Act::WriteStatus(Box::new(step.next))], wake_at: None };
     }
     let wake_at = sooner(step.wake_at, next_change(&step.policy));
-    Decision {
-        acts: step.acts,
-        wake_at,
-    }
+    Decision { acts: step.acts, wake_at }
 }
 
 /// One look at an active Evacuation: the status that should be, what to do once it is so, and when to look again.
@@ -135,14 +129,7 @@ impl<'a> Step<'a> {
             observed_generation: evacuation.metadata.generation,
             ..status.clone()
         };
-        Self {
-            evacuation,
-            policy,
-            next,
-            acts: Vec::new(),
-            wake_at: None,
-            now,
-        }
+        Self { evacuation, policy, next, acts: Vec::new(), wake_at: None, now }
     }
 
     fn advance(&mut self, world: &World) {
@@ -209,11 +196,7 @@ impl<'a> Step<'a> {
 
     /// Whether the last requester gave up. What is on its way cannot be given up any more.
     fn has_lapsed(&self) -> bool {
-        let on_its_way = self
-            .next
-            .eviction
-            .as_ref()
-            .is_some_and(|e| e.in_flight || e.accepted);
+        let on_its_way = self.next.eviction.as_ref().is_some_and(|e| e.in_flight || e.accepted);
         !on_its_way && all_lapsed(&self.evacuation.spec.requesters, &self.policy)
     }
 
@@ -244,20 +227,13 @@ impl<'a> Step<'a> {
 
     /// Fixes the responders.
     fn start(&mut self, world: &World) {
-        self.next
-            .responders
-            .get_or_insert_with(|| responders(&world.registered));
+        self.next.responders.get_or_insert_with(|| responders(&world.registered));
     }
 
     fn block(&mut self, block: Block) {
         let same = find(&self.next.conditions, ConditionType::Blocked)
             .is_some_and(|c| c.status == "True" && c.reason == block.reason.as_str());
-        let blamed = self
-            .next
-            .eviction
-            .as_ref()
-            .map(|e| e.blocked_by.as_slice())
-            .unwrap_or_default();
+        let blamed = self.next.eviction.as_ref().map(|e| e.blocked_by.as_slice()).unwrap_or_default();
         // What the API said to an attempt is better than what is said here, and each other message is a write.
         if !same || blamed != block.blockers {
             block.put(&mut self.next, self.now);

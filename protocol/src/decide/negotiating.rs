@@ -97,10 +97,7 @@ impl Step<'_> {
     /// Why a responder is not asked at all, if it is not.
     fn passed_over(&self, responder: &ResponderStatus, world: &World, pod: &LivePod) -> Option<String> {
         if let Some(deadline) = forced(&self.policy) {
-            return Some(format!(
-                "the deadline of requester {} was reached",
-                deadline.requester
-            ));
+            return Some(format!("the deadline of requester {} was reached", deadline.requester));
         }
         let is_self = responder.name == SELF_RESPONDER;
         if is_self && !pod.running_container {
@@ -140,11 +137,7 @@ impl Step<'_> {
         Turn::Keeps(match (&world.registered.unreadable, responder.answer) {
             (Some(problem), None) if responder.name == SELF_RESPONDER => {
                 let message = format!("the annotation evacuation.dev/responders cannot be read: {problem}");
-                Blockage::By(Block::responder(
-                    BlockedReason::UnreadableResponders,
-                    &responder.name,
-                    &message,
-                ))
+                Blockage::By(Block::responder(BlockedReason::UnreadableResponders, &responder.name, &message))
             }
             _ => Blockage::None,
         })

@@ -16,11 +16,7 @@ impl Step<'_> {
         };
         if due <= self.now {
             let responder = responder.name.clone();
-            self.acts.push(Act::Push(Push {
-                responder,
-                action,
-                due,
-            }));
+            self.acts.push(Act::Push(Push { responder, action, due }));
         } else {
             self.wake(due);
         }

@@ -10,12 +10,7 @@ use evacuation_api::{
 };
 
 fn pod() -> LivePod {
-    LivePod {
-        phase: PodPhase::Running,
-        terminating_until: None,
-        running_container: true,
-        ready: true,
-    }
+    LivePod { phase: PodPhase::Running, terminating_until: None, running_container: true, ready: true }
 }
 
 fn world() -> World {
@@ -31,10 +26,7 @@ fn world() -> World {
 }
 
 fn plain() -> World {
-    World {
-        registered: Registered::default(),
-        ..world()
-    }
+    World { registered: Registered::default(), ..world() }
 }
 
 fn budget(name: &str, disruptions_allowed: i32) -> BudgetView {
@@ -51,9 +43,7 @@ fn budget(name: &str, disruptions_allowed: i32) -> BudgetView {
 #[track_caller]
 fn written(evacuation: &Evacuation, world: &World, seconds: i64) -> EvacuationStatus {
     let decision = decide(evacuation, world, at(seconds));
-    let [Act::WriteStatus(status)] = &decision.acts[..] else {
-        panic!("no write: {decision:?}")
-    };
+    let [Act::WriteStatus(status)] = &decision.acts[..] else { panic!("no write: {decision:?}") };
     let result = check_status_update(evacuation, (**status).clone(), at(seconds));
     assert_eq!(result.as_ref(), Ok(&**status), "the server makes the same of it");
     result.unwrap()
@@ -77,17 +67,11 @@ fn states(status: &EvacuationStatus) -> Vec<ResponderState> {
 }
 
 fn blocked(status: &EvacuationStatus) -> Option<&str> {
-    find(&status.conditions, ConditionType::Blocked)
-        .filter(|c| c.status == "True")
-        .map(|c| c.reason.as_str())
+    find(&status.conditions, ConditionType::Blocked).filter(|c| c.status == "True").map(|c| c.reason.as_str())
 }
 
 fn with_deadline(seconds: i64, action: DeadlineAction) -> Requester {
-    Requester {
-        deadline: Some(at(seconds).into()),
-        at_deadline: Some(action),
-        ..requester("a.b/r")
-    }
+    Requester { deadline: Some(at(seconds).into()), at_deadline: Some(action), ..requester("a.b/r") }
 }
 
 fn first(evacuation: &mut Evacuation) -> &mut ResponderStatus {
@@ -115,12 +99,7 @@ fn the_first_write_fixes_the_responders_by_priority_and_asks_the_first() {
         ResponderEntry::named("a.b/same"),
     ]);
     let status = written(&evacuation(), &w, 1);
-    let names: Vec<_> = status
-        .responders
-        .iter()
-        .flatten()
-        .map(|r| r.name.as_str())
-        .collect();
+    let names: Vec<_> = status.responders.iter().flatten().map(|r| r.name.as_str()).collect();
     assert_eq!(names, ["a.b/high", "a.b/same", "self"]);
     assert_eq!(states(&status), [Active, Inactive, Inactive]);
     assert_eq!(status.responders.as_ref().unwrap()[0].timeout_seconds, 5);
@@ -138,11 +117,7 @@ fn a_pod_without_responders_goes_straight_to_the_evictor_in_one_write() {
 fn silence_and_a_delay_that_ran_out_hand_on_to_the_next() {
     for (answer, lapse, message) in [
         (None, 60, "it was silent for 60 s"),
-        (
-            Some(Answer::Delay),
-            40,
-            "its delay ran out without another answer",
-        ),
+        (Some(Answer::Delay), 40, "its delay ran out without another answer"),
     ] {
         let mut e = asking();
         if let Some(answer) = answer {
@@ -152,37 +127,22 @@ fn silence_and_a_delay_that_ran_out_hand_on_to_the_next() {
         assert_eq!((early.acts, early.wake_at), (vec![], Some(at(lapse))));
         let status = written(&e, &world(), lapse);
         assert_eq!(states(&status), [ResponderState::Interrupted]);
-        assert_eq!(
-            status.responders.as_ref().unwrap()[0].message.as_deref(),
-            Some(message)
-        );
-        assert!(
-            status.eviction.unwrap().in_flight,
-            "and the attempt is recorded in the same write"
-        );
+        assert_eq!(status.responders.as_ref().unwrap()[0].message.as_deref(), Some(message));
+        assert!(status.eviction.unwrap().in_flight, "and the attempt is recorded in the same write");
     }
 }
 
 #[test]
 fn after_an_outage_nothing_lapses_for_thirty_seconds_but_deadlines_act() {
-    let recovered = World {
-        recovered_at: Some(at(50)),
-        ..world()
-    };
+    let recovered = World { recovered_at: Some(at(50)), ..world() };
     let mut e = asking();
     let decision = settled(&mut e, &recovered, 79);
     assert_eq!((decision.acts, decision.wake_at), (vec![], Some(at(80))));
-    assert_eq!(
-        states(&written(&e, &recovered, 80)),
-        [ResponderState::Interrupted]
-    );
+    assert_eq!(states(&written(&e, &recovered, 80)), [ResponderState::Interrupted]);
 
     let mut e = asking_for(vec![with_deadline(70, DeadlineAction::Evict)]);
     assert_eq!(settled(&mut e, &recovered, 65).wake_at, Some(at(70)));
-    assert_eq!(
-        states(&written(&e, &recovered, 70)),
-        [ResponderState::Interrupted]
-    );
+    assert_eq!(states(&written(&e, &recovered, 70)), [ResponderState::Interrupted]);
 }
 
 #[test]
@@ -197,10 +157,7 @@ fn an_accept_is_honoured_at_once_with_the_attempt_in_the_same_write() {
 #[test]
 fn a_refusal_is_what_the_policy_makes_of_it() {
     let refused = |on_refusal| {
-        let mut e = asking_for(vec![Requester {
-            on_refusal: Some(on_refusal),
-            ..requester("a.b/r")
-        }]);
+        let mut e = asking_for(vec![Requester { on_refusal: Some(on_refusal), ..requester("a.b/r") }]);
         say(&mut e, Answer::Refuse, 3);
         first(&mut e).reason = Some("Busy".to_owned());
         first(&mut e).message = Some("later, please".to_owned());
@@ -208,10 +165,7 @@ fn a_refusal_is_what_the_policy_makes_of_it() {
     };
     let status = written(&refused(RefusalPolicy::GiveUp), &world(), 4);
     assert_eq!(finished_reason(&status), Some("Refused"));
-    assert_eq!(
-        status.conditions[0].message,
-        "responder self refused: Busy: later, please"
-    );
+    assert_eq!(status.conditions[0].message, "responder self refused: Busy: later, please");
     assert_eq!(states(&status), [ResponderState::Canceled]);
 
     let status = written(&refused(RefusalPolicy::Override), &world(), 4);
@@ -220,19 +174,12 @@ fn a_refusal_is_what_the_policy_makes_of_it() {
 
     let mut e = refused(RefusalPolicy::Wait);
     let status = written(&e, &world(), 4);
-    assert_eq!(
-        (states(&status), blocked(&status)),
-        (vec![ResponderState::Active], Some("Refused"))
-    );
+    assert_eq!((states(&status), blocked(&status)), (vec![ResponderState::Active], Some("Refused")));
     let blame = &status.eviction.as_ref().unwrap().blocked_by[0];
     assert_eq!((blame.kind.as_str(), blame.name.as_str()), ("Responder", "self"));
     e.status = Some(status);
     let later = settled(&mut e, &world(), 1_000_000);
-    assert_eq!(
-        (later.acts, later.wake_at),
-        (vec![], None),
-        "a refusal does not lapse"
-    );
+    assert_eq!((later.acts, later.wake_at), (vec![], None), "a refusal does not lapse");
 
     say(&mut e, Answer::Accept, 5);
     let status = written(&e, &world(), 6);
@@ -250,47 +197,16 @@ fn a_refusal_stands_until_a_deadline_evicts_deletes_or_gives_up() {
     };
     let status = written(&refused(DeadlineAction::Evict), &world(), 60);
     let self_ = &status.responders.as_ref().unwrap()[0];
-    assert_eq!(
-        self_.message.as_deref(),
-        Some("the deadline of requester a.b/r was reached")
-    );
-    assert_eq!(
-        (self_.state, blocked(&status)),
-        (ResponderState::Interrupted, None)
-    );
+    assert_eq!(self_.message.as_deref(), Some("the deadline of requester a.b/r was reached"));
+    assert_eq!((self_.state, blocked(&status)), (ResponderState::Interrupted, None));
 
     let mut e = refused(DeadlineAction::Evict);
-    let recorded = World {
-        attempt: Attempt::Recorded,
-        ..world()
-    };
-    assert_eq!(
-        settled(&mut e, &recorded, 60).acts,
-        [Act::Evict {
-            grace_period_seconds: None
-        }]
-    );
+    let recorded = World { attempt: Attempt::Recorded, ..world() };
+    assert_eq!(settled(&mut e, &recorded, 60).acts, [Act::Evict { grace_period_seconds: None }]);
     let mut e = refused(DeadlineAction::Delete);
-    assert_eq!(
-        settled(&mut e, &recorded, 60).acts,
-        [Act::Delete {
-            grace_period_seconds: None
-        }]
-    );
-    e.status = Some(record_eviction(
-        e.status.as_ref().unwrap(),
-        &EvictionOutcome::Accepted,
-        0.0,
-        at(60),
-    ));
-    let status = written(
-        &e,
-        &World {
-            pod: PodView::Gone,
-            ..world()
-        },
-        62,
-    );
+    assert_eq!(settled(&mut e, &recorded, 60).acts, [Act::Delete { grace_period_seconds: None }]);
+    e.status = Some(record_eviction(e.status.as_ref().unwrap(), &EvictionOutcome::Accepted, 0.0, at(60)));
+    let status = written(&e, &World { pod: PodView::Gone, ..world() }, 62);
     assert_eq!(finished_reason(&status), Some("Deleted"));
 
     let status = written(&refused(DeadlineAction::GiveUp), &world(), 60);
@@ -302,54 +218,24 @@ fn a_refusal_stands_until_a_deadline_evicts_deletes_or_gives_up() {
 
 #[test]
 fn one_entry_that_lapses_leaves_the_others_and_changes_the_policy() {
-    let harsh = Requester {
-        on_refusal: Some(RefusalPolicy::Override),
-        ..with_deadline(60, DeadlineAction::GiveUp)
-    };
-    let mild = Requester {
-        name: "a.b/mild".to_owned(),
-        ..requester("")
-    };
+    let harsh =
+        Requester { on_refusal: Some(RefusalPolicy::Override), ..with_deadline(60, DeadlineAction::GiveUp) };
+    let mild = Requester { name: "a.b/mild".to_owned(), ..requester("") };
     let mut e = asking_for(vec![harsh, mild]);
     settled(&mut e, &world(), 59);
     say(&mut e, Answer::Delay, 59);
     let status = written(&e, &world(), 60);
     assert_eq!(status.policy.as_ref().unwrap().on_refusal, RefusalPolicy::Wait);
-    assert_eq!(
-        (states(&status), finished_reason(&status)),
-        (vec![ResponderState::Active], None)
-    );
+    assert_eq!((states(&status), finished_reason(&status)), (vec![ResponderState::Active], None));
 }
 
 #[test]
 fn self_is_passed_over_when_it_cannot_be_asked_and_others_are_not() {
-    let stopped = PodView::Live(LivePod {
-        running_container: false,
-        ..pod()
-    });
-    for w in [
-        World {
-            pod: stopped,
-            ..world()
-        },
-        World {
-            node_reachable: false,
-            ..world()
-        },
-    ] {
+    let stopped = PodView::Live(LivePod { running_container: false, ..pod() });
+    for w in [World { pod: stopped, ..world() }, World { node_reachable: false, ..world() }] {
         let entries = vec![ResponderEntry::named("self"), ResponderEntry::named("z.b/other")];
-        let status = written(
-            &evacuation(),
-            &World {
-                registered: entries.into(),
-                ..w
-            },
-            1,
-        );
-        assert_eq!(
-            states(&status),
-            [ResponderState::Interrupted, ResponderState::Active]
-        );
+        let status = written(&evacuation(), &World { registered: entries.into(), ..w }, 1);
+        assert_eq!(states(&status), [ResponderState::Interrupted, ResponderState::Active]);
         let message = status.responders.as_ref().unwrap()[0].message.clone().unwrap();
         assert!(message.starts_with("it cannot be asked"), "{message}");
     }
@@ -374,10 +260,7 @@ fn an_unreadable_annotation_counts_as_one_self_that_stays_silent() {
     e.status = Some(status);
     assert_eq!(settled(&mut e, &w, 59).wake_at, Some(at(60)));
     let status = written(&e, &w, 60);
-    assert_eq!(
-        (states(&status), blocked(&status)),
-        (vec![ResponderState::Interrupted], None)
-    );
+    assert_eq!((states(&status), blocked(&status)), (vec![ResponderState::Interrupted], None));
 }
 
 #[test]
@@ -385,16 +268,9 @@ fn a_pod_that_went_or_ended_ends_the_evacuation_with_the_reason() {
     let mut in_flight = evacuation();
     settled(&mut in_flight, &plain(), 1);
     let mut accepted = in_flight.clone();
-    accepted.status = Some(record_eviction(
-        accepted.status.as_ref().unwrap(),
-        &EvictionOutcome::Accepted,
-        0.0,
-        at(2),
-    ));
-    let ended = PodView::Live(LivePod {
-        phase: PodPhase::Terminal,
-        ..pod()
-    });
+    accepted.status =
+        Some(record_eviction(accepted.status.as_ref().unwrap(), &EvictionOutcome::Accepted, 0.0, at(2)));
+    let ended = PodView::Live(LivePod { phase: PodPhase::Terminal, ..pod() });
     let table = [
         (&evacuation(), PodView::Gone, Attempt::Unknown, "GoneByOther"),
         (&asking(), PodView::Replaced, Attempt::Unknown, "GoneByOther"),
@@ -407,33 +283,19 @@ fn a_pod_that_went_or_ended_ends_the_evacuation_with_the_reason() {
         (&accepted, ended, Attempt::Unknown, "Evicted"),
     ];
     for (i, (e, pod, attempt, reason)) in table.into_iter().enumerate() {
-        let status = written(
-            e,
-            &World {
-                pod,
-                attempt,
-                ..world()
-            },
-            5,
-        );
+        let status = written(e, &World { pod, attempt, ..world() }, 5);
         assert_eq!(finished_reason(&status), Some(reason), "row {i}");
         assert!(!status.eviction.unwrap_or_default().in_flight, "row {i}");
     }
 }
 
 fn terminating(until: i64) -> PodView {
-    PodView::Live(LivePod {
-        terminating_until: Some(at(until)),
-        ..pod()
-    })
+    PodView::Live(LivePod { terminating_until: Some(at(until)), ..pod() })
 }
 
 #[test]
 fn a_terminating_pod_is_not_asked_and_blocks_when_it_does_not_go() {
-    let w = World {
-        pod: terminating(30),
-        ..world()
-    };
+    let w = World { pod: terminating(30), ..world() };
     let mut e = evacuation();
     let decision = settled(&mut e, &w, 5);
     assert_eq!((decision.acts, decision.wake_at), (vec![], Some(at(90))));
@@ -443,246 +305,83 @@ fn a_terminating_pod_is_not_asked_and_blocks_when_it_does_not_go() {
 
     let mut e = asking();
     let decision = settled(&mut e, &w, 61);
-    assert_eq!(
-        decision.acts,
-        [],
-        "who was asked before is not interrupted any more"
-    );
+    assert_eq!(decision.acts, [], "who was asked before is not interrupted any more");
     let mut e = asking_for(vec![with_deadline(20, DeadlineAction::GiveUp)]);
     settled(&mut e, &w, 25);
-    assert_eq!(
-        finished_reason(e.status.as_ref().unwrap()),
-        None,
-        "a pod that goes is not left alone"
-    );
+    assert_eq!(finished_reason(e.status.as_ref().unwrap()), None, "a pod that goes is not left alone");
 }
 
 #[test]
 fn the_fence_no_attempt_is_made_that_is_not_recorded_and_known() {
     let mut e = evacuation();
-    let decision = decide(
-        &e,
-        &World {
-            attempt: Attempt::Recorded,
-            ..plain()
-        },
-        at(1),
-    );
-    assert!(
-        matches!(decision.acts[..], [Act::WriteStatus(_)]),
-        "recorded first"
-    );
+    let decision = decide(&e, &World { attempt: Attempt::Recorded, ..plain() }, at(1));
+    assert!(matches!(decision.acts[..], [Act::WriteStatus(_)]), "recorded first");
 
-    let recorded = World {
-        attempt: Attempt::Recorded,
-        ..plain()
-    };
-    assert_eq!(
-        settled(&mut e, &recorded, 1).acts,
-        [Act::Evict {
-            grace_period_seconds: None
-        }]
-    );
-    assert_eq!(
-        settled(
-            &mut e,
-            &World {
-                attempt: Attempt::Posted,
-                ..plain()
-            },
-            1
-        )
-        .acts,
-        []
-    );
+    let recorded = World { attempt: Attempt::Recorded, ..plain() };
+    assert_eq!(settled(&mut e, &recorded, 1).acts, [Act::Evict { grace_period_seconds: None }]);
+    assert_eq!(settled(&mut e, &World { attempt: Attempt::Posted, ..plain() }, 1).acts, []);
 
     let decision = settled(&mut e, &plain(), 10);
-    assert_eq!(
-        (decision.acts, decision.wake_at),
-        (vec![], Some(at(11))),
-        "it may still be under way"
-    );
+    assert_eq!((decision.acts, decision.wake_at), (vec![], Some(at(11))), "it may still be under way");
     assert_eq!(settled(&mut e, &plain(), 11).acts, [Act::ResolveInFlight]);
 
-    let status = written(
-        &e,
-        &World {
-            pod: terminating(60),
-            ..plain()
-        },
-        2,
-    );
+    let status = written(&e, &World { pod: terminating(60), ..plain() }, 2);
     let eviction = status.eviction.unwrap();
-    assert!(
-        eviction.accepted && !eviction.in_flight,
-        "the watch tells what became of it"
-    );
-    let status = written(
-        &e,
-        &World {
-            pod: terminating(60),
-            ..recorded
-        },
-        2,
-    );
+    assert!(eviction.accepted && !eviction.in_flight, "the watch tells what became of it");
+    let status = written(&e, &World { pod: terminating(60), ..recorded }, 2);
     let eviction = status.eviction.unwrap();
-    assert!(
-        !eviction.accepted && !eviction.in_flight,
-        "another deleted it before the attempt was posted"
-    );
+    assert!(!eviction.accepted && !eviction.in_flight, "another deleted it before the attempt was posted");
 }
 
 #[test]
 fn the_grace_period_is_the_policys() {
-    let mut e = evacuation_for(vec![Requester {
-        grace_period_seconds: Some(7),
-        ..requester("a.b/r")
-    }]);
-    let recorded = World {
-        attempt: Attempt::Recorded,
-        ..plain()
-    };
-    assert_eq!(
-        settled(&mut e, &recorded, 1).acts,
-        [Act::Evict {
-            grace_period_seconds: Some(7)
-        }]
-    );
+    let mut e = evacuation_for(vec![Requester { grace_period_seconds: Some(7), ..requester("a.b/r") }]);
+    let recorded = World { attempt: Attempt::Recorded, ..plain() };
+    assert_eq!(settled(&mut e, &recorded, 1).acts, [Act::Evict { grace_period_seconds: Some(7) }]);
 }
 
 #[test]
 #[allow(clippy::too_many_lines)] // One table.
 fn an_eviction_waits_for_its_turn_in_the_budgets_queue() {
-    let unready = PodView::Live(LivePod {
-        ready: false,
-        ..pod()
-    });
-    let pending = PodView::Live(LivePod {
-        phase: PodPhase::Pending,
-        ..pod()
-    });
-    let spare = BudgetView {
-        current_healthy: 3,
-        desired_healthy: 2,
-        ..budget("db", 0)
-    };
-    let short = BudgetView {
-        current_healthy: 1,
-        desired_healthy: 2,
-        ..budget("db", 0)
-    };
-    let always = BudgetView {
-        always_allow_unhealthy: true,
-        ..short.clone()
-    };
+    let unready = PodView::Live(LivePod { ready: false, ..pod() });
+    let pending = PodView::Live(LivePod { phase: PodPhase::Pending, ..pod() });
+    let spare = BudgetView { current_healthy: 3, desired_healthy: 2, ..budget("db", 0) };
+    let short = BudgetView { current_healthy: 1, desired_healthy: 2, ..budget("db", 0) };
+    let always = BudgetView { always_allow_unhealthy: true, ..short.clone() };
     let two = vec![budget("one", 1), budget("two", 1)];
     let ready = PodView::Live(pod());
     let table = [
         ("no budget", &ready, vec![], false, true, None),
-        (
-            "exhausted",
-            &ready,
-            vec![budget("db", 0)],
-            false,
-            false,
-            Some("BudgetExhausted"),
-        ),
-        (
-            "first in the queue",
-            &ready,
-            vec![budget("db", 1)],
-            true,
-            true,
-            None,
-        ),
+        ("exhausted", &ready, vec![budget("db", 0)], false, false, Some("BudgetExhausted")),
+        ("first in the queue", &ready, vec![budget("db", 1)], true, true, None),
         ("others first", &ready, vec![budget("db", 1)], false, false, None),
         ("a probe", &ready, vec![budget("db", 0)], true, true, None),
-        (
-            "two budgets",
-            &ready,
-            two.clone(),
-            false,
-            false,
-            Some("MultipleBudgets"),
-        ),
+        ("two budgets", &ready, two.clone(), false, false, Some("MultipleBudgets")),
         ("two budgets, a probe", &ready, two.clone(), true, true, None),
         ("pending", &pending, two.clone(), false, true, None),
-        (
-            "unhealthy, a pod to spare",
-            &unready,
-            vec![spare],
-            false,
-            true,
-            None,
-        ),
-        (
-            "unhealthy, none to spare",
-            &unready,
-            vec![short],
-            false,
-            false,
-            Some("BudgetExhausted"),
-        ),
-        (
-            "unhealthy, always allowed",
-            &unready,
-            vec![always],
-            false,
-            true,
-            None,
-        ),
-        (
-            "unhealthy, two budgets",
-            &unready,
-            two,
-            false,
-            false,
-            Some("MultipleBudgets"),
-        ),
+        ("unhealthy, a pod to spare", &unready, vec![spare], false, true, None),
+        ("unhealthy, none to spare", &unready, vec![short], false, false, Some("BudgetExhausted")),
+        ("unhealthy, always allowed", &unready, vec![always], false, true, None),
+        ("unhealthy, two budgets", &unready, two, false, false, Some("MultipleBudgets")),
     ];
     for (name, pod, budgets, turn, goes, block) in table {
-        let w = World {
-            pod: pod.clone(),
-            budgets: budgets.clone(),
-            turn,
-            ..plain()
-        };
+        let w = World { pod: pod.clone(), budgets: budgets.clone(), turn, ..plain() };
         let mut e = evacuation();
         settled(&mut e, &w, 1);
         let status = e.status.unwrap();
-        assert_eq!(
-            status.eviction.as_ref().is_some_and(|e| e.in_flight),
-            goes,
-            "{name}"
-        );
+        assert_eq!(status.eviction.as_ref().is_some_and(|e| e.in_flight), goes, "{name}");
         assert_eq!(blocked(&status), block, "{name}");
         if block.is_some() {
-            let names: Vec<_> = status
-                .eviction
-                .unwrap()
-                .blocked_by
-                .into_iter()
-                .map(|b| b.name)
-                .collect();
-            assert_eq!(
-                names,
-                budgets.into_iter().map(|b| b.name).collect::<Vec<_>>(),
-                "{name}"
-            );
+            let names: Vec<_> = status.eviction.unwrap().blocked_by.into_iter().map(|b| b.name).collect();
+            assert_eq!(names, budgets.into_iter().map(|b| b.name).collect::<Vec<_>>(), "{name}");
         }
     }
 }
 
 #[test]
 fn a_budgets_refusal_counts_until_its_turn_and_any_other_until_its_time() {
-    let held = World {
-        budgets: vec![budget("db", 0)],
-        ..plain()
-    };
-    let turn = World {
-        turn: true,
-        ..held.clone()
-    };
+    let held = World { budgets: vec![budget("db", 0)], ..plain() };
+    let turn = World { turn: true, ..held.clone() };
     let refused = |outcome: &EvictionOutcome| {
         let mut e = evacuation();
         settled(&mut e, &turn, 1);
@@ -696,183 +395,84 @@ fn a_budgets_refusal_counts_until_its_turn_and_any_other_until_its_time() {
         budgets: vec!["db".to_owned()],
     };
     let mut e = refused(&by_budget);
-    assert_eq!(
-        settled(&mut e, &held, 30),
-        Decision::default(),
-        "the queue wakes it"
-    );
+    assert_eq!(settled(&mut e, &held, 30), Decision::default(), "the queue wakes it");
     let status = e.status.clone().unwrap();
     let condition = find(&status.conditions, ConditionType::Blocked).unwrap();
     assert_eq!(condition.message, message, "what the API said stays");
-    assert!(
-        written(&e, &turn, 2).eviction.unwrap().in_flight,
-        "its turn comes before nextAttemptTime"
-    );
+    assert!(written(&e, &turn, 2).eviction.unwrap().in_flight, "its turn comes before nextAttemptTime");
     assert_eq!(
         settled(&mut refused(&by_budget), &plain(), 3).wake_at,
         Some(at(6)),
         "no budget is seen: not too often"
     );
-    assert!(
-        written(&refused(&by_budget), &plain(), 6)
-            .eviction
-            .unwrap()
-            .in_flight
-    );
+    assert!(written(&refused(&by_budget), &plain(), 6).eviction.unwrap().in_flight);
 
-    let rejected = EvictionOutcome::Rejected {
-        retry_after_seconds: Some(20),
-        message: "no".to_owned(),
-    };
+    let rejected = EvictionOutcome::Rejected { retry_after_seconds: Some(20), message: "no".to_owned() };
     let mut e = refused(&rejected);
     assert_eq!(settled(&mut e, &turn, 20).wake_at, Some(at(21)));
     assert_eq!(blocked(e.status.as_ref().unwrap()), Some("EvictionRejected"));
     let status = written(&e, &turn, 21);
     assert!(status.eviction.as_ref().unwrap().in_flight);
-    assert_eq!(
-        blocked(&status),
-        Some("EvictionRejected"),
-        "until an attempt succeeds"
-    );
+    assert_eq!(blocked(&status), Some("EvictionRejected"), "until an attempt succeeds");
 }
 
 #[test]
 fn a_delete_deadline_does_not_wait_for_budgets_or_backoff() {
-    let held = World {
-        budgets: vec![budget("db", 0)],
-        ..plain()
-    };
+    let held = World { budgets: vec![budget("db", 0)], ..plain() };
     let mut e = evacuation_for(vec![with_deadline(60, DeadlineAction::Delete)]);
     assert_eq!(settled(&mut e, &held, 5).wake_at, Some(at(60)));
-    let recorded = World {
-        attempt: Attempt::Recorded,
-        ..held.clone()
-    };
-    assert_eq!(
-        settled(&mut e, &recorded, 60).acts,
-        [Act::Delete {
-            grace_period_seconds: None
-        }]
-    );
-    let rejected = EvictionOutcome::Rejected {
-        retry_after_seconds: Some(9),
-        message: "no".to_owned(),
-    };
-    e.status = Some(record_eviction(
-        e.status.as_ref().unwrap(),
-        &rejected,
-        0.0,
-        at(60),
-    ));
-    assert_eq!(
-        settled(&mut e, &recorded, 61).wake_at,
-        Some(at(69)),
-        "a refused deletion backs off"
-    );
+    let recorded = World { attempt: Attempt::Recorded, ..held.clone() };
+    assert_eq!(settled(&mut e, &recorded, 60).acts, [Act::Delete { grace_period_seconds: None }]);
+    let rejected = EvictionOutcome::Rejected { retry_after_seconds: Some(9), message: "no".to_owned() };
+    e.status = Some(record_eviction(e.status.as_ref().unwrap(), &rejected, 0.0, at(60)));
+    assert_eq!(settled(&mut e, &recorded, 61).wake_at, Some(at(69)), "a refused deletion backs off");
 }
 
 #[test]
 fn an_accepted_eviction_of_which_nothing_is_seen_blocks_after_a_minute() {
     let mut e = evacuation();
     settled(&mut e, &plain(), 1);
-    e.status = Some(record_eviction(
-        e.status.as_ref().unwrap(),
-        &EvictionOutcome::Accepted,
-        0.0,
-        at(2),
-    ));
-    assert_eq!(
-        settled(&mut e, &plain(), 3),
-        Decision {
-            acts: vec![],
-            wake_at: Some(at(61))
-        }
-    );
+    e.status = Some(record_eviction(e.status.as_ref().unwrap(), &EvictionOutcome::Accepted, 0.0, at(2)));
+    assert_eq!(settled(&mut e, &plain(), 3), Decision { acts: vec![], wake_at: Some(at(61)) });
     assert_eq!(blocked(&written(&e, &plain(), 61)), Some("Terminating"));
 }
 
 fn pushed(mut evacuation: Evacuation) -> Evacuation {
-    first(&mut evacuation).http = Some(HttpEndpoint {
-        port: 8080,
-        path: None,
-        allow_host_network: false,
-    });
+    first(&mut evacuation).http = Some(HttpEndpoint { port: 8080, path: None, allow_host_network: false });
     evacuation.status.as_mut().unwrap().observed_generation = Some(1);
     evacuation
 }
 
 #[test]
 fn an_endpoint_is_asked_once_and_reminded_in_time() {
-    let push = |action, due| {
-        vec![Act::Push(Push {
-            responder: "self".to_owned(),
-            action,
-            due: at(due),
-        })]
-    };
+    let push = |action, due| vec![Act::Push(Push { responder: "self".to_owned(), action, due: at(due) })];
     let mut e = pushed(asking());
     assert_eq!(settled(&mut e, &world(), 1).acts, push(ReviewAction::Ask, 0));
     say(&mut e, Answer::Delay, 10);
     let decision = settled(&mut e, &world(), 29);
     assert_eq!((decision.acts, decision.wake_at), (vec![], Some(at(30))));
     let decision = settled(&mut e, &world(), 30);
-    assert_eq!(
-        (decision.acts, decision.wake_at),
-        (push(ReviewAction::Remind, 30), Some(at(40)))
-    );
+    assert_eq!((decision.acts, decision.wake_at), (push(ReviewAction::Remind, 30), Some(at(40))));
 
     say(&mut e, Answer::Refuse, 31);
     first(&mut e).retry_time = Some(at(100).into());
     assert_eq!(settled(&mut e, &world(), 40).wake_at, Some(at(100)));
-    assert_eq!(
-        settled(&mut e, &world(), 100).acts,
-        push(ReviewAction::Remind, 100)
-    );
-    assert_eq!(
-        settled(&mut asking(), &world(), 1).acts,
-        [],
-        "who watches is not pushed to"
-    );
+    assert_eq!(settled(&mut e, &world(), 100).acts, push(ReviewAction::Remind, 100));
+    assert_eq!(settled(&mut asking(), &world(), 1).acts, [], "who watches is not pushed to");
 }
 
 #[test]
 fn the_end_is_told_to_endpoints_until_acknowledged_and_then_the_finalizer_goes() {
     let mut e = pushed(asking());
-    e.status = Some(cancel(
-        e.status.as_ref().unwrap(),
-        "the evacuation was deleted",
-        at(10),
-    ));
+    e.status = Some(cancel(e.status.as_ref().unwrap(), "the evacuation was deleted", at(10)));
     e.metadata.deletion_timestamp = Some(evacuation_api::condition_time(at(10)));
     e.metadata.finalizers = Some(vec![evacuation_api::CANCELLATION_FINALIZER.to_owned()]);
-    let cancel = Act::Push(Push {
-        responder: "self".to_owned(),
-        action: ReviewAction::Cancel,
-        due: at(10),
-    });
-    let telling = Decision {
-        acts: vec![cancel],
-        wake_at: Some(at(40)),
-    };
+    let cancel = Act::Push(Push { responder: "self".to_owned(), action: ReviewAction::Cancel, due: at(10) });
+    let telling = Decision { acts: vec![cancel], wake_at: Some(at(40)) };
     assert_eq!(decide(&e, &world(), at(11)), telling);
-    assert_eq!(
-        decide(
-            &e,
-            &World {
-                pod: PodView::Gone,
-                ..world()
-            },
-            at(11)
-        )
-        .acts,
-        [],
-        "nobody is there"
-    );
+    assert_eq!(decide(&e, &World { pod: PodView::Gone, ..world() }, at(11)).acts, [], "nobody is there");
     assert_eq!(decide(&e, &world(), at(40)).acts, [Act::ReleaseFinalizer]);
-    let after_an_outage = World {
-        recovered_at: Some(at(35)),
-        ..world()
-    };
+    let after_an_outage = World { recovered_at: Some(at(35)), ..world() };
     assert_eq!(
         decide(&e, &after_an_outage, at(40)).wake_at,
         Some(at(65)),
@@ -894,21 +494,8 @@ fn the_end_is_told_to_endpoints_until_acknowledged_and_then_the_finalizer_goes()
 #[test]
 fn a_finished_evacuation_is_removed_when_its_time_to_live_is_over() {
     let mut e = evacuation();
-    settled(
-        &mut e,
-        &World {
-            pod: PodView::Gone,
-            ..world()
-        },
-        10,
-    );
-    assert_eq!(
-        decide(&e, &world(), at(3609)),
-        Decision {
-            acts: vec![],
-            wake_at: Some(at(3610))
-        }
-    );
+    settled(&mut e, &World { pod: PodView::Gone, ..world() }, 10);
+    assert_eq!(decide(&e, &world(), at(3609)), Decision { acts: vec![], wake_at: Some(at(3610)) });
     assert_eq!(decide(&e, &world(), at(3610)).acts, [Act::Remove]);
     e.spec.ttl_seconds_after_finished = Some(0);
     assert_eq!(decide(&e, &world(), at(10)).acts, [Act::Remove]);
@@ -916,18 +503,13 @@ fn a_finished_evacuation_is_removed_when_its_time_to_live_is_over() {
 
 #[test]
 fn a_refusal_under_override_hands_on_to_the_next_responder() {
-    let mut e = asking_for(vec![Requester {
-        on_refusal: Some(RefusalPolicy::Override),
-        ..requester("a.b/r")
-    }]);
+    let mut e =
+        asking_for(vec![Requester { on_refusal: Some(RefusalPolicy::Override), ..requester("a.b/r") }]);
     let next = responder("a.b/next", ResponderState::Inactive);
     e.status.as_mut().unwrap().responders.as_mut().unwrap().push(next);
     say(&mut e, Answer::Refuse, 3);
     let status = written(&e, &world(), 3);
-    assert_eq!(
-        states(&status),
-        [ResponderState::Completed, ResponderState::Active]
-    );
+    assert_eq!(states(&status), [ResponderState::Completed, ResponderState::Active]);
     assert_eq!(status.eviction, None);
 }
 
@@ -942,8 +524,5 @@ fn an_eviction_stays_one_although_a_deletion_was_due_before_it_by_a_later_entry(
         ..EvictionStatus::default()
     });
     let policy = policy_at(&e.spec.requesters, e.status.as_ref().unwrap(), at(100));
-    assert!(!crate::eviction::is_deletion(
-        &policy,
-        e.status.as_ref().unwrap().eviction.as_ref().unwrap()
-    ));
+    assert!(!crate::eviction::is_deletion(&policy, e.status.as_ref().unwrap().eviction.as_ref().unwrap()));
 }

@@ -43,30 +43,12 @@ fn fate(patch: &Value, filters: &DrainFilters) -> String {
 #[test]
 fn each_filter_means_what_kubectl_drain_means_by_it() {
     let plain = DrainFilters::default();
-    let ignoring = DrainFilters {
-        ignore_daemon_sets: true,
-        ..plain.clone()
-    };
-    let with_data = DrainFilters {
-        delete_empty_dir_data: true,
-        ..plain.clone()
-    };
-    let force = DrainFilters {
-        force: true,
-        ..plain.clone()
-    };
-    let orphans = DrainFilters {
-        missing_daemon_sets: ["ns/o".to_owned()].into(),
-        ..plain.clone()
-    };
-    let forced_orphans = DrainFilters {
-        force: true,
-        ..orphans.clone()
-    };
-    let impatient = DrainFilters {
-        skip_wait_for_delete_seconds: 60,
-        ..plain.clone()
-    };
+    let ignoring = DrainFilters { ignore_daemon_sets: true, ..plain.clone() };
+    let with_data = DrainFilters { delete_empty_dir_data: true, ..plain.clone() };
+    let force = DrainFilters { force: true, ..plain.clone() };
+    let orphans = DrainFilters { missing_daemon_sets: ["ns/o".to_owned()].into(), ..plain.clone() };
+    let forced_orphans = DrainFilters { force: true, ..orphans.clone() };
+    let impatient = DrainFilters { skip_wait_for_delete_seconds: 60, ..plain.clone() };
     let selecting = |value: &str| DrainFilters {
         pod_selector: Some(serde_json::from_value(json!({"matchLabels": {"app": value}})).unwrap()),
         ..plain.clone()
@@ -112,10 +94,7 @@ fn each_filter_means_what_kubectl_drain_means_by_it() {
 #[test]
 fn pods_of_lower_priority_go_first_then_by_namespace_and_name() {
     let with = |name: &str, namespace: &str, priority: Option<i32>| {
-        pod(
-            name,
-            &json!({"metadata": {"namespace": namespace}, "spec": {"priority": priority}}),
-        )
+        pod(name, &json!({"metadata": {"namespace": namespace}, "spec": {"priority": priority}}))
     };
     let pods = [
         with("c", "ns", Some(2_000_000_000)),
@@ -129,11 +108,7 @@ fn pods_of_lower_priority_go_first_then_by_namespace_and_name() {
         .evacuate
         .iter()
         .map(|p| {
-            format!(
-                "{}/{}",
-                p.metadata.namespace.as_deref().unwrap(),
-                p.metadata.name.as_deref().unwrap()
-            )
+            format!("{}/{}", p.metadata.namespace.as_deref().unwrap(), p.metadata.name.as_deref().unwrap())
         })
         .collect();
     assert_eq!(names, ["ns/d", "ns/a", "ns/b", "z/a", "ns/c"]);

@@ -33,9 +33,7 @@ fn object(name: &str, minute: u8, responder: &str, more: &Value) -> EvacuationRe
 fn asked(pod: &Pod, objects: &[EvacuationResponder]) -> Vec<(String, i32, i64)> {
     let registered = registered_responders(pod, objects);
     let entries = registered.entries.iter();
-    entries
-        .map(|entry| (entry.name.clone(), entry.priority(), entry.timeout_seconds()))
-        .collect()
+    entries.map(|entry| (entry.name.clone(), entry.priority(), entry.timeout_seconds())).collect()
 }
 
 fn names(pod: &Pod, objects: &[EvacuationResponder]) -> Vec<String> {
@@ -46,12 +44,7 @@ fn names(pod: &Pod, objects: &[EvacuationResponder]) -> Vec<String> {
 fn a_pod_that_says_nothing_and_is_not_selected_asks_nobody() {
     assert_eq!(registered_responders(&Pod::default(), []), Registered::default());
     let silent = pod(&Value::Null, &Value::Null);
-    let other = object(
-        "other",
-        0,
-        "a.b/c",
-        &json!({"selector": {"matchLabels": {"app": "web"}}}),
-    );
+    let other = object("other", 0, "a.b/c", &json!({"selector": {"matchLabels": {"app": "web"}}}));
     assert_eq!(names(&silent, &[other]), Vec::<String>::new());
 }
 
@@ -68,26 +61,12 @@ fn everybody_who_registered_is_asked_by_priority_and_then_by_name() {
     ];
     assert_eq!(
         names(&pod, &objects),
-        [
-            "m.b/field",
-            "z.b/high",
-            "n.b/object",
-            "self",
-            "z.b/annotated",
-            "a.b/low"
-        ]
+        ["m.b/field", "z.b/high", "n.b/object", "self", "z.b/annotated", "a.b/low"]
     );
     let turned: Vec<_> = objects.into_iter().rev().collect();
     assert_eq!(
         names(&pod, &turned),
-        [
-            "m.b/field",
-            "z.b/high",
-            "n.b/object",
-            "self",
-            "z.b/annotated",
-            "a.b/low"
-        ]
+        ["m.b/field", "z.b/high", "n.b/object", "self", "z.b/annotated", "a.b/low"]
     );
 }
 
@@ -111,20 +90,8 @@ fn of_two_objects_that_name_one_responder_the_older_counts_and_of_the_same_age_t
     let silent = pod(&Value::Null, &Value::Null);
     let timeout = |seconds: i64| json!({"timeoutSeconds": seconds});
     for (objects, expected) in [
-        (
-            [
-                object("a", 2, "a.b/x", &timeout(1)),
-                object("b", 1, "a.b/x", &timeout(2)),
-            ],
-            2,
-        ),
-        (
-            [
-                object("b", 1, "a.b/x", &timeout(1)),
-                object("a", 1, "a.b/x", &timeout(2)),
-            ],
-            2,
-        ),
+        ([object("a", 2, "a.b/x", &timeout(1)), object("b", 1, "a.b/x", &timeout(2))], 2),
+        ([object("b", 1, "a.b/x", &timeout(1)), object("a", 1, "a.b/x", &timeout(2))], 2),
     ] {
         assert_eq!(asked(&silent, &objects), [("a.b/x".to_owned(), 10_000, expected)]);
     }
@@ -137,17 +104,9 @@ fn only_objects_of_the_namespace_that_stay_and_select_the_pod_count() {
     elsewhere.metadata.namespace = Some("other".to_owned());
     let mut going = object("o", 0, "a.b/going", &json!({}));
     going.metadata.deletion_timestamp = going.metadata.creation_timestamp.clone();
-    let web = object(
-        "o",
-        0,
-        "a.b/web",
-        &json!({"selector": {"matchLabels": {"app": "web"}}}),
-    );
+    let web = object("o", 0, "a.b/web", &json!({"selector": {"matchLabels": {"app": "web"}}}));
     let every = object("o", 0, "a.b/every", &json!({"selector": {}}));
-    assert_eq!(
-        names(&silent, &[elsewhere, going, web, every.clone()]),
-        ["a.b/every"]
-    );
+    assert_eq!(names(&silent, &[elsewhere, going, web, every.clone()]), ["a.b/every"]);
     let mut unlabelled = silent;
     unlabelled.metadata.labels = None;
     assert_eq!(names(&unlabelled, &[every]), ["a.b/every"]);
@@ -178,10 +137,7 @@ fn an_unreadable_annotation_stands_for_a_silent_self_and_hides_nobody_else() {
     let registered = registered_responders(&unreadable, &objects);
     assert_eq!(registered.unreadable.as_deref(), Some("[0]: must be an object"));
     assert_eq!(names(&unreadable, &objects), ["a.b/object", "self", "a.b/field"]);
-    assert!(
-        !registered.entries[1].is_pushed(),
-        "the annotation's own self comes first"
-    );
+    assert!(!registered.entries[1].is_pushed(), "the annotation's own self comes first");
 }
 
 #[test]
@@ -199,8 +155,5 @@ fn what_an_object_says_of_its_endpoint_is_kept() {
     let service = json!({"service": {"name": "failover", "port": 8443, "path": "/e"}});
     let registered = registered_responders(&silent, &[object("o", 0, "a.b/x", &service)]);
     assert!(registered.entries[0].is_pushed());
-    assert_eq!(
-        registered.entries[0].service.as_ref().unwrap().host("shop"),
-        "failover.shop.svc"
-    );
+    assert_eq!(registered.entries[0].service.as_ref().unwrap().host("shop"), "failover.shop.svc");
 }

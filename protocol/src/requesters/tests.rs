@@ -4,10 +4,7 @@ use evacuation_api::{EvictionStatus, RefusalPolicy};
 
 /// The spec with these entries, of the same pod.
 fn spec(requesters: Vec<Requester>) -> EvacuationSpec {
-    EvacuationSpec {
-        requesters,
-        ..asking().spec
-    }
+    EvacuationSpec { requesters, ..asking().spec }
 }
 
 /// An Evacuation that alice created with `a.b/r` and bob joined with `a.b/bob`.
@@ -23,22 +20,12 @@ fn shared() -> Evacuation {
 #[test]
 fn joining_records_who_joined_and_when() {
     let e = shared();
-    let recorded: Vec<_> = e
-        .status
-        .unwrap()
-        .requesters
-        .into_iter()
-        .map(|r| (r.name, r.user, r.groups, r.time.0))
-        .collect();
+    let recorded: Vec<_> =
+        e.status.unwrap().requesters.into_iter().map(|r| (r.name, r.user, r.groups, r.time.0)).collect();
     assert_eq!(
         recorded,
         [
-            (
-                "a.b/r".to_owned(),
-                "alice".to_owned(),
-                vec!["people".to_owned()],
-                at(0)
-            ),
+            ("a.b/r".to_owned(), "alice".to_owned(), vec!["people".to_owned()], at(0)),
             ("a.b/bob".to_owned(), "bob".to_owned(), vec![], at(1)),
         ]
     );
@@ -46,14 +33,8 @@ fn joining_records_who_joined_and_when() {
 
 #[test]
 fn nobody_touches_the_entry_of_another_without_override() {
-    let harder = Requester {
-        on_refusal: Some(RefusalPolicy::Override),
-        ..requester("a.b/r")
-    };
-    let softer = Requester {
-        message: Some("please".to_owned()),
-        ..requester("a.b/r")
-    };
+    let harder = Requester { on_refusal: Some(RefusalPolicy::Override), ..requester("a.b/r") };
+    let softer = Requester { message: Some("please".to_owned()), ..requester("a.b/r") };
     for (what, entries) in [
         ("removed", vec![requester("a.b/bob")]),
         ("hardened", vec![harder, requester("a.b/bob")]),
@@ -61,19 +42,14 @@ fn nobody_touches_the_entry_of_another_without_override() {
         ("removed with the own", vec![]),
     ] {
         let error = check_requester_edit(&shared(), &spec(entries.clone()), "bob", false, at(1)).unwrap_err();
-        let expected = EditError::NotYours {
-            requester: "a.b/r".to_owned(),
-            owner: "alice".to_owned(),
-        };
+        let expected = EditError::NotYours { requester: "a.b/r".to_owned(), owner: "alice".to_owned() };
         assert_eq!(error, expected, "{what}");
         assert!(error.is_forbidden());
         check_requester_edit(&shared(), &spec(entries), "bob", true, at(1)).unwrap();
     }
     let order = spec(vec![requester("a.b/bob"), requester("a.b/r")]);
     assert!(
-        check_requester_edit(&shared(), &order, "carol", false, at(1))
-            .unwrap()
-            .is_empty(),
+        check_requester_edit(&shared(), &order, "carol", false, at(1)).unwrap().is_empty(),
         "order means nothing"
     );
 }
@@ -82,18 +58,12 @@ fn nobody_touches_the_entry_of_another_without_override() {
 fn an_override_leaves_the_entry_with_its_maker() {
     let e = shared();
     let new = spec(vec![
-        Requester {
-            on_refusal: Some(RefusalPolicy::Override),
-            ..requester("a.b/r")
-        },
+        Requester { on_refusal: Some(RefusalPolicy::Override), ..requester("a.b/r") },
         requester("a.b/bob"),
     ]);
     let edit = check_requester_edit(&e, &new, "carol", true, at(1)).unwrap();
     let status = apply_requester_edit(&e, &new, &edit, "carol", &[], at(9));
-    assert_eq!(
-        (status.requesters[0].user.as_str(), status.requesters[0].time.0),
-        ("alice", at(9))
-    );
+    assert_eq!((status.requesters[0].user.as_str(), status.requesters[0].time.0), ("alice", at(9)));
     assert_eq!(status.policy.unwrap().on_refusal, RefusalPolicy::Override);
 }
 
@@ -106,23 +76,12 @@ fn what_asks_for_more_is_hardening_and_what_deletes_needs_the_right_to_delete() 
         at_deadline: Some(action),
         ..requester("a.b/r")
     };
-    let grace = |seconds| Requester {
-        grace_period_seconds: seconds,
-        ..requester("a.b/r")
-    };
-    let refusal = |policy| Requester {
-        on_refusal: Some(policy),
-        ..requester("a.b/r")
-    };
+    let grace = |seconds| Requester { grace_period_seconds: seconds, ..requester("a.b/r") };
+    let refusal = |policy| Requester { on_refusal: Some(policy), ..requester("a.b/r") };
     let table = [
         (requester("a.b/r"), refusal(RefusalPolicy::Wait), false, false),
         (requester("a.b/r"), refusal(RefusalPolicy::Override), true, false),
-        (
-            refusal(RefusalPolicy::Override),
-            refusal(RefusalPolicy::GiveUp),
-            false,
-            false,
-        ),
+        (refusal(RefusalPolicy::Override), refusal(RefusalPolicy::GiveUp), false, false),
         (requester("a.b/r"), deadline(60, Evict), true, false),
         (requester("a.b/r"), deadline(60, GiveUp), true, false),
         (requester("a.b/r"), deadline(60, Delete), true, true),
@@ -155,10 +114,7 @@ fn what_asks_for_more_is_hardening_and_what_deletes_needs_the_right_to_delete() 
     }
     let added = RequesterEdit::creation(&[
         requester("a.b/x"),
-        Requester {
-            name: "a.b/y".into(),
-            ..deadline(1, Delete)
-        },
+        Requester { name: "a.b/y".into(), ..deadline(1, Delete) },
     ]);
     assert_eq!(added.deleting, ["a.b/y"]);
     assert!(added.needs_eviction_right());
@@ -176,37 +132,19 @@ fn when_the_last_entry_leaves_the_evacuation_is_canceled() {
     let e = shared();
     let new = spec(vec![requester("a.b/r")]);
     let edit = check_requester_edit(&e, &new, "bob", false, at(1)).unwrap();
-    assert_eq!(
-        finished_reason(&apply_requester_edit(&e, &new, &edit, "bob", &[], at(3))),
-        None
-    );
+    assert_eq!(finished_reason(&apply_requester_edit(&e, &new, &edit, "bob", &[], at(3))), None);
 }
 
 #[test]
 fn one_that_has_ended_cannot_be_joined_or_left() {
     let mut e = asking();
     e.status.get_or_insert_default().conditions = vec![condition("Finished", "True", "Evicted")];
-    let finished = EditError::Finished {
-        reason: "Evicted".to_owned(),
-    };
+    let finished = EditError::Finished { reason: "Evicted".to_owned() };
     let join = spec(vec![requester("a.b/r"), requester("a.b/bob")]);
-    assert_eq!(
-        check_requester_edit(&e, &join, "bob", false, at(1)).unwrap_err(),
-        finished
-    );
-    assert_eq!(
-        check_requester_edit(&e, &spec(vec![]), "alice", true, at(1)).unwrap_err(),
-        finished
-    );
-    let other = EvacuationSpec {
-        ttl_seconds_after_finished: Some(1),
-        ..e.spec.clone()
-    };
-    assert!(
-        check_requester_edit(&e, &other, "bob", false, at(1))
-            .unwrap()
-            .is_empty()
-    );
+    assert_eq!(check_requester_edit(&e, &join, "bob", false, at(1)).unwrap_err(), finished);
+    assert_eq!(check_requester_edit(&e, &spec(vec![]), "alice", true, at(1)).unwrap_err(), finished);
+    let other = EvacuationSpec { ttl_seconds_after_finished: Some(1), ..e.spec.clone() };
+    assert!(check_requester_edit(&e, &other, "bob", false, at(1)).unwrap().is_empty());
 }
 
 #[test]
@@ -224,18 +162,12 @@ fn the_fence_holds_withdrawals_back_while_an_eviction_is_in_flight_or_accepted()
             assert_eq!(error.cause(), cause);
             assert!(!error.is_forbidden());
         }
-        let join = spec(vec![
-            requester("a.b/r"),
-            requester("a.b/bob"),
-            requester("a.b/carol"),
-        ]);
+        let join = spec(vec![requester("a.b/r"), requester("a.b/bob"), requester("a.b/carol")]);
         check_requester_edit(&e, &join, "carol", false, at(1)).unwrap();
     }
     let mut e = shared();
-    e.status.get_or_insert_default().eviction = Some(EvictionStatus {
-        attempts: 3,
-        ..EvictionStatus::default()
-    });
+    e.status.get_or_insert_default().eviction =
+        Some(EvictionStatus { attempts: 3, ..EvictionStatus::default() });
     check_requester_edit(&e, &spec(vec![requester("a.b/r")]), "bob", false, at(1)).unwrap();
 }
 
@@ -248,12 +180,7 @@ fn an_entry_that_has_lapsed_can_leave_but_not_come_back_by_an_edit() {
     };
     let e = asking_for(vec![gives_up]);
     let error = check_requester_edit(&e, &spec(vec![requester("a.b/r")]), "alice", false, at(1)).unwrap_err();
-    assert_eq!(
-        error,
-        EditError::Lapsed {
-            requester: "a.b/r".to_owned()
-        }
-    );
+    assert_eq!(error, EditError::Lapsed { requester: "a.b/r".to_owned() });
     check_requester_edit(&e, &spec(vec![]), "alice", false, at(1)).unwrap();
 }
 

@@ -29,9 +29,7 @@ impl Conditions<'_> {
         let mut names = HashSet::new();
         let mut ends = 0;
         let mut after = self.was.conditions.clone();
-        let claims_finished = proposed
-            .iter()
-            .any(|c| is(c, ConditionType::Finished) && c.status == "True");
+        let claims_finished = proposed.iter().any(|c| is(c, ConditionType::Finished) && c.status == "True");
         for condition in proposed {
             if is(&condition, ConditionType::Finished) {
                 continue;
@@ -43,13 +41,9 @@ impl Conditions<'_> {
                 Err(wrong(&condition, "it occurs twice"))
             };
             match result {
-                Ok(()) => put(
-                    &mut after,
-                    Condition {
-                        last_transition_time: condition_time(self.now),
-                        ..condition
-                    },
-                ),
+                Ok(()) => {
+                    put(&mut after, Condition { last_transition_time: condition_time(self.now), ..condition })
+                }
                 Err(error) => errors.push(error),
             }
         }
@@ -63,26 +57,17 @@ impl Conditions<'_> {
         }
         if ends == 0 && claims_finished {
             let condition = finished.to_owned();
-            errors.push(StatusError::Condition {
-                condition,
-                why: "it stands beside Evacuated or Failed",
-            });
+            errors.push(StatusError::Condition { condition, why: "it stands beside Evacuated or Failed" });
         }
         after
     }
 
     fn allowed(&self, condition: &Condition) -> Result<(), StatusError> {
         if is(condition, ConditionType::Blocked) {
-            let known = BlockedReason::ALL
-                .iter()
-                .any(|reason| reason.as_str() == condition.reason);
+            let known = BlockedReason::ALL.iter().any(|reason| reason.as_str() == condition.reason);
             let right =
                 (condition.status == "False") == (condition.reason == BlockedReason::NotBlocked.as_str());
-            return if known && right {
-                Ok(())
-            } else {
-                Err(wrong(condition, "the reason does not fit"))
-            };
+            return if known && right { Ok(()) } else { Err(wrong(condition, "the reason does not fit")) };
         }
         if condition.status != "True" {
             return Err(wrong(condition, "it is True or absent"));
@@ -100,10 +85,7 @@ impl Conditions<'_> {
     fn evacuated(&self, condition: &Condition) -> Result<(), StatusError> {
         let tried = self.was.eviction.as_ref().filter(|e| e.in_flight || e.accepted);
         let deleted = tried.is_some_and(|e| is_deletion(self.policy, e));
-        match EvacuatedReason::ALL
-            .iter()
-            .find(|reason| reason.as_str() == condition.reason)
-        {
+        match EvacuatedReason::ALL.iter().find(|reason| reason.as_str() == condition.reason) {
             Some(EvacuatedReason::GoneByOther | EvacuatedReason::TerminatedInPlace) => Ok(()),
             Some(EvacuatedReason::Evicted) if tried.is_some() && !deleted => Ok(()),
             Some(EvacuatedReason::Deleted) if deleted => Ok(()),
@@ -121,10 +103,7 @@ impl Conditions<'_> {
         if self.eviction.is_some_and(|e| e.accepted) {
             return Err(wrong(condition, "the pod is on its way out"));
         }
-        match FailedReason::ALL
-            .iter()
-            .find(|reason| reason.as_str() == condition.reason)
-        {
+        match FailedReason::ALL.iter().find(|reason| reason.as_str() == condition.reason) {
             Some(FailedReason::Refused) => {
                 let refused = self
                     .was
@@ -137,10 +116,7 @@ impl Conditions<'_> {
                 } else if refused && self.policy.on_refusal == RefusalPolicy::GiveUp {
                     Ok(())
                 } else {
-                    Err(wrong(
-                        condition,
-                        "no active responder refused, or the policy is not GiveUp",
-                    ))
+                    Err(wrong(condition, "no active responder refused, or the policy is not GiveUp"))
                 }
             }
             Some(FailedReason::DeadlineGaveUp) => self.gave_up(condition),
@@ -156,15 +132,11 @@ impl Conditions<'_> {
         }
         let last = |name: &String| {
             let mut rows = self.policy.deadlines.iter().filter(|d| d.requester == *name);
-            rows.find(|d| d.action == DeadlineAction::GiveUp)
-                .map(|d| d.time.0)
+            rows.find(|d| d.action == DeadlineAction::GiveUp).map(|d| d.time.0)
         };
         let times: Option<Vec<_>> = requesters.iter().map(|r| last(&r.name)).collect();
         match times.and_then(|times| times.into_iter().max()) {
-            Some(until) => Err(StatusError::NotYet {
-                what: "the last requester gives up".to_owned(),
-                until,
-            }),
+            Some(until) => Err(StatusError::NotYet { what: "the last requester gives up".to_owned(), until }),
             None => Err(wrong(condition, "a requester is left that does not give up")),
         }
     }
@@ -175,8 +147,5 @@ fn is(condition: &Condition, kind: ConditionType) -> bool {
 }
 
 fn wrong(condition: &Condition, why: &'static str) -> StatusError {
-    StatusError::Condition {
-        condition: condition.type_.clone(),
-        why,
-    }
+    StatusError::Condition { condition: condition.type_.clone(), why }
 }

@@ -43,16 +43,11 @@ pub(super) fn check_eviction(
     }
     // A controller whose clock is ahead takes an attempt for lost that is still on its way.
     let lost = ends && !proposed.accepted && proposed.last_attempt_result == Some(AttemptResult::NotTaken);
-    let over = was
-        .last_attempt_time
-        .map(|time| after(time.0, ATTEMPT_TIMEOUT_SECONDS));
+    let over = was.last_attempt_time.map(|time| after(time.0, ATTEMPT_TIMEOUT_SECONDS));
     let early = over.filter(|over| lost && now < *over);
     let begins = proposed.in_flight && !was.in_flight;
-    let result = if ends {
-        proposed.last_attempt_result
-    } else {
-        was.last_attempt_result.filter(|_| !begins)
-    };
+    let result =
+        if ends { proposed.last_attempt_result } else { was.last_attempt_result.filter(|_| !begins) };
     if result.is_some_and(|result| (result == AttemptResult::Accepted) != proposed.accepted) {
         wrong("the result of the last attempt says Accepted just when it was");
     }
@@ -74,11 +69,7 @@ pub(super) fn check_eviction(
     Some(EvictionStatus {
         attempts: was.attempts.saturating_add(i32::from(begins)),
         action: if begins { proposed.action } else { was.action },
-        last_attempt_time: if begins {
-            Some(stamp(now))
-        } else {
-            was.last_attempt_time
-        },
+        last_attempt_time: if begins { Some(stamp(now)) } else { was.last_attempt_time },
         last_attempt_result: result,
         message: proposed.message.filter(|_| !begins),
         ..proposed

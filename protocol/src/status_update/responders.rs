@@ -50,21 +50,13 @@ impl Responders<'_> {
         };
         let proposed = proposed.unwrap_or_default();
         if before.len() != proposed.len()
-            || before
-                .iter()
-                .zip(&proposed)
-                .any(|(a, b)| !same_registration(a, b))
+            || before.iter().zip(&proposed).any(|(a, b)| !same_registration(a, b))
         {
-            errors.push(StatusError::Responders {
-                why: "the list is fixed once it is written",
-            });
+            errors.push(StatusError::Responders { why: "the list is fixed once it is written" });
             return Some(before);
         }
-        let after: Vec<_> = before
-            .into_iter()
-            .zip(proposed)
-            .map(|(old, new)| self.step(old, new, errors))
-            .collect();
+        let after: Vec<_> =
+            before.into_iter().zip(proposed).map(|(old, new)| self.step(old, new, errors)).collect();
         check_order(&after, errors);
         Some(after)
     }
@@ -78,43 +70,24 @@ impl Responders<'_> {
         if new.state == old.state || (new.state == ResponderState::Canceled && self.ending) {
             return old;
         }
-        let allowed = if self.asleep {
-            Err(asleep(self.policy))
-        } else {
-            self.allowed(&old, new.state)
-        };
+        let allowed = if self.asleep { Err(asleep(self.policy)) } else { self.allowed(&old, new.state) };
         if let Err(error) = allowed {
             errors.push(error);
             return old;
         }
         match new.state {
-            ResponderState::Active => ResponderStatus {
-                active_time: Some(stamp(self.now)),
-                state: new.state,
-                ..old
-            },
-            ResponderState::Interrupted => ResponderStatus {
-                message: new.message,
-                state: new.state,
-                ..old
-            },
-            _ => ResponderStatus {
-                state: new.state,
-                ..old
-            },
+            ResponderState::Active => {
+                ResponderStatus { active_time: Some(stamp(self.now)), state: new.state, ..old }
+            }
+            ResponderState::Interrupted => ResponderStatus { message: new.message, state: new.state, ..old },
+            _ => ResponderStatus { state: new.state, ..old },
         }
     }
 
     fn allowed(&self, old: &ResponderStatus, to: ResponderState) -> Result<(), StatusError> {
         use ResponderState::{Active, Completed, Inactive, Interrupted};
-        let refuse = |why| {
-            Err(StatusError::Transition {
-                responder: old.name.clone(),
-                from: old.state,
-                to,
-                why,
-            })
-        };
+        let refuse =
+            |why| Err(StatusError::Transition { responder: old.name.clone(), from: old.state, to, why });
         if !transition_allowed(old.state, to, Actor::Controller) {
             return refuse("the transition table does not have it");
         }
@@ -151,10 +124,7 @@ impl Responders<'_> {
             return Ok(());
         }
         let until = next_forcing(self.policy).map_or(until, |deadline| deadline.time.0.min(until));
-        Err(StatusError::NotYet {
-            what: format!("responder {} is interrupted", old.name),
-            until,
-        })
+        Err(StatusError::NotYet { what: format!("responder {} is interrupted", old.name), until })
     }
 }
 
@@ -175,21 +145,8 @@ fn unasked(proposed: &ResponderStatus) -> ResponderStatus {
 }
 
 fn same_registration(a: &ResponderStatus, b: &ResponderStatus) -> bool {
-    (
-        &a.name,
-        a.priority,
-        a.timeout_seconds,
-        a.max_delay_seconds,
-        &a.http,
-        &a.service,
-    ) == (
-        &b.name,
-        b.priority,
-        b.timeout_seconds,
-        b.max_delay_seconds,
-        &b.http,
-        &b.service,
-    )
+    (&a.name, a.priority, a.timeout_seconds, a.max_delay_seconds, &a.http, &a.service)
+        == (&b.name, b.priority, b.timeout_seconds, b.max_delay_seconds, &b.http, &b.service)
 }
 
 fn check_start(responders: &[ResponderStatus], errors: &mut Vec<StatusError>) {
@@ -204,10 +161,7 @@ fn check_start(responders: &[ResponderStatus], errors: &mut Vec<StatusError>) {
     if !responders.is_sorted_by(|a, b| a.priority >= b.priority) {
         wrong("the highest priority comes first");
     }
-    if responders
-        .iter()
-        .any(|r| r.timeout_seconds < 1 || r.max_delay_seconds < 0)
-    {
+    if responders.iter().any(|r| r.timeout_seconds < 1 || r.max_delay_seconds < 0) {
         wrong("a timeout is at least 1 s and a longest delay at least 0 s");
     }
 }
@@ -215,9 +169,7 @@ fn check_start(responders: &[ResponderStatus], errors: &mut Vec<StatusError>) {
 /// Nobody's turn comes before those of higher priority are done.
 fn check_order(responders: &[ResponderStatus], errors: &mut Vec<StatusError>) {
     let first_undone = responders.iter().position(|r| !is_done(r.state));
-    let later = responders
-        .iter()
-        .skip(first_undone.map_or(responders.len(), |i| i + 1));
+    let later = responders.iter().skip(first_undone.map_or(responders.len(), |i| i + 1));
     for responder in later.filter(|r| r.state != ResponderState::Inactive) {
         errors.push(StatusError::Transition {
             responder: responder.name.clone(),

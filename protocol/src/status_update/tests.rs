@@ -93,14 +93,7 @@ fn rule_6_each_transition_needs_what_the_table_says_and_its_time() {
         (Some(Refuse), Wait, None, Interrupted, 999, Wrong),
         (None, Wait, Some((20, Evict)), Interrupted, 19, NotBefore(20)),
         (None, Wait, Some((20, Evict)), Interrupted, 20, Fine),
-        (
-            Some(Refuse),
-            Wait,
-            Some((20, Evict)),
-            Interrupted,
-            19,
-            NotBefore(20),
-        ),
+        (Some(Refuse), Wait, Some((20, Evict)), Interrupted, 19, NotBefore(20)),
         (Some(Refuse), Wait, Some((20, Delete)), Interrupted, 20, Fine),
         (Some(Accept), Wait, Some((20, Evict)), Interrupted, 20, Wrong),
         (Some(Refuse), Wait, Some((20, GiveUp)), Interrupted, 20, Wrong),
@@ -123,10 +116,7 @@ fn rule_6_each_transition_needs_what_the_table_says_and_its_time() {
                 assert_eq!(wait, u32::try_from(until - seconds).ok(), "row {i}");
             }
             (Wrong, Err(errors)) => {
-                assert!(
-                    matches!(&errors[..], [StatusError::Transition { .. }]),
-                    "row {i}: {errors:?}"
-                );
+                assert!(matches!(&errors[..], [StatusError::Transition { .. }]), "row {i}: {errors:?}");
             }
             (_, result) => panic!("row {i}: {result:?}"),
         }
@@ -148,13 +138,7 @@ fn rule_6_what_is_done_never_changes_again() {
 #[test]
 fn one_write_hands_on_from_one_responder_to_the_next() {
     let mut old = answered(Some(Answer::Accept), RefusalPolicy::Wait, None);
-    old.status
-        .as_mut()
-        .unwrap()
-        .responders
-        .as_mut()
-        .unwrap()
-        .push(responder("a.b/next", Inactive));
+    old.status.as_mut().unwrap().responders.as_mut().unwrap().push(responder("a.b/next", Inactive));
     let next = write(&old, 5, |s| {
         set_state(s, 0, Completed);
         set_state(s, 1, Active);
@@ -168,13 +152,7 @@ fn one_write_hands_on_from_one_responder_to_the_next() {
 #[test]
 fn nobodys_turn_comes_before_those_of_higher_priority_are_done() {
     let mut old = asking();
-    old.status
-        .as_mut()
-        .unwrap()
-        .responders
-        .as_mut()
-        .unwrap()
-        .push(responder("a.b/next", Inactive));
+    old.status.as_mut().unwrap().responders.as_mut().unwrap().push(responder("a.b/next", Inactive));
     let errors = write(&old, 5, |s| set_state(s, 1, Active)).unwrap_err();
     assert_eq!(
         errors[0].to_string(),
@@ -185,78 +163,38 @@ fn nobodys_turn_comes_before_those_of_higher_priority_are_done() {
 #[test]
 fn only_self_and_only_in_its_turn_is_passed_over_without_a_deadline() {
     let mut old = evacuation();
-    old.status.as_mut().unwrap().responders = Some(vec![
-        responder("a.b/first", Inactive),
-        responder("self", Inactive),
-    ]);
+    old.status.as_mut().unwrap().responders =
+        Some(vec![responder("a.b/first", Inactive), responder("self", Inactive)]);
     assert!(write(&old, 5, |s| set_state(s, 0, Interrupted)).is_err());
-    assert!(
-        write(&old, 5, |s| set_state(s, 1, Interrupted)).is_err(),
-        "not its turn"
-    );
+    assert!(write(&old, 5, |s| set_state(s, 1, Interrupted)).is_err(), "not its turn");
     set_state(old.status.as_mut().unwrap(), 0, Completed);
     let next = write(&old, 5, |s| {
         set_state(s, 1, Interrupted);
         s.responders.as_mut().unwrap()[1].message = Some("no container runs".to_owned());
     })
     .unwrap();
-    assert_eq!(
-        next.responders.unwrap()[1].message.as_deref(),
-        Some("no container runs")
-    );
+    assert_eq!(next.responders.unwrap()[1].message.as_deref(), Some("no container runs"));
 }
 
 #[test]
 fn the_responders_are_fixed_in_order_when_the_evacuation_starts() {
     let start =
         |responders: Vec<ResponderStatus>| write(&evacuation(), 5, |s| s.responders = Some(responders));
-    let low = ResponderStatus {
-        priority: 1,
-        ..responder("a.b/low", Inactive)
-    };
-    let mut forged = ResponderStatus {
-        active_time: Some(at(1).into()),
-        ..responder("self", Active)
-    };
+    let low = ResponderStatus { priority: 1, ..responder("a.b/low", Inactive) };
+    let mut forged = ResponderStatus { active_time: Some(at(1).into()), ..responder("self", Active) };
     forged.answer = Some(Answer::Accept);
 
     let responders = start(vec![forged, low.clone()]).unwrap().responders.unwrap();
-    assert_eq!(
-        (responders[0].active_time, responders[0].answer),
-        (Some(at(5).into()), None)
-    );
+    assert_eq!((responders[0].active_time, responders[0].answer), (Some(at(5).into()), None));
     assert_eq!(start(vec![]).unwrap().responders, Some(vec![]));
     for (why, wrong) in [
         ("order", vec![low.clone(), responder("self", Inactive)]),
-        (
-            "twice",
-            vec![responder("self", Inactive), responder("self", Inactive)],
-        ),
-        (
-            "many",
-            (0..17)
-                .map(|i| responder(&format!("a.b/{i}"), Inactive))
-                .collect(),
-        ),
-        (
-            "times",
-            vec![ResponderStatus {
-                timeout_seconds: 0,
-                ..responder("self", Inactive)
-            }],
-        ),
+        ("twice", vec![responder("self", Inactive), responder("self", Inactive)]),
+        ("many", (0..17).map(|i| responder(&format!("a.b/{i}"), Inactive)).collect()),
+        ("times", vec![ResponderStatus { timeout_seconds: 0, ..responder("self", Inactive) }]),
         ("done", vec![responder("self", Completed)]),
         ("canceled", vec![responder("self", Canceled)]),
-        (
-            "two active",
-            vec![
-                responder("self", Active),
-                ResponderStatus {
-                    state: Active,
-                    ..low.clone()
-                },
-            ],
-        ),
+        ("two active", vec![responder("self", Active), ResponderStatus { state: Active, ..low.clone() }]),
     ] {
         assert!(start(wrong).is_err(), "{why}");
     }
@@ -268,25 +206,14 @@ fn the_responders_are_fixed_in_order_when_the_evacuation_starts() {
             Box::new(|s: &mut EvacuationStatus| s.responders = None) as Box<dyn Fn(&mut EvacuationStatus)>,
         ),
         ("emptied", Box::new(|s| s.responders = Some(vec![]))),
-        (
-            "added",
-            Box::new(|s| s.responders.as_mut().unwrap().push(responder("a.b/x", Inactive))),
-        ),
-        (
-            "renamed",
-            Box::new(|s| s.responders.as_mut().unwrap()[0].name = "a.b/x".to_owned()),
-        ),
-        (
-            "timeout",
-            Box::new(|s| s.responders.as_mut().unwrap()[0].timeout_seconds = 1),
-        ),
+        ("added", Box::new(|s| s.responders.as_mut().unwrap().push(responder("a.b/x", Inactive)))),
+        ("renamed", Box::new(|s| s.responders.as_mut().unwrap()[0].name = "a.b/x".to_owned())),
+        ("timeout", Box::new(|s| s.responders.as_mut().unwrap()[0].timeout_seconds = 1)),
     ] {
         let errors = write(&old, 5, change).unwrap_err();
         assert_eq!(
             errors,
-            [StatusError::Responders {
-                why: "the list is fixed once it is written"
-            }],
+            [StatusError::Responders { why: "the list is fixed once it is written" }],
             "{why}"
         );
     }
@@ -313,11 +240,7 @@ fn in_flight() -> EvictionStatus {
 fn an_attempt_is_counted_and_timed_by_the_server_and_needs_every_responder_done() {
     let old = answered(Some(Answer::Accept), RefusalPolicy::Wait, None);
     let attempt = |s: &mut EvacuationStatus| {
-        s.eviction = Some(EvictionStatus {
-            in_flight: true,
-            attempts: 77,
-            ..EvictionStatus::default()
-        });
+        s.eviction = Some(EvictionStatus { in_flight: true, attempts: 77, ..EvictionStatus::default() });
     };
     let next = write(&old, 5, |s| {
         set_state(s, 0, Completed);
@@ -325,14 +248,8 @@ fn an_attempt_is_counted_and_timed_by_the_server_and_needs_every_responder_done(
     })
     .unwrap();
     let eviction = next.eviction.unwrap();
-    assert_eq!(
-        (eviction.attempts, eviction.last_attempt_time),
-        (1, Some(at(5).into()))
-    );
-    assert!(matches!(
-        write(&old, 5, attempt).unwrap_err()[..],
-        [StatusError::Eviction { .. }]
-    ));
+    assert_eq!((eviction.attempts, eviction.last_attempt_time), (1, Some(at(5).into())));
+    assert!(matches!(write(&old, 5, attempt).unwrap_err()[..], [StatusError::Eviction { .. }]));
     assert!(write(&evacuation(), 5, attempt).is_err(), "not started");
 
     let mut lapsed = evacuation_for(vec![Requester {
@@ -342,10 +259,7 @@ fn an_attempt_is_counted_and_timed_by_the_server_and_needs_every_responder_done(
     }]);
     lapsed.status.as_mut().unwrap().responders = Some(vec![]);
     assert!(write(&lapsed, 2, attempt).is_ok());
-    assert!(
-        write(&lapsed, 3, attempt).is_err(),
-        "nobody wants the pod moved any more"
-    );
+    assert!(write(&lapsed, 3, attempt).is_err(), "nobody wants the pod moved any more");
 }
 
 type Change = Box<dyn Fn(&mut EvacuationStatus)>;
@@ -364,15 +278,8 @@ fn an_attempt_is_taken_for_lost_only_when_its_time_is_over_by_the_servers_clock(
         "{too_early:?}"
     );
     assert_eq!(record(&EvictionOutcome::NotTaken, 12), Ok(false));
-    let refused = EvictionOutcome::Rejected {
-        retry_after_seconds: None,
-        message: "no".to_owned(),
-    };
-    assert_eq!(
-        record(&refused, 3),
-        Ok(false),
-        "what the API said is known at once"
-    );
+    let refused = EvictionOutcome::Rejected { retry_after_seconds: None, message: "no".to_owned() };
+    assert_eq!(record(&refused, 3), Ok(false), "what the API said is known at once");
     assert_eq!(record(&EvictionOutcome::Accepted, 3), Ok(false));
 }
 
@@ -456,37 +363,16 @@ fn the_outcome_of_an_attempt_is_recorded_once() {
         }
     };
     for accepted in [true, false] {
-        let eviction = write(&evicting(in_flight()), 5, outcome(accepted))
-            .unwrap()
-            .eviction
-            .unwrap();
+        let eviction = write(&evicting(in_flight()), 5, outcome(accepted)).unwrap().eviction.unwrap();
         assert_eq!((eviction.accepted, eviction.attempts), (accepted, 1));
     }
-    let idle = EvictionStatus {
-        in_flight: false,
-        ..in_flight()
-    };
-    let accepted = EvictionStatus {
-        accepted: true,
-        ..idle.clone()
-    };
+    let idle = EvictionStatus { in_flight: false, ..in_flight() };
+    let accepted = EvictionStatus { accepted: true, ..idle.clone() };
     let table: [(&str, EvictionStatus, Change); 5] = [
-        (
-            "accepted while in flight",
-            in_flight(),
-            Box::new(|s| s.eviction.as_mut().unwrap().accepted = true),
-        ),
-        (
-            "accepted without an attempt",
-            idle.clone(),
-            Box::new(outcome(true)),
-        ),
+        ("accepted while in flight", in_flight(), Box::new(|s| s.eviction.as_mut().unwrap().accepted = true)),
+        ("accepted without an attempt", idle.clone(), Box::new(outcome(true))),
         ("taken back", accepted.clone(), Box::new(outcome(false))),
-        (
-            "attempted again",
-            accepted,
-            Box::new(|s| s.eviction.as_mut().unwrap().in_flight = true),
-        ),
+        ("attempted again", accepted, Box::new(|s| s.eviction.as_mut().unwrap().in_flight = true)),
         ("removed", idle, Box::new(|s| s.eviction = None)),
     ];
     for (why, eviction, change) in table {
@@ -499,23 +385,16 @@ fn an_end_needs_its_grounds() {
     let refused = answered(Some(Answer::Refuse), RefusalPolicy::GiveUp, None);
     let waiting = answered(Some(Answer::Refuse), RefusalPolicy::Wait, None);
     let gives_up = answered(None, RefusalPolicy::Wait, Some((20, DeadlineAction::GiveUp)));
-    let idle = EvictionStatus {
-        in_flight: false,
-        ..in_flight()
-    };
-    let accepted = EvictionStatus {
-        accepted: true,
-        ..idle.clone()
-    };
+    let idle = EvictionStatus { in_flight: false, ..in_flight() };
+    let accepted = EvictionStatus { accepted: true, ..idle.clone() };
     let mut deleting = evicting(in_flight());
     deleting.spec.requesters[0].deadline = Some(at(1).into());
     deleting.spec.requesters[0].at_deadline = Some(DeadlineAction::Delete);
     // What was tried counts, whatever was reached since.
     let mut evicted_before = deleting.clone();
-    for (of, action) in [
-        (&mut deleting, DeadlineAction::Delete),
-        (&mut evicted_before, DeadlineAction::Evict),
-    ] {
+    for (of, action) in
+        [(&mut deleting, DeadlineAction::Delete), (&mut evicted_before, DeadlineAction::Evict)]
+    {
         of.status.as_mut().unwrap().eviction.as_mut().unwrap().action = Some(action);
     }
     let table = [
@@ -568,29 +447,18 @@ fn the_end_is_completed_by_the_server_and_nothing_changes_after_it() {
     let mut old = answered(Some(Answer::Refuse), RefusalPolicy::GiveUp, None);
     let status = old.status.as_mut().unwrap();
     status.conditions = vec![condition("Blocked", "True", "Refused")];
-    status
-        .responders
-        .as_mut()
-        .unwrap()
-        .push(responder("a.b/next", Inactive));
+    status.responders.as_mut().unwrap().push(responder("a.b/next", Inactive));
     let next = write(&old, 5, |s| {
         s.conditions.push(condition("Failed", "True", "Refused"));
     })
     .unwrap();
     let after: Vec<_> = next.responders.iter().flatten().map(|r| r.state).collect();
     assert_eq!(after, [Canceled, Canceled]);
-    assert_eq!(
-        (finished_reason(&next), next.finish_time),
-        (Some("Refused"), Some(at(5).into()))
-    );
+    assert_eq!((finished_reason(&next), next.finish_time), (Some("Refused"), Some(at(5).into())));
     assert_eq!(next.conditions[0].status, "False");
 
     old.status = Some(next.clone());
-    assert_eq!(
-        write(&old, 9, |s| s.observed_generation = Some(5)),
-        Ok(next),
-        "saying the same is no change"
-    );
+    assert_eq!(write(&old, 9, |s| s.observed_generation = Some(5)), Ok(next), "saying the same is no change");
     for change in [
         (|s: &mut EvacuationStatus| set_state(s, 0, Active)) as fn(&mut EvacuationStatus),
         |s| s.conditions[1].status = "False".to_owned(),
@@ -598,12 +466,7 @@ fn the_end_is_completed_by_the_server_and_nothing_changes_after_it() {
         |s| s.eviction = Some(in_flight()),
         |s| s.responders.as_mut().unwrap()[0].cancellation_acknowledged = true,
     ] {
-        assert_eq!(
-            write(&old, 9, change),
-            Err(vec![StatusError::Finished {
-                reason: "Refused".to_owned()
-            }])
-        );
+        assert_eq!(write(&old, 9, change), Err(vec![StatusError::Finished { reason: "Refused".to_owned() }]));
     }
 }
 
@@ -643,13 +506,7 @@ fn a_controller_whose_clock_is_ahead_is_told_to_wait() {
 #[test]
 fn every_error_is_gathered() {
     let mut old = asking();
-    old.status
-        .as_mut()
-        .unwrap()
-        .responders
-        .as_mut()
-        .unwrap()
-        .push(responder("a.b/next", Inactive));
+    old.status.as_mut().unwrap().responders.as_mut().unwrap().push(responder("a.b/next", Inactive));
     let errors = write(&old, 5, |s| {
         set_state(s, 0, Completed);
         s.eviction = Some(in_flight());
@@ -658,11 +515,7 @@ fn every_error_is_gathered() {
     .unwrap_err();
     assert_eq!(
         errors.iter().map(StatusError::field).collect::<Vec<_>>(),
-        [
-            "status.responders[self].state",
-            "status.eviction",
-            "status.conditions[Failed]",
-        ]
+        ["status.responders[self].state", "status.eviction", "status.conditions[Failed]",]
     );
 }
 
@@ -671,16 +524,9 @@ fn rule_6_a_write_that_is_only_too_early_is_not_also_wrong() {
     let old = answered(None, RefusalPolicy::Wait, None);
     let skip_and_evict = |s: &mut EvacuationStatus| {
         set_state(s, 0, Interrupted);
-        s.eviction = Some(EvictionStatus {
-            attempts: 1,
-            in_flight: true,
-            ..EvictionStatus::default()
-        });
+        s.eviction = Some(EvictionStatus { attempts: 1, in_flight: true, ..EvictionStatus::default() });
     };
     let errors = write(&old, 59, skip_and_evict).unwrap_err();
-    assert!(
-        matches!(errors[..], [StatusError::NotYet { until, .. }] if until == at(60)),
-        "{errors:?}"
-    );
+    assert!(matches!(errors[..], [StatusError::NotYet { until, .. }] if until == at(60)), "{errors:?}");
     write(&old, 60, skip_and_evict).unwrap();
 }

@@ -13,29 +13,17 @@ use evacuation_api::{
 /// An entry with a window of a minute, that minute after midnight, which is [`at`] zero.
 fn sleeper(name: &str, minute: u32) -> Requester {
     Requester {
-        window: Some(Window {
-            schedule: format!("{minute} 0 * * *"),
-            duration_seconds: 60,
-            time_zone: None,
-        }),
+        window: Some(Window { schedule: format!("{minute} 0 * * *"), duration_seconds: 60, time_zone: None }),
         ..requester(name)
     }
 }
 
 fn with_deadline(entry: Requester, seconds: i64, action: DeadlineAction) -> Requester {
-    Requester {
-        deadline: Some(at(seconds).into()),
-        at_deadline: Some(action),
-        ..entry
-    }
+    Requester { deadline: Some(at(seconds).into()), at_deadline: Some(action), ..entry }
 }
 
 fn overriding(entry: Requester, grace_period: i64) -> Requester {
-    Requester {
-        on_refusal: Some(RefusalPolicy::Override),
-        grace_period_seconds: Some(grace_period),
-        ..entry
-    }
+    Requester { on_refusal: Some(RefusalPolicy::Override), grace_period_seconds: Some(grace_period), ..entry }
 }
 
 fn world() -> World {
@@ -56,10 +44,7 @@ fn world() -> World {
 }
 
 fn unregistered() -> World {
-    World {
-        registered: Registered::default(),
-        ..world()
-    }
+    World { registered: Registered::default(), ..world() }
 }
 
 /// Writes until nothing is left to write, and says what is done then. The server takes each write.
@@ -83,10 +68,7 @@ fn policy(evacuation: &Evacuation) -> &Policy {
 
 /// What an edit of alice leads to.
 fn edited(evacuation: &Evacuation, requesters: Vec<Requester>, seconds: i64) -> Evacuation {
-    let spec = EvacuationSpec {
-        requesters,
-        ..evacuation.spec.clone()
-    };
+    let spec = EvacuationSpec { requesters, ..evacuation.spec.clone() };
     let edit = check_requester_edit(evacuation, &spec, "alice", false, at(seconds)).unwrap();
     let status = apply_requester_edit(evacuation, &spec, &edit, "alice", &[], at(seconds));
     let mut next = evacuation.clone();
@@ -107,11 +89,7 @@ fn an_entry_sleeps_until_its_window_opens_and_is_awake_from_then_on() {
             (RefusalPolicy::GiveUp, None, Some(at(120).into()))
         };
         assert_eq!(
-            (
-                policy.on_refusal,
-                policy.grace_period_seconds,
-                policy.next_window_time
-            ),
+            (policy.on_refusal, policy.grace_period_seconds, policy.next_window_time),
             expected,
             "{seconds}"
         );
@@ -140,16 +118,10 @@ fn an_entry_that_woke_stays_awake_when_the_clock_goes_back() {
 fn a_sleeping_entry_does_not_count_beside_one_that_is_awake() {
     let requesters = [overriding(sleeper("a.b/s", 1), 3), requester("a.b/r")];
     let before = derive_policy(&requesters, None, at(0));
-    assert_eq!(
-        (before.on_refusal, before.grace_period_seconds),
-        (RefusalPolicy::Wait, None)
-    );
+    assert_eq!((before.on_refusal, before.grace_period_seconds), (RefusalPolicy::Wait, None));
     assert!(!all_asleep(&requesters, &before));
     let after = derive_policy(&requesters, Some(&before), at(60));
-    assert_eq!(
-        (after.on_refusal, after.grace_period_seconds),
-        (RefusalPolicy::Override, Some(3))
-    );
+    assert_eq!((after.on_refusal, after.grace_period_seconds), (RefusalPolicy::Override, Some(3)));
 }
 
 #[test]
@@ -158,21 +130,11 @@ fn its_deadline_wakes_an_entry_and_a_give_up_lapses_it_asleep() {
         let requesters = [with_deadline(overriding(sleeper("a.b/s", 5), 3), 10, action)];
         let policy = derive_policy(&requesters, None, at(10));
         assert!(!all_asleep(&requesters, &policy), "{action:?}");
-        assert_eq!(
-            (policy.grace_period_seconds, policy.next_window_time),
-            (Some(3), None)
-        );
+        assert_eq!((policy.grace_period_seconds, policy.next_window_time), (Some(3), None));
     }
-    let requesters = [
-        with_deadline(sleeper("a.b/s", 5), 10, DeadlineAction::GiveUp),
-        sleeper("a.b/t", 6),
-    ];
+    let requesters = [with_deadline(sleeper("a.b/s", 5), 10, DeadlineAction::GiveUp), sleeper("a.b/t", 6)];
     let policy = derive_policy(&requesters, None, at(10));
-    assert_eq!(
-        policy.next_window_time,
-        Some(at(360).into()),
-        "who lapsed wakes no more"
-    );
+    assert_eq!(policy.next_window_time, Some(at(360).into()), "who lapsed wakes no more");
     assert!(all_asleep(&requesters, &policy));
     let lapsed = derive_policy(&requesters[..1], None, at(10));
     assert!(!all_asleep(&requesters[..1], &lapsed), "it ends");
@@ -235,18 +197,12 @@ fn a_deadline_acts_while_everybody_sleeps() {
     for action in [DeadlineAction::Evict, DeadlineAction::Delete] {
         let e = forced(action);
         let status = e.status.as_ref().unwrap();
-        assert_eq!(
-            status.responders.as_ref().unwrap()[0].state,
-            ResponderState::Interrupted
-        );
+        assert_eq!(status.responders.as_ref().unwrap()[0].state, ResponderState::Interrupted);
         let eviction = status.eviction.as_ref().unwrap();
         assert_eq!((eviction.in_flight, eviction.action), (true, Some(action)));
     }
     let e = forced(DeadlineAction::GiveUp);
-    assert_eq!(
-        finished_reason(e.status.as_ref().unwrap()),
-        Some("DeadlineGaveUp")
-    );
+    assert_eq!(finished_reason(e.status.as_ref().unwrap()), Some("DeadlineGaveUp"));
 }
 
 #[test]
@@ -268,11 +224,7 @@ fn one_who_joins_awake_starts_it_and_one_who_leaves_asleep_alone_rests_it() {
         "nobody is passed over"
     );
     settle(&mut e, &world(), 540);
-    assert_eq!(
-        responders(&e)[0].state,
-        ResponderState::Interrupted,
-        "its time is long over"
-    );
+    assert_eq!(responders(&e)[0].state, ResponderState::Interrupted, "its time is long over");
 }
 
 #[test]
@@ -315,16 +267,9 @@ fn what_is_on_its_way_does_not_rest() {
 fn an_entry_keeps_its_time_while_it_keeps_its_window() {
     let e = evacuation_for(vec![sleeper("a.b/r", 1)]);
     let times = |e: &Evacuation| policy(e).windows.clone();
-    let reworded = Requester {
-        message: Some("please".to_owned()),
-        ..sleeper("a.b/r", 1)
-    };
+    let reworded = Requester { message: Some("please".to_owned()), ..sleeper("a.b/r", 1) };
     let awake = edited(&e, vec![reworded.clone()], 100);
-    assert_eq!(
-        times(&awake)[0].time,
-        at(60).into(),
-        "an edit of the words does not put it to sleep again"
-    );
+    assert_eq!(times(&awake)[0].time, at(60).into(), "an edit of the words does not put it to sleep again");
     assert!(times(&awake)[0].reached);
 
     let moved = edited(&awake, vec![sleeper("a.b/r", 5)], 101);
@@ -336,10 +281,7 @@ fn an_entry_keeps_its_time_while_it_keeps_its_window() {
     let back = edited(&moved, vec![sleeper("a.b/r", 1)], 200);
     assert_eq!(times(&back)[0].time, at(60 + 24 * 3600).into());
     let dropped = edited(&moved, vec![requester("a.b/r")], 200);
-    assert_eq!(
-        (times(&dropped), policy(&dropped).next_window_time),
-        (vec![], None)
-    );
+    assert_eq!((times(&dropped), policy(&dropped).next_window_time), (vec![], None));
     assert!(!all_asleep(&dropped.spec.requesters, policy(&dropped)));
 }
 
@@ -351,15 +293,9 @@ fn the_fence_holds_back_who_would_wait_for_a_window_while_an_eviction_is_in_flig
         (sleeper("a.b/r", 0), requester("a.b/r"), false),
     ] {
         let mut e = evacuation_for(vec![before]);
-        e.status.as_mut().unwrap().eviction = Some(EvictionStatus {
-            attempts: 1,
-            in_flight: true,
-            ..EvictionStatus::default()
-        });
-        let spec = EvacuationSpec {
-            requesters: vec![after.clone()],
-            ..e.spec.clone()
-        };
+        e.status.as_mut().unwrap().eviction =
+            Some(EvictionStatus { attempts: 1, in_flight: true, ..EvictionStatus::default() });
+        let spec = EvacuationSpec { requesters: vec![after.clone()], ..e.spec.clone() };
         let checked = check_requester_edit(&e, &spec, "alice", false, at(0));
         let refused = matches!(checked, Err(EditError::EvictionInFlight { .. }));
         assert_eq!(refused, held, "{after:?}");
@@ -374,20 +310,10 @@ fn dropping_or_changing_a_window_is_hardening_and_adding_one_is_not() {
         (requester("a.b/r"), sleeper("a.b/r", 1), false),
         (sleeper("a.b/r", 1), sleeper("a.b/r", 2), true),
         (sleeper("a.b/r", 1), requester("a.b/r"), true),
-        (
-            sleeper("a.b/r", 1),
-            Requester {
-                message: Some("x".to_owned()),
-                ..sleeper("a.b/r", 1)
-            },
-            false,
-        ),
+        (sleeper("a.b/r", 1), Requester { message: Some("x".to_owned()), ..sleeper("a.b/r", 1) }, false),
     ] {
         let e = evacuation_for(vec![before]);
-        let spec = EvacuationSpec {
-            requesters: vec![after.clone()],
-            ..e.spec.clone()
-        };
+        let spec = EvacuationSpec { requesters: vec![after.clone()], ..e.spec.clone() };
         let edit = check_requester_edit(&e, &spec, "alice", false, at(0)).unwrap();
         assert_eq!(edit.needs_eviction_right(), hardens, "{after:?}");
     }
@@ -396,9 +322,7 @@ fn dropping_or_changing_a_window_is_hardening_and_adding_one_is_not() {
 /// What a write of a controller leads to whose clock is that far ahead.
 fn hasty(e: &Evacuation, world: &World, now: i64, ahead: i64) -> Result<EvacuationStatus, Vec<StatusError>> {
     let decision = decide(e, world, at(now + ahead));
-    let [Act::WriteStatus(status)] = &decision.acts[..] else {
-        panic!("no write: {decision:?}")
-    };
+    let [Act::WriteStatus(status)] = &decision.acts[..] else { panic!("no write: {decision:?}") };
     check_status_update(e, (**status).clone(), at(now))
 }
 
@@ -412,9 +336,7 @@ fn a_controller_whose_clock_is_ahead_is_told_when_the_window_opens() {
     for (e, world) in [(&alone, world()), (&alone, unregistered()), (&asked, world())] {
         let errors = hasty(e, &world, 30, 31).unwrap_err();
         assert!(
-            errors
-                .iter()
-                .all(|error| matches!(error, StatusError::NotYet { until, .. } if *until == at(60))),
+            errors.iter().all(|error| matches!(error, StatusError::NotYet { until, .. } if *until == at(60))),
             "{errors:?}"
         );
         hasty(e, &world, 60, 0).unwrap();

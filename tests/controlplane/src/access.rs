@@ -26,10 +26,7 @@ pub(crate) enum Credentials<'a> {
 
 impl Access {
     pub(crate) fn new(port: u16, ca_pem: String) -> Self {
-        Self {
-            server: format!("https://127.0.0.1:{port}"),
-            ca_pem,
-        }
+        Self { server: format!("https://127.0.0.1:{port}"), ca_pem }
     }
 
     pub(crate) fn server(&self) -> &str {

@@ -26,21 +26,13 @@ impl Actors<'_> {
         let kubeconfig = self.kubeconfig("system:kube-controller-manager", None)?;
         let (mut command, port) = self.command(Program::KubeControllerManager, &kubeconfig)?;
         command
-            .args([
-                "--use-service-account-credentials=true",
-                "--kube-api-qps=200",
-                "--kube-api-burst=400",
-            ])
+            .args(["--use-service-account-credentials=true", "--kube-api-qps=200", "--kube-api-burst=400"])
             .arg("--root-ca-file")
             .arg(&self.certificates.cluster_ca)
             .arg("--service-account-private-key-file")
             .arg(&self.certificates.service_account_key)
             .args(&self.options.controller_manager_args);
-        self.spawn(
-            Program::KubeControllerManager,
-            command,
-            Readiness::Listens { port },
-        )
+        self.spawn(Program::KubeControllerManager, command, Readiness::Listens { port })
     }
 
     pub(crate) fn scheduler(&self) -> Result<Component> {
@@ -79,11 +71,7 @@ impl Actors<'_> {
             .arg("--tls-private-key-file")
             .arg(&self.certificates.serving.key)
             // There is one of each, and nobody asks it for metrics.
-            .args([
-                "--leader-elect=false",
-                "--authentication-skip-lookup=true",
-                "--profiling=false",
-            ]);
+            .args(["--leader-elect=false", "--authentication-skip-lookup=true", "--profiling=false"]);
         if let Some(gates) = self.options.feature_gate_argument() {
             command.arg(gates);
         }
@@ -92,12 +80,8 @@ impl Actors<'_> {
 
     fn kubeconfig(&self, user: &str, group: Option<&str>) -> Result<PathBuf> {
         let identity = self.certificates.cluster.client(user, group)?;
-        let path = self
-            .certificates
-            .folder
-            .join(format!("{}.kubeconfig", user.replace(':', "-")));
-        self.access
-            .write(&path, user, &Credentials::Certificate(&identity))?;
+        let path = self.certificates.folder.join(format!("{}.kubeconfig", user.replace(':', "-")));
+        self.access.write(&path, user, &Credentials::Certificate(&identity))?;
         Ok(path)
     }
 
@@ -127,15 +111,10 @@ mod tests {
         let options = Builder::default().pod_gone_after(Duration::from_millis(70)..Duration::from_millis(90));
         let text = stages_for(&options);
         assert!(!text.contains("$READY") && !text.contains("$GONE"), "{text}");
-        let documents: Vec<serde_yaml_ng::Value> = text
-            .split("\n---\n")
-            .map(|document| serde_yaml_ng::from_str(document).unwrap())
-            .collect();
+        let documents: Vec<serde_yaml_ng::Value> =
+            text.split("\n---\n").map(|document| serde_yaml_ng::from_str(document).unwrap()).collect();
         let delay = |name: &str| {
-            let stage = documents
-                .iter()
-                .find(|stage| stage["metadata"]["name"] == name)
-                .unwrap();
+            let stage = documents.iter().find(|stage| stage["metadata"]["name"] == name).unwrap();
             let delay = &stage["spec"]["delay"];
             (
                 delay["durationMilliseconds"].as_u64().unwrap(),

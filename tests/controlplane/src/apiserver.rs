@@ -45,9 +45,8 @@ impl Certificates {
         let front_proxy = Pki::new("front-proxy-ca")?;
         let front_proxy_ca = folder.join("front-proxy-ca.crt");
         front_proxy.write_ca(&front_proxy_ca)?;
-        let front_proxy_client = front_proxy
-            .client(FRONT_PROXY_CLIENT, None)?
-            .write(&folder, FRONT_PROXY_CLIENT)?;
+        let front_proxy_client =
+            front_proxy.client(FRONT_PROXY_CLIENT, None)?.write(&folder, FRONT_PROXY_CLIENT)?;
 
         let key = KeyPair::generate().map_err(cannot("service accounts"))?;
         let service_account_key = folder.join("service-account.key");
@@ -94,20 +93,10 @@ impl ApiServer {
         command
             .args(["--bind-address", "127.0.0.1", "--secure-port", &port.to_string()])
             // Nobody reaches the API server by its Service, and its endpoints may not be loopback addresses.
-            .args([
-                "--advertise-address",
-                "127.0.0.1",
-                "--endpoint-reconciler-type",
-                "none",
-            ])
+            .args(["--advertise-address", "127.0.0.1", "--endpoint-reconciler-type", "none"])
             .args(["--service-cluster-ip-range", "10.96.0.0/16"])
             .args(["--etcd-servers", etcd.endpoint()])
-            .args([
-                "--authorization-mode",
-                "RBAC",
-                "--allow-privileged=true",
-                "--profiling=false",
-            ])
+            .args(["--authorization-mode", "RBAC", "--allow-privileged=true", "--profiling=false"])
             .arg("--tls-cert-file")
             .arg(&certificates.serving.certificate)
             .arg("--tls-private-key-file")
@@ -151,11 +140,6 @@ impl ApiServer {
         access.write(&folder.path().join("kubeconfig"), "admin", &credentials)?;
         let config = access.config("admin", &credentials).await?;
         let component = Component::new(process, Readiness::ApiServer(Box::new(config.clone())));
-        Ok(Self {
-            component,
-            access,
-            config,
-            audit_log,
-        })
+        Ok(Self { component, access, config, audit_log })
     }
 }

@@ -16,10 +16,7 @@ impl AuditEvent {
     }
 
     fn text(&self, pointer: &str) -> &str {
-        self.0
-            .pointer(pointer)
-            .and_then(Value::as_str)
-            .unwrap_or_default()
+        self.0.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
     }
 
     fn time(&self, pointer: &str) -> Option<Timestamp> {
@@ -109,10 +106,7 @@ impl ControlPlane {
 
 /// A line that is still being written is left for the next time.
 fn parse(text: &str) -> Vec<AuditEvent> {
-    text.lines()
-        .filter_map(|line| serde_json::from_str(line).ok())
-        .map(AuditEvent)
-        .collect()
+    text.lines().filter_map(|line| serde_json::from_str(line).ok()).map(AuditEvent).collect()
 }
 
 #[cfg(test)]
@@ -130,20 +124,11 @@ mod tests {
         let events = parse(&format!("{line}\n{{\"verb\":"));
         assert_eq!(events.len(), 1, "half a line is no event");
         let event = &events[0];
-        assert_eq!(
-            (event.verb(), event.resource(), event.subresource()),
-            ("create", "pods", "eviction")
-        );
+        assert_eq!((event.verb(), event.resource(), event.subresource()), ("create", "pods", "eviction"));
         assert_eq!((event.namespace(), event.name(), event.group()), ("a", "p", ""));
-        assert_eq!(
-            (event.user(), event.user_agent(), event.code()),
-            ("admin", "kubectl", 429)
-        );
+        assert_eq!((event.user(), event.user_agent(), event.code()), ("admin", "kubectl", 429));
         assert_eq!(event.stage(), "ResponseComplete");
-        let took = event
-            .answered()
-            .unwrap()
-            .duration_since(event.received().unwrap());
+        let took = event.answered().unwrap().duration_since(event.received().unwrap());
         assert_eq!(took.as_micros(), 12_200);
     }
 }

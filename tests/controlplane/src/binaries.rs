@@ -114,19 +114,13 @@ impl Binaries {
     ///
     /// When there is no cache folder or it cannot be written.
     pub fn folder(&self) -> Result<PathBuf> {
-        let mut parents = self
-            .paths
-            .iter()
-            .map(|(_, path)| path.parent().unwrap_or(Path::new("/")));
+        let mut parents = self.paths.iter().map(|(_, path)| path.parent().unwrap_or(Path::new("/")));
         if let Some(first) = parents.next()
             && parents.all(|parent| parent == first)
         {
             return Ok(first.to_owned());
         }
-        let folder = cache_parent()
-            .ok_or(Error::NoCacheFolder)?
-            .join("controlplane")
-            .join("links");
+        let folder = cache_parent().ok_or(Error::NoCacheFolder)?.join("controlplane").join("links");
         std::fs::create_dir_all(&folder).map_err(Error::file("create", &folder))?;
         for (program, path) in &self.paths {
             go_build::link(path, &folder.join(program.name()))?;
@@ -173,10 +167,7 @@ impl Search {
             if let Some(folder) = &self.exclusive {
                 let path = folder.join(program.name());
                 if !path.is_file() {
-                    return Err(Error::MissingBinary {
-                        program: program.name(),
-                        folder: folder.clone(),
-                    });
+                    return Err(Error::MissingBinary { program: program.name(), folder: folder.clone() });
                 }
                 paths.push((program, path));
             } else if let Some(path) = self.find(program) {
@@ -197,44 +188,25 @@ impl Search {
         let fits = |path: &PathBuf| {
             path.is_file() && version_of(program, path).is_some_and(|version| program.accepts(version))
         };
-        let in_assets = self
-            .assets
-            .iter()
-            .map(|folder| folder.join(program.name()))
-            .find(fits);
+        let in_assets = self.assets.iter().map(|folder| folder.join(program.name())).find(fits);
         // What was built here needs no question for its version.
-        let built = || {
-            self.cache
-                .iter()
-                .map(|cache| cache.path(program))
-                .find(|path| path.is_file())
-        };
-        let in_path = || {
-            self.path
-                .iter()
-                .map(|folder| folder.join(program.name()))
-                .find(fits)
-        };
+        let built = || self.cache.iter().map(|cache| cache.path(program)).find(|path| path.is_file());
+        let in_path = || self.path.iter().map(|folder| folder.join(program.name())).find(fits);
         in_assets.or_else(built).or_else(in_path)
     }
 }
 
 fn version_of(program: Program, path: &Path) -> Option<(u32, u32)> {
-    let output = Command::new(path)
-        .args(program.version_arguments())
-        .stdin(Stdio::null())
-        .output()
-        .ok()?;
+    let output = Command::new(path).args(program.version_arguments()).stdin(Stdio::null()).output().ok()?;
     first_version(&String::from_utf8_lossy(&output.stdout))
 }
 
 /// The first `MAJOR.MINOR` in a text.
 fn first_version(text: &str) -> Option<(u32, u32)> {
-    text.split(|c: char| !c.is_ascii_digit() && c != '.')
-        .find_map(|word| {
-            let mut numbers = word.split('.').map(str::parse);
-            Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
-        })
+    text.split(|c: char| !c.is_ascii_digit() && c != '.').find_map(|word| {
+        let mut numbers = word.split('.').map(str::parse);
+        Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
+    })
 }
 
 #[cfg(test)]
@@ -249,10 +221,7 @@ mod tests {
         for (printed, version) in [
             ("Kubernetes v1.37.1\n", Some((1, 37))),
             ("etcd Version: 3.7.0\nGit SHA: Not provided\n", Some((3, 7))),
-            (
-                "Client Version: v1.36.0-rc.1\nKustomize Version: v5.8.1\n",
-                Some((1, 36)),
-            ),
+            ("Client Version: v1.36.0-rc.1\nKustomize Version: v5.8.1\n", Some((1, 36))),
             ("kwok version v0.8.0 go1.26.8 (linux/amd64)\n", Some((0, 8))),
             ("v0.0.0-master+$Format:%H$", Some((0, 0))),
             ("no number", None),
@@ -275,16 +244,9 @@ mod tests {
         program(&old, Program::KubeApiserver, "Kubernetes v1.36.3");
         program(&new, Program::KubeApiserver, "Kubernetes v1.37.4");
         program(&old, Program::Kubectl, "Client Version: v1.32.0");
-        let search = Search {
-            exclusive: None,
-            assets: Some(old.clone()),
-            cache: None,
-            path: vec![old, new.clone()],
-        };
-        assert_eq!(
-            search.find(Program::KubeApiserver),
-            Some(new.join("kube-apiserver"))
-        );
+        let search =
+            Search { exclusive: None, assets: Some(old.clone()), cache: None, path: vec![old, new.clone()] };
+        assert_eq!(search.find(Program::KubeApiserver), Some(new.join("kube-apiserver")));
         assert_eq!(search.find(Program::Kubectl), None);
     }
 
@@ -292,24 +254,11 @@ mod tests {
     fn the_folder_that_the_user_names_is_taken_as_it_is_but_must_be_complete() {
         let folder = Folder::new("binaries").unwrap();
         program(folder.path(), Program::Etcd, "etcd Version: 3.5.0");
-        let search = Search {
-            exclusive: Some(folder.path().to_owned()),
-            assets: None,
-            cache: None,
-            path: Vec::new(),
-        };
+        let search =
+            Search { exclusive: Some(folder.path().to_owned()), assets: None, cache: None, path: Vec::new() };
         let found = search.run(&[Program::Etcd]).unwrap();
         assert_eq!(found.path(Program::Etcd), folder.path().join("etcd"));
         let error = search.run(&Program::ALL).unwrap_err();
-        assert!(
-            matches!(
-                error,
-                Error::MissingBinary {
-                    program: "kube-apiserver",
-                    ..
-                }
-            ),
-            "{error}"
-        );
+        assert!(matches!(error, Error::MissingBinary { program: "kube-apiserver", .. }), "{error}");
     }
 }

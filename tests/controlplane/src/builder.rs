@@ -51,32 +51,28 @@ impl Builder {
     /// Feature gates, for every component of Kubernetes.
     #[must_use]
     pub fn feature_gates(mut self, gates: &[(&str, bool)]) -> Self {
-        self.feature_gates
-            .extend(gates.iter().map(|(name, on)| format!("{name}={on}")));
+        self.feature_gates.extend(gates.iter().map(|(name, on)| format!("{name}={on}")));
         self
     }
 
     /// Turns API versions on or off: `lifecycle.k8s.io/v1alpha1=true`.
     #[must_use]
     pub fn runtime_config(mut self, settings: &[&str]) -> Self {
-        self.runtime_config
-            .extend(settings.iter().map(|&setting| setting.to_owned()));
+        self.runtime_config.extend(settings.iter().map(|&setting| setting.to_owned()));
         self
     }
 
     /// Further arguments of kube-apiserver.
     #[must_use]
     pub fn apiserver_args(mut self, arguments: &[&str]) -> Self {
-        self.apiserver_args
-            .extend(arguments.iter().map(|&argument| argument.to_owned()));
+        self.apiserver_args.extend(arguments.iter().map(|&argument| argument.to_owned()));
         self
     }
 
     /// Further arguments of kube-controller-manager.
     #[must_use]
     pub fn controller_manager_args(mut self, arguments: &[&str]) -> Self {
-        self.controller_manager_args
-            .extend(arguments.iter().map(|&argument| argument.to_owned()));
+        self.controller_manager_args.extend(arguments.iter().map(|&argument| argument.to_owned()));
         self
     }
 

@@ -89,9 +89,7 @@ impl Component {
         let name = self.process.name();
         self.process
             .wait_for(READY, &format!("{name} is ready"), async || {
-                timeout(LOOK, self.readiness.look())
-                    .await
-                    .unwrap_or_else(|_| Err("no answer".to_owned()))
+                timeout(LOOK, self.readiness.look()).await.unwrap_or_else(|_| Err("no answer".to_owned()))
             })
             .await
     }
@@ -104,9 +102,8 @@ impl Readiness {
             Self::ApiServer(config) => {
                 let answer = async {
                     let client = kube::Client::try_from(config.as_ref().clone())?;
-                    let request = http::Request::get("/readyz")
-                        .body(Vec::new())
-                        .map_err(kube::Error::HttpError)?;
+                    let request =
+                        http::Request::get("/readyz").body(Vec::new()).map_err(kube::Error::HttpError)?;
                     client.request_text(request).await
                 };
                 answer.await.map(drop).map_err(|error| error.to_string())
@@ -123,9 +120,7 @@ impl Readiness {
 /// A `GET` that needs no HTTP client: the status line says all.
 pub(crate) async fn http_ok(port: u16, path: &str) -> io::Result<()> {
     let mut stream = TcpStream::connect(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).await?;
-    stream
-        .write_all(format!("GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n").as_bytes())
-        .await?;
+    stream.write_all(format!("GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n").as_bytes()).await?;
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).await?;
     let answer = String::from_utf8_lossy(&answer);

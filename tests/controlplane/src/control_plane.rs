@@ -53,12 +53,7 @@ impl ControlPlane {
     }
 
     pub(crate) fn new(parts: Parts) -> Self {
-        let ApiServer {
-            component,
-            access,
-            config,
-            audit_log,
-        } = parts.apiserver;
+        let ApiServer { component, access, config, audit_log } = parts.apiserver;
         Self {
             kwok: parts.kwok,
             scheduler: parts.scheduler,
@@ -104,10 +99,7 @@ impl ControlPlane {
     ///
     /// When TLS cannot be set up.
     pub async fn client_with_token(&self, token: &str) -> Result<kube::Client> {
-        client(
-            "token",
-            self.access.config("token", &Credentials::Token(token)).await?,
-        )
+        client("token", self.access.config("token", &Credentials::Token(token)).await?)
     }
 
     /// A new client with a certificate for this user and group.
@@ -117,12 +109,7 @@ impl ControlPlane {
     /// When TLS cannot be set up.
     pub async fn client_for_user(&self, user: &str, group: Option<&str>) -> Result<kube::Client> {
         let identity = self.certificates.cluster.client(user, group)?;
-        client(
-            user,
-            self.access
-                .config(user, &Credentials::Certificate(&identity))
-                .await?,
-        )
+        client(user, self.access.config(user, &Credentials::Certificate(&identity)).await?)
     }
 
     /// The kubeconfig file of user `admin` of group `system:masters`.
@@ -151,10 +138,7 @@ impl ControlPlane {
     }
 
     fn write_kubeconfig(&self, user: &str, credentials: &Credentials<'_>) -> Result<PathBuf> {
-        let path = self
-            .folder
-            .subfolder("kubeconfigs")?
-            .join(user.replace(['/', ':'], "-"));
+        let path = self.folder.subfolder("kubeconfigs")?.join(user.replace(['/', ':'], "-"));
         self.access.write(&path, user, credentials)?;
         Ok(path)
     }
@@ -260,10 +244,7 @@ impl ControlPlane {
         }
         let pids = pids.join(" ");
         let script = self.folder.path().join("stop.sh");
-        write(
-            &script,
-            &format!("#!/bin/sh\nkill -KILL {pids}\nsleep 1\nrm -rf \"$(dirname \"$0\")\"\n"),
-        )?;
+        write(&script, &format!("#!/bin/sh\nkill -KILL {pids}\nsleep 1\nrm -rf \"$(dirname \"$0\")\"\n"))?;
         Ok(script)
     }
 
@@ -282,30 +263,18 @@ impl ControlPlane {
         let folder = self.folder.path().to_owned();
         let kept = self.folder.is_kept();
         drop(self);
-        if kept || !folder.exists() {
-            Ok(())
-        } else {
-            Err(Error::FolderLeft { path: folder })
-        }
+        if kept || !folder.exists() { Ok(()) } else { Err(Error::FolderLeft { path: folder }) }
     }
 
     /// In the order in which they are stopped.
     fn components(&self) -> [&Component; 5] {
-        [
-            &self.kwok,
-            &self.scheduler,
-            &self.controller_manager,
-            &self.apiserver,
-            self.etcd.component(),
-        ]
+        [&self.kwok, &self.scheduler, &self.controller_manager, &self.apiserver, self.etcd.component()]
     }
 }
 
 fn client(user: &str, config: kube::Config) -> Result<kube::Client> {
-    kube::Client::try_from(config).map_err(|error| Error::ClientConfig {
-        user: user.to_owned(),
-        source: error.into(),
-    })
+    kube::Client::try_from(config)
+        .map_err(|error| Error::ClientConfig { user: user.to_owned(), source: error.into() })
 }
 
 impl fmt::Debug for ControlPlane {

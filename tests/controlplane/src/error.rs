@@ -153,10 +153,6 @@ impl Error {
 
     pub(crate) fn request(action: &'static str, what: impl Into<String>) -> impl FnOnce(kube::Error) -> Self {
         let what = what.into();
-        move |source| Self::Request {
-            action,
-            what,
-            source: Box::new(source),
-        }
+        move |source| Self::Request { action, what, source: Box::new(source) }
     }
 }

@@ -65,49 +65,17 @@ impl Etcd {
 
         let mut command = Command::new(binaries.path(Program::Etcd));
         command
-            .args([
-                "--name",
-                "default",
-                "--unsafe-no-fsync",
-                "--log-level",
-                "warn",
-                "--data-dir",
-            ])
+            .args(["--name", "default", "--unsafe-no-fsync", "--log-level", "warn", "--data-dir"])
             .arg(data.join("data"))
-            .args([
-                "--listen-client-urls",
-                &endpoint,
-                "--advertise-client-urls",
-                &endpoint,
-            ])
-            .args([
-                "--listen-peer-urls",
-                &peer,
-                "--initial-advertise-peer-urls",
-                &peer,
-            ])
+            .args(["--listen-client-urls", &endpoint, "--advertise-client-urls", &endpoint])
+            .args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer])
             .args(["--initial-cluster", &format!("default={peer}")])
-            .args([
-                "--listen-metrics-urls",
-                &format!("http://127.0.0.1:{metrics_port}"),
-            ]);
-        let tls = if tls {
-            Some(Self::serve_tls(&mut command, &data)?)
-        } else {
-            None
-        };
+            .args(["--listen-metrics-urls", &format!("http://127.0.0.1:{metrics_port}")]);
+        let tls = if tls { Some(Self::serve_tls(&mut command, &data)?) } else { None };
 
         let process = Process::spawn("etcd", command, &logs)?;
-        let readiness = Readiness::Http {
-            port: metrics_port,
-            path: "/readyz",
-        };
-        Ok(Self {
-            component: Component::new(process, readiness),
-            endpoint,
-            tls,
-            folder,
-        })
+        let readiness = Readiness::Http { port: metrics_port, path: "/readyz" };
+        Ok(Self { component: Component::new(process, readiness), endpoint, tls, folder })
     }
 
     fn serve_tls(command: &mut Command, folder: &Path) -> Result<EtcdTls> {
@@ -115,19 +83,10 @@ impl Etcd {
         let ca = folder.join("ca.crt");
         pki.write_ca(&ca)?;
         // etcd's gateway is a client of its own server, with the server's certificate: its name is local.
-        let server = pki
-            .serving(&["localhost", "127.0.0.1"])?
-            .write(folder, "server")?;
+        let server = pki.serving(&["localhost", "127.0.0.1"])?.write(folder, "server")?;
         let client = pki.client("etcd-client", None)?.write(folder, "client")?;
-        command
-            .arg("--cert-file")
-            .arg(&server.certificate)
-            .arg("--key-file")
-            .arg(&server.key);
-        command
-            .arg("--client-cert-auth")
-            .arg("--trusted-ca-file")
-            .arg(&ca);
+        command.arg("--cert-file").arg(&server.certificate).arg("--key-file").arg(&server.key);
+        command.arg("--client-cert-auth").arg("--trusted-ca-file").arg(&ca);
         Ok(EtcdTls { ca, client })
     }
 

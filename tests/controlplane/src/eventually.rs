@@ -43,11 +43,7 @@ where
             Err(_) => {}
         }
         if Instant::now() >= deadline {
-            return Err(TimedOut {
-                what: what.to_owned(),
-                after: timeout,
-                last,
-            });
+            return Err(TimedOut { what: what.to_owned(), after: timeout, last });
         }
         sleep(INTERVAL).await;
     }
@@ -73,11 +69,10 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_probe_that_hangs_is_cut_off_at_the_time_out() {
-        let error = eventually(Duration::from_secs(1), "the answer", || {
-            std::future::pending::<Result<(), String>>()
-        })
-        .await
-        .unwrap_err();
+        let error =
+            eventually(Duration::from_secs(1), "the answer", || std::future::pending::<Result<(), String>>())
+                .await
+                .unwrap_err();
         assert!(error.last.contains("did not return"), "{error}");
     }
 

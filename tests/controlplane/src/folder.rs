@@ -26,10 +26,7 @@ impl Folder {
             .tempdir_in(&parent)
             .map_err(Error::file("create a folder in", parent))?
             .keep();
-        let folder = Self {
-            path,
-            keep: AtomicBool::new(false),
-        };
+        let folder = Self { path, keep: AtomicBool::new(false) };
         reaper::watch_folder(&folder.path).map_err(Error::file("watch over", &folder.path))?;
         if std::env::var_os("CONTROLPLANE_KEEP").is_some_and(|value| !value.is_empty()) {
             folder.keep();

@@ -38,14 +38,9 @@ impl Cache {
         }
         hash.update(KWOK);
         hash.update(LINKER_FLAGS);
-        let start = hash
-            .finalize()
-            .iter()
-            .take(8)
-            .fold(0, |number: u64, &byte| number << 8 | u64::from(byte));
-        Self {
-            folder: parent.join("controlplane").join(format!("{start:016x}")),
-        }
+        let start =
+            hash.finalize().iter().take(8).fold(0, |number: u64, &byte| number << 8 | u64::from(byte));
+        Self { folder: parent.join("controlplane").join(format!("{start:016x}")) }
     }
 
     fn bin(&self) -> PathBuf {
@@ -66,11 +61,8 @@ impl Cache {
         let held = File::create(&lock).map_err(Error::file("write", &lock))?;
         held.lock().map_err(Error::file("lock", &lock))?;
 
-        let missing: Vec<Program> = programs
-            .iter()
-            .copied()
-            .filter(|&program| !self.path(program).is_file())
-            .collect();
+        let missing: Vec<Program> =
+            programs.iter().copied().filter(|&program| !self.path(program).is_file()).collect();
         if missing.is_empty() {
             return Ok(());
         }
@@ -85,10 +77,7 @@ impl Cache {
         if missing.iter().any(|&program| program != Program::Kwok) {
             build_kubernetes(&work)?;
             rename(&work.join(KUBERNETES), &bin.join(KUBERNETES))?;
-            for program in Program::ALL
-                .into_iter()
-                .filter(|&program| program != Program::Kwok)
-            {
+            for program in Program::ALL.into_iter().filter(|&program| program != Program::Kwok) {
                 link(Path::new(KUBERNETES), &self.path(program))?;
             }
         }
@@ -97,24 +86,13 @@ impl Cache {
 }
 
 fn require_go(missing: &[Program]) -> Result<()> {
-    match Command::new("go")
-        .arg("version")
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .status()
-    {
+    match Command::new("go").arg("version").stdin(Stdio::null()).stdout(Stdio::null()).status() {
         Ok(_) => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let names: Vec<&str> = missing.iter().map(|program| program.name()).collect();
-            Err(Error::GoMissing {
-                programs: names.join(", "),
-            })
+            Err(Error::GoMissing { programs: names.join(", ") })
         }
-        Err(source) => Err(Error::Process {
-            action: "start",
-            name: "go".to_owned(),
-            source,
-        }),
+        Err(source) => Err(Error::Process { action: "start", name: "go".to_owned(), source }),
     }
 }
 
@@ -139,33 +117,18 @@ fn go(work: &Path) -> Command {
     let mut command = Command::new("go");
     // Without C code one file runs on every Linux. A workspace of the caller is none of this build's
     // business.
-    command
-        .current_dir(work)
-        .env("CGO_ENABLED", "0")
-        .env("GOWORK", "off")
-        .stdin(Stdio::null());
+    command.current_dir(work).env("CGO_ENABLED", "0").env("GOWORK", "off").stdin(Stdio::null());
     command
 }
 
 fn run(mut command: Command, folder: &Path) -> Result<()> {
-    let cannot = |source| Error::Process {
-        action: "run",
-        name: "go".to_owned(),
-        source,
-    };
+    let cannot = |source| Error::Process { action: "run", name: "go".to_owned(), source };
     let status = command.status().map_err(cannot)?;
     if status.success() {
         return Ok(());
     }
-    let words = command
-        .get_args()
-        .map(|word| word.to_string_lossy().into_owned())
-        .collect::<Vec<_>>();
-    Err(Error::GoBuild {
-        command: format!("go {}", words.join(" ")),
-        folder: folder.to_owned(),
-        status,
-    })
+    let words = command.get_args().map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>();
+    Err(Error::GoBuild { command: format!("go {}", words.join(" ")), folder: folder.to_owned(), status })
 }
 
 fn rename(from: &Path, to: &Path) -> Result<()> {

@@ -83,11 +83,7 @@ pub async fn output_of(name: &str, command: Command) -> Result<Output> {
             after: LONGEST,
             last: "it runs".to_owned(),
         })?
-        .map_err(|source| Error::Process {
-            action: "run",
-            name: name.to_owned(),
-            source,
-        })?;
+        .map_err(|source| Error::Process { action: "run", name: name.to_owned(), source })?;
     Ok(Output {
         code: output.status.code(),
         stdout: String::from_utf8_lossy(&output.stdout).into_owned(),

@@ -38,10 +38,7 @@ async fn main() -> anyhow::Result<()> {
             println!("export KUBECONFIG={}", control_plane.kubeconfig().display());
             println!("# logs: {}", control_plane.logs().display());
             if keep {
-                println!(
-                    "# stop it with: sh {}",
-                    control_plane.leave_running(&[])?.display()
-                );
+                println!("# stop it with: sh {}", control_plane.leave_running(&[])?.display());
             } else {
                 println!("# Ctrl-C stops it");
                 tokio::signal::ctrl_c().await?;

@@ -37,8 +37,7 @@ impl TemporaryNamespace {
     /// Dumps further objects of this namespace after a panic: the path of a resource in the API,
     /// `apis/GROUP/VERSION`, and its plural.
     pub fn also_dump(&mut self, group_version_path: &str, plural: &str) {
-        self.paths
-            .push(format!("/{group_version_path}/namespaces/{}/{plural}", self.name));
+        self.paths.push(format!("/{group_version_path}/namespaces/{}/{plural}", self.name));
     }
 
     /// Writes its state into `folder`, a file for each kind.
@@ -59,9 +58,7 @@ impl TemporaryNamespace {
         ];
         for path in &self.paths {
             let plural = path.rsplit('/').next().unwrap_or(path);
-            let request = http::Request::get(path)
-                .body(Vec::new())
-                .map_err(kube::Error::HttpError);
+            let request = http::Request::get(path).body(Vec::new()).map_err(kube::Error::HttpError);
             let answer = match request {
                 Ok(request) => client.request::<serde_json::Value>(request).await,
                 Err(error) => Err(error),
@@ -90,10 +87,7 @@ async fn write_list<K>(folder: &Path, plural: &str, api: Api<K>) -> Result<()>
 where
     K: Clone + DeserializeOwned + Serialize + std::fmt::Debug,
 {
-    let list = api
-        .list(&ListParams::default())
-        .await
-        .map_err(Error::request("list", plural))?;
+    let list = api.list(&ListParams::default()).await.map_err(Error::request("list", plural))?;
     write_yaml(folder, plural, &list.items)
 }
 
@@ -128,10 +122,7 @@ impl ControlPlane {
     pub async fn namespace(&self, prefix: &str) -> Result<TemporaryNamespace> {
         let namespaces: Api<Namespace> = Api::all(self.client()?);
         let namespace = Namespace {
-            metadata: ObjectMeta {
-                generate_name: Some(format!("{prefix}-")),
-                ..ObjectMeta::default()
-            },
+            metadata: ObjectMeta { generate_name: Some(format!("{prefix}-")), ..ObjectMeta::default() },
             ..Namespace::default()
         };
         let created = namespaces

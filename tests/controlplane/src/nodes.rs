@@ -45,10 +45,7 @@ impl ControlPlane {
             ("kubernetes.io/arch", "amd64"),
         ];
         let strings = |pairs: &[(&str, &str)]| -> BTreeMap<String, String> {
-            pairs
-                .iter()
-                .map(|&(key, value)| (key.to_owned(), value.to_owned()))
-                .collect()
+            pairs.iter().map(|&(key, value)| (key.to_owned(), value.to_owned())).collect()
         };
         let mut labels = strings(labels);
         labels.extend(strings(&usual));
@@ -63,33 +60,23 @@ impl ControlPlane {
         };
         let nodes: Api<Node> = Api::all(self.client()?);
         let created = nodes.create(&PostParams::default(), &node).await;
-        created
-            .map(drop)
-            .map_err(Error::request("create", format!("node {name}")))
+        created.map(drop).map_err(Error::request("create", format!("node {name}")))
     }
 
     async fn node_ready(&self, name: &str) -> Result<()> {
         let nodes: Api<Node> = Api::all(self.client()?);
-        eventually(
-            READY,
-            &format!("node {name} is ready and has no taint"),
-            async || {
-                let node = nodes.get(name).await.map_err(|error| error.to_string())?;
-                let taints = node.spec.and_then(|spec| spec.taints).unwrap_or_default();
-                let conditions = node
-                    .status
-                    .and_then(|status| status.conditions)
-                    .unwrap_or_default();
-                let ready = conditions
-                    .iter()
-                    .any(|condition| condition.type_ == "Ready" && condition.status == "True");
-                if ready && taints.is_empty() {
-                    Ok(())
-                } else {
-                    Err(format!("ready: {ready}, taints: {taints:?}"))
-                }
-            },
-        )
+        eventually(READY, &format!("node {name} is ready and has no taint"), async || {
+            let node = nodes.get(name).await.map_err(|error| error.to_string())?;
+            let taints = node.spec.and_then(|spec| spec.taints).unwrap_or_default();
+            let conditions = node.status.and_then(|status| status.conditions).unwrap_or_default();
+            let ready =
+                conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True");
+            if ready && taints.is_empty() {
+                Ok(())
+            } else {
+                Err(format!("ready: {ready}, taints: {taints:?}"))
+            }
+        })
         .await?;
         Ok(())
     }

@@ -83,12 +83,7 @@ impl Pki {
     ///
     /// When no key can be made.
     pub fn client(&self, common_name: &str, organization: Option<&str>) -> Result<Identity> {
-        self.issue(
-            common_name,
-            organization,
-            &[],
-            ExtendedKeyUsagePurpose::ClientAuth,
-        )
+        self.issue(common_name, organization, &[], ExtendedKeyUsagePurpose::ClientAuth)
     }
 
     fn issue(
@@ -103,22 +98,14 @@ impl Pki {
             let mut params = CertificateParams::new(names)?;
             params.distinguished_name.push(DnType::CommonName, common_name);
             if let Some(organization) = organization {
-                params
-                    .distinguished_name
-                    .push(DnType::OrganizationName, organization);
+                params.distinguished_name.push(DnType::OrganizationName, organization);
             }
-            params.key_usages = vec![
-                KeyUsagePurpose::DigitalSignature,
-                KeyUsagePurpose::KeyEncipherment,
-            ];
+            params.key_usages = vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyEncipherment];
             params.extended_key_usages = vec![usage];
             params.use_authority_key_identifier_extension = true;
             let key = KeyPair::generate()?;
             let certificate = params.signed_by(&key, &self.issuer)?;
-            Ok(Identity {
-                certificate_pem: certificate.pem(),
-                key_pem: key.serialize_pem(),
-            })
+            Ok(Identity { certificate_pem: certificate.pem(), key_pem: key.serialize_pem() })
         };
         make().map_err(cannot(common_name))
     }

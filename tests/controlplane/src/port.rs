@@ -76,18 +76,14 @@ pub fn free_port() -> Result<u16> {
         // The blocks that are used up stay locked: their ports are still in use here.
         let reservation = Reservation::take("ports", PORTS.start / BLOCK..PORTS.end / BLOCK)?;
         let first = reservation.number * BLOCK;
-        blocks.push(Block {
-            _reservation: reservation,
-            rest: first..first + BLOCK,
-        });
+        blocks.push(Block { _reservation: reservation, rest: first..first + BLOCK });
     }
 }
 
 /// Shared by the processes of one user: another user's lock files could not be opened.
 fn folder() -> PathBuf {
-    let user = std::env::var("USER")
-        .or_else(|_| std::env::var("LOGNAME"))
-        .unwrap_or_else(|_| "user".to_owned());
+    let user =
+        std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).unwrap_or_else(|_| "user".to_owned());
     std::env::temp_dir().join(format!("controlplane-locks-{}", user.replace('/', "-")))
 }
 
@@ -121,10 +117,7 @@ mod tests {
         let first = Reservation::take("test", range.clone()).unwrap();
         let second = Reservation::take("test", range.clone()).unwrap();
         assert_ne!(first.number, second.number);
-        assert!(matches!(
-            Reservation::take("test", range.clone()),
-            Err(Error::Exhausted { what: "test" })
-        ));
+        assert!(matches!(Reservation::take("test", range.clone()), Err(Error::Exhausted { what: "test" })));
         let freed = first.number;
         drop(first);
         // A program being started holds a copy of the lock until it runs.

@@ -42,17 +42,8 @@ impl Process {
     pub fn spawn(name: impl Into<String>, command: Command, log_dir: &Path) -> Result<Self> {
         let name = name.into();
         let log = log_dir.join(format!("{name}.log"));
-        let state = State {
-            command,
-            child: None,
-            status: None,
-            left_running: false,
-        };
-        let process = Self {
-            name,
-            log,
-            state: Mutex::new(state),
-        };
+        let state = State { command, child: None, status: None, left_running: false };
+        let process = Self { name, log, state: Mutex::new(state) };
         process.start()?;
         Ok(process)
     }
@@ -138,27 +129,15 @@ impl Process {
         let mut state = self.state();
         state.look(&self.name)?;
         let Some(child) = &state.child else {
-            return Err(Error::NotRunning {
-                name: self.name.clone(),
-            });
+            return Err(Error::NotRunning { name: self.name.clone() });
         };
         let status = Command::new("sh")
-            .args([
-                "-c",
-                "kill -s \"$1\" \"$2\"",
-                "kill",
-                signal.name(),
-                &child.id().to_string(),
-            ])
+            .args(["-c", "kill -s \"$1\" \"$2\"", "kill", signal.name(), &child.id().to_string()])
             .stdin(Stdio::null())
             .stderr(Stdio::null())
             .status()
             .map_err(self.cannot("signal"))?;
-        if status.success() {
-            Ok(())
-        } else {
-            Err(self.cannot("signal")(io::Error::other("kill failed")))
-        }
+        if status.success() { Ok(()) } else { Err(self.cannot("signal")(io::Error::other("kill failed"))) }
     }
 
     /// Freezes it (SIGSTOP): its connections stay open and nothing answers.
@@ -193,21 +172,14 @@ impl Process {
                 match (&state.child, state.status) {
                     (None, Some(status)) => return Ok(status),
                     (None, None) => {
-                        return Err(Error::NotRunning {
-                            name: self.name.clone(),
-                        });
+                        return Err(Error::NotRunning { name: self.name.clone() });
                     }
                     _ => {}
                 }
             }
             if Instant::now() >= deadline {
                 let what = format!("the end of {}", self.name);
-                return Err(crate::TimedOut {
-                    what,
-                    after: timeout,
-                    last: "it runs".to_owned(),
-                }
-                .into());
+                return Err(crate::TimedOut { what, after: timeout, last: "it runs".to_owned() }.into());
             }
             sleep(INTERVAL).await;
         }
@@ -225,10 +197,7 @@ impl Process {
         match self.wait(GRACE).await {
             Err(Error::TimedOut(_)) => {
                 self.kill()?;
-                Err(Error::Killed {
-                    name: self.name.clone(),
-                    after: GRACE,
-                })
+                Err(Error::Killed { name: self.name.clone(), after: GRACE })
             }
             ended => ended,
         }
@@ -272,11 +241,7 @@ impl Process {
 
     fn cannot(&self, action: &'static str) -> impl Fn(io::Error) -> Error {
         let name = self.name.clone();
-        move |source| Error::Process {
-            action,
-            name: name.clone(),
-            source,
-        }
+        move |source| Error::Process { action, name: name.clone(), source }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -50,9 +50,7 @@ impl Process {
                 log: self.log_path().to_owned(),
                 tail: self.tail(),
             }),
-            Ok(Outcome::Exited(None)) => Err(Error::NotRunning {
-                name: self.name().to_owned(),
-            }),
+            Ok(Outcome::Exited(None)) => Err(Error::NotRunning { name: self.name().to_owned() }),
             Err(timed_out) => {
                 let source = Box::new(timed_out);
                 Err(Error::NotReady {
@@ -71,12 +69,10 @@ impl Process {
     ///
     /// As for [`Process::wait_for`].
     pub async fn wait_for_log(&self, timeout: Duration, text: &str) -> Result<()> {
-        self.wait_for(timeout, &format!("{text:?} in the log"), async || {
-            match self.log() {
-                Ok(log) if log.contains(text) => Ok(()),
-                Ok(_) => Err("a log without it".to_owned()),
-                Err(error) => Err(error.to_string()),
-            }
+        self.wait_for(timeout, &format!("{text:?} in the log"), async || match self.log() {
+            Ok(log) if log.contains(text) => Ok(()),
+            Ok(_) => Err("a log without it".to_owned()),
+            Err(error) => Err(error.to_string()),
         })
         .await
     }
@@ -88,9 +84,7 @@ impl Process {
     /// As for [`Process::wait_for`].
     pub async fn wait_for_port(&self, timeout: Duration, port: u16) -> Result<()> {
         self.wait_for(timeout, &format!("a listener at port {port}"), async || {
-            tokio::net::TcpStream::connect(("127.0.0.1", port))
-                .await
-                .map(drop)
+            tokio::net::TcpStream::connect(("127.0.0.1", port)).await.map(drop)
         })
         .await
     }
@@ -102,8 +96,7 @@ impl Process {
     /// As for [`Process::wait_for`].
     pub async fn wait_for_http(&self, timeout: Duration, port: u16, path: &str) -> Result<()> {
         let what = format!("200 from http://127.0.0.1:{port}{path}");
-        self.wait_for(timeout, &what, async || http_ok(port, path).await)
-            .await
+        self.wait_for(timeout, &what, async || http_ok(port, path).await).await
     }
 
     fn tail(&self) -> String {

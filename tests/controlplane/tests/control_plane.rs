@@ -19,10 +19,7 @@ const LONG: Duration = Duration::from_mins(2);
 /// Whether a process is there and not merely waiting to be collected.
 fn lives(pid: u32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    status
-        .rsplit(") ")
-        .next()
-        .is_some_and(|rest| !rest.is_empty() && !rest.starts_with('Z'))
+    status.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with('Z'))
 }
 
 fn pids(control_plane: &ControlPlane) -> Vec<u32> {
@@ -33,10 +30,7 @@ fn pids(control_plane: &ControlPlane) -> Vec<u32> {
         control_plane.scheduler(),
         control_plane.kwok(),
     ];
-    components
-        .iter()
-        .map(|component| component.process().pid().unwrap())
-        .collect()
+    components.iter().map(|component| component.process().pid().unwrap()).collect()
 }
 
 async fn create<K>(client: &Client, namespace: &str, value: serde_json::Value) -> K
@@ -48,9 +42,7 @@ where
         + std::fmt::Debug,
 {
     let api: Api<K> = Api::namespaced(client.clone(), namespace);
-    api.create(&PostParams::default(), &serde_json::from_value(value).unwrap())
-        .await
-        .unwrap()
+    api.create(&PostParams::default(), &serde_json::from_value(value).unwrap()).await.unwrap()
 }
 
 fn pod(name: &str) -> serde_json::Value {
@@ -61,22 +53,15 @@ fn pod(name: &str) -> serde_json::Value {
 }
 
 fn is_ready(pod: &Pod) -> bool {
-    let conditions = pod
-        .status
-        .iter()
-        .flat_map(|status| status.conditions.iter().flatten());
-    conditions
-        .into_iter()
-        .any(|condition| condition.type_ == "Ready" && condition.status == "True")
+    let conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    conditions.into_iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
 }
 
 async fn ready(pods: &Api<Pod>, name: &str) -> Pod {
-    eventually(LONG, &format!("pod {name} is ready"), async || {
-        match pods.get(name).await {
-            Ok(pod) if is_ready(&pod) => Ok(pod),
-            Ok(pod) => Err(format!("{:?}", pod.status)),
-            Err(error) => Err(error.to_string()),
-        }
+    eventually(LONG, &format!("pod {name} is ready"), async || match pods.get(name).await {
+        Ok(pod) if is_ready(&pod) => Ok(pod),
+        Ok(pod) => Err(format!("{:?}", pod.status)),
+        Err(error) => Err(error.to_string()),
     })
     .await
     .unwrap()
@@ -102,41 +87,22 @@ async fn the_pods_of_a_deployment_get_ready_with_loopback_addresses_of_their_own
 
     let pods: Api<Pod> = Api::namespaced(client, namespace.name());
     let pods = eventually(LONG, "three ready pods", async || {
-        let list = pods
-            .list(&ListParams::default())
-            .await
-            .map_err(|error| error.to_string())?;
+        let list = pods.list(&ListParams::default()).await.map_err(|error| error.to_string())?;
         let ready = list.items.iter().filter(|pod| is_ready(pod)).count();
-        if ready == 3 {
-            Ok(list.items)
-        } else {
-            Err(format!("{ready} ready"))
-        }
+        if ready == 3 { Ok(list.items) } else { Err(format!("{ready} ready")) }
     })
     .await
     .unwrap();
     let mut addresses: Vec<IpAddr> = pods
         .iter()
-        .map(|pod| {
-            pod.status
-                .as_ref()
-                .unwrap()
-                .pod_ip
-                .as_ref()
-                .unwrap()
-                .parse()
-                .unwrap()
-        })
+        .map(|pod| pod.status.as_ref().unwrap().pod_ip.as_ref().unwrap().parse().unwrap())
         .collect();
     addresses.sort();
     addresses.dedup();
     assert_eq!(addresses.len(), 3, "{addresses:?}");
     for address in addresses {
         assert!(address.is_loopback());
-        assert_eq!(
-            address.to_string().split('.').nth(1),
-            control_plane.pod_network().split('.').nth(1)
-        );
+        assert_eq!(address.to_string().split('.').nth(1), control_plane.pod_network().split('.').nth(1));
         // A process of the test may listen as the pod.
         std::net::TcpListener::bind((address, 0)).unwrap();
     }
@@ -157,35 +123,19 @@ async fn a_budget_counts_and_an_eviction_is_refused_and_then_granted_and_audited
     create::<PodDisruptionBudget>(&client, namespace.name(), budget).await;
     let budgets: Api<PodDisruptionBudget> = Api::namespaced(client, namespace.name());
     eventually(LONG, "the budget sees its pod", async || {
-        let status = budgets
-            .get("db")
-            .await
-            .map_err(|error| error.to_string())?
-            .status
-            .unwrap_or_default();
-        if status.current_healthy == Some(1) {
-            Ok(())
-        } else {
-            Err(format!("{status:?}"))
-        }
+        let status = budgets.get("db").await.map_err(|error| error.to_string())?.status.unwrap_or_default();
+        if status.current_healthy == Some(1) { Ok(()) } else { Err(format!("{status:?}")) }
     })
     .await
     .unwrap();
 
     let before = Instant::now();
     let refused = pods.evict("db", &EvictParams::default()).await.unwrap_err();
-    assert!(
-        matches!(&refused, kube::Error::Api(status) if status.code == 429),
-        "{refused}"
-    );
-    assert!(
-        before.elapsed() < Duration::from_secs(5),
-        "the client does not retry by itself"
-    );
+    assert!(matches!(&refused, kube::Error::Api(status) if status.code == 429), "{refused}");
+    assert!(before.elapsed() < Duration::from_secs(5), "the client does not retry by itself");
     budgets.delete("db", &DeleteParams::default()).await.unwrap();
-    let granted = eventually(LONG, "an eviction is granted", async || {
-        pods.evict("db", &EvictParams::default()).await
-    });
+    let granted =
+        eventually(LONG, "an eviction is granted", async || pods.evict("db", &EvictParams::default()).await);
     granted.await.unwrap();
     eventually(LONG, "the pod is gone", async || match pods.get_opt("db").await {
         Ok(None) => Ok(()),
@@ -200,21 +150,11 @@ async fn a_budget_counts_and_an_eviction_is_refused_and_then_granted_and_audited
         .filter(|event| event.namespace() == namespace.name() && event.subresource() == "eviction")
         .collect();
     let codes: Vec<u16> = evictions.iter().map(|event| event.code()).collect();
-    assert_eq!(
-        (codes.first(), codes.last()),
-        (Some(&429), Some(&201)),
-        "{codes:?}"
-    );
+    assert_eq!((codes.first(), codes.last()), (Some(&429), Some(&201)), "{codes:?}");
     for event in evictions {
-        assert_eq!(
-            (event.verb(), event.resource(), event.name()),
-            ("create", "pods", "db")
-        );
+        assert_eq!((event.verb(), event.resource(), event.name()), ("create", "pods", "db"));
         assert_eq!(event.user(), "admin");
-        assert_eq!(
-            event.value().pointer("/requestObject/metadata/name").unwrap(),
-            "db"
-        );
+        assert_eq!(event.value().pointer("/requestObject/metadata/name").unwrap(), "db");
         assert!(event.received().unwrap() <= event.answered().unwrap());
     }
 }
@@ -227,22 +167,12 @@ async fn annotations_play_pods_that_are_unready_slow_or_ended() {
     let pods: Api<Pod> = Api::namespaced(client.clone(), namespace.name());
     let annotate = async |name: &str, key: &str, value: &str| {
         let patch = json!({ "metadata": { "annotations": { key: value } } });
-        pods.patch(
-            name,
-            &kube::api::PatchParams::default(),
-            &kube::api::Patch::Merge(patch),
-        )
-        .await
-        .unwrap();
+        pods.patch(name, &kube::api::PatchParams::default(), &kube::api::Patch::Merge(patch)).await.unwrap();
     };
     let reaches = async |name: &str, state: &str| {
         eventually(LONG, &format!("pod {name} is {state}"), async || {
             let pod = pods.get(name).await.map_err(|error| error.to_string())?;
-            let phase = pod
-                .status
-                .as_ref()
-                .and_then(|status| status.phase.clone())
-                .unwrap_or_default();
+            let phase = pod.status.as_ref().and_then(|status| status.phase.clone()).unwrap_or_default();
             let seen = format!("{phase}, {}", if is_ready(&pod) { "ready" } else { "not ready" });
             if seen == state { Ok(()) } else { Err(seen) }
         })
@@ -276,21 +206,13 @@ async fn a_token_bound_to_a_pod_says_which() {
     let client = control_plane.client().unwrap();
     let pod: Pod = create(&client, namespace.name(), pod("app")).await;
     let uid = pod.metadata.uid.unwrap();
-    let token = control_plane
-        .service_account_token(namespace.name(), "default", Some(("app", &uid)))
-        .await
-        .unwrap();
+    let token =
+        control_plane.service_account_token(namespace.name(), "default", Some(("app", &uid))).await.unwrap();
 
     let reviews: Api<SelfSubjectReview> = Api::all(control_plane.client_with_token(&token).await.unwrap());
-    let review = reviews
-        .create(&PostParams::default(), &SelfSubjectReview::default())
-        .await
-        .unwrap();
+    let review = reviews.create(&PostParams::default(), &SelfSubjectReview::default()).await.unwrap();
     let user = review.status.unwrap().user_info.unwrap();
-    assert_eq!(
-        user.username.unwrap(),
-        format!("system:serviceaccount:{}:default", namespace.name())
-    );
+    assert_eq!(user.username.unwrap(), format!("system:serviceaccount:{}:default", namespace.name()));
     let extra = user.extra.unwrap();
     assert_eq!(extra["authentication.kubernetes.io/pod-name"], ["app"]);
     assert_eq!(extra["authentication.kubernetes.io/pod-uid"], [uid]);
@@ -299,25 +221,16 @@ async fn a_token_bound_to_a_pod_says_which() {
     let mut command = control_plane.kubectl_command(&[]);
     command.env("KUBECONFIG", kubeconfig).args(["auth", "whoami"]);
     let output = controlplane::output_of("kubectl", command).await.unwrap();
-    assert!(
-        output.success() && output.stdout.contains("pod-uid"),
-        "{output:?}"
-    );
+    assert!(output.success() && output.stdout.contains("pod-uid"), "{output:?}");
 }
 
 #[tokio::test]
 async fn real_kubectl_finds_plugins_in_the_folders_given() {
     let control_plane = shared().await.unwrap();
-    let nodes = control_plane
-        .kubectl(&["get", "nodes", "-o", "name"])
-        .await
-        .unwrap();
+    let nodes = control_plane.kubectl(&["get", "nodes", "-o", "name"]).await.unwrap();
     assert!(nodes.success(), "{nodes:?}");
     assert!(nodes.stdout.contains("node/node-1"), "{nodes:?}");
-    let missing = control_plane
-        .kubectl(&["get", "pod", "no-such-pod"])
-        .await
-        .unwrap();
+    let missing = control_plane.kubectl(&["get", "pod", "no-such-pod"]).await.unwrap();
     assert_eq!(missing.code, Some(1));
     assert!(missing.stderr.contains("NotFound"), "{missing:?}");
 
@@ -352,46 +265,24 @@ async fn an_aggregated_api_behind_an_external_name_is_called_by_the_front_proxy(
             "service": { "namespace": namespace.name(), "name": "host", "port": port },
         },
     });
-    services
-        .create(
-            &PostParams::default(),
-            &serde_json::from_value(api_service).unwrap(),
-        )
-        .await
-        .unwrap();
+    services.create(&PostParams::default(), &serde_json::from_value(api_service).unwrap()).await.unwrap();
 
     // The server is not one: it is enough that it is called, and that the caller offers TLS (a handshake
     // record, 22).
-    let (mut connection, _) = tokio::time::timeout(LONG, listener.accept())
-        .await
-        .unwrap()
-        .unwrap();
+    let (mut connection, _) = tokio::time::timeout(LONG, listener.accept()).await.unwrap().unwrap();
     let mut record = [0; 1];
-    tokio::io::AsyncReadExt::read_exact(&mut connection, &mut record)
-        .await
-        .unwrap();
+    tokio::io::AsyncReadExt::read_exact(&mut connection, &mut record).await.unwrap();
     drop((connection, listener));
     assert_eq!(record, [22]);
     eventually(LONG, "the failure is told", async || {
-        let conditions = services
-            .get("v1.host.test")
-            .await
-            .unwrap()
-            .status
-            .and_then(|status| status.conditions);
+        let conditions =
+            services.get("v1.host.test").await.unwrap().status.and_then(|status| status.conditions);
         let seen = format!("{conditions:?}");
-        if seen.contains("FailedDiscoveryCheck") {
-            Ok(())
-        } else {
-            Err(seen)
-        }
+        if seen.contains("FailedDiscoveryCheck") { Ok(()) } else { Err(seen) }
     })
     .await
     .unwrap();
-    services
-        .delete("v1.host.test", &DeleteParams::default())
-        .await
-        .unwrap();
+    services.delete("v1.host.test", &DeleteParams::default()).await.unwrap();
 }
 
 #[tokio::test]
@@ -400,10 +291,7 @@ async fn a_user_without_rights_is_refused_by_rbac() {
     let pods: Api<Pod> =
         Api::default_namespaced(control_plane.client_for_user("nobody", None).await.unwrap());
     let refused = pods.list(&ListParams::default()).await.unwrap_err();
-    assert!(
-        matches!(&refused, kube::Error::Api(status) if status.code == 403),
-        "{refused}"
-    );
+    assert!(matches!(&refused, kube::Error::Api(status) if status.code == 403), "{refused}");
 }
 
 #[tokio::test]
@@ -448,11 +336,8 @@ async fn owner() {
     let report = std::path::Path::new(&report);
     let unfinished = report.with_extension("unfinished");
     let pids: Vec<String> = pids(control_plane).iter().map(u32::to_string).collect();
-    std::fs::write(
-        &unfinished,
-        format!("{}\n{}", pids.join(" "), control_plane.folder().path().display()),
-    )
-    .unwrap();
+    std::fs::write(&unfinished, format!("{}\n{}", pids.join(" "), control_plane.folder().path().display()))
+        .unwrap();
     std::fs::rename(unfinished, report).unwrap();
     std::future::pending::<()>().await;
 }
@@ -467,12 +352,8 @@ async fn sigkill_of_the_owner_leaves_no_process_and_no_file() {
         .env("OWNER_REPORT", &report)
         .env_remove("CONTROLPLANE_KEEP");
     let owner = controlplane::Process::spawn("owner", command, folder.path()).unwrap();
-    let text = owner
-        .wait_for(LONG, "the owner's report", async || {
-            std::fs::read_to_string(&report)
-        })
-        .await
-        .unwrap();
+    let text =
+        owner.wait_for(LONG, "the owner's report", async || std::fs::read_to_string(&report)).await.unwrap();
     let (pids, files) = text.split_once('\n').unwrap();
     let pids: Vec<u32> = pids.split(' ').map(|pid| pid.parse().unwrap()).collect();
     assert!(pids.iter().all(|&pid| lives(pid)), "{pids:?}");
@@ -480,11 +361,7 @@ async fn sigkill_of_the_owner_leaves_no_process_and_no_file() {
     eventually(LONG, "nothing is left", async || {
         let alive: Vec<u32> = pids.iter().copied().filter(|&pid| lives(pid)).collect();
         let there = std::path::Path::new(files).exists();
-        if alive.is_empty() && !there {
-            Ok(())
-        } else {
-            Err(format!("processes {alive:?}, files: {there}"))
-        }
+        if alive.is_empty() && !there { Ok(()) } else { Err(format!("processes {alive:?}, files: {there}")) }
     })
     .await
     .unwrap();

@@ -13,10 +13,7 @@ use serde_json::json;
 
 fn lives(pid: u32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    status
-        .rsplit(") ")
-        .next()
-        .is_some_and(|rest| !rest.is_empty() && !rest.starts_with('Z'))
+    status.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with('Z'))
 }
 
 #[tokio::test]
@@ -30,9 +27,7 @@ async fn a_test_that_panics_leaves_its_logs_and_the_state_of_its_namespace_but_n
             "metadata": { "name": "witness" },
             "spec": { "containers": [{ "name": "main", "image": "none" }] },
         });
-        pods.create(&PostParams::default(), &serde_json::from_value(pod).unwrap())
-            .await
-            .unwrap();
+        pods.create(&PostParams::default(), &serde_json::from_value(pod).unwrap()).await.unwrap();
         let events: Api<Event> = Api::namespaced(control_plane.client().unwrap(), namespace.name());
         eventually(Duration::from_mins(2), "an event", async || {
             match events.list(&ListParams::default()).await {
@@ -67,26 +62,15 @@ async fn a_control_plane_that_is_left_running_lives_on_until_its_script_stops_it
     let folder = control_plane.folder().path().to_owned();
     let config = control_plane.client_config();
     let script = control_plane.leave_running(&[&other]).unwrap();
-    let pids = [
-        other.pid().unwrap(),
-        control_plane.etcd().component().process().pid().unwrap(),
-    ];
+    let pids = [other.pid().unwrap(), control_plane.etcd().component().process().pid().unwrap()];
     drop((other, control_plane));
 
-    kube::Client::try_from(config)
-        .unwrap()
-        .apiserver_version()
-        .await
-        .unwrap();
+    kube::Client::try_from(config).unwrap().apiserver_version().await.unwrap();
     assert!(pids.iter().all(|&pid| lives(pid)));
     assert!(Command::new("sh").arg(script).status().unwrap().success());
     eventually(Duration::from_secs(20), "all are gone", async || {
         let alive: Vec<u32> = pids.iter().copied().filter(|&pid| lives(pid)).collect();
-        if alive.is_empty() {
-            Ok(())
-        } else {
-            Err(format!("{alive:?}"))
-        }
+        if alive.is_empty() { Ok(()) } else { Err(format!("{alive:?}")) }
     })
     .await
     .unwrap();

@@ -18,18 +18,13 @@ fn shell(script: &str) -> Command {
 /// Whether a process is there and not merely waiting to be collected by a parent that does not care.
 fn lives(pid: u32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    status
-        .rsplit(") ")
-        .next()
-        .is_some_and(|rest| !rest.is_empty() && !rest.starts_with('Z'))
+    status.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with('Z'))
 }
 
 async fn gone(pid: u32) {
-    eventually(SOON, "the end of the process", async || {
-        if lives(pid) { Err("it lives") } else { Ok(()) }
-    })
-    .await
-    .unwrap();
+    eventually(SOON, "the end of the process", async || if lives(pid) { Err("it lives") } else { Ok(()) })
+        .await
+        .unwrap();
 }
 
 #[tokio::test]
@@ -67,10 +62,7 @@ async fn a_paused_process_can_be_terminated() {
 async fn waiting_for_a_process_that_ended_fails_at_once_with_its_log() {
     let folder = Folder::new("test").unwrap();
     let process = Process::spawn("failing", shell("echo no such flag >&2; exit 2"), folder.path()).unwrap();
-    let error = process
-        .wait_for_port(Duration::from_mins(10), free_port().unwrap())
-        .await
-        .unwrap_err();
+    let error = process.wait_for_port(Duration::from_mins(10), free_port().unwrap()).await.unwrap_err();
     let text = error.to_string();
     assert!(matches!(error, Error::Exited { .. }), "{text}");
     assert!(
@@ -95,16 +87,9 @@ async fn a_restart_runs_the_same_command_and_appends_to_the_log() {
 async fn an_etcd_alone_answers_plain_http_when_it_is_waited_for() {
     let etcd = Etcd::start().await.unwrap();
     let port = etcd.endpoint().rsplit(':').next().unwrap().parse().unwrap();
-    etcd.component()
-        .process()
-        .wait_for_http(SOON, port, "/version")
-        .await
-        .unwrap();
-    let refused = etcd
-        .component()
-        .process()
-        .wait_for_http(Duration::from_millis(200), port, "/no-such-path")
-        .await;
+    etcd.component().process().wait_for_http(SOON, port, "/version").await.unwrap();
+    let refused =
+        etcd.component().process().wait_for_http(Duration::from_millis(200), port, "/no-such-path").await;
     assert!(refused.unwrap_err().to_string().contains("etcd is not ready"));
 }
 
@@ -123,20 +108,11 @@ async fn owner() {
         return;
     };
     let folder = Folder::new("files").unwrap();
-    let process = Process::spawn(
-        "sleeper",
-        shell("trap '' TERM INT; exec sleep 600"),
-        folder.path(),
-    )
-    .unwrap();
+    let process =
+        Process::spawn("sleeper", shell("trap '' TERM INT; exec sleep 600"), folder.path()).unwrap();
     let left = Process::spawn("left", shell("exec sleep 600"), folder.path()).unwrap();
     left.leave_running();
-    let text = format!(
-        "{} {} {}",
-        process.pid().unwrap(),
-        left.pid().unwrap(),
-        folder.path().display()
-    );
+    let text = format!("{} {} {}", process.pid().unwrap(), left.pid().unwrap(), folder.path().display());
     let unfinished = format!("{report}.unfinished");
     std::fs::write(&unfinished, text).unwrap();
     std::fs::rename(unfinished, report).unwrap();
@@ -152,12 +128,8 @@ async fn after_death_by(signal: controlplane::Signal) {
         .env("OWNER_REPORT", &report)
         .env_remove("CONTROLPLANE_KEEP");
     let owner = Process::spawn("owner", command, folder.path()).unwrap();
-    let text = owner
-        .wait_for(SOON, "the owner's report", async || {
-            std::fs::read_to_string(&report)
-        })
-        .await
-        .unwrap();
+    let text =
+        owner.wait_for(SOON, "the owner's report", async || std::fs::read_to_string(&report)).await.unwrap();
     let mut words = text.splitn(3, ' ');
     let process: u32 = words.next().unwrap().parse().unwrap();
     let left: u32 = words.next().unwrap().parse().unwrap();
@@ -166,13 +138,13 @@ async fn after_death_by(signal: controlplane::Signal) {
 
     owner.signal(signal).unwrap();
     gone(process).await;
-    eventually(SOON, "the folder is removed", async || {
-        if files.exists() {
-            Err("it is there")
-        } else {
-            Ok(())
-        }
-    })
+    eventually(
+        SOON,
+        "the folder is removed",
+        async || {
+            if files.exists() { Err("it is there") } else { Ok(()) }
+        },
+    )
     .await
     .unwrap();
     assert!(lives(left), "a process that was left running lives on");
@@ -214,8 +186,5 @@ async fn an_etcd_with_tls_demands_a_client_certificate() {
     let tls = etcd.tls().unwrap();
     assert!(tls.ca.is_file() && tls.client.certificate.is_file() && tls.client.key.is_file());
     let log = etcd.component().process().log().unwrap();
-    assert!(
-        !log.contains("bad certificate"),
-        "etcd's own client is refused: {log}"
-    );
+    assert!(!log.contains("bad certificate"), "etcd's own client is refused: {log}");
 }

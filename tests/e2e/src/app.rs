@@ -34,9 +34,7 @@ impl App {
         arguments: &[&str],
     ) -> anyhow::Result<Self> {
         let mut command = Command::new(platform.programs().example(example));
-        command
-            .env("KUBECONFIG", pod_kubeconfig(platform, pod).await?)
-            .args(arguments);
+        command.env("KUBECONFIG", pod_kubeconfig(platform, pod).await?).args(arguments);
         Self::spawn(platform, pod, command)
     }
 
@@ -68,14 +66,8 @@ impl App {
         port: u16,
         arguments: &[&str],
     ) -> anyhow::Result<Self> {
-        let ip = pod
-            .status
-            .as_ref()
-            .and_then(|status| status.pod_ip.clone())
-            .context("the pod has no IP")?;
-        command
-            .args(["--bind", &ip, "--port", &port.to_string()])
-            .args(arguments);
+        let ip = pod.status.as_ref().and_then(|status| status.pod_ip.clone()).context("the pod has no IP")?;
+        command.args(["--bind", &ip, "--port", &port.to_string()]).args(arguments);
         let app = Self::spawn(platform, pod, command)?;
         app.process.wait_for_log(START, "listening on").await?;
         Ok(app)
@@ -88,10 +80,7 @@ impl App {
     /// When it does not start.
     pub async fn agent(platform: &Platform, pod: &Pod, arguments: &[&str]) -> anyhow::Result<Self> {
         let mut command = Command::new(platform.programs().binary("evacuation-agent"));
-        command
-            .env("KUBECONFIG", pod_kubeconfig(platform, pod).await?)
-            .arg("run")
-            .args(arguments);
+        command.env("KUBECONFIG", pod_kubeconfig(platform, pod).await?).arg("run").args(arguments);
         let app = Self::spawn(platform, pod, command)?;
         app.process.wait_for_log(START, "waiting for questions").await?;
         Ok(app)
@@ -99,9 +88,7 @@ impl App {
 
     fn spawn(platform: &Platform, pod: &Pod, command: Command) -> anyhow::Result<Self> {
         let name = format!("app-{}-{}", pod.namespace().unwrap_or_default(), pod.name_any());
-        Ok(Self {
-            process: Process::spawn(name, command, &platform.control_plane().logs())?,
-        })
+        Ok(Self { process: Process::spawn(name, command, &platform.control_plane().logs())? })
     }
 
     /// The process.
@@ -133,20 +120,10 @@ pub async fn pod_client(platform: &Platform, pod: &Pod) -> anyhow::Result<Client
 /// A kubeconfig with a token of the pod's service account that is bound to the pod, as a kubelet mounts it.
 pub(crate) async fn pod_kubeconfig(platform: &Platform, pod: &Pod) -> anyhow::Result<PathBuf> {
     let namespace = pod.namespace().context("the pod has no namespace")?;
-    let account = pod
-        .spec
-        .as_ref()
-        .and_then(|spec| spec.service_account_name.clone());
+    let account = pod.spec.as_ref().and_then(|spec| spec.service_account_name.clone());
     let account = account.unwrap_or_else(|| "default".to_owned());
     let (name, uid) = (pod.name_any(), pod.uid().context("the pod has no UID")?);
     let control_plane = platform.control_plane();
-    let token = control_plane
-        .service_account_token(&namespace, &account, Some((&name, &uid)))
-        .await?;
-    write_kubeconfig(
-        control_plane,
-        &format!("{namespace}-{name}-{uid}"),
-        &token,
-        &namespace,
-    )
+    let token = control_plane.service_account_token(&namespace, &account, Some((&name, &uid))).await?;
+    write_kubeconfig(control_plane, &format!("{namespace}-{name}-{uid}"), &token, &namespace)
 }

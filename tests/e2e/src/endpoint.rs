@@ -70,9 +70,7 @@ impl Endpoint {
         reply: impl Fn(&ReviewRequest) -> Reply + Send + Sync + 'static,
     ) -> anyhow::Result<Self> {
         let status = pod.status.as_ref();
-        let ip = status
-            .and_then(|status| status.pod_ip.as_ref())
-            .context("the pod has no IP")?;
+        let ip = status.and_then(|status| status.pod_ip.as_ref()).context("the pod has no IP")?;
         let listener = TcpListener::bind(SocketAddr::new(ip.parse()?, port)).await?;
         let asked = Arc::default();
         let task = tokio::spawn(serve(listener, Arc::clone(&asked), Arc::new(reply)));
@@ -158,10 +156,7 @@ async fn exchange(
     let Some(question) = review.request else {
         return Err(std::io::ErrorKind::InvalidData.into());
     };
-    let one = Asked {
-        at: Utc::now(),
-        question: question.clone(),
-    };
+    let one = Asked { at: Utc::now(), question: question.clone() };
     asked.lock().unwrap_or_else(PoisonError::into_inner).push(one);
     let json = |value: Value| ok("application/json", value.to_string().as_bytes());
     let bytes = match reply(&question) {

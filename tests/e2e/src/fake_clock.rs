@@ -24,9 +24,8 @@ impl FakeClock {
     pub async fn new() -> anyhow::Result<Self> {
         let mut command = std::process::Command::new("faketime");
         command.args(["-m", "-f", "+0", "printenv", "LD_PRELOAD"]);
-        let found = output_of("faketime", command)
-            .await
-            .context("faketime is needed: apt-get install faketime")?;
+        let found =
+            output_of("faketime", command).await.context("faketime is needed: apt-get install faketime")?;
         if !found.success() {
             bail!("faketime does not work: {}", found.stderr);
         }

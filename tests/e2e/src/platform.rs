@@ -119,14 +119,8 @@ impl Platform {
             )),
         };
         let apiserver = Process::spawn("evacuation-apiserver", command, &control_plane.logs())?;
-        let mut platform = Self {
-            controllers: Vec::new(),
-            apiserver,
-            etcd,
-            control_plane,
-            programs,
-            apiserver_port,
-        };
+        let mut platform =
+            Self { controllers: Vec::new(), apiserver, etcd, control_plane, programs, apiserver_port };
         // Written once: a controller that starts must not find it half written.
         let kubeconfig = account(&platform.control_plane, "evacuation-controller").await?;
         for number in 0..options.controllers {
@@ -160,8 +154,7 @@ impl Platform {
             .arg(format!("--push-allow-cidr={}", self.control_plane.pod_network()))
             .args(arguments);
         let name = format!("evacuation-controller-{number}");
-        self.controllers
-            .push(Process::spawn(name, command, &self.control_plane.logs())?);
+        self.controllers.push(Process::spawn(name, command, &self.control_plane.logs())?);
         Ok(())
     }
 
@@ -174,26 +167,15 @@ impl Platform {
         let services = api_services(self.client()?);
         eventually(START, "the APIService is available", || async {
             if !self.apiserver.is_running() {
-                bail!(
-                    "the API server ended: {}",
-                    self.apiserver.log().unwrap_or_default()
-                );
+                bail!("the API server ended: {}", self.apiserver.log().unwrap_or_default());
             }
             let service = services.get("v1alpha1.evacuation.dev").await?;
-            let conditions = service
-                .data
-                .pointer("/status/conditions")
-                .cloned()
-                .unwrap_or_default();
+            let conditions = service.data.pointer("/status/conditions").cloned().unwrap_or_default();
             let available = conditions.as_array().into_iter().flatten().any(|condition| {
                 condition.get("type") == Some(&json!("Available"))
                     && condition.get("status") == Some(&json!("True"))
             });
-            if available {
-                Ok(())
-            } else {
-                bail!("conditions {conditions}")
-            }
+            if available { Ok(()) } else { bail!("conditions {conditions}") }
         })
         .await?;
         if self.controllers.is_empty() {
@@ -203,10 +185,7 @@ impl Platform {
             Api::namespaced(self.client()?, NAMESPACE);
         eventually(START, "a controller leads", || async {
             let leases = leases.list(&kube::api::ListParams::default()).await?;
-            let holder = leases
-                .items
-                .into_iter()
-                .filter_map(|lease| lease.spec?.holder_identity);
+            let holder = leases.items.into_iter().filter_map(|lease| lease.spec?.holder_identity);
             if holder.into_iter().any(|holder| !holder.is_empty()) {
                 Ok(())
             } else {
@@ -299,20 +278,14 @@ async fn install(control_plane: &ControlPlane, port: u16) -> anyhow::Result<()> 
     let ca = STANDARD.encode(control_plane.pki().ca_pem());
     let patch = json!({"spec": {"service": {"port": port}, "caBundle": ca}});
     api_services(control_plane.client()?)
-        .patch(
-            "v1alpha1.evacuation.dev",
-            &PatchParams::default(),
-            &Patch::Merge(&patch),
-        )
+        .patch("v1alpha1.evacuation.dev", &PatchParams::default(), &Patch::Merge(&patch))
         .await
         .context("the APIService was not patched")?;
     Ok(())
 }
 
 fn serving_certificate(control_plane: &ControlPlane) -> anyhow::Result<IdentityFiles> {
-    let identity = control_plane
-        .pki()
-        .serving(&[SERVICE, "localhost", "127.0.0.1"])?;
+    let identity = control_plane.pki().serving(&[SERVICE, "localhost", "127.0.0.1"])?;
     let folder = control_plane.folder().subfolder("evacuation-pki")?;
     Ok(identity.write(&folder, "apiserver")?)
 }

@@ -43,10 +43,7 @@ impl PodSpec {
 
     /// A pod with that annotation.
     pub fn registered(responders: &Value) -> Self {
-        Self {
-            responders: Some(responders.to_string()),
-            ..Self::default()
-        }
+        Self { responders: Some(responders.to_string()), ..Self::default() }
     }
 
     /// The same with one more label.
@@ -71,23 +68,12 @@ impl PodSpec {
     }
 
     fn manifest(&self, name: &str) -> anyhow::Result<Pod> {
-        let responders = self
-            .responders
-            .iter()
-            .map(|text| (RESPONDERS_ANNOTATION, text.as_str()));
-        let others = self
-            .annotations
-            .iter()
-            .map(|(key, value)| (key.as_str(), value.as_str()));
-        let annotations: serde_json::Map<_, _> = responders
-            .chain(others)
-            .map(|(key, value)| (key.to_owned(), json!(value)))
-            .collect();
-        let labels: serde_json::Map<_, _> = self
-            .labels
-            .iter()
-            .map(|(key, value)| (key.clone(), json!(value)))
-            .collect();
+        let responders = self.responders.iter().map(|text| (RESPONDERS_ANNOTATION, text.as_str()));
+        let others = self.annotations.iter().map(|(key, value)| (key.as_str(), value.as_str()));
+        let annotations: serde_json::Map<_, _> =
+            responders.chain(others).map(|(key, value)| (key.to_owned(), json!(value))).collect();
+        let labels: serde_json::Map<_, _> =
+            self.labels.iter().map(|(key, value)| (key.clone(), json!(value))).collect();
         let pod = json!({
             "metadata": {"name": name, "labels": labels, "annotations": annotations},
             "spec": {
@@ -108,9 +94,7 @@ pub struct Pods {
 
 impl std::fmt::Debug for Pods {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Pods")
-            .field("namespace", &self.namespace)
-            .finish_non_exhaustive()
+        f.debug_struct("Pods").field("namespace", &self.namespace).finish_non_exhaustive()
     }
 }
 
@@ -123,10 +107,7 @@ impl Platform {
     pub async fn namespace(&self, prefix: &str) -> anyhow::Result<Pods> {
         let mut namespace = self.control_plane().namespace(prefix).await?;
         namespace.also_dump("apis/evacuation.dev/v1alpha1", "evacuations");
-        Ok(Pods {
-            client: self.client()?,
-            namespace,
-        })
+        Ok(Pods { client: self.client()?, namespace })
     }
 }
 
@@ -169,16 +150,9 @@ impl Pods {
         let pod = eventually(PATIENCE, "the pod is ready", || async {
             let pod = api.get(name).await?;
             let status = pod.status.clone().unwrap_or_default();
-            let ready = status
-                .conditions
-                .into_iter()
-                .flatten()
-                .any(|c| c.type_ == "Ready" && c.status == "True");
-            if ready && status.pod_ip.is_some() {
-                Ok(pod)
-            } else {
-                bail!("phase {:?}", status.phase)
-            }
+            let ready =
+                status.conditions.into_iter().flatten().any(|c| c.type_ == "Ready" && c.status == "True");
+            if ready && status.pod_ip.is_some() { Ok(pod) } else { bail!("phase {:?}", status.phase) }
         });
         Ok(pod.await?)
     }
@@ -210,15 +184,10 @@ impl Pods {
             "spec": {"maxUnavailable": max_unavailable, "selector": {"matchLabels": {label.0: label.1}}},
         });
         let api: Api<PodDisruptionBudget> = Api::namespaced(self.client.clone(), self.namespace());
-        api.create(&PostParams::default(), &serde_json::from_value(budget)?)
-            .await?;
+        api.create(&PostParams::default(), &serde_json::from_value(budget)?).await?;
         let counted = eventually(PATIENCE, "the budget counts", || async {
             let status = api.get(name).await?.status.unwrap_or_default();
-            if status.observed_generation.is_some() {
-                Ok(())
-            } else {
-                bail!("{status:?}")
-            }
+            if status.observed_generation.is_some() { Ok(()) } else { bail!("{status:?}") }
         });
         Ok(counted.await?)
     }
@@ -237,11 +206,7 @@ impl Pods {
         let api = self.evacuations();
         let found = eventually(PATIENCE, what, || async {
             let found = api.get(evacuation).await?;
-            if wanted(&found) {
-                Ok(found)
-            } else {
-                bail!("{}", serde_json::to_string(&found.status)?)
-            }
+            if wanted(&found) { Ok(found) } else { bail!("{}", serde_json::to_string(&found.status)?) }
         });
         Ok(found.await?)
     }
@@ -252,9 +217,7 @@ impl Pods {
     ///
     /// When it does not end.
     pub async fn ended(&self, evacuation: &str) -> anyhow::Result<End> {
-        let found = self
-            .until(evacuation, "the evacuation has ended", |e| End::of(e).is_some())
-            .await?;
+        let found = self.until(evacuation, "the evacuation has ended", |e| End::of(e).is_some()).await?;
         End::of(&found).context("it has ended")
     }
 }

@@ -31,15 +31,9 @@ impl Programs {
             }
         };
         let programs = Self { folder };
-        for program in [
-            programs.binary("evacuation-apiserver"),
-            programs.example("accept"),
-        ] {
+        for program in [programs.binary("evacuation-apiserver"), programs.example("accept")] {
             if !program.exists() {
-                bail!(
-                    "{} is missing: cargo build --workspace --bins --examples",
-                    program.display()
-                );
+                bail!("{} is missing: cargo build --workspace --bins --examples", program.display());
             }
         }
         Ok(programs)

@@ -160,10 +160,7 @@ impl Config {
             ..ResponderEntry::named(&responder_name(i))
         };
         let priorities = (0..=DEFAULT_PRIORITY).rev();
-        priorities
-            .zip(self.responders.iter().enumerate())
-            .map(entry)
-            .collect()
+        priorities.zip(self.responders.iter().enumerate()).map(entry).collect()
     }
 
     /// The next time that the server's clock shows.
@@ -189,9 +186,5 @@ pub(crate) fn user_name(user: usize) -> String {
 
 /// The name of a responder: the first is the pod itself.
 pub(crate) fn responder_name(index: usize) -> String {
-    if index == 0 {
-        "self".to_owned()
-    } else {
-        format!("responder.example/{index}")
-    }
+    if index == 0 { "self".to_owned() } else { format!("responder.example/{index}") }
 }

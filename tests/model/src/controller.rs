@@ -30,18 +30,10 @@ pub(crate) struct Look {
 impl Negotiation {
     /// One look at an Evacuation. `None` when nothing came of it, and else when to look again, if nothing was done.
     pub(crate) fn look(&self, state: &mut State, look: Look) -> Looked {
-        let Look {
-            controller, object, ..
-        } = look;
-        let waits = state
-            .writes
-            .iter()
-            .any(|w| w.by == Some(controller) && w.object == object);
+        let Look { controller, object, .. } = look;
+        let waits = state.writes.iter().any(|w| w.by == Some(controller) && w.object == object);
         let me = state.controllers.get(controller);
-        let Some(known) = me
-            .and_then(|c| c.cache.get(object).cloned().flatten())
-            .filter(|_| !waits)
-        else {
+        let Some(known) = me.and_then(|c| c.cache.get(object).cloned().flatten()).filter(|_| !waits) else {
             return Looked::Nothing(None);
         };
         let now = at(state.now + look.skew);
@@ -100,9 +92,7 @@ impl Negotiation {
             recovered_at: None,
             attempt: match attempt.filter(|attempt| self.is_about(attempt, known)) {
                 None => Attempt::Unknown,
-                Some(Recorded {
-                    step: Step::Recorded, ..
-                }) => Attempt::Recorded,
+                Some(Recorded { step: Step::Recorded, .. }) => Attempt::Recorded,
                 Some(_) => Attempt::Posted,
             },
         })
@@ -139,14 +129,9 @@ impl Negotiation {
             }
             Act::ReleaseFinalizer => {
                 let stored = state.objects.get_mut(look.object).map(|o| &mut o.stored);
-                let released = stored
-                    .filter(|s| s.as_ref() == Some(known))
-                    .map(Option::take)
-                    .is_some();
-                let cache = state
-                    .controllers
-                    .get_mut(look.controller)
-                    .and_then(|c| c.cache.get_mut(look.object));
+                let released = stored.filter(|s| s.as_ref() == Some(known)).map(Option::take).is_some();
+                let cache =
+                    state.controllers.get_mut(look.controller).and_then(|c| c.cache.get_mut(look.object));
                 if let Some(cache) = cache.filter(|_| released) {
                     *cache = None;
                 }
@@ -168,11 +153,7 @@ impl Negotiation {
             return true;
         }
         attempt.step = Step::Posted;
-        attempt.until = if in_time {
-            attempt.until
-        } else {
-            now + ATTEMPT_SECONDS
-        };
+        attempt.until = if in_time { attempt.until } else { now + ATTEMPT_SECONDS };
         let eviction = Eviction {
             by: Some(look.controller),
             object: look.object,
@@ -188,11 +169,7 @@ impl Negotiation {
     /// The reply to a write of a status.
     pub(crate) fn receive(&self, state: &mut State, write: &Write, reply: Reply) {
         let Some(controller) = write.by else { return };
-        let look = Look {
-            controller,
-            object: write.object,
-            skew: 0,
-        };
+        let look = Look { controller, object: write.object, skew: 0 };
         let stored = state.stored(write.object);
         let cached = match reply {
             Reply::Written(version) => {
@@ -214,10 +191,7 @@ impl Negotiation {
             Reply::NotFound => None,
             Reply::Refused => return,
         };
-        let cache = state
-            .controllers
-            .get_mut(controller)
-            .and_then(|c| c.cache.get_mut(write.object));
+        let cache = state.controllers.get_mut(controller).and_then(|c| c.cache.get_mut(write.object));
         if let Some(cache) = cache {
             *cache = cached;
         }
@@ -246,8 +220,7 @@ fn put_attempt(state: &mut State, look: Look, attempt: Recorded) {
 
 pub(crate) fn forget(state: &mut State, look: Look) -> bool {
     let me = state.controllers.get_mut(look.controller);
-    me.and_then(|c| c.attempts.get_mut(look.object))
-        .is_some_and(|attempt| attempt.take().is_some())
+    me.and_then(|c| c.attempts.get_mut(look.object)).is_some_and(|attempt| attempt.take().is_some())
 }
 
 fn send(state: &mut State, look: Look, known: &Version, status: EvacuationStatus) {

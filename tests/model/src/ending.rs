@@ -34,21 +34,13 @@ impl Negotiation {
         let mut hasher = DefaultHasher::new();
         (state.now, state.pod, state.budget, stored).hash(&mut hasher);
         let key = hasher.finish();
-        let known = |memo: &Self| {
-            memo.endings
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .get(&key)
-                .copied()
-        };
+        let known =
+            |memo: &Self| memo.endings.lock().unwrap_or_else(PoisonError::into_inner).get(&key).copied();
         if let Some(known) = known(self) {
             return known;
         }
         let ends = self.plays_out(state);
-        self.endings
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(key, ends);
+        self.endings.lock().unwrap_or_else(PoisonError::into_inner).insert(key, ends);
         ends
     }
 
@@ -92,11 +84,7 @@ impl Negotiation {
         };
         state.catch_up(ONE);
         for object in 0..state.objects.len() {
-            let look = Look {
-                controller: ONE,
-                object,
-                skew: 0,
-            };
+            let look = Look { controller: ONE, object, skew: 0 };
             match self.look(state, look) {
                 Looked::Acted => return Go::On,
                 Looked::Nothing(wake_at) => {

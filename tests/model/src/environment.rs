@@ -51,9 +51,7 @@ impl State {
     /// The pod begins to go.
     pub(crate) fn terminate(&mut self) {
         if self.pod == Pod::Live {
-            self.pod = Pod::Terminating {
-                until: self.now + GRACE_SECONDS,
-            };
+            self.pod = Pod::Terminating { until: self.now + GRACE_SECONDS };
         }
     }
 
@@ -98,11 +96,7 @@ fn lose_reply(state: &mut State, eviction: &Eviction) {
 
 /// Who still waits for the reply to an eviction.
 fn waiting(state: &mut State, eviction: &Eviction) -> Option<Look> {
-    let look = Look {
-        controller: eviction.by?,
-        object: eviction.object,
-        skew: 0,
-    };
+    let look = Look { controller: eviction.by?, object: eviction.object, skew: 0 };
     attempt_of(state, look)
         .filter(|attempt| attempt.number == eviction.number && attempt.step == Step::Posted)
         .map(|_| look)

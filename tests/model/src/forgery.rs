@@ -29,14 +29,8 @@ pub enum Forgery {
 
 impl Forgery {
     /// Every one.
-    pub(crate) const ALL: [Self; 6] = [
-        Self::AskNext,
-        Self::PassOver,
-        Self::Complete,
-        Self::Attempt,
-        Self::Refuse,
-        Self::Revive,
-    ];
+    pub(crate) const ALL: [Self; 6] =
+        [Self::AskNext, Self::PassOver, Self::Complete, Self::Attempt, Self::Refuse, Self::Revive];
 }
 
 impl Negotiation {

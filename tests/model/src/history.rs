@@ -62,10 +62,7 @@ pub(crate) enum Said {
 
 impl History {
     pub(crate) fn new(responders: usize) -> Self {
-        Self {
-            responders: vec![Heard::default(); responders],
-            ..Self::default()
-        }
+        Self { responders: vec![Heard::default(); responders], ..Self::default() }
     }
 
     /// Takes in who wants what at `now`.

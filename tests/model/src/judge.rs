@@ -49,10 +49,7 @@ impl Negotiation {
         broken.require(active <= 1, Law::OneResponder);
         broken.require(was.is_empty() || was.len() == is.len(), Law::Forward);
         for (i, responder) in is.iter().enumerate() {
-            let (from, to) = (
-                was.get(i).map_or(ResponderState::Inactive, |r| r.state),
-                responder.state,
-            );
+            let (from, to) = (was.get(i).map_or(ResponderState::Inactive, |r| r.state), responder.state);
             let Some(heard) = history.responders.get(i).cloned() else {
                 broken.note(Law::Forward);
                 continue;
@@ -63,21 +60,14 @@ impl Negotiation {
             if from == to {
                 continue;
             }
-            broken.require(
-                by != Actor::Controller || by_end || history.sleep == Sleep::Awake,
-                Law::Awake,
-            );
+            broken.require(by != Actor::Controller || by_end || history.sleep == Sleep::Awake, Law::Awake);
             let mut heard = heard;
             match to {
                 ResponderState::Active => heard.asked = Some(now),
                 ResponderState::Completed | ResponderState::Interrupted => {
                     let timeout = self.config.responders.get(i).map_or(0, |r| r.timeout);
                     heard.excused = history.may_pass(&heard, timeout, now);
-                    let law = if heard.said == Some(Said::Refused) {
-                        Law::Refusal
-                    } else {
-                        Law::Reason
-                    };
+                    let law = if heard.said == Some(Said::Refused) { Law::Refusal } else { Law::Reason };
                     broken.require(heard.excused, law);
                 }
                 ResponderState::Inactive | ResponderState::Canceled => {}
@@ -90,10 +80,8 @@ impl Negotiation {
 
     fn judge_end(&self, next: &Version, by: Actor, history: &mut History, pod: Pod, broken: &mut Broken) {
         let status = next.status();
-        let failed = status
-            .conditions
-            .iter()
-            .any(|c| c.type_ == ConditionType::Failed.as_str() && c.status == "True");
+        let failed =
+            status.conditions.iter().any(|c| c.type_ == ConditionType::Failed.as_str() && c.status == "True");
         if !failed {
             broken.require(pod == Pod::Gone, Law::End);
             return;
@@ -144,10 +132,7 @@ fn judge_eviction_record(before: &Version, next: &Version, asleep: bool, broken:
     let (Some(was), is) = (was, is.unwrap_or_default()) else {
         return;
     };
-    broken.require(
-        was.attempts <= is.attempts && (is.accepted || !was.accepted),
-        Law::Forward,
-    );
+    broken.require(was.attempts <= is.attempts && (is.accepted || !was.accepted), Law::Forward);
 }
 
 /// Judges an eviction that is posted, or arrives, now.
@@ -165,11 +150,7 @@ pub(crate) fn judge_eviction(state: &mut State, eviction: &Eviction) {
         broken.note(Law::Awake);
     }
     for heard in history.responders.iter().filter(|heard| !heard.excused) {
-        broken.note(if heard.said == Some(Said::Refused) {
-            Law::Refusal
-        } else {
-            Law::Agreed
-        });
+        broken.note(if heard.said == Some(Said::Refused) { Law::Refusal } else { Law::Agreed });
     }
     broken.require(!eviction.deletes || history.may_delete(), Law::Deletion);
 }

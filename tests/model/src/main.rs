@@ -36,9 +36,6 @@ fn main() -> anyhow::Result<()> {
     for law in Law::ALL {
         println!("  {}", law.words());
     }
-    ensure!(
-        only.is_some() || states >= STATES,
-        "fewer than {STATES} states were seen"
-    );
+    ensure!(only.is_some() || states >= STATES, "fewer than {STATES} states were seen");
     Ok(())
 }

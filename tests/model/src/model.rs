@@ -32,11 +32,7 @@ pub enum Action {
     /// A controller's watch shows what became of the pod.
     SeePod { controller: usize },
     /// A controller looks, decides and acts.
-    Look {
-        controller: usize,
-        object: usize,
-        skew: i64,
-    },
+    Look { controller: usize, object: usize, skew: i64 },
     /// A write of a status reaches the server.
     Deliver { write: usize, reply: bool },
     /// An eviction reaches the API.
@@ -44,25 +40,13 @@ pub enum Action {
     /// A controller dies and starts anew.
     Crash { controller: usize },
     /// A responder says something.
-    Say {
-        object: usize,
-        responder: usize,
-        say: Say,
-    },
+    Say { object: usize, responder: usize, say: Say },
     /// A responder says that it knows of the cancellation.
     Acknowledge { object: usize, responder: usize },
     /// A user puts its entry.
-    Put {
-        object: usize,
-        user: usize,
-        entry: Entry,
-    },
+    Put { object: usize, user: usize, entry: Entry },
     /// A user removes an entry; everyone but the owner should fail.
-    Leave {
-        object: usize,
-        user: usize,
-        owner: usize,
-    },
+    Leave { object: usize, user: usize, owner: usize },
     /// A user deletes the Evacuation.
     Delete { object: usize, user: usize },
     /// Somebody creates another Evacuation of the pod.
@@ -81,11 +65,7 @@ impl Negotiation {
     /// The model of that world.
     pub fn new(config: Config) -> Self {
         let registered = config.registered();
-        Self {
-            config,
-            registered,
-            endings: Mutex::default(),
-        }
+        Self { config, registered, endings: Mutex::default() }
     }
 
     fn controller_actions(&self, state: &State, actions: &mut Vec<Action>) {
@@ -95,11 +75,7 @@ impl Negotiation {
                     actions.push(Action::See { controller, object });
                 }
                 for skew in self.config.skews {
-                    actions.push(Action::Look {
-                        controller,
-                        object,
-                        skew: *skew,
-                    });
+                    actions.push(Action::Look { controller, object, skew: *skew });
                 }
             }
             if me.pod != state.pod {
@@ -119,15 +95,9 @@ impl Negotiation {
             }
         }
         for eviction in 0..state.evictions.len() {
-            actions.push(Action::Land {
-                eviction,
-                reply: true,
-            });
+            actions.push(Action::Land { eviction, reply: true });
             if state.left.losses > 0 {
-                actions.push(Action::Land {
-                    eviction,
-                    reply: false,
-                });
+                actions.push(Action::Land { eviction, reply: false });
             }
         }
     }
@@ -136,22 +106,14 @@ impl Negotiation {
         for responder in 0..self.config.responders.len() {
             if state.left.answers > 0 {
                 let says = self.config.answers.iter();
-                actions.extend(says.map(|say| Action::Say {
-                    object,
-                    responder,
-                    say: *say,
-                }));
+                actions.extend(says.map(|say| Action::Say { object, responder, say: *say }));
                 actions.push(Action::Acknowledge { object, responder });
             }
         }
         if state.left.edits > 0 {
             for (user, who) in self.config.users.iter().enumerate() {
                 let puts = who.says.iter();
-                actions.extend(puts.map(|entry| Action::Put {
-                    object,
-                    user,
-                    entry: *entry,
-                }));
+                actions.extend(puts.map(|entry| Action::Put { object, user, entry: *entry }));
                 if who.leaves {
                     let owners = 0..self.config.users.len();
                     actions.extend(owners.map(|owner| Action::Leave { object, user, owner }));
@@ -173,16 +135,8 @@ impl Negotiation {
                 *state.controllers.get_mut(controller)?.cache.get_mut(object)? = stored;
             }
             Action::SeePod { controller } => state.controllers.get_mut(controller)?.pod = state.pod,
-            Action::Look {
-                controller,
-                object,
-                skew,
-            } => {
-                let look = Look {
-                    controller,
-                    object,
-                    skew,
-                };
+            Action::Look { controller, object, skew } => {
+                let look = Look { controller, object, skew };
                 return matches!(self.look(state, look), Looked::Acted).then_some(());
             }
             Action::Deliver { write, reply } => {
@@ -203,11 +157,7 @@ impl Negotiation {
                 state.left.crashes -= 1;
                 state.crash(controller);
             }
-            Action::Say {
-                object,
-                responder,
-                say,
-            } => {
+            Action::Say { object, responder, say } => {
                 state.left.answers -= 1;
                 self.say(state, object, responder, say)?;
             }

@@ -39,10 +39,7 @@ impl Negotiation {
         let firsts = self.config.users.iter().enumerate();
         let mut firsts = firsts.filter_map(|(user, u)| u.first.map(|entry| (user, entry)));
         let (user, entry) = firsts.next()?;
-        let pod = PodTarget {
-            name: "pod".to_owned(),
-            uid: Some("pod-uid".to_owned()),
-        };
+        let pod = PodTarget { name: "pod".to_owned(), uid: Some("pod-uid".to_owned()) };
         let spec = EvacuationSpec {
             target: Target { pod },
             requesters: vec![entry.requester(user)],
@@ -62,10 +59,7 @@ impl Negotiation {
             controller.attempts.push(None);
         }
         let object = state.objects.len();
-        state.objects.push(Object {
-            stored: Some(version),
-            history,
-        });
+        state.objects.push(Object { stored: Some(version), history });
         for (user, entry) in firsts {
             self.edit(state, object, user, user, Some(entry))?;
         }
@@ -97,9 +91,7 @@ impl Negotiation {
             proposed
         };
         let next = stored.with_status(next);
-        state
-            .broken
-            .require(forged || !fresh || next != stored, Law::Agreement);
+        state.broken.require(forged || !fresh || next != stored, Law::Agreement);
         self.store(state, write.object, &next, Actor::Controller);
         Reply::Written(next)
     }
@@ -115,16 +107,9 @@ impl Negotiation {
         let said = match say {
             Say::Accept => Said::Accepted,
             Say::Refuse => Said::Refused,
-            Say::Delay(_) => Said::Delayed {
-                until: state.now + granted.granted_seconds.unwrap_or_default(),
-            },
+            Say::Delay(_) => Said::Delayed { until: state.now + granted.granted_seconds.unwrap_or_default() },
         };
-        let heard = state
-            .objects
-            .get_mut(object)?
-            .history
-            .responders
-            .get_mut(responder)?;
+        let heard = state.objects.get_mut(object)?.history.responders.get_mut(responder)?;
         let binds = heard.said != Some(Said::Accepted) || said == Said::Accepted;
         heard.said = Some(said);
         state.broken.require(binds, Law::Forward);
@@ -133,10 +118,8 @@ impl Negotiation {
 
     /// A responder says that it knows of the cancellation.
     pub(crate) fn acknowledge(&self, state: &mut State, object: usize, responder: usize) -> Option<()> {
-        let spec = EvacuationResponseSpec {
-            acknowledge_cancellation: true,
-            ..EvacuationResponseSpec::default()
-        };
+        let spec =
+            EvacuationResponseSpec { acknowledge_cancellation: true, ..EvacuationResponseSpec::default() };
         self.respond(state, object, responder, spec).map(|_| ())
     }
 
@@ -149,10 +132,7 @@ impl Negotiation {
     ) -> Option<EvacuationResponseStatus> {
         let stored = state.stored(object)?;
         let name = responder_name(responder);
-        let spec = EvacuationResponseSpec {
-            responder: Some(name.clone()),
-            ..spec
-        };
+        let spec = EvacuationResponseSpec { responder: Some(name.clone()), ..spec };
         let mut seen = Evacuation::clone(&stored);
         let was = state_of(&mut seen, &name).map(|state| *state);
         if let Some(state) = state_of(&mut seen, &name).filter(|_| !self.config.rules.turn) {
@@ -206,9 +186,7 @@ impl Negotiation {
         next.metadata.generation = next.metadata.generation.map(|g| g + 1);
         next.spec = spec;
         next.status = Some(status);
-        state
-            .broken
-            .require(user == owner || !edit.removed.contains(&name), Law::Ownership);
+        state.broken.require(user == owner || !edit.removed.contains(&name), Law::Ownership);
         if leaves && let Some(object) = state.objects.get_mut(object) {
             object.history.withdrawn = true;
         }

@@ -127,18 +127,12 @@ impl Version {
         let mut hasher = DefaultHasher::new();
         // Objects of the API always serialise.
         serde_json::to_vec(&content).unwrap_or_default().hash(&mut hasher);
-        Self {
-            hash: hasher.finish(),
-            evacuation: Arc::new(evacuation),
-        }
+        Self { hash: hasher.finish(), evacuation: Arc::new(evacuation) }
     }
 
     /// The same Evacuation with another status.
     pub(crate) fn with_status(&self, status: EvacuationStatus) -> Self {
-        Self::new(Evacuation {
-            status: Some(status),
-            ..self.evacuation.as_ref().clone()
-        })
+        Self::new(Evacuation { status: Some(status), ..self.evacuation.as_ref().clone() })
     }
 
     pub(crate) fn status(&self) -> EvacuationStatus {
@@ -147,9 +141,7 @@ impl Version {
 
     pub(crate) fn in_flight(&self) -> bool {
         let status = self.evacuation.status.as_ref();
-        status
-            .and_then(|s| s.eviction.as_ref())
-            .is_some_and(|e| e.in_flight)
+        status.and_then(|s| s.eviction.as_ref()).is_some_and(|e| e.in_flight)
     }
 
     /// How many attempts are recorded.
@@ -201,11 +193,7 @@ impl fmt::Debug for Version {
             }
         }
         if let Some(e) = &status.eviction {
-            write!(
-                f,
-                " attempts:{} in_flight:{} accepted:{}",
-                e.attempts, e.in_flight, e.accepted
-            )?;
+            write!(f, " attempts:{} in_flight:{} accepted:{}", e.attempts, e.in_flight, e.accepted)?;
         }
         Ok(())
     }

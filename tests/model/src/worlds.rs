@@ -16,11 +16,7 @@ const NO_LIMITS: Limits = Limits {
 };
 
 const fn entry(on_refusal: RefusalPolicy, deadline: Option<(i64, DeadlineAction)>) -> Entry {
-    Entry {
-        on_refusal,
-        deadline,
-        window: None,
-    }
+    Entry { on_refusal, deadline, window: None }
 }
 
 const WAIT: Entry = entry(RefusalPolicy::Wait, None);
@@ -30,17 +26,12 @@ const GIVE_UP_AT_4: Entry = entry(RefusalPolicy::Override, Some((4, DeadlineActi
 const EVICT_AT_6: Entry = entry(RefusalPolicy::Wait, Some((6, DeadlineAction::Evict)));
 
 const fn sleeps(entry: Entry, minute: u32) -> Entry {
-    Entry {
-        window: Some(minute),
-        ..entry
-    }
+    Entry { window: Some(minute), ..entry }
 }
 
 /// The worlds that are walked, each for a part of the protocol.
 pub fn worlds() -> Vec<Config> {
-    vec![
-        ANSWERS, PEOPLE, DEADLINES, FENCE, JUMPS, LEADERS, BUDGET, AGAIN, MADNESS, WINDOWS, SLEEPERS,
-    ]
+    vec![ANSWERS, PEOPLE, DEADLINES, FENCE, JUMPS, LEADERS, BUDGET, AGAIN, MADNESS, WINDOWS, SLEEPERS]
 }
 
 const fn waits(timeout: i64, max_delay: i64) -> Registered {
@@ -48,26 +39,15 @@ const fn waits(timeout: i64, max_delay: i64) -> Registered {
 }
 
 const fn stays(entry: Entry) -> User {
-    User {
-        first: Some(entry),
-        says: &[],
-        leaves: false,
-    }
+    User { first: Some(entry), says: &[], leaves: false }
 }
 
 const fn leaves(entry: Entry) -> User {
-    User {
-        leaves: true,
-        ..stays(entry)
-    }
+    User { leaves: true, ..stays(entry) }
 }
 
 const fn joins(says: &'static [Entry]) -> User {
-    User {
-        first: None,
-        says,
-        leaves: true,
-    }
+    User { first: None, says, leaves: true }
 }
 
 const ANSWERS: Config = Config {
@@ -78,15 +58,9 @@ const ANSWERS: Config = Config {
     controllers: 1,
     responders: &[waits(4, 6), waits(2, 2)],
     answers: &[Say::Accept, Say::Refuse, Say::Delay(2), Say::Delay(60)],
-    users: &[stays(entry(
-        RefusalPolicy::Wait,
-        Some((8, DeadlineAction::Evict)),
-    ))],
+    users: &[stays(entry(RefusalPolicy::Wait, Some((8, DeadlineAction::Evict))))],
     budget: None,
-    limits: Limits {
-        answers: 2,
-        ..NO_LIMITS
-    },
+    limits: Limits { answers: 2, ..NO_LIMITS },
     rules: Rules::KEPT,
 };
 
@@ -99,19 +73,11 @@ const PEOPLE: Config = Config {
     responders: &[waits(4, 6)],
     answers: &[Say::Accept, Say::Refuse],
     users: &[
-        User {
-            first: Some(WAIT),
-            says: &[GIVE_UP, EVICT_AT_6],
-            leaves: true,
-        },
+        User { first: Some(WAIT), says: &[GIVE_UP, EVICT_AT_6], leaves: true },
         joins(&[OVERRIDE, GIVE_UP_AT_4]),
     ],
     budget: None,
-    limits: Limits {
-        answers: 1,
-        edits: 2,
-        ..NO_LIMITS
-    },
+    limits: Limits { answers: 1, edits: 2, ..NO_LIMITS },
     rules: Rules::KEPT,
 };
 
@@ -129,12 +95,7 @@ const DEADLINES: Config = Config {
         leaves(entry(RefusalPolicy::GiveUp, Some((8, DeadlineAction::Delete)))),
     ],
     budget: Some(false),
-    limits: Limits {
-        answers: 1,
-        edits: 1,
-        departures: 1,
-        ..NO_LIMITS
-    },
+    limits: Limits { answers: 1, edits: 1, departures: 1, ..NO_LIMITS },
     rules: Rules::KEPT,
 };
 
@@ -148,12 +109,7 @@ const FENCE: Config = Config {
     answers: &[],
     users: &[leaves(OVERRIDE)],
     budget: None,
-    limits: Limits {
-        edits: 1,
-        crashes: 1,
-        losses: 1,
-        ..NO_LIMITS
-    },
+    limits: Limits { edits: 1, crashes: 1, losses: 1, ..NO_LIMITS },
     rules: Rules::KEPT,
 };
 
@@ -162,11 +118,7 @@ const JUMPS: Config = Config {
     about: "an eviction, a withdrawal and a crash, by clocks that jump by a minute",
     instants: &[0, 2, 8, 10, 12, 20],
     skews: &[-60, 0, 60],
-    limits: Limits {
-        edits: 1,
-        crashes: 1,
-        ..NO_LIMITS
-    },
+    limits: Limits { edits: 1, crashes: 1, ..NO_LIMITS },
     ..FENCE
 };
 
@@ -180,10 +132,7 @@ const LEADERS: Config = Config {
     answers: &[],
     users: &[leaves(WAIT)],
     budget: None,
-    limits: Limits {
-        edits: 1,
-        ..NO_LIMITS
-    },
+    limits: Limits { edits: 1, ..NO_LIMITS },
     rules: Rules::KEPT,
 };
 
@@ -195,17 +144,9 @@ const BUDGET: Config = Config {
     controllers: 1,
     responders: &[],
     answers: &[],
-    users: &[leaves(entry(
-        RefusalPolicy::Wait,
-        Some((20, DeadlineAction::Delete)),
-    ))],
+    users: &[leaves(entry(RefusalPolicy::Wait, Some((20, DeadlineAction::Delete))))],
     budget: Some(false),
-    limits: Limits {
-        edits: 1,
-        crashes: 1,
-        shifts: 1,
-        ..NO_LIMITS
-    },
+    limits: Limits { edits: 1, crashes: 1, shifts: 1, ..NO_LIMITS },
     rules: Rules::KEPT,
 };
 
@@ -219,12 +160,7 @@ const AGAIN: Config = Config {
     answers: &[Say::Accept, Say::Refuse],
     users: &[leaves(GIVE_UP)],
     budget: None,
-    limits: Limits {
-        answers: 1,
-        edits: 1,
-        objects: 2,
-        ..NO_LIMITS
-    },
+    limits: Limits { answers: 1, edits: 1, objects: 2, ..NO_LIMITS },
     rules: Rules::KEPT,
 };
 
@@ -236,17 +172,9 @@ const MADNESS: Config = Config {
     controllers: 1,
     responders: &[waits(4, 4), waits(4, 4)],
     answers: &[Say::Accept, Say::Refuse, Say::Delay(2)],
-    users: &[leaves(entry(
-        RefusalPolicy::GiveUp,
-        Some((6, DeadlineAction::Evict)),
-    ))],
+    users: &[leaves(entry(RefusalPolicy::GiveUp, Some((6, DeadlineAction::Evict))))],
     budget: None,
-    limits: Limits {
-        answers: 1,
-        edits: 1,
-        forgeries: 2,
-        ..NO_LIMITS
-    },
+    limits: Limits { answers: 1, edits: 1, forgeries: 2, ..NO_LIMITS },
     rules: Rules::KEPT,
 };
 
@@ -259,19 +187,11 @@ const WINDOWS: Config = Config {
     responders: &[waits(2, 2)],
     answers: &[Say::Accept, Say::Refuse],
     users: &[
-        User {
-            first: Some(sleeps(OVERRIDE, 1)),
-            says: &[OVERRIDE, sleeps(OVERRIDE, 2)],
-            leaves: true,
-        },
+        User { first: Some(sleeps(OVERRIDE, 1)), says: &[OVERRIDE, sleeps(OVERRIDE, 2)], leaves: true },
         joins(&[WAIT]),
     ],
     budget: None,
-    limits: Limits {
-        answers: 1,
-        edits: 2,
-        ..NO_LIMITS
-    },
+    limits: Limits { answers: 1, edits: 2, ..NO_LIMITS },
     rules: Rules::KEPT,
 };
 
@@ -284,21 +204,10 @@ const SLEEPERS: Config = Config {
     responders: &[waits(4, 4)],
     answers: &[Say::Refuse],
     users: &[
-        leaves(Entry {
-            deadline: Some((62, DeadlineAction::Delete)),
-            ..sleeps(GIVE_UP, 5)
-        }),
-        leaves(Entry {
-            deadline: Some((64, DeadlineAction::GiveUp)),
-            ..sleeps(OVERRIDE, 1)
-        }),
+        leaves(Entry { deadline: Some((62, DeadlineAction::Delete)), ..sleeps(GIVE_UP, 5) }),
+        leaves(Entry { deadline: Some((64, DeadlineAction::GiveUp)), ..sleeps(OVERRIDE, 1) }),
     ],
     budget: None,
-    limits: Limits {
-        answers: 1,
-        edits: 1,
-        forgeries: 1,
-        ..NO_LIMITS
-    },
+    limits: Limits { answers: 1, edits: 1, forgeries: 1, ..NO_LIMITS },
     rules: Rules::KEPT,
 };

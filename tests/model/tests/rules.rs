@@ -5,25 +5,12 @@
 use evacuation_api::RefusalPolicy;
 use evacuation_model::{Config, Entry, Law, Limits, Rules, User, explore, worlds};
 
-const AWAKE: Entry = Entry {
-    on_refusal: RefusalPolicy::Wait,
-    deadline: None,
-    window: None,
-};
-const LATER: Entry = Entry {
-    window: Some(2),
-    ..AWAKE
-};
+const AWAKE: Entry = Entry { on_refusal: RefusalPolicy::Wait, deadline: None, window: None };
+const LATER: Entry = Entry { window: Some(2), ..AWAKE };
 
 /// Walks that world under those rules and expects one of those laws to be broken.
 fn finds(world: &str, rules: Rules, laws: &[Law]) {
-    finds_in(
-        Config {
-            rules,
-            ..named(world)
-        },
-        laws,
-    );
+    finds_in(Config { rules, ..named(world) }, laws);
 }
 
 fn named(world: &str) -> Config {
@@ -42,62 +29,40 @@ fn finds_in(world: Config, laws: &[Law]) {
 
 #[test]
 fn without_the_resource_version_a_late_outcome_breaks_the_fence() {
-    let rules = Rules {
-        resource_version: false,
-        ..Rules::KEPT
-    };
+    let rules = Rules { resource_version: false, ..Rules::KEPT };
     finds("leaders", rules, &[Law::Withdrawal]);
 }
 
 #[test]
 fn without_the_check_of_the_status_a_clock_that_is_ahead_passes_a_responder_over() {
-    let rules = Rules {
-        status_check: false,
-        ..Rules::KEPT
-    };
+    let rules = Rules { status_check: false, ..Rules::KEPT };
     finds("answers", rules, &[Law::Reason]);
 }
 
 #[test]
 fn without_the_check_of_the_status_a_mad_controller_asks_two_at_once() {
-    let rules = Rules {
-        status_check: false,
-        ..Rules::KEPT
-    };
+    let rules = Rules { status_check: false, ..Rules::KEPT };
     finds("madness", rules, &[Law::OneResponder]);
 }
 
 #[test]
 fn without_the_check_of_the_status_a_clock_that_is_ahead_takes_an_attempt_for_lost_and_breaks_the_fence() {
-    let rules = Rules {
-        status_check: false,
-        ..Rules::KEPT
-    };
+    let rules = Rules { status_check: false, ..Rules::KEPT };
     finds("jumps", rules, &[Law::Withdrawal]);
 }
 
 #[test]
 fn without_the_check_of_the_status_a_clock_that_is_ahead_asks_before_the_window_opens() {
-    let rules = Rules {
-        status_check: false,
-        ..Rules::KEPT
-    };
+    let rules = Rules { status_check: false, ..Rules::KEPT };
     finds("windows", rules, &[Law::Awake]);
 }
 
 #[test]
 fn without_the_fence_one_waits_for_a_window_and_the_eviction_follows_all_the_same() {
-    let rules = Rules {
-        fence: false,
-        ..Rules::KEPT
-    };
+    let rules = Rules { fence: false, ..Rules::KEPT };
     let world = Config {
         // Awake from the start; then it would rather wait.
-        users: &[User {
-            first: Some(AWAKE),
-            says: &[LATER],
-            leaves: false,
-        }],
+        users: &[User { first: Some(AWAKE), says: &[LATER], leaves: false }],
         skews: &[0],
         responders: &[],
         rules,
@@ -108,74 +73,49 @@ fn without_the_fence_one_waits_for_a_window_and_the_eviction_follows_all_the_sam
 
 #[test]
 fn without_looking_again_nobody_wakes() {
-    let rules = Rules {
-        wake: false,
-        ..Rules::KEPT
-    };
+    let rules = Rules { wake: false, ..Rules::KEPT };
     finds("windows", rules, &[Law::Ends]);
 }
 
 #[test]
 fn without_turns_an_answer_of_one_that_was_not_asked_is_taken() {
-    let rules = Rules {
-        turn: false,
-        ..Rules::KEPT
-    };
+    let rules = Rules { turn: false, ..Rules::KEPT };
     finds("answers", rules, &[Law::Invariants, Law::Forward]);
 }
 
 #[test]
 fn without_the_fence_an_eviction_follows_a_withdrawal() {
-    let rules = Rules {
-        fence: false,
-        ..Rules::KEPT
-    };
+    let rules = Rules { fence: false, ..Rules::KEPT };
     finds("fence", rules, &[Law::Withdrawal]);
 }
 
 #[test]
 fn without_ownership_one_removes_the_entry_of_another() {
-    let rules = Rules {
-        ownership: false,
-        ..Rules::KEPT
-    };
+    let rules = Rules { ownership: false, ..Rules::KEPT };
     finds("people", rules, &[Law::Ownership]);
 }
 
 #[test]
 fn without_the_end_one_joins_what_has_ended() {
-    let rules = Rules {
-        end: false,
-        ..Rules::KEPT
-    };
+    let rules = Rules { end: false, ..Rules::KEPT };
     finds("people", rules, &[Law::Forward]);
 }
 
 #[test]
 fn without_the_claim_on_the_pod_two_evacuations_are_active() {
-    let rules = Rules {
-        one_active: false,
-        ..Rules::KEPT
-    };
+    let rules = Rules { one_active: false, ..Rules::KEPT };
     finds("again", rules, &[Law::OneEvacuation]);
 }
 
 #[test]
 fn without_the_record_of_the_attempt_an_eviction_follows_a_withdrawal() {
-    let rules = Rules {
-        record_first: false,
-        ..Rules::KEPT
-    };
+    let rules = Rules { record_first: false, ..Rules::KEPT };
     finds("fence", rules, &[Law::Withdrawal]);
 }
 
 #[test]
 fn an_attempt_taken_for_lost_at_once_breaks_the_fence_unless_the_server_sees_to_it() {
-    let rules = Rules {
-        resolve_late: false,
-        status_check: false,
-        ..Rules::KEPT
-    };
+    let rules = Rules { resolve_late: false, status_check: false, ..Rules::KEPT };
     finds("fence", rules, &[Law::Withdrawal]);
 }
 
@@ -187,14 +127,8 @@ fn without_telling_attempts_apart_an_eviction_follows_a_withdrawal() {
         instants: &[0, 10],
         skews: &[0],
         budget: Some(true),
-        limits: Limits {
-            shifts: 2,
-            ..leaders.limits
-        },
-        rules: Rules {
-            attempts_apart: false,
-            ..Rules::KEPT
-        },
+        limits: Limits { shifts: 2, ..leaders.limits },
+        rules: Rules { attempts_apart: false, ..Rules::KEPT },
         ..leaders
     };
     finds_in(world, &[Law::Withdrawal]);
@@ -202,37 +136,19 @@ fn without_telling_attempts_apart_an_eviction_follows_a_withdrawal() {
 
 #[test]
 fn without_the_end_of_an_attempt_an_eviction_follows_a_withdrawal() {
-    let rules = Rules {
-        post_in_time: false,
-        ..Rules::KEPT
-    };
+    let rules = Rules { post_in_time: false, ..Rules::KEPT };
     finds("leaders", rules, &[Law::Withdrawal]);
 }
 
 #[test]
 fn without_looking_again_a_silent_responder_holds_the_pod_for_ever() {
-    let rules = Rules {
-        wake: false,
-        ..Rules::KEPT
-    };
+    let rules = Rules { wake: false, ..Rules::KEPT };
     finds("deadlines", rules, &[Law::Ends]);
 }
 
 #[test]
 fn an_attempt_taken_for_lost_at_once_is_refused_by_the_server() {
-    let world = Config {
-        rules: Rules {
-            resolve_late: false,
-            ..Rules::KEPT
-        },
-        ..named("fence")
-    };
-    let found = explore(Config {
-        limits: Limits {
-            losses: 0,
-            ..world.limits
-        },
-        ..world
-    });
+    let world = Config { rules: Rules { resolve_late: false, ..Rules::KEPT }, ..named("fence") };
+    let found = explore(Config { limits: Limits { losses: 0, ..world.limits }, ..world });
     assert!(found.counterexamples.is_empty(), "{}", found.counterexamples[0]);
 }

@@ -94,10 +94,7 @@ impl Fixture {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let (service, mut handle) = mock::pair::<Request<Body>, Response<Body>>();
         let client = Client::new(service, "default");
-        let server = Arc::new(Mutex::new(Server {
-            pod: pod("5", "CrashLoopBackOff"),
-            ..Server::default()
-        }));
+        let server = Arc::new(Mutex::new(Server { pod: pod("5", "CrashLoopBackOff"), ..Server::default() }));
         let answering = Arc::clone(&server);
         tokio::spawn(async move {
             while let Some((request, send)) = handle.next_request().await {
@@ -122,10 +119,7 @@ impl Fixture {
         let controller =
             Controller::new(client, leadership, pusher, events).with_refresher(Refresher::new(&options));
         controller.apply::<Pod>(serde_json::from_value(pod("5", "CrashLoopBackOff")).unwrap());
-        Self {
-            controller: Arc::new(controller),
-            server,
-        }
+        Self { controller: Arc::new(controller), server }
     }
 
     /// Decides on what the watches showed, and acts.
@@ -157,24 +151,12 @@ async fn a_pod_is_asked_after_a_live_read_and_is_known_to_be_asked_at_once() {
     assert_eq!(fixture.asked(), ASKS);
     let written = lock(&fixture.server).written[0].clone();
     assert_eq!(written["metadata"]["generateName"], "db-0-");
-    assert_eq!(
-        written["metadata"]["labels"],
-        json!({"refresh.evacuation.dev/owner": "s"})
-    );
-    assert_eq!(
-        written["metadata"]["annotations"],
-        json!({"refresh.evacuation.dev/attempt": "1"})
-    );
-    assert_eq!(
-        written["spec"]["target"]["pod"],
-        json!({"name": "db-0", "uid": "p"})
-    );
+    assert_eq!(written["metadata"]["labels"], json!({"refresh.evacuation.dev/owner": "s"}));
+    assert_eq!(written["metadata"]["annotations"], json!({"refresh.evacuation.dev/attempt": "1"}));
+    assert_eq!(written["spec"]["target"]["pod"], json!({"name": "db-0", "uid": "p"}));
     assert_eq!(written["spec"]["ttlSecondsAfterFinished"], 30 * 3600);
     let entry = &written["spec"]["requesters"][0];
-    assert_eq!(
-        (&entry["onRefusal"], &entry["reason"]),
-        (&json!("GiveUp"), &json!("CrashLoopBackOff"))
-    );
+    assert_eq!((&entry["onRefusal"], &entry["reason"]), (&json!("GiveUp"), &json!("CrashLoopBackOff")));
     let index = lock(&fixture.controller.index);
     assert!(index.evacuation(&ObjectKey::new("ns", "made")).is_some());
 }
@@ -195,11 +177,9 @@ async fn what_the_watches_have_not_shown_yet_keeps_a_pod_from_being_asked() {
 
 #[tokio::test]
 async fn a_pod_that_somebody_else_asked_or_that_is_gone_is_no_failure() {
-    for (refusal, counted) in [
-        ((409, "ActiveEvacuationExists"), 1),
-        ((409, "WrongPod"), 0),
-        ((422, "FieldValueNotFound"), 0),
-    ] {
+    for (refusal, counted) in
+        [((409, "ActiveEvacuationExists"), 1), ((409, "WrongPod"), 0), ((422, "FieldValueNotFound"), 0)]
+    {
         let fixture = Fixture::new(Leadership::alone());
         lock(&fixture.server).refusal = Some(refusal);
         fixture.act().await.unwrap();
@@ -218,24 +198,15 @@ async fn a_request_that_fails_does_not_keep_others_from_being_made() {
     other["metadata"]["name"] = json!("web-0");
     other["metadata"]["uid"] = json!("w");
     other["metadata"]["ownerReferences"][0]["uid"] = json!("z");
-    fixture
-        .controller
-        .apply::<Pod>(serde_json::from_value(other).unwrap());
+    fixture.controller.apply::<Pod>(serde_json::from_value(other).unwrap());
     lock(&fixture.server).refusal = Some((403, "Forbidden"));
     let refresher = fixture.controller.refresher.as_ref().unwrap();
     let decision = fixture.controller.decide_refreshes(refresher, "ns", Utc::now());
     assert_eq!(decision.acts.len(), 2);
-    let done = fixture
-        .controller
-        .act_on_refreshes(refresher, "ns", &decision)
-        .await;
+    let done = fixture.controller.act_on_refreshes(refresher, "ns", &decision).await;
     assert_eq!(done.unwrap_err().code(), 403);
     let asked = fixture.asked();
-    assert_eq!(
-        asked.iter().filter(|asked| *asked == "GET web-0").count(),
-        1,
-        "{asked:?}"
-    );
+    assert_eq!(asked.iter().filter(|asked| *asked == "GET web-0").count(), 1, "{asked:?}");
 }
 
 #[tokio::test]
@@ -252,16 +223,11 @@ async fn a_withdrawal_takes_back_its_own_entry_only_and_may_come_too_late() {
         pod["metadata"]["annotations"] = json!({"refresh.evacuation.dev/enabled": "false"});
         pod
     };
-    for refusal in [
-        None,
-        Some((409, "EvictionInFlight")),
-        Some((409, "EvictionAccepted")),
-        Some((404, "NotFound")),
-    ] {
+    for refusal in
+        [None, Some((409, "EvictionInFlight")), Some((409, "EvictionAccepted")), Some((404, "NotFound"))]
+    {
         let fixture = Fixture::new(Leadership::alone());
-        fixture
-            .controller
-            .apply::<Pod>(serde_json::from_value(opted_out()).unwrap());
+        fixture.controller.apply::<Pod>(serde_json::from_value(opted_out()).unwrap());
         let asked: Evacuation = serde_json::from_value(evacuation("asked", "db-0")).unwrap();
         fixture.controller.apply(asked);
         lock(&fixture.server).refusal = refusal;
@@ -283,16 +249,12 @@ async fn how_a_refresh_ended_is_counted_once() {
     ] {
         let fixture = Fixture::new(Leadership::alone());
         let mut value = evacuation("asked", "db-0");
-        fixture
-            .controller
-            .apply::<Evacuation>(serde_json::from_value(value.clone()).unwrap());
+        fixture.controller.apply::<Evacuation>(serde_json::from_value(value.clone()).unwrap());
         let condition = |kind: &str| json!({"type": kind, "status": "True", "reason": reason, "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"});
         value["status"] = json!({"conditions": [condition(kind), condition("Finished")]});
         for version in ["51", "52"] {
             value["metadata"]["resourceVersion"] = json!(version);
-            fixture
-                .controller
-                .apply::<Evacuation>(serde_json::from_value(value.clone()).unwrap());
+            fixture.controller.apply::<Evacuation>(serde_json::from_value(value.clone()).unwrap());
         }
         assert_eq!(fixture.counted(outcome), 1, "{reason}");
     }
@@ -334,19 +296,11 @@ async fn a_request_that_failed_is_made_again_later_and_later() {
     let stop = CancellationToken::new();
     let task = tokio::spawn(Arc::clone(controller).refresh_pods(stop.clone()));
     tokio::time::sleep(Duration::from_mins(1)).await;
-    let tries = fixture
-        .asked()
-        .iter()
-        .filter(|asked| *asked == "POST evacuations")
-        .count();
+    let tries = fixture.asked().iter().filter(|asked| *asked == "POST evacuations").count();
     assert!((5..=8).contains(&tries), "{tries}");
     lock(&fixture.server).refusal = None;
     tokio::time::sleep(Duration::from_mins(1)).await;
-    assert!(
-        lock(&controller.index)
-            .evacuation(&ObjectKey::new("ns", "made"))
-            .is_some()
-    );
+    assert!(lock(&controller.index).evacuation(&ObjectKey::new("ns", "made")).is_some());
     stop.cancel();
     task.await.unwrap();
 }

@@ -19,17 +19,11 @@ impl Cluster {
         let replica_set = json!({"metadata": {"name": "web-1", "uid": "r", "ownerReferences": [
             {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "d", "controller": true}]}});
         let seen = Seen {
-            replica_sets: [(
-                "web-1".to_owned(),
-                Arc::new(serde_json::from_value(replica_set).unwrap()),
-            )]
-            .into(),
+            replica_sets: [("web-1".to_owned(), Arc::new(serde_json::from_value(replica_set).unwrap()))]
+                .into(),
             ..Seen::default()
         };
-        Self {
-            seen,
-            limits: limits(),
-        }
+        Self { seen, limits: limits() }
     }
 
     /// The same with one more pod of the Deployment, that says so much else.
@@ -45,9 +39,7 @@ impl Cluster {
             "status": {"phase": "Running"},
         });
         merge(&mut pod, more);
-        self.seen
-            .pods
-            .push(Arc::new(serde_json::from_value(pod).unwrap()));
+        self.seen.pods.push(Arc::new(serde_json::from_value(pod).unwrap()));
         self
     }
 
@@ -62,9 +54,7 @@ impl Cluster {
             "spec": {"target": {"pod": {"name": pod, "uid": format!("{pod}-uid")}}, "requesters": [{"name": "a.b/c"}]},
         });
         merge(&mut evacuation, more);
-        self.seen
-            .evacuations
-            .push(Arc::new(serde_json::from_value(evacuation).unwrap()));
+        self.seen.evacuations.push(Arc::new(serde_json::from_value(evacuation).unwrap()));
         self
     }
 
@@ -123,21 +113,12 @@ fn acts(decision: &Decision) -> Vec<String> {
         .acts
         .iter()
         .map(|act| match act {
-            Act::Ask(ask) => format!(
-                "ask {} {} {}",
-                name(&ask.pod.metadata.name),
-                ask.owner,
-                ask.attempt
-            ),
+            Act::Ask(ask) => format!("ask {} {} {}", name(&ask.pod.metadata.name), ask.owner, ask.attempt),
             Act::Withdraw { evacuation, why } => {
                 format!("withdraw {}: {why}", name(&evacuation.metadata.name))
             }
             Act::Settle { evacuation, since } => {
-                format!(
-                    "settle {} {}",
-                    name(&evacuation.metadata.name),
-                    (*since - at(NOW)).num_seconds()
-                )
+                format!("settle {} {}", name(&evacuation.metadata.name), (*since - at(NOW)).num_seconds())
             }
         })
         .collect()
@@ -145,8 +126,7 @@ fn acts(decision: &Decision) -> Vec<String> {
 
 fn held(decision: &Decision) -> Vec<(String, &'static str)> {
     let held = decision.held.iter();
-    held.map(|(pod, hold)| (pod.metadata.name.clone().unwrap_or_default(), hold.as_str()))
-        .collect()
+    held.map(|(pod, hold)| (pod.metadata.name.clone().unwrap_or_default(), hold.as_str())).collect()
 }
 
 #[test]
@@ -176,10 +156,7 @@ fn a_pod_is_asked_when_it_reached_a_threshold_and_opted_in_and_somebody_makes_it
 #[test]
 fn a_pod_below_its_time_is_looked_at_again_when_it_is_reached() {
     let mut pod = crashing(4);
-    merge(
-        &mut pod,
-        &json!({"metadata": {"annotations": {"refresh.evacuation.dev/after": "10m"}}}),
-    );
+    merge(&mut pod, &json!({"metadata": {"annotations": {"refresh.evacuation.dev/after": "10m"}}}));
     let decision = Cluster::new().pod("web-a", &pod).step();
     assert_eq!(acts(&decision), [""; 0]);
     assert_eq!(decision.wake_at, Some(at(NOW + 300)));
@@ -204,10 +181,7 @@ fn of_one_owner_one_pod_is_asked_and_of_two_owners_one_each() {
         .pod("web-b", &crashing(5))
         .owned("db-0", "apps/v1", "StatefulSet", "db", "s", &crashing(5))
         .step();
-    assert_eq!(
-        acts(&decision),
-        ["ask web-a Deployment web 1", "ask db-0 StatefulSet db 1"]
-    );
+    assert_eq!(acts(&decision), ["ask web-a Deployment web 1", "ask db-0 StatefulSet db 1"]);
 }
 
 #[test]
@@ -223,10 +197,7 @@ fn while_a_pod_of_the_owner_is_asked_the_others_wait() {
 
 #[test]
 fn a_pod_that_somebody_else_asked_is_on_its_way() {
-    let decision = Cluster::new()
-        .pod("web-a", &crashing(9))
-        .evacuation("drain", "web-a", &json!({}))
-        .step();
+    let decision = Cluster::new().pod("web-a", &crashing(9)).evacuation("drain", "web-a", &json!({})).step();
     assert_eq!(acts(&decision), [""; 0]);
     assert_eq!(held(&decision), []);
     let other = Cluster::new()
@@ -246,10 +217,7 @@ fn after_each_refresh_the_owner_is_left_alone_for_twice_as_long() {
                 .refreshed("older", "web-z", attempt.max(2) - 1, Some(NOW - 90_000))
                 .evacuation("last", "web-a", &{
                     let mut last = own(attempt, Some(NOW - seconds_ago));
-                    merge(
-                        &mut last,
-                        &json!({"metadata": {"creationTimestamp": time(NOW - 3000)}}),
-                    );
+                    merge(&mut last, &json!({"metadata": {"creationTimestamp": time(NOW - 3000)}}));
                     last
                 })
                 .step()
@@ -265,19 +233,13 @@ fn after_each_refresh_the_owner_is_left_alone_for_twice_as_long() {
 
 #[test]
 fn a_new_pod_of_the_owner_that_is_not_ready_holds_the_others_back_for_a_while() {
-    let decision = Cluster::new()
-        .pod("web-a", &crashing(9))
-        .pod("web-b", &new())
-        .step();
+    let decision = Cluster::new().pod("web-a", &crashing(9)).pod("web-b", &new()).step();
     assert_eq!(acts(&decision), [""; 0]);
     assert_eq!(held(&decision), [("web-a".to_owned(), "new_pod")]);
     assert_eq!(decision.wake_at, Some(at(NOW + 597)));
     let mut is_ready = new();
     merge(&mut is_ready, &ready(NOW - 1));
-    let decision = Cluster::new()
-        .pod("web-a", &crashing(9))
-        .pod("web-b", &is_ready)
-        .step();
+    let decision = Cluster::new().pod("web-a", &crashing(9)).pod("web-b", &is_ready).step();
     assert_eq!(acts(&decision), ["ask web-a Deployment web 1"]);
 }
 
@@ -321,40 +283,22 @@ fn a_request_is_taken_back_when_the_pod_has_been_ready_for_a_while_or_is_to_be_l
         (opted_out, &["withdraw first: the pod is to be left alone"]),
         (broken, &["withdraw first: the pod is to be left alone"]),
     ] {
-        let decision = Cluster::new()
-            .pod("web-a", &pod)
-            .refreshed("first", "web-a", 1, None)
-            .step();
+        let decision = Cluster::new().pod("web-a", &pod).refreshed("first", "web-a", 1, None).step();
         assert_eq!(acts(&decision), expected, "{pod}");
         assert!(decision.pending);
     }
-    let soon = Cluster::new()
-        .pod("web-a", &ready(NOW - 59))
-        .refreshed("first", "web-a", 1, None)
-        .step();
+    let soon = Cluster::new().pod("web-a", &ready(NOW - 59)).refreshed("first", "web-a", 1, None).step();
     assert_eq!(soon.wake_at, Some(at(NOW + 1)));
 }
 
 #[test]
 fn only_what_this_requester_asked_and_has_not_ended_is_taken_back() {
     let well = ready(NOW - 600);
-    let ended = Cluster::new()
-        .pod("web-a", &well)
-        .refreshed("first", "web-a", 1, Some(NOW - 60))
-        .step();
-    let others = Cluster::new()
-        .pod("web-a", &well)
-        .evacuation("drain", "web-a", &json!({}))
-        .step();
+    let ended = Cluster::new().pod("web-a", &well).refreshed("first", "web-a", 1, Some(NOW - 60)).step();
+    let others = Cluster::new().pod("web-a", &well).evacuation("drain", "web-a", &json!({})).step();
     let mut removed = own(1, None);
-    merge(
-        &mut removed,
-        &json!({"spec": {"requesters": [{"name": "a.b/c"}]}}),
-    );
-    let removed = Cluster::new()
-        .pod("web-a", &well)
-        .evacuation("joined", "web-a", &removed)
-        .step();
+    merge(&mut removed, &json!({"spec": {"requesters": [{"name": "a.b/c"}]}}));
+    let removed = Cluster::new().pod("web-a", &well).evacuation("joined", "web-a", &removed).step();
     for decision in [ended, others, removed] {
         assert_eq!(acts(&decision), [""; 0]);
     }
@@ -370,14 +314,8 @@ fn once_all_pods_of_the_owner_have_been_well_for_a_while_the_next_attempt_is_a_f
             .step()
     };
     let minutes = |minutes: i64| NOW - minutes * 60;
-    assert_eq!(
-        acts(&cluster(&ready(minutes(30)), NOW - 8000)),
-        ["settle last -1800"]
-    );
-    assert_eq!(
-        acts(&cluster(&ready(NOW - 9000), minutes(30))),
-        ["settle last -1800"]
-    );
+    assert_eq!(acts(&cluster(&ready(minutes(30)), NOW - 8000)), ["settle last -1800"]);
+    assert_eq!(acts(&cluster(&ready(NOW - 9000), minutes(30))), ["settle last -1800"]);
     for (others, ended, wake_at) in [
         (ready(minutes(30) + 1), NOW - 8000, Some(NOW + 1)),
         (ready(NOW - 9000), minutes(30) + 1, Some(NOW + 1)),
@@ -394,10 +332,7 @@ fn once_all_pods_of_the_owner_have_been_well_for_a_while_the_next_attempt_is_a_f
         &mut settled,
         &json!({"metadata": {"annotations": {"refresh.evacuation.dev/settled": time(NOW - 100)}}}),
     );
-    let decision = Cluster::new()
-        .pod("web-a", &crashing(5))
-        .evacuation("last", "web-z", &settled)
-        .step();
+    let decision = Cluster::new().pod("web-a", &crashing(5)).evacuation("last", "web-z", &settled).step();
     assert_eq!(acts(&decision), ["ask web-a Deployment web 1"]);
 }
 

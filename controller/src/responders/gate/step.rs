@@ -52,10 +52,8 @@ pub(super) fn step<'a>(
     let uid = pod.metadata.uid.as_deref();
     let told = annotation(pod, GATE_ASKED_ANNOTATION);
     // Also one that accepted or was passed over goes on asking for the pod.
-    let part = evacuations
-        .into_iter()
-        .filter_map(|evacuation| Part::of(evacuation, GATE_RESPONDER))
-        .find(|part| {
+    let part =
+        evacuations.into_iter().filter_map(|evacuation| Part::of(evacuation, GATE_RESPONDER)).find(|part| {
             part.targets(uid) && part.responder.active_time.is_some() && !is_finished(part.evacuation)
         });
     let Some(part) = part else {
@@ -68,10 +66,7 @@ pub(super) fn step<'a>(
         .then(|| PodChange::default().annotation(GATE_ASKED_ANNOTATION, Some(part.name())));
     let answered = match gate(pod, part.name()) {
         _ if !part.is_active() || part.responder.answer == Some(Answer::Accept) => Step::default(),
-        Gate::Open(message) => said(Reply::Accept {
-            reason: "GateOpen",
-            message,
-        }),
+        Gate::Open(message) => said(Reply::Accept { reason: "GateOpen", message }),
         Gate::Shut(message) => refuse(part, &message),
         Gate::Closed => delay(part, pod, now),
     };
@@ -111,11 +106,7 @@ fn refuse(part: Part<'_>, message: &str) -> Step {
     if said_before {
         return Step::default();
     }
-    said(Reply::Refuse {
-        reason: "GateShut",
-        message,
-        retry_after: None,
-    })
+    said(Reply::Refuse { reason: "GateShut", message, retry_after: None })
 }
 
 fn delay(part: Part<'_>, pod: &Pod, now: DateTime<Utc>) -> Step {
@@ -127,19 +118,13 @@ fn delay(part: Part<'_>, pod: &Pod, now: DateTime<Utc>) -> Step {
                 condition_type(pod)
             ),
         }),
-        Renewal::At(time) => Step {
-            wake_at: Some(time),
-            ..Step::default()
-        },
+        Renewal::At(time) => Step { wake_at: Some(time), ..Step::default() },
         Renewal::Exhausted => Step::default(),
     }
 }
 
 fn said(reply: Reply) -> Step {
-    Step {
-        reply: Some(reply),
-        ..Step::default()
-    }
+    Step { reply: Some(reply), ..Step::default() }
 }
 
 fn annotation<'a>(pod: &'a Pod, name: &str) -> Option<&'a str> {
@@ -154,10 +139,8 @@ mod tests {
     use crate::responders::testing::{at, ended, evacuation, time};
 
     fn pod(annotations: &Value, conditions: &[(&str, &str)]) -> Pod {
-        let conditions: Vec<Value> = conditions
-            .iter()
-            .map(|(kind, status)| json!({"type": kind, "status": status}))
-            .collect();
+        let conditions: Vec<Value> =
+            conditions.iter().map(|(kind, status)| json!({"type": kind, "status": status})).collect();
         serde_json::from_value(json!({
             "metadata": {"name": "p", "uid": "p1", "annotations": annotations},
             "status": {"conditions": conditions},
@@ -167,12 +150,10 @@ mod tests {
 
     fn word(pod: &Pod, evacuations: &[Evacuation]) -> String {
         let step = step(pod, evacuations, at(10));
-        let told = step
-            .change
-            .map(|change| match &change.annotations[GATE_ASKED_ANNOTATION] {
-                Some(name) => format!("tell {name}, "),
-                None => "untell, ".to_owned(),
-            });
+        let told = step.change.map(|change| match &change.annotations[GATE_ASKED_ANNOTATION] {
+            Some(name) => format!("tell {name}, "),
+            None => "untell, ".to_owned(),
+        });
         let said = match step.reply {
             None => "say nothing".to_owned(),
             Some(Reply::Accept { message, .. }) => format!("accept: {message}"),
@@ -199,11 +180,7 @@ mod tests {
         let over = |state: &str| vec![ended("e", GATE_RESPONDER, "Failed", &json!({"state": state}))];
         let table = vec![
             (pod(&json!({}), &[]), vec![], "say nothing".to_owned()),
-            (
-                pod(&json!({}), &[]),
-                asked(&json!({})),
-                format!("tell e, {waiting}"),
-            ),
+            (pod(&json!({}), &[]), asked(&json!({})), format!("tell e, {waiting}")),
             (told(&json!({})), asked(&json!({})), waiting.to_owned()),
             (told(&json!({})), asked(&delayed), "say nothing".to_owned()),
             (
@@ -216,24 +193,14 @@ mod tests {
                 asked(&delayed),
                 "accept: the pod's annotation gate.evacuation.dev/open is e".to_owned(),
             ),
+            (told(&json!({GATE_OPEN_ANNOTATION: "earlier"})), asked(&delayed), "say nothing".to_owned()),
             (
-                told(&json!({GATE_OPEN_ANNOTATION: "earlier"})),
-                asked(&delayed),
-                "say nothing".to_owned(),
-            ),
-            (
-                pod(
-                    &json!({GATE_ASKED_ANNOTATION: "e"}),
-                    &[("gate.evacuation.dev/Open", "True")],
-                ),
+                pod(&json!({GATE_ASKED_ANNOTATION: "e"}), &[("gate.evacuation.dev/Open", "True")]),
                 asked(&delayed),
                 "accept: the pod's condition gate.evacuation.dev/Open is True".to_owned(),
             ),
             (
-                pod(
-                    &json!({GATE_ASKED_ANNOTATION: "e"}),
-                    &[("gate.evacuation.dev/Open", "False")],
-                ),
+                pod(&json!({GATE_ASKED_ANNOTATION: "e"}), &[("gate.evacuation.dev/Open", "False")]),
                 asked(&delayed),
                 "say nothing".to_owned(),
             ),
@@ -266,16 +233,8 @@ mod tests {
                 asked(&json!({"answer": "Accept"})),
                 "say nothing".to_owned(),
             ),
-            (
-                told(&json!({})),
-                asked(&json!({"state": "Interrupted"})),
-                "say nothing".to_owned(),
-            ),
-            (
-                told(&json!({})),
-                over("Canceled"),
-                "untell, say nothing".to_owned(),
-            ),
+            (told(&json!({})), asked(&json!({"state": "Interrupted"})), "say nothing".to_owned()),
+            (told(&json!({})), over("Canceled"), "untell, say nothing".to_owned()),
             (told(&json!({})), vec![], "untell, say nothing".to_owned()),
             (
                 told(&json!({})),
@@ -285,19 +244,10 @@ mod tests {
                 ],
                 format!("tell f, {waiting}"),
             ),
-            (
-                pod(&json!({}), &[]),
-                vec![evacuation("e", "a.b/other", &json!({}))],
-                "say nothing".to_owned(),
-            ),
+            (pod(&json!({}), &[]), vec![evacuation("e", "a.b/other", &json!({}))], "say nothing".to_owned()),
         ];
         for (pod, evacuations, expected) in table {
-            assert_eq!(
-                word(&pod, &evacuations),
-                expected,
-                "{:?} {evacuations:?}",
-                pod.metadata.annotations
-            );
+            assert_eq!(word(&pod, &evacuations), expected, "{:?} {evacuations:?}", pod.metadata.annotations);
         }
     }
 }

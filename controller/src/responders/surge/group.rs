@@ -95,10 +95,7 @@ impl Group {
             (Some(pod), _) => format!("pod {}: {}", pod.name_any(), reason(pod)),
             (None, Some(failure)) if self.pods.len() < self.replicas => failure.clone(),
             (None, _) if self.pods.len() < self.replicas => "the replacement is not made yet".to_owned(),
-            (None, _) => format!(
-                "the replacement is ready for less than {} s",
-                self.min_ready_seconds
-            ),
+            (None, _) => format!("the replacement is ready for less than {} s", self.min_ready_seconds),
         };
         Progress::Missing(
             format!(
@@ -130,12 +127,7 @@ fn condition<'a>(pod: &'a Pod, kind: &str) -> Option<&'a PodCondition> {
 
 fn ready_since(pod: &Pod) -> Option<DateTime<Utc>> {
     let ready = condition(pod, "Ready").filter(|condition| condition.status == "True")?;
-    Some(
-        ready
-            .last_transition_time
-            .as_ref()
-            .map_or(DateTime::<Utc>::MIN_UTC, from_condition_time),
-    )
+    Some(ready.last_transition_time.as_ref().map_or(DateTime::<Utc>::MIN_UTC, from_condition_time))
 }
 
 /// Why a pod is not ready, as far as it tells.
@@ -157,11 +149,7 @@ fn waiting(container: ContainerStatus) -> Option<String> {
 
 fn said(reason: Option<&str>, message: Option<&str>) -> String {
     let parts: Vec<&str> = [reason, message].into_iter().flatten().collect();
-    if parts.is_empty() {
-        "it is not ready".to_owned()
-    } else {
-        parts.join(": ")
-    }
+    if parts.is_empty() { "it is not ready".to_owned() } else { parts.join(": ") }
 }
 
 #[cfg(test)]
@@ -196,9 +184,8 @@ mod tests {
             Progress::Complete(_) => "complete".to_owned(),
             Progress::Missing(text, next) => {
                 let missing = text.split_once("; ").unwrap().1;
-                let next = next.map_or(String::new(), |next| {
-                    format!(", next at {}", (next - at(0)).num_seconds())
-                });
+                let next =
+                    next.map_or(String::new(), |next| format!(", next at {}", (next - at(0)).num_seconds()));
                 format!("{missing}{next}")
             }
         }
@@ -206,10 +193,7 @@ mod tests {
 
     #[test]
     fn a_replica_set_is_complete_when_all_its_replicas_are_available_and_else_says_what_is_missing() {
-        let (one, two) = (
-            replica_set(&json!({})),
-            replica_set(&json!({"spec": {"replicas": 2}})),
-        );
+        let (one, two) = (replica_set(&json!({})), replica_set(&json!({"spec": {"replicas": 2}})));
         let slow = replica_set(&json!({"spec": {"minReadySeconds": 30}}));
         let none = replica_set(&json!({"spec": {"replicas": 0}}));
         let failing = replica_set(&json!({"status": {"replicas": 0, "conditions": [
@@ -227,12 +211,7 @@ mod tests {
             &json!({"status": {"conditions": [], "containerStatuses": [{"name": "c", "image": "", "imageID": "",
                 "ready": false, "restartCount": 0, "state": {"waiting": {"reason": "ImagePullBackOff"}}}]}}),
         );
-        let terminating = || {
-            pod(
-                0,
-                &json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}),
-            )
-        };
+        let terminating = || pod(0, &json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}));
         let released = json!({"label": {"key": "k", "value": "v"}, "replicaSet": {"name": "web-1", "uid": "r1"},
             "evacuation": {"name": "e", "uid": "e1"}, "time": "2026-01-01T00:00:00Z"});
         let mut returning = released.clone();
@@ -253,27 +232,11 @@ mod tests {
             (&two, vec![ready(), terminating()], not_made.to_owned()),
             (&one, vec![marked(&released)], not_made.to_owned()),
             (&one, vec![marked(&returning)], "complete".to_owned()),
-            (
-                &one,
-                vec![pod(0, &json!({"status": {"phase": "Failed"}}))],
-                not_made.to_owned(),
-            ),
-            (
-                &one,
-                vec![pod(0, &json!({"metadata": {"ownerReferences": null}}))],
-                not_made.to_owned(),
-            ),
-            (
-                &one,
-                vec![unscheduled()],
-                "pod web-1-x: Unschedulable: 0/3 nodes".to_owned(),
-            ),
+            (&one, vec![pod(0, &json!({"status": {"phase": "Failed"}}))], not_made.to_owned()),
+            (&one, vec![pod(0, &json!({"metadata": {"ownerReferences": null}}))], not_made.to_owned()),
+            (&one, vec![unscheduled()], "pod web-1-x: Unschedulable: 0/3 nodes".to_owned()),
             (&one, vec![pulling], "pod web-1-x: ImagePullBackOff".to_owned()),
-            (
-                &two,
-                vec![ready(), status(&json!([]))],
-                "pod web-1-x: it is not ready".to_owned(),
-            ),
+            (&two, vec![ready(), status(&json!([]))], "pod web-1-x: it is not ready".to_owned()),
             (&failing, vec![], "exceeded quota: q".to_owned()),
             (
                 &slow,

@@ -34,9 +34,7 @@ impl Controller {
         let (name, uid) = (&record.evacuation.name, &record.evacuation.uid);
         let action = format!("read evacuation {}/{name}", pod.namespace);
         let found = call(action, self.evacuations(&pod.namespace).get_opt(name)).await?;
-        Ok(found
-            .filter(|e| e.metadata.uid.as_ref() == Some(uid))
-            .map(Arc::new))
+        Ok(found.filter(|e| e.metadata.uid.as_ref() == Some(uid)).map(Arc::new))
     }
 
     /// The label to release a pod by, and the owner to release it from.
@@ -59,10 +57,7 @@ impl Controller {
         let mut others: Vec<Selecting> = services.iter().filter_map(Selecting::service).collect();
         others.extend(lock(&self.index).budgets_in(&key.namespace).filter_map(|budget| {
             Some(Selecting {
-                who: format!(
-                    "PodDisruptionBudget {}",
-                    budget.metadata.name.as_deref().unwrap_or_default()
-                ),
+                who: format!("PodDisruptionBudget {}", budget.metadata.name.as_deref().unwrap_or_default()),
                 selector: budget.spec.as_ref()?.selector.clone()?,
             })
         }));

@@ -53,11 +53,7 @@ impl Controller {
     pub(super) async fn surge(&self, key: &ObjectKey) -> Result<Round, CallError> {
         let now = self.clock.now();
         let (pod, evacuations) = self.surge_seen(key).await?;
-        let parts = || {
-            evacuations
-                .iter()
-                .filter_map(|e| Part::of(e, REPLACEMENT_RESPONDER))
-        };
+        let parts = || evacuations.iter().filter_map(|e| Part::of(e, REPLACEMENT_RESPONDER));
         let mut step = Step::default();
         if let Some(pod) = &pod {
             let situation = situation(pod, evacuations.iter().map(AsRef::as_ref), now);
@@ -122,15 +118,11 @@ impl Controller {
     ) -> Result<Step, CallError> {
         Ok(match situation {
             Situation::Nothing => Step::default(),
-            Situation::Refused(until) => Step {
-                wake_at: Some(*until),
-                ..Step::default()
-            },
+            Situation::Refused(until) => Step { wake_at: Some(*until), ..Step::default() },
             Situation::Asked(part) => match self.find_label(key, pod).await? {
-                Ok((label, owner)) => Step {
-                    change: Some(release(*part, label, &owner, now)),
-                    ..Step::default()
-                },
+                Ok((label, owner)) => {
+                    Step { change: Some(release(*part, label, &owner, now)), ..Step::default() }
+                }
                 Err(obstacle) => Step {
                     reply: Some(Reply::Accept {
                         reason: NO_REPLACEMENT,
@@ -215,9 +207,6 @@ impl Controller {
     }
 
     fn count_replacement(&self, outcome: &'static str) {
-        self.metrics
-            .replacements
-            .get_or_create(&[("outcome", outcome)])
-            .inc();
+        self.metrics.replacements.get_or_create(&[("outcome", outcome)]).inc();
     }
 }

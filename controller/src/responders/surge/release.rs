@@ -68,10 +68,7 @@ impl Selecting {
         }
         Some(Self {
             who: format!("Service {}", service.metadata.name.as_deref().unwrap_or_default()),
-            selector: LabelSelector {
-                match_labels: Some(labels),
-                ..LabelSelector::default()
-            },
+            selector: LabelSelector { match_labels: Some(labels), ..LabelSelector::default() },
         })
     }
 }
@@ -85,10 +82,7 @@ pub(super) fn owner(pod: &Pod, controller: Option<&OwnerReference>) -> Result<Ow
     match (owner.api_version.as_str(), owner.kind.as_str()) {
         ("apps/v1", "ReplicaSet") => Ok(owner.clone()),
         ("apps/v1", "StatefulSet") => Err(Obstacle::StatefulSet(owner.name.clone())),
-        (_, kind) => Err(Obstacle::OtherController {
-            kind: kind.to_owned(),
-            name: owner.name.clone(),
-        }),
+        (_, kind) => Err(Obstacle::OtherController { kind: kind.to_owned(), name: owner.name.clone() }),
     }
 }
 
@@ -98,31 +92,22 @@ pub(super) fn label(pod: &Pod, replica_set: &ReplicaSet, others: &[Selecting]) -
     let spec = &replica_set.spec;
     let labels = pod.metadata.labels.clone().unwrap_or_default();
     let labels = &labels;
-    let mut candidates: Vec<(&String, &String)> = labels
-        .iter()
-        .filter(|(key, _)| !selects(&spec.selector, &without(labels, key)))
-        .collect();
+    let mut candidates: Vec<(&String, &String)> =
+        labels.iter().filter(|(key, _)| !selects(&spec.selector, &without(labels, key))).collect();
     candidates.sort_by_key(|(key, _)| (key.as_str() != TEMPLATE_HASH, key.as_str()));
     let mut uses = Vec::new();
     for (key, value) in candidates {
         let rest = without(labels, key);
-        let other = others
-            .iter()
-            .find(|other| selects(&other.selector, labels) != selects(&other.selector, &rest));
+        let other =
+            others.iter().find(|other| selects(&other.selector, labels) != selects(&other.selector, &rest));
         match other {
             None => {
-                return Ok(Label {
-                    key: key.clone(),
-                    value: value.clone(),
-                });
+                return Ok(Label { key: key.clone(), value: value.clone() });
             }
             Some(other) => uses.push(format!("{key} by {}", other.who)),
         }
     }
-    Err(Obstacle::LabelsInUse {
-        name,
-        uses: uses.join(", "),
-    })
+    Err(Obstacle::LabelsInUse { name, uses: uses.join(", ") })
 }
 
 fn without(labels: &BTreeMap<String, String>, key: &str) -> BTreeMap<String, String> {
@@ -177,31 +162,17 @@ mod tests {
         let app = || service("web", &json!({"app": "web"}));
         let table = [
             (&of_deployment, vec![app()], "pod-template-hash=1"),
-            (
-                &of_deployment,
-                vec![service("one", &json!({"pod-template-hash": "1"}))],
-                "app=web",
-            ),
+            (&of_deployment, vec![service("one", &json!({"pod-template-hash": "1"}))], "app=web"),
             (&bare, vec![app()], "tier=front"),
             (&bare, vec![], "app=web"),
-            (
-                &bare,
-                vec![service("all", &Value::Null), service("none", &json!({}))],
-                "app=web",
-            ),
-            (
-                &bare,
-                vec![Some(budget(&json!({"matchLabels": {"app": "web"}})))],
-                "tier=front",
-            ),
+            (&bare, vec![service("all", &Value::Null), service("none", &json!({}))], "app=web"),
+            (&bare, vec![Some(budget(&json!({"matchLabels": {"app": "web"}})))], "tier=front"),
             (&by_expression, vec![app()], "tier=front"),
             (
                 &bare,
                 vec![
                     app(),
-                    Some(budget(
-                        &json!({"matchExpressions": [{"key": "tier", "operator": "Exists"}]}),
-                    )),
+                    Some(budget(&json!({"matchExpressions": [{"key": "tier", "operator": "Exists"}]}))),
                 ],
                 "each label by which ReplicaSet web-1 selects the pod is in use: app by Service web, \
                  tier by PodDisruptionBudget b",
@@ -210,18 +181,12 @@ mod tests {
                 &bare,
                 vec![
                     app(),
-                    Some(budget(
-                        &json!({"matchExpressions": [{"key": "tier", "operator": "DoesNotExist"}]}),
-                    )),
+                    Some(budget(&json!({"matchExpressions": [{"key": "tier", "operator": "DoesNotExist"}]}))),
                 ],
                 "each label by which ReplicaSet web-1 selects the pod is in use: app by Service web, \
                  tier by PodDisruptionBudget b",
             ),
-            (
-                &bare,
-                vec![service("else", &json!({"app": "other", "tier": "front"}))],
-                "app=web",
-            ),
+            (&bare, vec![service("else", &json!({"app": "other", "tier": "front"}))], "app=web"),
         ];
         for (set, others, expected) in table {
             assert_eq!(found(&web, set, others), expected, "{:?}", set.spec);
@@ -240,20 +205,10 @@ mod tests {
             super::owner(&pod(&json!({})), Some(&owner)).map(|owner| owner.name)
         };
         assert_eq!(owned("apps/v1", "ReplicaSet"), Ok("o".to_owned()));
-        assert_eq!(
-            owned("apps/v1", "StatefulSet"),
-            Err(Obstacle::StatefulSet("o".to_owned()))
-        );
-        for (version, kind) in [
-            ("apps/v1", "DaemonSet"),
-            ("batch/v1", "Job"),
-            ("acme.io/v1", "ReplicaSet"),
-        ] {
+        assert_eq!(owned("apps/v1", "StatefulSet"), Err(Obstacle::StatefulSet("o".to_owned())));
+        for (version, kind) in [("apps/v1", "DaemonSet"), ("batch/v1", "Job"), ("acme.io/v1", "ReplicaSet")] {
             let (kind, name) = (kind.to_owned(), "o".to_owned());
-            assert_eq!(
-                owned(version, &kind.clone()),
-                Err(Obstacle::OtherController { kind, name })
-            );
+            assert_eq!(owned(version, &kind.clone()), Err(Obstacle::OtherController { kind, name }));
         }
         assert_eq!(super::owner(&pod(&json!({})), None), Err(Obstacle::NoController));
     }

@@ -46,9 +46,7 @@ pub(super) fn situation<'a>(
             Some(part) => released(pod, part, record),
             None => Situation::GiveBack(record),
         },
-        None => parts
-            .find(Part::is_active)
-            .map_or(Situation::Nothing, |part| asked(part, now)),
+        None => parts.find(Part::is_active).map_or(Situation::Nothing, |part| asked(part, now)),
     }
 }
 
@@ -65,11 +63,7 @@ fn released<'a>(pod: &Pod, part: Part<'a>, record: Record) -> Situation<'a> {
     if is_finished(part.evacuation) {
         // An Evacuation that is Evacuated has no pod any more, unless that has ended in place.
         let going = is_evacuated(part.evacuation) && !has_ended(pod);
-        return if going {
-            Situation::Nothing
-        } else {
-            Situation::GiveBack(record)
-        };
+        return if going { Situation::Nothing } else { Situation::GiveBack(record) };
     }
     let (state, answer) = (part.responder.state, part.responder.answer);
     // Another attempt after a refusal names that refusal.
@@ -85,9 +79,7 @@ fn released<'a>(pod: &Pod, part: Part<'a>, record: Record) -> Situation<'a> {
 fn is_evacuated(evacuation: &Evacuation) -> bool {
     let conditions = evacuation.status.iter().flat_map(|status| &status.conditions);
     let evacuated = ConditionType::Evacuated.as_str();
-    conditions
-        .into_iter()
-        .any(|condition| condition.type_ == evacuated && condition.status == "True")
+    conditions.into_iter().any(|condition| condition.type_ == evacuated && condition.status == "True")
 }
 
 /// Whether a pod's phase is terminal.
@@ -131,14 +123,8 @@ mod tests {
     #[test]
     fn a_pod_is_released_when_asked_and_given_back_when_it_stays() {
         let asked = |patch: &Value| evacuation("e", REPLACEMENT_RESPONDER, patch);
-        let over = |condition: &str| {
-            ended(
-                "e",
-                REPLACEMENT_RESPONDER,
-                condition,
-                &json!({"state": "Canceled"}),
-            )
-        };
+        let over =
+            |condition: &str| ended("e", REPLACEMENT_RESPONDER, condition, &json!({"state": "Canceled"}));
         let plain = || pod(None, &json!({}));
         let released = || pod(Some(&json!({})), &json!({}));
         let returning = || pod(Some(&json!({"returning": {}})), &json!({}));
@@ -157,28 +143,12 @@ mod tests {
             (plain(), vec![asked(&refusal)], "refused until 20"),
             (plain(), vec![asked(&json!({"answer": "Refuse"}))], "nothing"),
             (plain(), vec![over("Failed")], "nothing"),
-            (
-                pod(None, &json!({"metadata": {"uid": "p2"}})),
-                vec![asked(&json!({}))],
-                "nothing",
-            ),
+            (pod(None, &json!({"metadata": {"uid": "p2"}})), vec![asked(&json!({}))], "nothing"),
             (released(), vec![asked(&json!({}))], "replacing for e"),
-            (
-                released(),
-                vec![asked(&json!({"answer": "Delay"}))],
-                "replacing for e",
-            ),
+            (released(), vec![asked(&json!({"answer": "Delay"}))], "replacing for e"),
             (released(), vec![asked(&json!({"answer": "Accept"}))], "leaving"),
-            (
-                released(),
-                vec![asked(&json!({"state": "Completed", "answer": "Accept"}))],
-                "leaving",
-            ),
-            (
-                released(),
-                vec![asked(&json!({"state": "Interrupted"}))],
-                "leaving",
-            ),
+            (released(), vec![asked(&json!({"state": "Completed", "answer": "Accept"}))], "leaving"),
+            (released(), vec![asked(&json!({"state": "Interrupted"}))], "leaving"),
             (released(), vec![asked(&refusal)], "give back"),
             (released(), vec![asked(&overridden)], "give back"),
             (again(), vec![asked(&refusal)], "replacing for e"),
@@ -190,34 +160,18 @@ mod tests {
                 "give back",
             ),
             (released(), vec![], "give back"),
-            (
-                released(),
-                vec![evacuation("f", REPLACEMENT_RESPONDER, &json!({}))],
-                "give back",
-            ),
+            (released(), vec![evacuation("f", REPLACEMENT_RESPONDER, &json!({}))], "give back"),
             (returning(), vec![], "returning"),
             (returning(), vec![asked(&json!({}))], "returning"),
             (
-                pod(
-                    Some(&json!({})),
-                    &json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}),
-                ),
+                pod(Some(&json!({})), &json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}})),
                 vec![over("Failed")],
                 "nothing",
             ),
         ];
         for (pod, evacuations, expected) in table {
-            assert_eq!(
-                word(&pod, &evacuations, 10),
-                expected,
-                "{:?} {evacuations:?}",
-                pod.metadata
-            );
+            assert_eq!(word(&pod, &evacuations, 10), expected, "{:?} {evacuations:?}", pod.metadata);
         }
-        assert_eq!(
-            word(&plain(), &[asked(&refusal)], 20),
-            "asked by e",
-            "the time to ask again has come"
-        );
+        assert_eq!(word(&plain(), &[asked(&refusal)], 20), "asked by e", "the time to ask again has come");
     }
 }

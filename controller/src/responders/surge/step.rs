@@ -48,21 +48,13 @@ pub(super) fn release(part: Part<'_>, label: Label, owner: &OwnerReference, now:
     let key = label.key.clone();
     let record = Record {
         label,
-        replica_set: Reference {
-            name: owner.name.clone(),
-            uid: owner.uid.clone(),
-        },
-        evacuation: Reference {
-            name: part.name().to_owned(),
-            uid: part.uid().to_owned(),
-        },
+        replica_set: Reference { name: owner.name.clone(), uid: owner.uid.clone() },
+        evacuation: Reference { name: part.name().to_owned(), uid: part.uid().to_owned() },
         time: Timestamp(now),
         after_refusal: part.responder.answer_time.filter(|_| !part.is_awaited()),
         returning: None,
     };
-    PodChange::default()
-        .label(&key, None)
-        .annotation(RELEASED_ANNOTATION, Some(&record.text()))
+    PodChange::default().label(&key, None).annotation(RELEASED_ANNOTATION, Some(&record.text()))
 }
 
 /// Waits for the replacement of a released pod. `None` for a ReplicaSet that is gone: then the pod goes back to its owner.
@@ -79,10 +71,7 @@ pub(super) fn replace(
     let (missing, due) = match group.progress(now) {
         Progress::Complete(message) => {
             return Step {
-                reply: Some(Reply::Accept {
-                    reason: "ReplacementReady",
-                    message,
-                }),
+                reply: Some(Reply::Accept { reason: "ReplacementReady", message }),
                 ..Step::default()
             };
         }
@@ -108,17 +97,10 @@ pub(super) fn replace(
 /// Keeps the platform waiting.
 pub(super) fn hold(part: Part<'_>, message: String, now: DateTime<Utc>) -> Step {
     match part.renewal(now) {
-        Renewal::Due => Step {
-            reply: Some(Reply::Delay {
-                reason: "ReplacementPending",
-                message,
-            }),
-            ..Step::default()
-        },
-        Renewal::At(time) => Step {
-            wake_at: Some(time),
-            ..Step::default()
-        },
+        Renewal::Due => {
+            Step { reply: Some(Reply::Delay { reason: "ReplacementPending", message }), ..Step::default() }
+        }
+        Renewal::At(time) => Step { wake_at: Some(time), ..Step::default() },
         Renewal::Exhausted => Step::default(),
     }
 }
@@ -133,11 +115,7 @@ fn limit(part: Part<'_>, pod: &Pod, record: &Record) -> DateTime<Utc> {
     let own = after(record.time.0, timeout);
     let margin = MARGIN_SECONDS.min(part.responder.max_delay_seconds / 4);
     let end = after(part.longest_delay_ends(), -margin);
-    if record.after_refusal.is_some() && end <= record.time.0 {
-        own
-    } else {
-        own.min(end)
-    }
+    if record.after_refusal.is_some() && end <= record.time.0 { own } else { own.min(end) }
 }
 
 /// Gives a pod back to its ReplicaSet. The one adopts the pod and deletes another: the pod stays, for it was not evacuated.
@@ -148,9 +126,7 @@ pub(super) fn give_back(pod: &Pod, record: &Record, group: Option<&Group>) -> St
         return changes(own_again(finish(change, pod, record), pod, record));
     }
     let returning = Record {
-        returning: Some(Returning {
-            deletion_cost: annotation(pod, DELETION_COST).map(str::to_owned),
-        }),
+        returning: Some(Returning { deletion_cost: annotation(pod, DELETION_COST).map(str::to_owned) }),
         ..record.clone()
     };
     changes(
@@ -175,17 +151,11 @@ pub(super) fn end_return(pod: &Pod, record: &Record, group: Option<&Group>, now:
     if elsewhere || (taken && group.is_settled()) {
         return changes(finish(PodChange::default(), pod, record));
     }
-    Step {
-        wake_at: Some(after(now, LOOK_AGAIN_SECONDS)),
-        ..Step::default()
-    }
+    Step { wake_at: Some(after(now, LOOK_AGAIN_SECONDS)), ..Step::default() }
 }
 
 fn changes(change: PodChange) -> Step {
-    Step {
-        change: Some(change),
-        ..Step::default()
-    }
+    Step { change: Some(change), ..Step::default() }
 }
 
 /// Takes the record off, and gives the pod its own deletion cost back.
@@ -213,10 +183,7 @@ fn own_again(change: PodChange, pod: &Pod, record: &Record) -> PodChange {
         controller: Some(true),
         block_owner_deletion: None,
     });
-    PodChange {
-        owner_references: Some(owners),
-        ..change
-    }
+    PodChange { owner_references: Some(owners), ..change }
 }
 
 #[cfg(test)]

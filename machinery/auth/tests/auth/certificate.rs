@@ -45,29 +45,19 @@ impl Ca {
         let (mut params, key) = (ca_params(name), KeyPair::generate().unwrap());
         change(&mut params);
         let certificate = params.self_signed(&key).unwrap();
-        Self {
-            pem: certificate.pem(),
-            certificate: certificate.into(),
-            issuer: Issuer::new(params, key),
-        }
+        Self { pem: certificate.pem(), certificate: certificate.into(), issuer: Issuer::new(params, key) }
     }
 
     pub(crate) fn intermediate(&self, name: &str) -> Self {
         let (params, key) = (ca_params(name), KeyPair::generate().unwrap());
         let certificate = params.signed_by(&key, &self.issuer).unwrap();
-        Self {
-            pem: certificate.pem(),
-            certificate: certificate.into(),
-            issuer: Issuer::new(params, key),
-        }
+        Self { pem: certificate.pem(), certificate: certificate.into(), issuer: Issuer::new(params, key) }
     }
 
     /// A client's certificate: common name and organisation.
     pub(crate) fn client(&self, name: &str, organization: &str) -> Leaf {
         self.leaf(name, |params| {
-            params
-                .distinguished_name
-                .push(DnType::OrganizationName, organization);
+            params.distinguished_name.push(DnType::OrganizationName, organization);
             params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
         })
     }
@@ -95,11 +85,7 @@ impl Ca {
         change(&mut params);
         let key = KeyPair::generate().unwrap();
         let certificate = params.signed_by(&key, &self.issuer).unwrap();
-        Leaf {
-            pem: certificate.pem(),
-            certificate: certificate.into(),
-            key_pem: key.serialize_pem(),
-        }
+        Leaf { pem: certificate.pem(), certificate: certificate.into(), key_pem: key.serialize_pem() }
     }
 }
 

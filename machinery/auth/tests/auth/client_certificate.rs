@@ -17,19 +17,10 @@ async fn common_name_and_organisation_are_user_and_group() {
     let ca = Ca::new("kubernetes");
     let authenticator = ClientCertificateAuthenticator::new(CurrentConfig::new(config(&ca.pem)));
     let chain = ca.client("jane", "shop:admins").chain();
-    let user = authenticator
-        .authenticate(&HeaderMap::new(), &chain)
-        .await
-        .unwrap()
-        .unwrap();
-    assert_eq!(
-        (user.name.as_str(), user.groups.as_slice()),
-        ("jane", ["shop:admins".to_owned()].as_slice())
-    );
+    let user = authenticator.authenticate(&HeaderMap::new(), &chain).await.unwrap().unwrap();
+    assert_eq!((user.name.as_str(), user.groups.as_slice()), ("jane", ["shop:admins".to_owned()].as_slice()));
     assert!(
-        user.extra_value("authentication.kubernetes.io/credential-id")
-            .unwrap()
-            .starts_with("X509SHA256=")
+        user.extra_value("authentication.kubernetes.io/credential-id").unwrap().starts_with("X509SHA256=")
     );
 }
 
@@ -45,10 +36,7 @@ async fn a_certificate_that_the_client_ca_does_not_vouch_for_is_refused() {
     ];
     for (what, leaf) in cases {
         let refused = authenticator.authenticate(&HeaderMap::new(), &leaf.chain()).await;
-        assert!(
-            matches!(refused, Err(AuthError::InvalidCredentials { .. })),
-            "{what}: {refused:?}"
-        );
+        assert!(matches!(refused, Err(AuthError::InvalidCredentials { .. })), "{what}: {refused:?}");
     }
 }
 
@@ -56,13 +44,7 @@ async fn a_certificate_that_the_client_ca_does_not_vouch_for_is_refused() {
 async fn who_presents_no_certificate_is_not_known() {
     let ca = Ca::new("kubernetes");
     let authenticator = ClientCertificateAuthenticator::new(CurrentConfig::new(config(&ca.pem)));
-    assert!(
-        authenticator
-            .authenticate(&HeaderMap::new(), &[])
-            .await
-            .unwrap()
-            .is_none()
-    );
+    assert!(authenticator.authenticate(&HeaderMap::new(), &[]).await.unwrap().is_none());
 }
 
 #[tokio::test]
@@ -71,42 +53,19 @@ async fn without_a_client_ca_certificates_say_nothing() {
     let authenticator = ClientCertificateAuthenticator::new(Arc::clone(&current));
     let ca = Ca::new("kubernetes");
     let chain = ca.client("jane", "").chain();
-    assert!(
-        authenticator
-            .authenticate(&HeaderMap::new(), &chain)
-            .await
-            .unwrap()
-            .is_none()
-    );
+    assert!(authenticator.authenticate(&HeaderMap::new(), &chain).await.unwrap().is_none());
 
     current.replace(config(&ca.pem));
-    assert!(
-        authenticator
-            .authenticate(&HeaderMap::new(), &chain)
-            .await
-            .unwrap()
-            .is_some()
-    );
+    assert!(authenticator.authenticate(&HeaderMap::new(), &chain).await.unwrap().is_some());
 }
 
 #[tokio::test]
 async fn the_reason_of_a_refusal_is_what_its_own_ca_says() {
     let (ca, other) = (Ca::expired("kubernetes"), Ca::new("other"));
     let jane = ca.client("jane", "").chain();
-    for bundle in [
-        format!("{}{}", ca.pem, other.pem),
-        format!("{}{}", other.pem, ca.pem),
-    ] {
+    for bundle in [format!("{}{}", ca.pem, other.pem), format!("{}{}", other.pem, ca.pem)] {
         let authenticator = ClientCertificateAuthenticator::new(CurrentConfig::new(config(&bundle)));
-        let refused = authenticator
-            .authenticate(&HeaderMap::new(), &jane)
-            .await
-            .unwrap_err();
-        assert!(
-            refused
-                .to_string()
-                .contains("the certificate of its CA is not valid now"),
-            "{refused}"
-        );
+        let refused = authenticator.authenticate(&HeaderMap::new(), &jane).await.unwrap_err();
+        assert!(refused.to_string().contains("the certificate of its CA is not valid now"), "{refused}");
     }
 }

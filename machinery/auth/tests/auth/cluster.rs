@@ -82,43 +82,25 @@ async fn a_token_bound_to_a_pod_names_the_pod() {
     });
     let pod = create(Api::<Pod>::namespaced(admin, "default"), pod).await;
     let uid = pod.metadata.uid.unwrap();
-    let token = control_plane
-        .service_account_token("default", "default", Some(("bound", &uid)))
-        .await
-        .unwrap();
+    let token =
+        control_plane.service_account_token("default", "default", Some(("bound", &uid))).await.unwrap();
 
     let shutdown = CancellationToken::new();
     let _stop = shutdown.clone().drop_guard();
-    let authentication = DelegatedAuthentication::start(server_client(control_plane).await, shutdown)
-        .await
-        .unwrap();
+    let authentication =
+        DelegatedAuthentication::start(server_client(control_plane).await, shutdown).await.unwrap();
     let bearer = |token: &str| {
         let value = HeaderValue::from_str(&format!("Bearer {token}")).unwrap();
         HeaderMap::from_iter([(AUTHORIZATION, value)])
     };
-    let user = authentication
-        .authenticate(&bearer(&token), &[])
-        .await
-        .unwrap()
-        .unwrap();
+    let user = authentication.authenticate(&bearer(&token), &[]).await.unwrap().unwrap();
     assert_eq!(user.name, "system:serviceaccount:default:default");
     assert!(user.is_in_group("system:serviceaccounts:default") && user.is_in_group("system:authenticated"));
-    assert_eq!(
-        user.extra_value("authentication.kubernetes.io/pod-name"),
-        Some("bound")
-    );
-    assert_eq!(
-        user.extra_value("authentication.kubernetes.io/pod-uid"),
-        Some(uid.as_str())
-    );
+    assert_eq!(user.extra_value("authentication.kubernetes.io/pod-name"), Some("bound"));
+    assert_eq!(user.extra_value("authentication.kubernetes.io/pod-uid"), Some(uid.as_str()));
 
-    let forged = authentication
-        .authenticate(&bearer(&format!("{token}x")), &[])
-        .await;
-    assert!(
-        matches!(forged, Err(AuthError::InvalidCredentials { .. })),
-        "{forged:?}"
-    );
+    let forged = authentication.authenticate(&bearer(&format!("{token}x")), &[]).await;
+    assert!(matches!(forged, Err(AuthError::InvalidCredentials { .. })), "{forged:?}");
 }
 
 #[tokio::test]
@@ -145,10 +127,7 @@ async fn rights_are_those_of_the_clusters_roles() {
 
     // An authoriser of its own for each look: verdicts are kept, and kube-apiserver learns of roles a moment later.
     let client = server_client(control_plane).await;
-    let user = |name: &str| UserInfo {
-        name: name.to_owned(),
-        ..UserInfo::default()
-    };
+    let user = |name: &str| UserInfo { name: name.to_owned(), ..UserInfo::default() };
     let eviction = |namespace: &str| {
         ResourceAttributes::new("", "v1", "pods")
             .subresource("eviction")
@@ -156,16 +135,11 @@ async fn rights_are_those_of_the_clusters_roles() {
             .named("db-0")
     };
     let responder = |name: &str| {
-        ResourceAttributes::new("example.dev", "v1", "responders")
-            .in_namespace("default")
-            .named(name)
+        ResourceAttributes::new("example.dev", "v1", "responders").in_namespace("default").named(name)
     };
     eventually(Duration::from_secs(30), "jane's role", || async {
         let may = Attributes::of_resource(user("jane"), "create", eviction("default"));
-        match SubjectAccessReviewAuthorizer::new(client.clone())
-            .authorize(&may)
-            .await
-        {
+        match SubjectAccessReviewAuthorizer::new(client.clone()).authorize(&may).await {
             Ok(Verdict::Allowed) => Ok(()),
             other => Err(format!("{other:?}")),
         }
@@ -175,34 +149,13 @@ async fn rights_are_those_of_the_clusters_roles() {
 
     let authorizer = SubjectAccessReviewAuthorizer::new(client);
     let cases = [
-        (
-            Attributes::of_resource(user("jane"), "respond", responder("db.acme.io/failover")),
-            true,
-        ),
-        (
-            Attributes::of_resource(user("jane"), "respond", responder("db.acme.io/other")),
-            false,
-        ),
-        (
-            Attributes::of_resource(user("jane"), "create", eviction("kube-system")),
-            false,
-        ),
-        (
-            Attributes::of_resource(user("jane"), "delete", eviction("default")),
-            false,
-        ),
-        (
-            Attributes::of_resource(user("joe"), "create", eviction("default")),
-            false,
-        ),
-        (
-            Attributes::of_path(UserInfo::anonymous(), "get", "/version"),
-            true,
-        ),
-        (
-            Attributes::of_path(UserInfo::anonymous(), "get", "/metrics"),
-            false,
-        ),
+        (Attributes::of_resource(user("jane"), "respond", responder("db.acme.io/failover")), true),
+        (Attributes::of_resource(user("jane"), "respond", responder("db.acme.io/other")), false),
+        (Attributes::of_resource(user("jane"), "create", eviction("kube-system")), false),
+        (Attributes::of_resource(user("jane"), "delete", eviction("default")), false),
+        (Attributes::of_resource(user("joe"), "create", eviction("default")), false),
+        (Attributes::of_path(UserInfo::anonymous(), "get", "/version"), true),
+        (Attributes::of_path(UserInfo::anonymous(), "get", "/metrics"), false),
     ];
     for (attributes, allowed) in cases {
         let verdict = authorizer.authorize(&attributes).await.unwrap();
@@ -215,69 +168,34 @@ async fn a_ca_added_to_the_config_map_is_honoured_without_a_restart() {
     let control_plane = control_plane().await;
     let shutdown = CancellationToken::new();
     let _stop = shutdown.clone().drop_guard();
-    let authentication = DelegatedAuthentication::start(server_client(control_plane).await, shutdown)
-        .await
-        .unwrap();
+    let authentication =
+        DelegatedAuthentication::start(server_client(control_plane).await, shutdown).await.unwrap();
 
-    let proxy = control_plane
-        .front_proxy_pki()
-        .client("front-proxy-client", None)
-        .unwrap();
-    let user = authentication
-        .authenticate(&remote_user("jane"), &certificate(&proxy))
-        .await
-        .unwrap()
-        .unwrap();
+    let proxy = control_plane.front_proxy_pki().client("front-proxy-client", None).unwrap();
+    let user =
+        authentication.authenticate(&remote_user("jane"), &certificate(&proxy)).await.unwrap().unwrap();
     assert_eq!(user.name, "jane");
     let not_allowed = control_plane.front_proxy_pki().client("somebody", None).unwrap();
-    let refused = authentication
-        .authenticate(&remote_user("jane"), &certificate(&not_allowed))
-        .await;
-    assert!(
-        matches!(refused, Err(AuthError::InvalidCredentials { .. })),
-        "{refused:?}"
-    );
+    let refused = authentication.authenticate(&remote_user("jane"), &certificate(&not_allowed)).await;
+    assert!(matches!(refused, Err(AuthError::InvalidCredentials { .. })), "{refused:?}");
     let client = control_plane.pki().client("joe", Some("shop:admins")).unwrap();
-    let user = authentication
-        .authenticate(&remote_user("jane"), &certificate(&client))
-        .await
-        .unwrap()
-        .unwrap();
-    assert_eq!(
-        (user.name.as_str(), user.is_in_group("shop:admins")),
-        ("joe", true)
-    );
+    let user =
+        authentication.authenticate(&remote_user("jane"), &certificate(&client)).await.unwrap().unwrap();
+    assert_eq!((user.name.as_str(), user.is_in_group("shop:admins")), ("joe", true));
 
     let rotated = Pki::new("front-proxy-ca-2").unwrap();
     let next_proxy = certificate(&rotated.client("front-proxy-client", None).unwrap());
-    let refused = authentication
-        .authenticate(&remote_user("jane"), &next_proxy)
-        .await;
-    assert!(
-        matches!(refused, Err(AuthError::InvalidCredentials { .. })),
-        "{refused:?}"
-    );
+    let refused = authentication.authenticate(&remote_user("jane"), &next_proxy).await;
+    assert!(matches!(refused, Err(AuthError::InvalidCredentials { .. })), "{refused:?}");
 
     let config_maps = Api::<ConfigMap>::namespaced(control_plane.client().unwrap(), "kube-system");
     let both = format!("{}{}", control_plane.front_proxy_pki().ca_pem(), rotated.ca_pem());
     let patch = Patch::Merge(json!({"data": {"requestheader-client-ca-file": both}}));
-    config_maps
-        .patch(
-            "extension-apiserver-authentication",
-            &PatchParams::default(),
-            &patch,
-        )
-        .await
-        .unwrap();
+    config_maps.patch("extension-apiserver-authentication", &PatchParams::default(), &patch).await.unwrap();
     eventually(Duration::from_secs(30), "the new CA in force", || async {
-        authentication
-            .authenticate(&remote_user("jane"), &next_proxy)
-            .await
+        authentication.authenticate(&remote_user("jane"), &next_proxy).await
     })
     .await
     .unwrap();
-    authentication
-        .authenticate(&remote_user("jane"), &certificate(&proxy))
-        .await
-        .unwrap();
+    authentication.authenticate(&remote_user("jane"), &certificate(&proxy)).await.unwrap();
 }

@@ -65,10 +65,7 @@ struct Presents(Option<Arc<CertifiedKey>>);
 
 impl ResolvesClientCert for Presents {
     fn resolve(&self, hints: &[&[u8]], _: &[rustls::SignatureScheme]) -> Option<Arc<CertifiedKey>> {
-        assert!(
-            hints.is_empty(),
-            "a client that minds hints might hold its certificate back"
-        );
+        assert!(hints.is_empty(), "a client that minds hints might hold its certificate back");
         self.0.clone()
     }
 

@@ -1,9 +1,5 @@
 //! Authentication, authorisation and TLS, through the crate's public API.
-#![allow(
-    clippy::indexing_slicing,
-    clippy::unwrap_used,
-    reason = "a test fails by panic"
-)]
+#![allow(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test fails by panic")]
 
 mod apiserver;
 mod certificate;

@@ -11,15 +11,9 @@ fn config(ca_pem: &str, allowed_names: &str) -> AuthenticationConfig {
     let data = [
         ("requestheader-client-ca-file", ca_pem),
         ("requestheader-allowed-names", allowed_names),
-        (
-            "requestheader-username-headers",
-            r#"["X-Remote-User", "X-Other-User"]"#,
-        ),
+        ("requestheader-username-headers", r#"["X-Remote-User", "X-Other-User"]"#),
         ("requestheader-uid-headers", r#"["X-Remote-Uid"]"#),
-        (
-            "requestheader-group-headers",
-            r#"["X-Remote-Group", "X-Other-Group"]"#,
-        ),
+        ("requestheader-group-headers", r#"["X-Remote-Group", "X-Other-Group"]"#),
         ("requestheader-extra-headers-prefix", r#"["X-Remote-Extra-"]"#),
     ];
     let data = data.map(|(key, value)| (key.to_owned(), value.to_owned()));
@@ -60,21 +54,11 @@ async fn the_proxys_headers_name_the_user() {
         ("X-Unrelated", b"x"),
     ]);
     let authenticator = authenticator(&ca, r#"["front-proxy-client"]"#);
-    let user = authenticator
-        .authenticate(&headers, &proxy.chain())
-        .await
-        .unwrap()
-        .unwrap();
+    let user = authenticator.authenticate(&headers, &proxy.chain()).await.unwrap().unwrap();
     assert_eq!(user.name, "system:serviceaccount:shop:db");
     assert_eq!(user.uid.as_deref(), Some("u-1"));
-    assert_eq!(
-        user.groups,
-        ["system:serviceaccounts", "system:authenticated", "other"]
-    );
-    assert_eq!(
-        user.extra_value("authentication.kubernetes.io/pod-name"),
-        Some("db-0")
-    );
+    assert_eq!(user.groups, ["system:serviceaccounts", "system:authenticated", "other"]);
+    assert_eq!(user.extra_value("authentication.kubernetes.io/pod-name"), Some("db-0"));
     assert_eq!(user.extra["scopes"], ["read", "write"]);
     assert_eq!(user.extra.len(), 2);
 }
@@ -91,28 +75,19 @@ async fn without_the_proxys_certificate_the_headers_are_not_believed() {
     let intermediate = ca.intermediate("front-proxy-intermediate");
     let serving = ca.server("front-proxy-client");
     let cases = [
-        (
-            "of another CA with the same name",
-            other.client("front-proxy-client", "").chain(),
-        ),
+        ("of another CA with the same name", other.client("front-proxy-client", "").chain()),
         ("with another common name", ca.client("jane", "").chain()),
         ("expired", ca.expired_client("front-proxy-client").chain()),
         ("not valid yet", ca.future_client("front-proxy-client").chain()),
         ("for servers only", serving.chain()),
-        (
-            "of an intermediate that was not sent",
-            intermediate.client("front-proxy-client", "").chain(),
-        ),
+        ("of an intermediate that was not sent", intermediate.client("front-proxy-client", "").chain()),
         ("the CA's own", vec![ca.certificate.clone()]),
         ("no certificate at all", vec![vec![1, 2, 3].into()]),
     ];
     let authenticator = authenticator(&ca, r#"["front-proxy-client"]"#);
     for (what, chain) in cases {
         let refused = authenticator.authenticate(&jane(), &chain).await;
-        assert!(
-            matches!(refused, Err(AuthError::InvalidCredentials { .. })),
-            "{what}: {refused:?}"
-        );
+        assert!(matches!(refused, Err(AuthError::InvalidCredentials { .. })), "{what}: {refused:?}");
     }
 }
 
@@ -123,26 +98,15 @@ async fn an_intermediate_that_was_sent_leads_to_the_ca() {
     let mut chain = intermediate.client("front-proxy-client", "").chain();
     chain.push(intermediate.certificate);
     let authenticator = authenticator(&ca, r#"["front-proxy-client"]"#);
-    assert!(
-        authenticator
-            .authenticate(&jane(), &chain)
-            .await
-            .unwrap()
-            .is_some()
-    );
+    assert!(authenticator.authenticate(&jane(), &chain).await.unwrap().is_some());
 }
 
 #[tokio::test]
 async fn an_expired_ca_vouches_for_nobody() {
     let ca = Ca::expired("front-proxy-ca");
     let proxy = ca.client("front-proxy-client", "");
-    let refused = authenticator(&ca, "[]")
-        .authenticate(&jane(), &proxy.chain())
-        .await;
-    assert!(
-        matches!(refused, Err(AuthError::InvalidCredentials { .. })),
-        "{refused:?}"
-    );
+    let refused = authenticator(&ca, "[]").authenticate(&jane(), &proxy.chain()).await;
+    assert!(matches!(refused, Err(AuthError::InvalidCredentials { .. })), "{refused:?}");
 }
 
 #[tokio::test]
@@ -151,14 +115,7 @@ async fn an_empty_list_of_names_allows_any() {
     for allowed in ["[]", ""] {
         let authenticator = authenticator(&ca, allowed);
         let anyone = ca.client("anyone", "").chain();
-        assert!(
-            authenticator
-                .authenticate(&jane(), &anyone)
-                .await
-                .unwrap()
-                .is_some(),
-            "{allowed}"
-        );
+        assert!(authenticator.authenticate(&jane(), &anyone).await.unwrap().is_some(), "{allowed}");
     }
 }
 
@@ -189,10 +146,7 @@ async fn the_first_name_that_is_not_empty_counts() {
     let authenticator = authenticator(&ca, "[]");
     let chain = ca.client("proxy", "").chain();
     let cases: [(Sent<'_>, Option<&str>); 5] = [
-        (
-            &[("X-Remote-User", b"jane"), ("X-Remote-User", b"mallory")],
-            Some("jane"),
-        ),
+        (&[("X-Remote-User", b"jane"), ("X-Remote-User", b"mallory")], Some("jane")),
         (&[("X-Remote-User", b""), ("X-Other-User", b"joe")], Some("joe")),
         (&[("X-Remote-User", "jürgen".as_bytes())], Some("jürgen")),
         (&[("X-Remote-User", b"")], None),
@@ -211,12 +165,7 @@ async fn a_header_that_is_not_utf8_is_refused() {
     for name in ["X-Remote-User", "X-Remote-Group", "X-Remote-Extra-a"] {
         let mut headers = headers(&[(name, b"\xff")]);
         headers.append("X-Remote-User", HeaderValue::from_static("jane"));
-        let refused = authenticator
-            .authenticate(&headers, &ca.client("proxy", "").chain())
-            .await;
-        assert!(
-            matches!(refused, Err(AuthError::InvalidCredentials { .. })),
-            "{name}: {refused:?}"
-        );
+        let refused = authenticator.authenticate(&headers, &ca.client("proxy", "").chain()).await;
+        assert!(matches!(refused, Err(AuthError::InvalidCredentials { .. })), "{name}: {refused:?}");
     }
 }

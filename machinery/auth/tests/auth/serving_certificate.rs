@@ -26,23 +26,13 @@ struct Server {
 
 impl Server {
     async fn start(first: impl FnOnce(&Ca, &Path)) -> Self {
-        let (ca, folder, shutdown) = (
-            Ca::new("serving"),
-            tempfile::tempdir().unwrap(),
-            CancellationToken::new(),
-        );
+        let (ca, folder, shutdown) =
+            (Ca::new("serving"), tempfile::tempdir().unwrap(), CancellationToken::new());
         first(&ca, folder.path());
         let [certificate, key] = files(folder.path());
-        let certificate = ServingCertificate::start(certificate, key, shutdown.clone())
-            .await
-            .unwrap();
+        let certificate = ServingCertificate::start(certificate, key, shutdown.clone()).await.unwrap();
         let config = Arc::new(server_config(certificate).unwrap());
-        Self {
-            ca,
-            folder,
-            config,
-            shutdown,
-        }
+        Self { ca, folder, config, shutdown }
     }
 
     /// What a client sees now.
@@ -142,12 +132,7 @@ async fn a_server_does_not_start_without_a_pair() {
     let (ca, folder) = (Ca::new("serving"), tempfile::tempdir().unwrap());
     let [certificate, key] = files(folder.path());
     let missing = ServingCertificate::start(&certificate, &key, CancellationToken::new()).await;
-    assert!(
-        missing
-            .unwrap_err()
-            .to_string()
-            .contains("tls.crt cannot be read")
-    );
+    assert!(missing.unwrap_err().to_string().contains("tls.crt cannot be read"));
 
     write(&ca.server("first"), folder.path());
     fs::write(&key, &ca.server("other").key_pem).unwrap();

@@ -19,10 +19,8 @@ fn user(name: &str) -> UserInfo {
 }
 
 fn evict(name: &str) -> Attributes {
-    let eviction = ResourceAttributes::new("", "v1", "pods")
-        .subresource("eviction")
-        .in_namespace("shop")
-        .named("db-0");
+    let eviction =
+        ResourceAttributes::new("", "v1", "pods").subresource("eviction").in_namespace("shop").named("db-0");
     Attributes::of_resource(user(name), "create", eviction)
 }
 
@@ -38,13 +36,8 @@ async fn verdicts_are_kept_for_ten_seconds() {
     let (client, calls) = answering(async |_, review| judge(review));
     let authorizer = SubjectAccessReviewAuthorizer::new(client);
     for _ in 0..2 {
-        assert_eq!(
-            authorizer.authorize(&evict("jane")).await.unwrap(),
-            Verdict::Allowed
-        );
-        let denied = Verdict::Denied {
-            reason: "not jane".to_owned(),
-        };
+        assert_eq!(authorizer.authorize(&evict("jane")).await.unwrap(), Verdict::Allowed);
+        let denied = Verdict::Denied { reason: "not jane".to_owned() };
         assert_eq!(authorizer.authorize(&evict("joe")).await.unwrap(), denied);
         advance(Duration::from_millis(4_900)).await;
     }
@@ -71,10 +64,7 @@ async fn whatever_differs_is_another_question() {
     };
     let questions = [
         evict("jane"),
-        Attributes {
-            verb: "delete".to_owned(),
-            ..evict("jane")
-        },
+        Attributes { verb: "delete".to_owned(), ..evict("jane") },
         resource(|resource| resource.namespace = "other".to_owned()),
         resource(|resource| resource.name = "db-1".to_owned()),
         resource(|resource| resource.subresource.clear()),
@@ -106,10 +96,7 @@ async fn the_review_says_who_and_what() {
         let reason = spec.to_string();
         reviewed(review, json!({"allowed": allowed, "reason": reason}))
     });
-    let verdict = SubjectAccessReviewAuthorizer::new(client)
-        .authorize(&evict("jane"))
-        .await
-        .unwrap();
+    let verdict = SubjectAccessReviewAuthorizer::new(client).authorize(&evict("jane")).await.unwrap();
     assert_eq!(verdict, Verdict::Allowed);
 
     let (client, _) = answering(async |_, review: Value| {
@@ -117,10 +104,7 @@ async fn the_review_says_who_and_what() {
         reviewed(review, json!({"allowed": allowed}))
     });
     let metrics = Attributes::of_path(user("jane"), "get", "/metrics");
-    let verdict = SubjectAccessReviewAuthorizer::new(client)
-        .authorize(&metrics)
-        .await
-        .unwrap();
+    let verdict = SubjectAccessReviewAuthorizer::new(client).authorize(&metrics).await.unwrap();
     assert_eq!(verdict, Verdict::Allowed);
 }
 
@@ -168,25 +152,14 @@ async fn the_privileged_group_and_the_probes_are_not_asked_about() {
         ["/healthz", "/livez", "/readyz"].map(|path| Attributes::of_path(UserInfo::anonymous(), "get", path)),
     );
     for attributes in allowed {
-        assert!(
-            authorizer.authorize(&attributes).await.unwrap().is_allowed(),
-            "{attributes:?}"
-        );
+        assert!(authorizer.authorize(&attributes).await.unwrap().is_allowed(), "{attributes:?}");
     }
     assert_eq!(calls.count(), 0);
-    let resource = Attributes {
-        path: "/healthz".to_owned(),
-        ..evict("joe")
-    };
-    assert!(
-        !authorizer.authorize(&resource).await.unwrap().is_allowed(),
-        "a resource is no probe"
-    );
+    let resource = Attributes { path: "/healthz".to_owned(), ..evict("joe") };
+    assert!(!authorizer.authorize(&resource).await.unwrap().is_allowed(), "a resource is no probe");
     for path in ["/metrics", "/readyz/etcd", "/"] {
-        let verdict = authorizer
-            .authorize(&Attributes::of_path(UserInfo::anonymous(), "get", path))
-            .await
-            .unwrap();
+        let verdict =
+            authorizer.authorize(&Attributes::of_path(UserInfo::anonymous(), "get", path)).await.unwrap();
         assert!(!verdict.is_allowed(), "{path}");
     }
 }

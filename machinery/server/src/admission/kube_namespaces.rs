@@ -36,10 +36,7 @@ impl KubeNamespaces {
         let api: Api<PartialObjectMeta<Namespace>> = Api::all(client);
         let writer = Writer::<PartialObjectMeta<Namespace>>::default();
         let known = writer.as_reader();
-        let stream = reflector(
-            writer,
-            watcher(api.clone(), watcher::Config::default()).default_backoff(),
-        );
+        let stream = reflector(writer, watcher(api.clone(), watcher::Config::default()).default_backoff());
         tokio::spawn(async move {
             let mut stream = std::pin::pin!(stream);
             while let Some(Some(event)) = shutdown.run_until_cancelled(stream.next()).await {

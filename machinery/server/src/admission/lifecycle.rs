@@ -17,10 +17,7 @@ pub(crate) async fn admit_create(
     resource: &ResourceName,
     namespace: &str,
 ) -> Result<(), Refusal> {
-    let state = namespaces
-        .state(namespace)
-        .await
-        .map_err(|error| Refusal { error, target: None })?;
+    let state = namespaces.state(namespace).await.map_err(|error| Refusal { error, target: None })?;
     match state {
         NamespaceState::Active => Ok(()),
         NamespaceState::Absent => {
@@ -30,10 +27,7 @@ pub(crate) async fn admit_create(
                 kind: "Namespace".to_owned(),
                 plural: "namespaces".to_owned(),
             };
-            Err(Refusal {
-                error: core.not_found(namespace),
-                target: Some(core.target(namespace)),
-            })
+            Err(Refusal { error: core.not_found(namespace), target: Some(core.target(namespace)) })
         }
         NamespaceState::Terminating => {
             let cause = Cause {

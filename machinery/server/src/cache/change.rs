@@ -30,32 +30,18 @@ impl<O: Object> Change<O> {
         current: Option<Arc<Stored<O>>>,
         previous: Option<Arc<Stored<O>>>,
     ) -> Self {
-        Self {
-            revision,
-            key,
-            current,
-            previous,
-            seen: Instant::now(),
-            gone: OnceLock::new(),
-        }
+        Self { revision, key, current, previous, seen: Instant::now(), gone: OnceLock::new() }
     }
 
     /// How many bytes the store held of the object that it is about.
     pub(crate) fn size(&self) -> usize {
-        self.current
-            .as_ref()
-            .or(self.previous.as_ref())
-            .map_or(0, |stored| stored.size())
+        self.current.as_ref().or(self.previous.as_ref()).map_or(0, |stored| stored.size())
     }
 
     /// The object as it was before, with this write's revision as its resourceVersion: what a watch shows of an object
     /// that it loses sight of. Made once for all watches.
     pub(crate) fn gone(&self) -> Option<Arc<Stored<O>>> {
         let previous = self.previous.as_ref()?;
-        Some(
-            self.gone
-                .get_or_init(|| Arc::new(Stored::new(O::clone(previous), self.revision)))
-                .clone(),
-        )
+        Some(self.gone.get_or_init(|| Arc::new(Stored::new(O::clone(previous), self.revision))).clone())
     }
 }

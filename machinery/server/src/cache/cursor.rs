@@ -14,28 +14,18 @@ pub(crate) struct Cursor {
 impl Cursor {
     /// Everything up to that revision was read.
     pub(crate) fn complete(revision: i64) -> Self {
-        Self {
-            revision,
-            read: Vec::new(),
-        }
+        Self { revision, read: Vec::new() }
     }
 
     /// Watch after this revision to go on.
     pub(crate) fn resume_after(&self) -> i64 {
-        if self.read.is_empty() {
-            self.revision
-        } else {
-            self.revision - 1
-        }
+        if self.read.is_empty() { self.revision } else { self.revision - 1 }
     }
 
     /// Takes note of a write. Whether it is new.
     pub(crate) fn advance(&mut self, revision: i64, key: &str) -> bool {
         if revision > self.revision {
-            *self = Self {
-                revision,
-                read: vec![key.to_owned()],
-            };
+            *self = Self { revision, read: vec![key.to_owned()] };
             return true;
         }
         let new =

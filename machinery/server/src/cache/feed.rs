@@ -34,13 +34,7 @@ pub(crate) async fn feed<O: Object>(
     prefix: String,
     shutdown: CancellationToken,
 ) {
-    let mut feed = Feed {
-        cache,
-        store,
-        prefix,
-        cursor: None,
-        backoff: BACKOFF.0,
-    };
+    let mut feed = Feed { cache, store, prefix, cursor: None, backoff: BACKOFF.0 };
     shutdown.run_until_cancelled(feed.run()).await;
 }
 
@@ -89,11 +83,7 @@ impl<O: Object> Feed<O> {
     /// Reads everything, at one revision.
     async fn fill(&mut self) -> Result<i64, StoreError> {
         let mut contents = Contents::new();
-        let mut range = Range {
-            prefix: self.prefix.clone(),
-            limit: PAGE,
-            ..Range::default()
-        };
+        let mut range = Range { prefix: self.prefix.clone(), limit: PAGE, ..Range::default() };
         loop {
             let page = self.store.list(&range).await?;
             range.at_revision = Some(page.revision);
@@ -121,11 +111,7 @@ impl<O: Object> Feed<O> {
     }
 
     async fn follow(&mut self, cursor: &mut Cursor) -> Result<std::convert::Infallible, End> {
-        let mut stream = self
-            .store
-            .watch(&self.prefix, cursor.resume_after())
-            .await
-            .map_err(end)?;
+        let mut stream = self.store.watch(&self.prefix, cursor.resume_after()).await.map_err(end)?;
         let mut progress = tokio::time::interval(PROGRESS_EVERY);
         let mut silent_until = tokio::time::Instant::now() + SILENCE;
         loop {
@@ -203,15 +189,9 @@ fn end(error: StoreError) -> End {
 }
 
 fn silence() -> StoreError {
-    StoreError::Unavailable {
-        action: "report progress",
-        source: "nothing was heard of it".into(),
-    }
+    StoreError::Unavailable { action: "report progress", source: "nothing was heard of it".into() }
 }
 
 fn ended() -> StoreError {
-    StoreError::Unavailable {
-        action: "go on with a watch",
-        source: "the stream ended".into(),
-    }
+    StoreError::Unavailable { action: "go on with a watch", source: "the stream ended".into() }
 }

@@ -28,10 +28,7 @@ pub(crate) struct Contents<O> {
 
 impl<O> Contents<O> {
     pub(crate) fn new() -> Self {
-        Self {
-            objects: BTreeMap::new(),
-            unreadable: BTreeSet::new(),
-        }
+        Self { objects: BTreeMap::new(), unreadable: BTreeSet::new() }
     }
 }
 
@@ -126,10 +123,7 @@ impl<O: Object> Index<O> {
 
     /// The first object in a scope that cannot be read.
     pub(crate) fn unreadable(&self, scope: &Scope) -> Option<&str> {
-        self.unreadable
-            .iter()
-            .map(String::as_str)
-            .find(|key| scope.covers(key))
+        self.unreadable.iter().map(String::as_str).find(|key| scope.covers(key))
     }
 
     fn start_over(&mut self, revision: i64) {
@@ -177,12 +171,7 @@ impl<O: Object> Index<O> {
         }
         // What each key held before its first change after that revision.
         let mut before: BTreeMap<&str, Option<&Arc<Stored<O>>>> = BTreeMap::new();
-        for change in self
-            .changes
-            .iter()
-            .rev()
-            .take_while(|change| change.revision > revision)
-        {
+        for change in self.changes.iter().rev().take_while(|change| change.revision > revision) {
             if scope.covers(&change.key) {
                 before.insert(&change.key, change.previous.as_ref());
             }
@@ -217,13 +206,7 @@ impl<O: Object> Index<O> {
             return None;
         }
         let first = self.changes.partition_point(|change| change.revision <= revision);
-        Some(
-            self.changes
-                .range(first..)
-                .filter(|change| scope.covers(&change.key))
-                .cloned()
-                .collect(),
-        )
+        Some(self.changes.range(first..).filter(|change| scope.covers(&change.key)).cloned().collect())
     }
 
     /// The oldest revision after which every change is known.
@@ -258,10 +241,7 @@ mod tests {
     }
 
     fn names(objects: &[Arc<Stored<ConfigMap>>]) -> Vec<(String, i64)> {
-        objects
-            .iter()
-            .map(|o| (o.metadata.name.clone().unwrap_or_default(), o.revision()))
-            .collect()
+        objects.iter().map(|o| (o.metadata.name.clone().unwrap_or_default(), o.revision())).collect()
     }
 
     #[test]
@@ -285,26 +265,15 @@ mod tests {
             );
         }
         assert!(index.list_at(6, &all, None).is_none());
-        assert_eq!(
-            names(&index.list_at(2, &all, Some("n/a")).expect("known")),
-            [("b".to_owned(), 2)]
-        );
-        assert_eq!(
-            names(&index.list(&Scope::new("o", None, true), None)),
-            [("c".to_owned(), 5)]
-        );
+        assert_eq!(names(&index.list_at(2, &all, Some("n/a")).expect("known")), [("b".to_owned(), 2)]);
+        assert_eq!(names(&index.list(&Scope::new("o", None, true), None)), [("c".to_owned(), 5)]);
     }
 
     #[test]
     fn changes_are_told_in_order_and_only_those_that_are_wanted() {
         let index = index();
         let revisions = |after, scope: &Scope| -> Vec<i64> {
-            index
-                .changes_after(after, scope)
-                .expect("known")
-                .iter()
-                .map(|c| c.revision)
-                .collect()
+            index.changes_after(after, scope).expect("known").iter().map(|c| c.revision).collect()
         };
         assert_eq!(revisions(0, &Scope::default()), [1, 2, 3, 4, 5]);
         assert_eq!(revisions(3, &Scope::default()), [4, 5]);
@@ -323,12 +292,7 @@ mod tests {
         assert_eq!(index.floor(), 20);
         assert!(index.changes_after(19, &Scope::default()).is_none());
         assert!(index.list_at(19, &Scope::default(), None).is_none());
-        assert_eq!(
-            index
-                .changes_after(20, &Scope::default())
-                .map(|changes| changes.len()),
-            Some(MOST)
-        );
+        assert_eq!(index.changes_after(20, &Scope::default()).map(|changes| changes.len()), Some(MOST));
     }
 
     #[test]
@@ -347,10 +311,7 @@ mod tests {
             index.apply(revision, "n/a", Some(Arc::new(stored.expect("an object"))));
         }
         let all = Scope::default();
-        assert_eq!(
-            index.changes_after(27, &all).map(|changes| changes.len()),
-            Some(3)
-        );
+        assert_eq!(index.changes_after(27, &all).map(|changes| changes.len()), Some(3));
         assert!(index.changes_after(26, &all).is_none());
         index.lose(31, "n/b");
         assert_eq!(index.bytes, 0);
@@ -363,10 +324,7 @@ mod tests {
         assert_eq!(index.unreadable(&Scope::default()), Some("n/a"));
         assert_eq!(index.unreadable(&Scope::new("o", None, true)), None);
         assert!(index.changes_after(5, &Scope::default()).is_none());
-        assert!(
-            index.apply(7, "n/a", Some(object("a", 7))).is_none(),
-            "nobody followed"
-        );
+        assert!(index.apply(7, "n/a", Some(object("a", 7))).is_none(), "nobody followed");
         assert_eq!(index.unreadable(&Scope::default()), None);
         assert!(index.changes_after(6, &Scope::default()).is_none());
         assert!(index.apply(8, "n/a", None).is_some());
@@ -381,9 +339,6 @@ mod tests {
         let change = index.apply(6, "o/c", None).expect("a change");
         let gone = change.gone().expect("the object");
         assert_eq!(gone.metadata.resource_version.as_deref(), Some("6"));
-        assert!(
-            Arc::ptr_eq(&gone, &change.gone().expect("the object")),
-            "made once"
-        );
+        assert!(Arc::ptr_eq(&gone, &change.gone().expect("the object")), "made once");
     }
 }

@@ -112,10 +112,7 @@ impl<O> Subscription<O> {
 
 impl<O: Object> Cache<O> {
     pub(crate) fn new(resource: String) -> Self {
-        let inner = Inner {
-            index: Index::new(),
-            subscribers: Subscribers::new(),
-        };
+        let inner = Inner { index: Index::new(), subscribers: Subscribers::new() };
         Self {
             resource,
             inner: Arc::new(Mutex::new(inner)),
@@ -216,11 +213,7 @@ impl<O: Object> Cache<O> {
             let message = format!("the watch cache of {} is not filled yet", self.resource);
             return Err(ApiError::status(Reason::ServiceUnavailable, message).retry_after(1));
         }
-        Err(StoreError::Future {
-            requested: revision,
-            current,
-        }
-        .into())
+        Err(StoreError::Future { requested: revision, current }.into())
     }
 
     /// One object, as far as it is known and can be read.
@@ -264,27 +257,12 @@ impl<O: Object> Cache<O> {
             Start::After(revision) => {
                 let oldest = inner.index.floor();
                 let backlog = inner.index.changes_after(revision, scope);
-                (
-                    Vec::new(),
-                    backlog.ok_or(StoreError::Compacted {
-                        requested: revision,
-                        oldest,
-                    })?,
-                )
+                (Vec::new(), backlog.ok_or(StoreError::Compacted { requested: revision, oldest })?)
             }
         };
         let (key, changes) = inner.subscribers.add(scope.clone());
-        let place = Place {
-            inner: self.inner.clone(),
-            key,
-        };
-        Ok(Subscription {
-            present,
-            backlog,
-            changes,
-            revision: inner.index.revision(),
-            _place: Some(place),
-        })
+        let place = Place { inner: self.inner.clone(), key };
+        Ok(Subscription { present, backlog, changes, revision: inner.index.revision(), _place: Some(place) })
     }
 }
 

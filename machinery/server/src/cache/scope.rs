@@ -16,15 +16,10 @@ pub(crate) struct Scope {
 impl Scope {
     /// The objects in a namespace (all for an empty one), and of these only the one of that name, where given.
     pub(crate) fn new(namespace: &str, name: Option<&str>, namespaced: bool) -> Self {
-        let prefix = if namespace.is_empty() {
-            String::new()
-        } else {
-            format!("{namespace}/")
-        };
+        let prefix = if namespace.is_empty() { String::new() } else { format!("{namespace}/") };
         // A name alone does not make a key when the namespace is open; selectors do the rest then.
-        let only = name
-            .filter(|_| !namespaced || !namespace.is_empty())
-            .map(|name| format!("{prefix}{name}"));
+        let only =
+            name.filter(|_| !namespaced || !namespace.is_empty()).map(|name| format!("{prefix}{name}"));
         Self { prefix, only }
     }
 

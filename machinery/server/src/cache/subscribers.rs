@@ -31,19 +31,13 @@ pub(crate) struct Key {
 
 impl<O> Subscribers<O> {
     pub(crate) fn new() -> Self {
-        Self {
-            by_prefix: HashMap::new(),
-            next: 0,
-        }
+        Self { by_prefix: HashMap::new(), next: 0 }
     }
 
     /// Tells the receiver of every change in its scope from now on. Closed when the reader is too slow.
     pub(crate) fn add(&mut self, scope: Scope) -> (Key, mpsc::Receiver<Arc<Change<O>>>) {
         let (sender, receiver) = mpsc::channel(WAITING);
-        let key = Key {
-            prefix: scope.prefix().to_owned(),
-            number: self.next,
-        };
+        let key = Key { prefix: scope.prefix().to_owned(), number: self.next };
         self.next += 1;
         let group = self.by_prefix.entry(key.prefix.clone()).or_default();
         group.insert(key.number, Subscriber { scope, sender });
@@ -143,10 +137,7 @@ mod tests {
         for revision in 2..=i64::try_from(WAITING).expect("small") + 2 {
             subscribers.tell(&change(revision, "n/a"));
         }
-        assert!(
-            !subscription.take_waiting(&mut taken),
-            "the last change did not fit"
-        );
+        assert!(!subscription.take_waiting(&mut taken), "the last change did not fit");
         assert_eq!(taken.len(), WAITING + 1);
     }
 

@@ -89,20 +89,11 @@ fn quality(range: &str) -> f32 {
 
 /// What a media range asks for; `None` when it cannot be served.
 fn target(range: &str) -> Option<Target> {
-    let media_type = range
-        .split(';')
-        .next()
-        .unwrap_or_default()
-        .trim()
-        .to_ascii_lowercase();
+    let media_type = range.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     if !matches!(media_type.as_str(), "application/json" | "application/*" | "*/*") {
         return None;
     }
-    let target = match (
-        parameter(range, "as"),
-        parameter(range, "g"),
-        parameter(range, "v"),
-    ) {
+    let target = match (parameter(range, "as"), parameter(range, "g"), parameter(range, "v")) {
         (None | Some(""), ..) => Target::Object,
         (Some("Table"), Some("meta.k8s.io"), Some("v1")) => Target::Table,
         (Some("PartialObjectMetadata" | "PartialObjectMetadataList"), Some("meta.k8s.io"), Some("v1")) => {
@@ -126,28 +117,13 @@ mod tests {
             ("application/json", Some(Form::Object)),
             ("application/json;stream=watch", Some(Form::Object)),
             ("application/vnd.kubernetes.protobuf", None),
-            (
-                "application/vnd.kubernetes.protobuf,application/json",
-                Some(Form::Object),
-            ),
+            ("application/vnd.kubernetes.protobuf,application/json", Some(Form::Object)),
             ("application/vnd.kubernetes.protobuf, */*", Some(Form::Object)),
-            (
-                "application/json;as=Table;v=v1;g=meta.k8s.io,application/json",
-                table,
-            ),
-            (
-                "application/json;as=Table;v=v9;g=meta.k8s.io,application/json",
-                Some(Form::Object),
-            ),
-            (
-                "application/json;q=0.5,application/json;as=Table;v=v1;g=meta.k8s.io",
-                table,
-            ),
+            ("application/json;as=Table;v=v1;g=meta.k8s.io,application/json", table),
+            ("application/json;as=Table;v=v9;g=meta.k8s.io,application/json", Some(Form::Object)),
+            ("application/json;q=0.5,application/json;as=Table;v=v1;g=meta.k8s.io", table),
             ("application/json;q=0", None),
-            (
-                "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
-                Some(Form::Metadata),
-            ),
+            ("application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1", Some(Form::Metadata)),
             (
                 "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,\
                  application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json",

@@ -54,17 +54,13 @@ pub(crate) async fn handle(
     };
     let response = match result {
         Ok(reply) => {
-            let gzip = exchange
-                .header("accept-encoding")
-                .split(',')
-                .any(|coding| coding.trim() == "gzip");
+            let gzip = exchange.header("accept-encoding").split(',').any(|coding| coding.trim() == "gzip");
             reply.into_response(gzip).await
         }
         Err(error) => reply::failure(&error, &exchange.target()),
     };
     let answer = response.status().as_u16();
-    core.metrics
-        .answered(&exchange.info, exchange.served(), answer, started);
+    core.metrics.answered(&exchange.info, exchange.served(), answer, started);
     finish(&request, response, &exchange.warnings())
 }
 
@@ -79,10 +75,7 @@ fn finish(request: &HttpRequest, mut response: HttpResponse, warnings: &[String]
     if let Ok(time) = HeaderValue::from_str(&time) {
         response.headers_mut().insert(SERVER_TIME, time);
     }
-    response.headers_mut().insert(
-        header::CACHE_CONTROL,
-        HeaderValue::from_static("no-cache, private"),
-    );
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
     reply::add_warnings(&mut response, warnings);
     response
 }
@@ -115,11 +108,7 @@ async fn serve(exchange: &Exchange<'_>, payload: web::Payload) -> Result<Reply, 
 }
 
 async fn authenticate(exchange: &Exchange<'_>) -> Result<UserInfo, ApiError> {
-    let found = exchange
-        .core
-        .authenticator
-        .authenticate(&exchange.headers(), exchange.peer())
-        .await;
+    let found = exchange.core.authenticator.authenticate(&exchange.headers(), exchange.peer()).await;
     match found {
         Ok(Some(user)) => Ok(user),
         Ok(None) => Err(ApiError::status(Reason::Unauthorized, "Unauthorized")),
@@ -161,11 +150,7 @@ async fn authorize(exchange: &Exchange<'_>, user: &UserInfo) -> Result<(), ApiEr
                 ..Target::default()
             };
             let what = what.qualified_resource();
-            let name = if resource.name.is_empty() {
-                String::new()
-            } else {
-                format!(" {:?}", resource.name)
-            };
+            let name = if resource.name.is_empty() { String::new() } else { format!(" {:?}", resource.name) };
             format!("{what}{name} is forbidden: {}", attributes.forbidden_message())
         }
     };

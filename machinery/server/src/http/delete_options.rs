@@ -42,15 +42,9 @@ pub(crate) fn delete_options(
             Syntax::Json => decode(body, Strictness::Ignore),
             Syntax::Yaml => decode_yaml(body, Strictness::Ignore),
         };
-        decoded
-            .map_err(|error| ApiError::status(Reason::BadRequest, error.to_string()))?
-            .value
+        decoded.map_err(|error| ApiError::status(Reason::BadRequest, error.to_string()))?.value
     };
-    if wire
-        .kind
-        .as_deref()
-        .is_some_and(|kind| !kind.is_empty() && kind != "DeleteOptions")
-    {
+    if wire.kind.as_deref().is_some_and(|kind| !kind.is_empty() && kind != "DeleteOptions") {
         let message = "decoded object cannot be converted to DeleteOptions";
         return Err(ApiError::status(Reason::BadRequest, message));
     }
@@ -62,11 +56,7 @@ pub(crate) fn delete_options(
         resource_version: preconditions.resource_version,
         propagation: propagation(wire.orphan_dependents, wire.propagation_policy.as_deref())?,
     };
-    Ok(RequestedDeletion {
-        options,
-        dry_run,
-        accepted_when_pending: wire.orphan_dependents == Some(false),
-    })
+    Ok(RequestedDeletion { options, dry_run, accepted_when_pending: wire.orphan_dependents == Some(false) })
 }
 
 fn propagation(orphan: Option<bool>, policy: Option<&str>) -> Result<Option<Propagation>, ApiError> {
@@ -74,10 +64,7 @@ fn propagation(orphan: Option<bool>, policy: Option<&str>) -> Result<Option<Prop
     match (orphan, policy) {
         (Some(_), Some(policy)) => {
             let problem = "orphanDependents and deletionPropagation cannot be both set";
-            Err(invalid_options(
-                "DeleteOptions",
-                &[FieldError::invalid(&field, policy, problem)],
-            ))
+            Err(invalid_options("DeleteOptions", &[FieldError::invalid(&field, policy, problem)]))
         }
         (Some(true), None) | (None, Some("Orphan")) => Ok(Some(Propagation::Orphan)),
         (Some(false), None) | (None, Some("Background")) => Ok(Some(Propagation::Background)),
@@ -95,12 +82,7 @@ mod tests {
     use super::*;
 
     fn read(body: &str, query: &str) -> Result<RequestedDeletion, ApiError> {
-        delete_options(
-            body.as_bytes(),
-            Syntax::Json,
-            &Params::parse(query).expect("a query"),
-            false,
-        )
+        delete_options(body.as_bytes(), Syntax::Json, &Params::parse(query).expect("a query"), false)
     }
 
     #[test]
@@ -120,11 +102,7 @@ mod tests {
         assert_eq!(preconditions.resource_version.as_deref(), Some("7"));
         let from_body = read("{}", "uid=u").expect("good").options;
         assert_eq!(from_body.uid, None, "a body is all that counts");
-        assert!(
-            read(r#"{"orphanDependents":false}"#, "")
-                .expect("good")
-                .accepted_when_pending
-        );
+        assert!(read(r#"{"orphanDependents":false}"#, "").expect("good").accepted_when_pending);
         assert_eq!(read("", "").expect("good"), RequestedDeletion::default());
     }
 
@@ -132,19 +110,12 @@ mod tests {
     fn bad_options_are_refused() {
         for (body, reason) in [
             (r#"{"propagationPolicy":"Never"}"#, Reason::Invalid),
-            (
-                r#"{"propagationPolicy":"Orphan","orphanDependents":true}"#,
-                Reason::Invalid,
-            ),
+            (r#"{"propagationPolicy":"Orphan","orphanDependents":true}"#, Reason::Invalid),
             (r#"{"dryRun":["Some"]}"#, Reason::Invalid),
             (r#"{"kind":"Pod"}"#, Reason::BadRequest),
             ("{", Reason::BadRequest),
         ] {
-            assert_eq!(
-                read(body, "").map_err(|error| error.reason()),
-                Err(reason),
-                "{body}"
-            );
+            assert_eq!(read(body, "").map_err(|error| error.reason()), Err(reason), "{body}");
         }
     }
 }

@@ -32,20 +32,9 @@ enum Route {
 
 /// How long the body of a request may be.
 pub(crate) fn body_limit(exchange: &Exchange<'_>) -> usize {
-    let subresource = exchange
-        .info
-        .resource
-        .as_ref()
-        .map(|request| request.subresource.as_str());
-    let action = exchange
-        .served()
-        .zip(subresource)
-        .and_then(|(served, name)| served.action(name));
-    if action.is_some() {
-        input::ACTION_LIMIT
-    } else {
-        input::LIMIT
-    }
+    let subresource = exchange.info.resource.as_ref().map(|request| request.subresource.as_str());
+    let action = exchange.served().zip(subresource).and_then(|(served, name)| served.action(name));
+    if action.is_some() { input::ACTION_LIMIT } else { input::LIMIT }
 }
 
 /// Serves a request for a resource; `privileged` says whether the caller is always served.
@@ -59,12 +48,7 @@ pub(crate) async fn resource(
         return Err(not_found());
     };
     let (resource, name) = (&served.resource, request.name.as_str());
-    match route(
-        served,
-        request,
-        &exchange.info.verb,
-        exchange.request.method().as_str(),
-    )? {
+    match route(served, request, &exchange.info.verb, exchange.request.method().as_str())? {
         Route::Get => read::get(exchange, user, resource.as_ref(), name).await,
         Route::List => read::list(exchange, user, resource.as_ref()).await,
         Route::Watch => watch::watch(exchange, user, privileged, resource.clone()).await,
@@ -103,11 +87,7 @@ fn route(served: &Served, request: &ResourceRequest, verb: &str, method: &str) -
     }
     if !request.subresource.is_empty() {
         let action = served.action(&request.subresource).ok_or_else(not_found)?;
-        return if verb == "create" {
-            Ok(Route::Action(action.clone()))
-        } else {
-            Err(method_not_allowed())
-        };
+        return if verb == "create" { Ok(Route::Action(action.clone())) } else { Err(method_not_allowed()) };
     }
     let (needs, route) = match verb {
         "get" => (Verb::Get, Route::Get),
@@ -120,9 +100,5 @@ fn route(served: &Served, request: &ResourceRequest, verb: &str, method: &str) -
         "deletecollection" if !whole => (Verb::DeleteCollection, Route::DeleteCollection),
         _ => return Err(method_not_allowed()),
     };
-    if resource.verbs().contains(&needs) {
-        Ok(route)
-    } else {
-        Err(method_not_allowed())
-    }
+    if resource.verbs().contains(&needs) { Ok(route) } else { Err(method_not_allowed()) }
 }

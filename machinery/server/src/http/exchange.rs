@@ -36,23 +36,12 @@ pub(crate) struct Exchange<'a> {
 impl<'a> Exchange<'a> {
     pub(crate) fn new(core: &'a Core, request: &'a HttpRequest, params: Params) -> Self {
         let info = RequestInfo::new(request.method().as_str(), request.path(), &params);
-        Self {
-            core,
-            request,
-            info,
-            params,
-            context: OnceLock::new(),
-            target: OnceLock::new(),
-        }
+        Self { core, request, info, params, context: OnceLock::new(), target: OnceLock::new() }
     }
 
     /// A header of the request; empty when it is absent or no text.
     pub(crate) fn header(&self, name: &str) -> &'a str {
-        self.request
-            .headers()
-            .get(name)
-            .and_then(|value| value.to_str().ok())
-            .unwrap_or_default()
+        self.request.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
 
     /// The headers in the types of the crate `http`, which the authenticators read.
@@ -70,53 +59,33 @@ impl<'a> Exchange<'a> {
 
     /// The client's certificates.
     pub(crate) fn peer(&self) -> &'a [CertificateDer<'static>] {
-        self.request
-            .conn_data::<PeerCertificates>()
-            .map(|peer| peer.0.as_slice())
-            .unwrap_or_default()
+        self.request.conn_data::<PeerCertificates>().map(|peer| peer.0.as_slice()).unwrap_or_default()
     }
 
     /// The resource that the path names, if it is served.
     pub(crate) fn served(&self) -> Option<&'a Served> {
         let request = self.info.resource.as_ref()?;
-        self.core
-            .find(&request.group, &request.version, &request.resource)
+        self.core.find(&request.group, &request.version, &request.resource)
     }
 
     /// What the strategies are told of the request. Called once.
     pub(crate) fn enter(&self, user: UserInfo, dry_run: bool) -> Arc<RequestContext> {
-        let namespace = self
-            .info
-            .resource
-            .as_ref()
-            .map(|resource| resource.namespace.clone())
-            .unwrap_or_default();
-        let context = RequestContext {
-            user,
-            namespace,
-            now: Utc::now(),
-            dry_run,
-            warnings: Warnings::default(),
-        };
+        let namespace =
+            self.info.resource.as_ref().map(|resource| resource.namespace.clone()).unwrap_or_default();
+        let context =
+            RequestContext { user, namespace, now: Utc::now(), dry_run, warnings: Warnings::default() };
         self.context.get_or_init(|| Arc::new(context)).clone()
     }
 
     /// The warnings for the caller.
     pub(crate) fn warnings(&self) -> Vec<String> {
-        self.context
-            .get()
-            .map(|context| context.warnings.all())
-            .unwrap_or_default()
+        self.context.get().map(|context| context.warnings.all()).unwrap_or_default()
     }
 
     /// Renders the resource in the form that the caller accepts.
     pub(crate) fn renderer<'r>(&self, resource: &'r dyn Resource) -> Result<Renderer<'r>, ApiError> {
         let form = negotiate(self.header("accept"), &self.params)?;
-        Ok(Renderer {
-            resource,
-            form,
-            now: Utc::now(),
-        })
+        Ok(Renderer { resource, form, now: Utc::now() })
     }
 
     /// A failure is about this instead of what the path names.
@@ -134,10 +103,7 @@ impl<'a> Exchange<'a> {
         };
         Target {
             group: request.group.clone(),
-            kind: self
-                .served()
-                .map(|served| served.resource.name().kind.clone())
-                .unwrap_or_default(),
+            kind: self.served().map(|served| served.resource.name().kind.clone()).unwrap_or_default(),
             resource: request.resource.clone(),
             name: request.name.clone(),
         }

@@ -31,10 +31,7 @@ pub(crate) fn report(probe: &str, only: &str, checks: &[Check], params: &Params)
         .filter(|check| (only.is_empty() || check.name == only) && check.name != excluded)
         .collect();
     if !only.is_empty() && chosen.is_empty() {
-        return Err(ApiError::status(
-            Reason::NotFound,
-            format!("{probe} has no check {only:?}"),
-        ));
+        return Err(ApiError::status(Reason::NotFound, format!("{probe} has no check {only:?}")));
     }
     let healthy = chosen.iter().all(|check| check.healthy);
     if healthy && (!only.is_empty() || params.switch("verbose").is_none()) {
@@ -43,22 +40,11 @@ pub(crate) fn report(probe: &str, only: &str, checks: &[Check], params: &Params)
     let mut text = String::new();
     for check in chosen {
         // Why is in the log: probes are answered to anybody.
-        let (sign, result) = if check.healthy {
-            ('+', "ok")
-        } else {
-            ('-', "failed: reason withheld")
-        };
+        let (sign, result) = if check.healthy { ('+', "ok") } else { ('-', "failed: reason withheld") };
         text.extend(["[", &sign.to_string(), "]", &check.name, " ", result, "\n"]);
     }
     text.extend([probe, " check ", if healthy { "passed" } else { "failed" }, "\n"]);
-    Ok(Reply::Text(
-        if healthy {
-            StatusCode::OK
-        } else {
-            StatusCode::INTERNAL_SERVER_ERROR
-        },
-        text,
-    ))
+    Ok(Reply::Text(if healthy { StatusCode::OK } else { StatusCode::INTERNAL_SERVER_ERROR }, text))
 }
 
 #[cfg(test)]
@@ -68,10 +54,8 @@ mod tests {
     type Answer = Option<(u16, &'static str)>;
 
     fn answer(only: &str, healthy: bool, query: &str) -> Option<(u16, String)> {
-        let checks = ["ping", "storage"].map(|name| Check {
-            name: name.to_owned(),
-            healthy: name == "ping" || healthy,
-        });
+        let checks = ["ping", "storage"]
+            .map(|name| Check { name: name.to_owned(), healthy: name == "ping" || healthy });
         match report("readyz", only, &checks, &Params::parse(query).expect("a query")) {
             Ok(Reply::Text(code, text)) => Some((code.as_u16(), text)),
             _ => None,
@@ -89,12 +73,7 @@ mod tests {
             ("", false, "exclude=storage", Some((200, "ok"))),
             ("ping", false, "", Some((200, "ok"))),
             ("storage", true, "", Some((200, "ok"))),
-            (
-                "storage",
-                false,
-                "",
-                Some((500, "[-]storage failed: reason withheld\nreadyz check failed\n")),
-            ),
+            ("storage", false, "", Some((500, "[-]storage failed: reason withheld\nreadyz check failed\n"))),
             ("none", true, "", None),
         ];
         for (only, healthy, query, expected) in cases {

@@ -44,10 +44,7 @@ impl InFlight {
             let message = "too many requests, please try again later";
             return Err(ApiError::status(Reason::TooManyRequests, message).retry_after(1));
         }
-        Ok(Place {
-            _permit: permit,
-            _gauge: metrics.in_flight(read),
-        })
+        Ok(Place { _permit: permit, _gauge: metrics.in_flight(read) })
     }
 }
 
@@ -57,18 +54,13 @@ mod tests {
 
     #[test]
     fn readers_and_writers_are_limited_apart_and_administrators_never() {
-        let options = ServerOptions {
-            max_reads_in_flight: 1,
-            max_writes_in_flight: 1,
-            ..ServerOptions::default()
-        };
+        let options =
+            ServerOptions { max_reads_in_flight: 1, max_writes_in_flight: 1, ..ServerOptions::default() };
         let (in_flight, metrics) = (InFlight::new(&options), Metrics::new());
         let read = in_flight.enter(true, false, &metrics).expect("a place");
         let refused = in_flight.enter(true, false, &metrics).expect_err("full");
         assert_eq!(refused.reason(), Reason::TooManyRequests);
-        let _write = in_flight
-            .enter(false, false, &metrics)
-            .expect("a place of its own");
+        let _write = in_flight.enter(false, false, &metrics).expect("a place of its own");
         let _admin = in_flight.enter(true, true, &metrics).expect("always");
         drop(read);
         in_flight.enter(true, false, &metrics).expect("free again");

@@ -59,20 +59,13 @@ pub(crate) fn patch_kind(exchange: &Exchange<'_>) -> Result<PatchKind, ApiError>
     match media_type(exchange).as_str() {
         "application/json-patch+json" => Ok(PatchKind::Json),
         "application/merge-patch+json" => Ok(PatchKind::Merge),
-        _ => Err(unsupported(
-            "application/json-patch+json, application/merge-patch+json",
-        )),
+        _ => Err(unsupported("application/json-patch+json, application/merge-patch+json")),
     }
 }
 
 fn media_type(exchange: &Exchange<'_>) -> String {
     let header = exchange.header("content-type");
-    header
-        .split(';')
-        .next()
-        .unwrap_or_default()
-        .trim()
-        .to_ascii_lowercase()
+    header.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
 fn unsupported(accepted: &str) -> ApiError {

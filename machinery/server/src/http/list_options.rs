@@ -55,19 +55,12 @@ pub(crate) fn list_options(params: &Params, resource: &dyn Resource) -> Result<Q
                 errors.push(FieldError::forbidden(&field, problem));
             }
             "Exact" | "NotOlderThan" => {}
-            other => errors.push(FieldError::not_supported(
-                &field,
-                other,
-                &["Exact", "NotOlderThan", ""],
-            )),
+            other => errors.push(FieldError::not_supported(&field, other, &["Exact", "NotOlderThan", ""])),
         }
     }
     if params.switch("sendInitialEvents").is_some() {
         let field = FieldPath::new("sendInitialEvents");
-        errors.push(FieldError::forbidden(
-            &field,
-            "sendInitialEvents is forbidden for list",
-        ));
+        errors.push(FieldError::forbidden(&field, "sendInitialEvents is forbidden for list"));
     }
     if !errors.is_empty() {
         return Err(invalid_options("ListOptions", &errors));
@@ -85,11 +78,7 @@ pub(crate) fn list_options(params: &Params, resource: &dyn Resource) -> Result<Q
         (None, Some(revision), None) if limit > 0 => Version::Exactly(revision),
         (None, Some(revision), _) => Version::AtLeast(revision),
     };
-    Ok(Query {
-        version,
-        selection: selection(params, resource)?,
-        limit,
-    })
+    Ok(Query { version, selection: selection(params, resource)?, limit })
 }
 
 /// The options of a watch.
@@ -110,11 +99,7 @@ pub(crate) fn watch_options(params: &Params, resource: &dyn Resource) -> Result<
             errors.push(FieldError::forbidden(&field, problem));
         }
         if version_match != "NotOlderThan" {
-            errors.push(FieldError::not_supported(
-                &field,
-                version_match,
-                &["NotOlderThan"],
-            ));
+            errors.push(FieldError::not_supported(&field, version_match, &["NotOlderThan"]));
         }
         if params.get("continue").is_some() {
             let problem = "resourceVersionMatch is forbidden when continue is provided";
@@ -131,24 +116,12 @@ pub(crate) fn watch_options(params: &Params, resource: &dyn Resource) -> Result<
         (_, Some(0)) => WatchFrom::Any,
         (_, Some(revision)) => WatchFrom::After(revision),
     };
-    let time = match params
-        .number("timeoutSeconds")?
-        .and_then(|seconds| u64::try_from(seconds).ok())
-    {
+    let time = match params.number("timeoutSeconds")?.and_then(|seconds| u64::try_from(seconds).ok()) {
         None | Some(0) => WATCH_TIME.mul_f64(rand::rng().random_range(1.0..2.0)),
         Some(seconds) => Duration::from_secs(seconds).min(LONGEST_WATCH),
     };
-    let query = Query {
-        version,
-        selection: selection(params, resource)?,
-        limit: 0,
-    };
-    Ok(WatchOptions {
-        query,
-        bookmarks,
-        announce_initial: initial == Some(true) && bookmarks,
-        time,
-    })
+    let query = Query { version, selection: selection(params, resource)?, limit: 0 };
+    Ok(WatchOptions { query, bookmarks, announce_initial: initial == Some(true) && bookmarks, time })
 }
 
 /// The options of a single read.
@@ -157,10 +130,7 @@ pub(crate) fn get_options(params: &Params) -> Result<GetVersion, ApiError> {
 }
 
 fn limit(params: &Params) -> Result<usize, ApiError> {
-    Ok(params
-        .number("limit")?
-        .and_then(|limit| usize::try_from(limit).ok())
-        .unwrap_or(0))
+    Ok(params.number("limit")?.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(0))
 }
 
 fn selection(params: &Params, resource: &dyn Resource) -> Result<Selection, ApiError> {
@@ -177,10 +147,7 @@ fn selection(params: &Params, resource: &dyn Resource) -> Result<Selection, ApiE
         other => resource.is_selectable(other),
     };
     if let Some(unknown) = fields.fields().find(|field| !known(field)) {
-        return Err(ApiError::status(
-            Reason::BadRequest,
-            format!("field label not supported: {unknown}"),
-        ));
+        return Err(ApiError::status(Reason::BadRequest, format!("field label not supported: {unknown}")));
     }
     Ok(Selection { labels, fields })
 }

@@ -30,45 +30,30 @@ pub(crate) fn path(exchange: &Exchange<'_>) -> Result<Reply, ApiError> {
         "/metrics" => {
             exchange.core.count_objects();
             let body = Bytes::from(exchange.core.metrics.text()?);
-            Ok(Reply::Document {
-                content_type: OPENMETRICS.to_owned(),
-                etag: None,
-                body,
-            })
+            Ok(Reply::Document { content_type: OPENMETRICS.to_owned(), etag: None, body })
         }
         path => document(exchange, path),
     }
 }
 
 fn document(exchange: &Exchange<'_>, path: &str) -> Result<Reply, ApiError> {
-    let document = exchange
-        .core
-        .documents
-        .find(path, exchange.header("accept"))
-        .ok_or_else(|| {
-            ApiError::status(
-                Reason::NotAcceptable,
-                "only the following media types are accepted: application/json",
-            )
-        })?;
+    let document = exchange.core.documents.find(path, exchange.header("accept")).ok_or_else(|| {
+        ApiError::status(
+            Reason::NotAcceptable,
+            "only the following media types are accepted: application/json",
+        )
+    })?;
     let etag = document.etag();
     if document.matches(exchange.header("if-none-match")) {
         return Ok(Reply::NotModified(etag));
     }
     let body = Bytes::copy_from_slice(document.body());
-    Ok(Reply::Document {
-        content_type: document.content_type().to_owned(),
-        etag: Some(etag),
-        body,
-    })
+    Ok(Reply::Document { content_type: document.content_type().to_owned(), etag: Some(etag), body })
 }
 
 /// The failure of a path that leads nowhere.
 pub(crate) fn not_found() -> ApiError {
-    ApiError::status(
-        Reason::NotFound,
-        "the server could not find the requested resource",
-    )
+    ApiError::status(Reason::NotFound, "the server could not find the requested resource")
 }
 
 /// `version.Info`, as `kubectl version` reads it.

@@ -24,10 +24,7 @@ impl Params {
     }
 
     fn all<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a str> {
-        self.0
-            .iter()
-            .filter(move |(key, _)| key == name)
-            .map(|(_, value)| value.as_str())
+        self.0.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
     /// Whether a parameter is given and not `false` or `0`, as Kubernetes reads switches.
@@ -37,9 +34,7 @@ impl Params {
 
     /// A switch, if it is given. One without a value counts as on.
     pub(crate) fn switch(&self, name: &str) -> Option<bool> {
-        self.all(name)
-            .next()
-            .map(|value| !matches!(value.to_ascii_lowercase().as_str(), "false" | "0"))
+        self.all(name).next().map(|value| !matches!(value.to_ascii_lowercase().as_str(), "false" | "0"))
     }
 
     /// A number, if it is given.
@@ -63,10 +58,7 @@ impl Params {
             _ => {
                 let field = FieldPath::new("resourceVersion");
                 let problem = "must be a resourceVersion that the server gave out";
-                Err(invalid_options(
-                    "ListOptions",
-                    &[FieldError::invalid(&field, value, problem)],
-                ))
+                Err(invalid_options("ListOptions", &[FieldError::invalid(&field, value, problem)]))
             }
         }
     }
@@ -132,26 +124,10 @@ mod tests {
     fn bad_options_are_named() {
         type Check = fn(&Params) -> Option<ApiError>;
         let cases: [(&str, Check, &str); 5] = [
-            (
-                "limit=x",
-                |p| p.number("limit").err(),
-                "limit: \"x\" is not a number",
-            ),
-            (
-                "resourceVersion=x",
-                |p| p.revision().err(),
-                "resourceVersion: Invalid value: \"x\"",
-            ),
-            (
-                "resourceVersion=-1",
-                |p| p.revision().err(),
-                "resourceVersion: Invalid value: \"-1\"",
-            ),
-            (
-                "dryRun=Some",
-                |p| p.dry_run("CreateOptions").err(),
-                "dryRun: Unsupported value: \"Some\"",
-            ),
+            ("limit=x", |p| p.number("limit").err(), "limit: \"x\" is not a number"),
+            ("resourceVersion=x", |p| p.revision().err(), "resourceVersion: Invalid value: \"x\""),
+            ("resourceVersion=-1", |p| p.revision().err(), "resourceVersion: Invalid value: \"-1\""),
+            ("dryRun=Some", |p| p.dry_run("CreateOptions").err(), "dryRun: Unsupported value: \"Some\""),
             (
                 "fieldValidation=no",
                 |p| p.strictness("CreateOptions").err(),
@@ -162,14 +138,7 @@ mod tests {
             let error = check(&params(query)).unwrap_or_else(|| panic!("{query} is accepted"));
             assert!(error.to_string().contains(message), "{query}: {error}");
         }
-        assert!(
-            params("dryRun=All&dryRun=All")
-                .dry_run("CreateOptions")
-                .expect("good")
-        );
-        assert_eq!(
-            params("fieldValidation=Strict").strictness("").expect("good"),
-            Strictness::Strict
-        );
+        assert!(params("dryRun=All&dryRun=All").dry_run("CreateOptions").expect("good"));
+        assert_eq!(params("fieldValidation=Strict").strictness("").expect("good"), Strictness::Strict);
     }
 }

@@ -88,10 +88,7 @@ impl Renderer<'_> {
     pub(crate) fn bookmark(&self, revision: i64, initial: bool, line: &mut BytesMut) -> Result<(), ApiError> {
         let mut metadata = json!({"resourceVersion": revision.to_string(), "creationTimestamp": null});
         if initial && let Some(metadata) = metadata.as_object_mut() {
-            metadata.insert(
-                "annotations".to_owned(),
-                json!({"k8s.io/initial-events-end": "true"}),
-            );
+            metadata.insert("annotations".to_owned(), json!({"k8s.io/initial-events-end": "true"}));
         }
         let name = self.resource.name();
         let object = match self.form {
@@ -106,11 +103,7 @@ impl Renderer<'_> {
                 let object = json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata});
                 let cells = vec![Value::from(""); self.resource.columns().len() + 2];
                 let rows = [json!({"cells": cells, "object": object})];
-                self.table(
-                    &list_metadata(Some(revision.to_string()), None, None),
-                    &rows,
-                    false,
-                )
+                self.table(&list_metadata(Some(revision.to_string()), None, None), &rows, false)
             }
         };
         put_event(line, "BOOKMARK", &json(&object)?);
@@ -128,11 +121,8 @@ impl Renderer<'_> {
     }
 
     fn table(&self, metadata: &Value, rows: &[Value], with_columns: bool) -> Value {
-        let columns = if with_columns {
-            table::column_definitions(self.resource.columns())
-        } else {
-            Value::Null
-        };
+        let columns =
+            if with_columns { table::column_definitions(self.resource.columns()) } else { Value::Null };
         json!({
             "kind": "Table",
             "apiVersion": "meta.k8s.io/v1",

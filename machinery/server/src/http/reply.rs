@@ -34,11 +34,7 @@ pub(crate) enum Reply {
     /// JSON.
     Json(StatusCode, Bytes),
     /// A document that says what it is.
-    Document {
-        content_type: String,
-        etag: Option<String>,
-        body: Bytes,
-    },
+    Document { content_type: String, etag: Option<String>, body: Bytes },
     /// Text.
     Text(StatusCode, String),
     /// The client has the document already: 304.
@@ -56,11 +52,7 @@ impl Reply {
     pub(crate) async fn into_response(self, gzip: bool) -> HttpResponse {
         match self {
             Self::Json(code, body) => sized(HttpResponse::build(code), "application/json", body, gzip).await,
-            Self::Document {
-                content_type,
-                etag,
-                body,
-            } => {
+            Self::Document { content_type, etag, body } => {
                 let mut response = HttpResponse::Ok();
                 response.insert_header((header::VARY, "Accept"));
                 if let Some(etag) = etag {
@@ -68,15 +60,13 @@ impl Reply {
                 }
                 sized(response, &content_type, body, gzip).await
             }
-            Self::Text(code, text) => HttpResponse::build(code)
-                .content_type("text/plain; charset=utf-8")
-                .body(text),
-            Self::NotModified(etag) => HttpResponse::NotModified()
-                .insert_header((header::ETAG, etag))
-                .finish(),
-            Self::Watch(events) => HttpResponse::Ok()
-                .content_type("application/json")
-                .streaming(events),
+            Self::Text(code, text) => {
+                HttpResponse::build(code).content_type("text/plain; charset=utf-8").body(text)
+            }
+            Self::NotModified(etag) => {
+                HttpResponse::NotModified().insert_header((header::ETAG, etag)).finish()
+            }
+            Self::Watch(events) => HttpResponse::Ok().content_type("application/json").streaming(events),
         }
     }
 }
@@ -114,19 +104,13 @@ pub(crate) fn failure(error: &ApiError, target: &Target) -> HttpResponse {
     let status = status(error, target);
     let code = StatusCode::from_u16(error.reason().code()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut response = HttpResponse::build(code);
-    if let Some(seconds) = status
-        .details
-        .as_ref()
-        .and_then(|details| details.retry_after_seconds)
-    {
+    if let Some(seconds) = status.details.as_ref().and_then(|details| details.retry_after_seconds) {
         response.insert_header((header::RETRY_AFTER, seconds.to_string()));
     }
     if code == StatusCode::UNAUTHORIZED {
         response.insert_header((header::WWW_AUTHENTICATE, "Bearer"));
     }
-    response
-        .content_type("application/json")
-        .body(render::json(&status).unwrap_or_default())
+    response.content_type("application/json").body(render::json(&status).unwrap_or_default())
 }
 
 /// What the caller is not told goes to the log.
@@ -156,9 +140,7 @@ pub(crate) fn add_warnings(response: &mut HttpResponse, warnings: &[String]) {
         }
         left -= text.len();
         if let Ok(value) = HeaderValue::from_str(&format!("299 - {text}")) {
-            response
-                .headers_mut()
-                .append(HeaderName::from_static("warning"), value);
+            response.headers_mut().append(HeaderName::from_static("warning"), value);
         }
     }
 }
@@ -190,11 +172,8 @@ mod tests {
         let mut warnings = vec!["unknown field \"spec.x\"".to_owned(), "two\nlines".to_owned()];
         warnings.extend(vec![long; 100]);
         add_warnings(&mut response, &warnings);
-        let headers: Vec<&str> = response
-            .headers()
-            .get_all("warning")
-            .map(|value| value.to_str().expect("text"))
-            .collect();
+        let headers: Vec<&str> =
+            response.headers().get_all("warning").map(|value| value.to_str().expect("text")).collect();
         assert_eq!(headers[0], r#"299 - "unknown field \"spec.x\"""#);
         assert_eq!(headers[1], r#"299 - "twolines""#);
         assert!(headers.iter().map(|header| header.len()).sum::<usize>() < 2 * WARNINGS_SIZE);

@@ -38,11 +38,7 @@ impl RequestInfo {
     pub(crate) fn new(method: &str, path: &str, params: &Params) -> Self {
         let resource = ResourceRequest::parse(path);
         let Some(mut resource) = resource else {
-            return Self {
-                verb: method.to_ascii_lowercase(),
-                path: path.to_owned(),
-                resource: None,
-            };
+            return Self { verb: method.to_ascii_lowercase(), path: path.to_owned(), resource: None };
         };
         let collection = resource.name.is_empty();
         let verb = match (method, collection) {
@@ -59,16 +55,9 @@ impl RequestInfo {
         if matches!(verb, "watch" | "list" | "deletecollection")
             && let Some(Ok(selector)) = params.get("fieldSelector").map(FieldSelector::parse)
         {
-            selector
-                .exact("metadata.name")
-                .unwrap_or_default()
-                .clone_into(&mut resource.selected_name);
+            selector.exact("metadata.name").unwrap_or_default().clone_into(&mut resource.selected_name);
         }
-        Self {
-            verb: verb.to_owned(),
-            path: path.to_owned(),
-            resource: Some(resource),
-        }
+        Self { verb: verb.to_owned(), path: path.to_owned(), resource: Some(resource) }
     }
 
     /// Whether the request may go on for long.
@@ -86,11 +75,7 @@ impl RequestInfo {
         let Some(resource) = &self.resource else {
             return Attributes::of_path(user, self.verb.clone(), self.path.clone());
         };
-        let name = if resource.name.is_empty() {
-            &resource.selected_name
-        } else {
-            &resource.name
-        };
+        let name = if resource.name.is_empty() { &resource.selected_name } else { &resource.name };
         let attributes = ResourceAttributes::new(&resource.group, &resource.version, &resource.resource)
             .subresource(&resource.subresource)
             .in_namespace(&resource.namespace)
@@ -141,80 +126,30 @@ mod tests {
     fn requests_are_read_as_upstream_reads_them() {
         // Method, URL, then verb, namespace, resource, name for the authoriser, subresource.
         let cases = [
-            (
-                "GET",
-                "/apis/g/v1/namespaces/n/pots",
-                ["list", "n", "pots", "", ""],
-            ),
-            (
-                "GET",
-                "/apis/g/v1/namespaces/n/pots/",
-                ["list", "n", "pots", "", ""],
-            ),
-            (
-                "GET",
-                "/apis/g/v1/namespaces/n/pots?watch=true",
-                ["watch", "n", "pots", "", ""],
-            ),
-            (
-                "GET",
-                "/apis/g/v1/namespaces/n/pots?watch=1",
-                ["watch", "n", "pots", "", ""],
-            ),
-            (
-                "GET",
-                "/apis/g/v1/namespaces/n/pots?watch=false",
-                ["list", "n", "pots", "", ""],
-            ),
+            ("GET", "/apis/g/v1/namespaces/n/pots", ["list", "n", "pots", "", ""]),
+            ("GET", "/apis/g/v1/namespaces/n/pots/", ["list", "n", "pots", "", ""]),
+            ("GET", "/apis/g/v1/namespaces/n/pots?watch=true", ["watch", "n", "pots", "", ""]),
+            ("GET", "/apis/g/v1/namespaces/n/pots?watch=1", ["watch", "n", "pots", "", ""]),
+            ("GET", "/apis/g/v1/namespaces/n/pots?watch=false", ["list", "n", "pots", "", ""]),
             (
                 "GET",
                 "/apis/g/v1/namespaces/n/pots?fieldSelector=metadata.name%3Da",
                 ["list", "n", "pots", "a", ""],
             ),
             ("GET", "/apis/g/v1/pots", ["list", "", "pots", "", ""]),
-            (
-                "GET",
-                "/apis/g/v1/namespaces/n/pots/a",
-                ["get", "n", "pots", "a", ""],
-            ),
-            (
-                "GET",
-                "/apis/g/v1/namespaces/n/pots/a?watch=true",
-                ["get", "n", "pots", "a", ""],
-            ),
-            (
-                "PUT",
-                "/apis/g/v1/namespaces/n/pots/a/status",
-                ["update", "n", "pots", "a", "status"],
-            ),
+            ("GET", "/apis/g/v1/namespaces/n/pots/a", ["get", "n", "pots", "a", ""]),
+            ("GET", "/apis/g/v1/namespaces/n/pots/a?watch=true", ["get", "n", "pots", "a", ""]),
+            ("PUT", "/apis/g/v1/namespaces/n/pots/a/status", ["update", "n", "pots", "a", "status"]),
             ("PATCH", "/apis/g/v1/pans/a", ["patch", "", "pans", "a", ""]),
-            (
-                "POST",
-                "/apis/g/v1/namespaces/n/pots/a/cook",
-                ["create", "n", "pots", "a", "cook"],
-            ),
-            (
-                "DELETE",
-                "/apis/g/v1/namespaces/n/pots/a",
-                ["delete", "n", "pots", "a", ""],
-            ),
-            (
-                "DELETE",
-                "/apis/g/v1/namespaces/n/pots",
-                ["deletecollection", "n", "pots", "", ""],
-            ),
+            ("POST", "/apis/g/v1/namespaces/n/pots/a/cook", ["create", "n", "pots", "a", "cook"]),
+            ("DELETE", "/apis/g/v1/namespaces/n/pots/a", ["delete", "n", "pots", "a", ""]),
+            ("DELETE", "/apis/g/v1/namespaces/n/pots", ["deletecollection", "n", "pots", "", ""]),
             ("OPTIONS", "/apis/g/v1/pans", ["", "", "pans", "", ""]),
         ];
         for (method, url, [verb, namespace, resource, name, subresource]) in cases {
             let attributes = info(method, url).attributes(UserInfo::default());
             let found = attributes.resource.expect("a resource");
-            let found = (
-                attributes.verb,
-                found.namespace,
-                found.resource,
-                found.name,
-                found.subresource,
-            );
+            let found = (attributes.verb, found.namespace, found.resource, found.name, found.subresource);
             let expected = [verb, namespace, resource, name, subresource].map(str::to_owned);
             assert_eq!(<[String; 5]>::from(found), expected, "{method} {url}");
         }
@@ -222,21 +157,12 @@ mod tests {
 
     #[test]
     fn other_paths_are_authorised_by_their_method() {
-        for path in [
-            "/",
-            "/healthz",
-            "/apis",
-            "/apis/g",
-            "/apis/g/v1",
-            "/openapi/v3/apis/g/v1",
-            "/api/v1/pods",
-        ] {
+        for path in
+            ["/", "/healthz", "/apis", "/apis/g", "/apis/g/v1", "/openapi/v3/apis/g/v1", "/api/v1/pods"]
+        {
             let attributes = info("GET", path).attributes(UserInfo::default());
             assert!(attributes.resource.is_none(), "{path}");
-            assert_eq!(
-                (attributes.verb.as_str(), attributes.path.as_str()),
-                ("get", path)
-            );
+            assert_eq!((attributes.verb.as_str(), attributes.path.as_str()), ("get", path));
         }
     }
 }

@@ -43,10 +43,7 @@ pub(crate) async fn watch(
 ) -> Result<Reply, ApiError> {
     let form = exchange.renderer(resource.as_ref())?.form;
     let options = list_options::watch_options(&exchange.params, resource.as_ref())?;
-    let place = exchange
-        .core
-        .watch_places
-        .enter(&user, privileged, resource.is_view())?;
+    let place = exchange.core.watch_places.enter(&user, privileged, resource.is_view())?;
     let context = exchange.enter(user, false);
     let watching = match resource.watch(&context, options.query.clone()).await {
         Ok(watching) => watching,
@@ -220,11 +217,7 @@ impl WatchStream {
     }
 
     fn renderer(&self) -> Renderer<'_> {
-        Renderer {
-            resource: self.resource.as_ref(),
-            form: self.form,
-            now: Utc::now(),
-        }
+        Renderer { resource: self.resource.as_ref(), form: self.form, now: Utc::now() }
     }
 
     /// Tells the client what went wrong, as the last event.

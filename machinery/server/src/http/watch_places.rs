@@ -59,10 +59,7 @@ impl WatchPlaces {
         of_view: bool,
     ) -> Result<WatchPlace, ApiError> {
         let (most, most_of_one) = if of_view {
-            (
-                self.most - self.most / 4,
-                self.most_of_one.min(self.most_of_one_on_views),
-            )
+            (self.most - self.most / 4, self.most_of_one.min(self.most_of_one_on_views))
         } else {
             (self.most, self.most_of_one)
         };
@@ -79,10 +76,7 @@ impl WatchPlaces {
         }
         counts.all += 1;
         counts.by_caller.insert(caller.clone(), own + 1);
-        Ok(WatchPlace {
-            counts: self.counts.clone(),
-            caller,
-        })
+        Ok(WatchPlace { counts: self.counts.clone(), caller })
     }
 }
 
@@ -111,11 +105,7 @@ mod tests {
 
     fn user(name: &str, pod: Option<&str>) -> UserInfo {
         let extra = pod.map(|pod| (POD_UID_EXTRA.to_owned(), vec![pod.to_owned()]));
-        UserInfo {
-            name: name.to_owned(),
-            extra: extra.into_iter().collect(),
-            ..UserInfo::default()
-        }
+        UserInfo { name: name.to_owned(), extra: extra.into_iter().collect(), ..UserInfo::default() }
     }
 
     #[test]

@@ -33,12 +33,7 @@ pub(crate) async fn create(
 ) -> Result<Reply, ApiError> {
     let renderer = exchange.renderer(resource)?;
     let (context, body) = body(exchange, user, bytes, "CreateOptions")?;
-    if let Some(namespaces) = exchange
-        .core
-        .namespaces
-        .as_deref()
-        .filter(|_| resource.info().namespaced)
-    {
+    if let Some(namespaces) = exchange.core.namespaces.as_deref().filter(|_| resource.info().namespaced) {
         let admitted = admit_create(namespaces, resource.name(), &context.namespace).await;
         if let Err(refusal) = admitted {
             if let Some(target) = refusal.target {
@@ -47,10 +42,8 @@ pub(crate) async fn create(
             return Err(refusal.error);
         }
     }
-    let item = resource
-        .create(&context, &body)
-        .await
-        .map_err(|error| named(exchange, resource, &body, error))?;
+    let item =
+        resource.create(&context, &body).await.map_err(|error| named(exchange, resource, &body, error))?;
     Ok(Reply::Json(StatusCode::CREATED, renderer.object(item.as_ref())?))
 }
 
@@ -83,18 +76,7 @@ pub(crate) async fn patch(
     let strictness = exchange.params.strictness("PatchOptions")?;
     let dry_run = exchange.params.dry_run("PatchOptions")?;
     let context = exchange.enter(user, dry_run);
-    let item = resource
-        .patch(
-            &context,
-            name,
-            part,
-            Patch {
-                bytes,
-                kind,
-                strictness,
-            },
-        )
-        .await?;
+    let item = resource.patch(&context, name, part, Patch { bytes, kind, strictness }).await?;
     Ok(Reply::ok(renderer.object(item.as_ref())?))
 }
 
@@ -131,11 +113,7 @@ pub(crate) async fn delete(
         let status = status::deleted(&resource.name().target(name), item.metadata().uid.clone());
         return Ok(Reply::ok(render::json(&status)?));
     }
-    let code = if requested.accepted_when_pending {
-        StatusCode::ACCEPTED
-    } else {
-        StatusCode::OK
-    };
+    let code = if requested.accepted_when_pending { StatusCode::ACCEPTED } else { StatusCode::OK };
     Ok(Reply::Json(code, renderer.object(item.as_ref())?))
 }
 
@@ -167,12 +145,7 @@ pub(crate) async fn delete_collection(
     let deletions: Vec<_> = deletions.collect();
     let deleted: Vec<_> = stream::iter(deletions).buffered(DELETIONS).try_collect().await?;
     let items = deleted.into_iter().flatten().collect();
-    Ok(Reply::ok(renderer.list(&Listed {
-        items,
-        next: None,
-        remaining: None,
-        ..listed
-    })?))
+    Ok(Reply::ok(renderer.list(&Listed { items, next: None, remaining: None, ..listed })?))
 }
 
 fn body(
@@ -184,36 +157,19 @@ fn body(
     let syntax = input::syntax(exchange)?;
     let strictness = exchange.params.strictness(options)?;
     let dry_run = exchange.params.dry_run(options)?;
-    Ok((
-        exchange.enter(user, dry_run),
-        Body {
-            bytes,
-            syntax,
-            strictness,
-        },
-    ))
+    Ok((exchange.enter(user, dry_run), Body { bytes, syntax, strictness }))
 }
 
 fn requested(exchange: &Exchange<'_>, bytes: &[u8], collection: bool) -> Result<RequestedDeletion, ApiError> {
-    let syntax = if bytes.is_empty() {
-        crate::resource::Syntax::Json
-    } else {
-        input::syntax(exchange)?
-    };
+    let syntax = if bytes.is_empty() { crate::resource::Syntax::Json } else { input::syntax(exchange)? };
     delete_options(bytes, syntax, &exchange.params, collection)
 }
 
 /// Whether the namespace is going away. When that cannot be found out, the stricter rules of a namespace that stays apply.
 async fn delete_context(exchange: &Exchange<'_>, context: &RequestContext) -> DeleteContext {
-    let namespaces = exchange
-        .core
-        .namespaces
-        .as_deref()
-        .filter(|_| !context.namespace.is_empty());
+    let namespaces = exchange.core.namespaces.as_deref().filter(|_| !context.namespace.is_empty());
     let Some(namespaces) = namespaces else {
-        return DeleteContext {
-            namespace_terminating: false,
-        };
+        return DeleteContext { namespace_terminating: false };
     };
     let namespace_terminating = match namespaces.state(&context.namespace).await {
         Ok(state) => state != NamespaceState::Active,
@@ -222,9 +178,7 @@ async fn delete_context(exchange: &Exchange<'_>, context: &RequestContext) -> De
             false
         }
     };
-    DeleteContext {
-        namespace_terminating,
-    }
+    DeleteContext { namespace_terminating }
 }
 
 /// The failure of a creation is about the object that the body names; the path names none.

@@ -57,10 +57,7 @@ impl ClaimPlan {
         let before: BTreeSet<String> = before.into_iter().collect();
         let after: BTreeSet<String> = after.into_iter().collect();
         let key = |claim: &str| registry.keys.claim(&holder.namespace, claim);
-        let take = after
-            .difference(&before)
-            .map(|claim| (claim.clone(), key(claim)))
-            .collect();
+        let take = after.difference(&before).map(|claim| (claim.clone(), key(claim))).collect();
         let mut release = Vec::new();
         for claim in before.difference(&after) {
             let key = key(claim);
@@ -70,12 +67,7 @@ impl ClaimPlan {
                 release.push((key, found.mod_revision));
             }
         }
-        Ok(Self {
-            holder,
-            take,
-            release,
-            stale: stale.clone(),
-        })
+        Ok(Self { holder, take, release, stale: stale.clone() })
     }
 
     /// What must hold for the claims to be free and ours: first for those that are taken, in order, then for those
@@ -85,27 +77,18 @@ impl ClaimPlan {
             None => Precondition::Absent(key.clone()),
             Some(revision) => Precondition::Unchanged(key.clone(), *revision),
         });
-        let release = self
-            .release
-            .iter()
-            .map(|(key, revision)| Precondition::Unchanged(key.clone(), *revision));
+        let release =
+            self.release.iter().map(|(key, revision)| Precondition::Unchanged(key.clone(), *revision));
         take.chain(release)
     }
 
     /// The writes.
     pub(super) fn operations(&self) -> Result<Vec<Operation>, ApiError> {
-        let value = serde_json::to_vec(&self.holder)
-            .map(Bytes::from)
-            .map_err(|source| {
-                ApiError::internal(format!("encoding the claims of {}", self.holder.name), source)
-            })?;
-        let take = self
-            .take
-            .iter()
-            .map(|(_, key)| Operation::Put(key.clone(), value.clone()));
-        Ok(take
-            .chain(self.release.iter().map(|(key, _)| Operation::Delete(key.clone())))
-            .collect())
+        let value = serde_json::to_vec(&self.holder).map(Bytes::from).map_err(|source| {
+            ApiError::internal(format!("encoding the claims of {}", self.holder.name), source)
+        })?;
+        let take = self.take.iter().map(|(_, key)| Operation::Put(key.clone(), value.clone()));
+        Ok(take.chain(self.release.iter().map(|(key, _)| Operation::Delete(key.clone()))).collect())
     }
 
     /// Looks at the present state of the claims' keys, in the order of the preconditions: who holds the ones to be taken.

@@ -27,10 +27,7 @@ impl<S: Strategy> Registry<S> {
     ) -> Result<Arc<Stored<S::Object>>, ApiError> {
         let meta = kube::Resource::meta(&object);
         let named = meta.name.as_deref().is_some_and(|name| !name.is_empty());
-        let prefix = meta
-            .generate_name
-            .clone()
-            .filter(|prefix| !named && !prefix.is_empty());
+        let prefix = meta.generate_name.clone().filter(|prefix| !named && !prefix.is_empty());
         let Some(prefix) = prefix else {
             return self.create_named(context, object).await;
         };
@@ -42,10 +39,8 @@ impl<S: Strategy> Registry<S> {
                 result => return result,
             }
         }
-        let message = format!(
-            "{} with names that start with {prefix:?} exist already; try again",
-            self.resource
-        );
+        let message =
+            format!("{} with names that start with {prefix:?} exist already; try again", self.resource);
         Err(ApiError::status(Reason::AlreadyExists, message).retry_after(1))
     }
 
@@ -92,14 +87,7 @@ impl<S: Strategy> Registry<S> {
             preconditions.extend(plan.preconditions());
             let mut operations = vec![Operation::Put(key.clone(), encode(&mut object)?)];
             operations.extend(plan.operations()?);
-            let states = match self
-                .store
-                .commit(Transaction {
-                    preconditions,
-                    operations,
-                })
-                .await?
-            {
+            let states = match self.store.commit(Transaction { preconditions, operations }).await? {
                 Outcome::Committed(revision) => return Ok(Arc::new(Stored::new(object, revision))),
                 Outcome::Failed(states) => states,
             };

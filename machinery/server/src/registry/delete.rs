@@ -65,10 +65,8 @@ impl DeleteOptions {
                 _ => None,
             })
         });
-        let own = present
-            .iter()
-            .filter(|finalizer| !matches!(finalizer.as_str(), ORPHAN | FOREGROUND))
-            .cloned();
+        let own =
+            present.iter().filter(|finalizer| !matches!(finalizer.as_str(), ORPHAN | FOREGROUND)).cloned();
         let collectors = match propagation {
             Some(Propagation::Orphan) => Some(ORPHAN.to_owned()),
             Some(Propagation::Foreground) => Some(FOREGROUND.to_owned()),
@@ -92,13 +90,9 @@ impl<S: Strategy> Decision<S> for Deletion {
         context: &RequestContext,
         old: &Stored<S::Object>,
     ) -> Result<Next<S::Object>, ApiError> {
-        self.options
-            .check(&registry.resource, kube::Resource::meta(&**old))?;
+        self.options.check(&registry.resource, kube::Resource::meta(&**old))?;
         let mut object = S::Object::clone(old);
-        registry
-            .strategy
-            .prepare_for_delete(context, self.delete, &mut object)
-            .await?;
+        registry.strategy.prepare_for_delete(context, self.delete, &mut object).await?;
         let meta = kube::Resource::meta_mut(&mut object);
         meta.finalizers = self.options.finalizers(meta.finalizers.as_ref());
         if meta.finalizers.is_none() {
@@ -110,11 +104,7 @@ impl<S: Strategy> Decision<S> for Deletion {
             // As upstream: what acts on generations learns of the deletion.
             meta.generation = meta.generation.map(|generation| generation + 1);
         }
-        Ok(if object == **old {
-            Next::Keep
-        } else {
-            Next::Write(object)
-        })
+        Ok(if object == **old { Next::Keep } else { Next::Write(object) })
     }
 }
 
@@ -127,8 +117,7 @@ impl<S: Strategy> Registry<S> {
         options: DeleteOptions,
         delete: DeleteContext,
     ) -> Result<Written<S::Object>, ApiError> {
-        self.write(context, &context.namespace, name, Deletion { options, delete })
-            .await
+        self.write(context, &context.namespace, name, Deletion { options, delete }).await
     }
 }
 
@@ -150,10 +139,7 @@ mod tests {
             (Some(Foreground), &["orphan"], &["foregroundDeletion"]),
         ];
         for (propagation, before, after) in cases {
-            let options = DeleteOptions {
-                propagation,
-                ..DeleteOptions::default()
-            };
+            let options = DeleteOptions { propagation, ..DeleteOptions::default() };
             let before: Vec<String> = before.iter().map(ToString::to_string).collect();
             assert_eq!(
                 options.finalizers(Some(&before)).unwrap_or_default(),

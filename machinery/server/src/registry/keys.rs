@@ -37,10 +37,6 @@ impl Keys {
 
     /// An object's key without the kind's prefix, as the cache has it.
     pub(crate) fn relative(namespace: &str, name: &str) -> String {
-        if namespace.is_empty() {
-            name.to_owned()
-        } else {
-            format!("{namespace}/{name}")
-        }
+        if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") }
     }
 }

@@ -58,9 +58,7 @@ impl<S: Strategy> Lens<S::Object> for Selected<S> {
         let strategy = self.registry.strategy();
         let object: &S::Object = stored;
         let seen = self.selection.is_empty()
-            || self
-                .selection
-                .matches(object, |field| strategy.field(object, field));
+            || self.selection.matches(object, |field| strategy.field(object, field));
         seen.then(|| stored.clone() as Arc<dyn Item>)
     }
 

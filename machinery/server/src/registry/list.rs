@@ -46,11 +46,7 @@ impl Continue {
     const V: &str = "meta.k8s.io/v1";
 
     fn after(revision: i64, key: &str) -> Self {
-        Self {
-            v: Self::V.to_owned(),
-            rv: revision,
-            start: format!("{key}\0"),
-        }
+        Self { v: Self::V.to_owned(), rv: revision, start: format!("{key}\0") }
     }
 
     pub(crate) fn parse(token: &str) -> Result<Self, ApiError> {
@@ -105,22 +101,12 @@ impl<S: Strategy> Registry<S> {
                 let key = Keys::relative(meta.namespace.as_deref().unwrap_or_default(), name);
                 let next = Some(Continue::after(revision, &key).to_token()?);
                 let remaining = (!lens.narrows()).then_some(total - at);
-                return Ok(Listed {
-                    revision,
-                    items,
-                    next,
-                    remaining,
-                });
+                return Ok(Listed { revision, items, next, remaining });
             }
             items.push(item);
             last = Some(stored);
         }
-        Ok(Listed {
-            revision,
-            items,
-            next: None,
-            remaining: None,
-        })
+        Ok(Listed { revision, items, next: None, remaining: None })
     }
 
     /// The objects of a scope in the state that is asked for, and its revision.
@@ -225,11 +211,7 @@ impl<S: Strategy> Registry<S> {
             range.at_revision = Some(page.revision);
             range.after = page.items.last().map(|last| last.key.clone()).or(range.after);
             for item in &page.items {
-                if item
-                    .key
-                    .strip_prefix(self.keys.objects())
-                    .is_some_and(|key| scope.covers(key))
-                {
+                if item.key.strip_prefix(self.keys.objects()).is_some_and(|key| scope.covers(key)) {
                     objects.push(Arc::new(Stored::decode(item)?));
                 }
             }
@@ -247,16 +229,8 @@ mod tests {
     #[test]
     fn a_continue_token_survives_its_way_to_the_client_and_back() {
         let from = Continue::after(7, "shop/a");
-        assert_eq!(
-            Continue::parse(&from.to_token().expect("encodes")).expect("decodes"),
-            from
-        );
-        for bad in [
-            "",
-            "x",
-            "e30",
-            &URL_SAFE_NO_PAD.encode(r#"{"v":"v2","rv":1,"start":"a"}"#),
-        ] {
+        assert_eq!(Continue::parse(&from.to_token().expect("encodes")).expect("decodes"), from);
+        for bad in ["", "x", "e30", &URL_SAFE_NO_PAD.encode(r#"{"v":"v2","rv":1,"start":"a"}"#)] {
             let error = Continue::parse(bad).expect_err("no token");
             assert_eq!(error.reason(), Reason::BadRequest);
         }

@@ -19,11 +19,7 @@ pub(super) fn fill_in(
     namespaced: bool,
 ) -> Result<(), ApiError> {
     match_namespace(metadata, context, namespaced)?;
-    if metadata
-        .resource_version
-        .as_deref()
-        .is_some_and(|version| !version.is_empty())
-    {
+    if metadata.resource_version.as_deref().is_some_and(|version| !version.is_empty()) {
         let message = "resourceVersion should not be set on objects to be created";
         return Err(ApiError::status(Reason::BadRequest, message));
     }
@@ -95,9 +91,7 @@ fn wanted_version(metadata: &ObjectMeta) -> Result<Option<String>, ApiError> {
         Some(version) => {
             let field = FieldPath::new("metadata").child("resourceVersion");
             let problem = "must be an opaque value that the server gave out";
-            Err(ApiError::Invalid(vec![FieldError::invalid(
-                &field, version, problem,
-            )]))
+            Err(ApiError::Invalid(vec![FieldError::invalid(&field, version, problem)]))
         }
     }
 }
@@ -121,11 +115,7 @@ fn match_namespace(
     context: &RequestContext,
     namespaced: bool,
 ) -> Result<(), ApiError> {
-    let wanted = if namespaced {
-        context.namespace.as_str()
-    } else {
-        ""
-    };
+    let wanted = if namespaced { context.namespace.as_str() } else { "" };
     match metadata.namespace.as_deref() {
         None | Some("") => metadata.namespace = (!wanted.is_empty()).then(|| wanted.to_owned()),
         Some(given) if given != wanted => {
@@ -163,18 +153,10 @@ pub(super) fn generated_name(prefix: &str) -> String {
     use rand::seq::IndexedRandom;
     const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
     const PREFIX_LENGTH: usize = 58;
-    let cut = prefix
-        .char_indices()
-        .map(|(at, _)| at)
-        .find(|at| *at >= PREFIX_LENGTH)
-        .unwrap_or(prefix.len());
+    let cut = prefix.char_indices().map(|(at, _)| at).find(|at| *at >= PREFIX_LENGTH).unwrap_or(prefix.len());
     let mut name = prefix.get(..cut).unwrap_or(prefix).to_owned();
     let mut random = rand::rng();
-    name.extend(
-        (0..5)
-            .filter_map(|_| ALPHABET.choose(&mut random))
-            .map(|byte| char::from(*byte)),
-    );
+    name.extend((0..5).filter_map(|_| ALPHABET.choose(&mut random)).map(|byte| char::from(*byte)));
     name
 }
 

@@ -65,14 +65,7 @@ impl<S: Strategy> Registry<S> {
         let resource = ResourceName::of::<S::Object>();
         let keys = Keys::new(prefix, &resource);
         let cache = Arc::new(Cache::new(resource.to_string()));
-        Arc::new(Self {
-            strategy,
-            store,
-            resource,
-            keys,
-            cache,
-            size_limit,
-        })
+        Arc::new(Self { strategy, store, resource, keys, cache, size_limit })
     }
 
     /// The kind's rules.
@@ -176,9 +169,7 @@ impl<S: Strategy> Registry<S> {
         object: S::Object,
     ) -> Result<S::Object, ApiError> {
         let make = Box::new(move |_: &Stored<S::Object>| Ok(object.clone()));
-        self.update_stored(context, name, Part::Main, make)
-            .await
-            .map(|written| unshare(written.stored))
+        self.update_stored(context, name, Part::Main, make).await.map(|written| unshare(written.stored))
     }
 
     /// Changes an object in one transaction, without the strategy's hooks: the caller is the server's own code. Claims are
@@ -198,9 +189,7 @@ impl<S: Strategy> Registry<S> {
     where
         F: FnMut(&mut S::Object) -> Result<(), ApiError> + Send,
     {
-        self.mutate_stored(context, namespace, name, change)
-            .await
-            .map(|written| unshare(written.stored))
+        self.mutate_stored(context, namespace, name, change).await.map(|written| unshare(written.stored))
     }
 
     /// Deletes an object of `context.namespace` by all the strategy's rules: removes it, or marks it as being deleted
@@ -216,9 +205,7 @@ impl<S: Strategy> Registry<S> {
         options: DeleteOptions,
         delete: DeleteContext,
     ) -> Result<S::Object, ApiError> {
-        self.delete_stored(context, name, options, delete)
-            .await
-            .map(|written| unshare(written.stored))
+        self.delete_stored(context, name, options, delete).await.map(|written| unshare(written.stored))
     }
 
     pub(crate) fn resource(&self) -> &ResourceName {
@@ -242,10 +229,9 @@ impl<S: Strategy> Registry<S> {
         };
         let (new, old) = (parts(object)?, old.map(parts).transpose()?.unwrap_or_default());
         let limit = self.size_limit;
-        for (what, size, before) in [
-            ("metadata", new.metadata, old.metadata),
-            ("content", new.content, old.content),
-        ] {
+        for (what, size, before) in
+            [("metadata", new.metadata, old.metadata), ("content", new.content, old.content)]
+        {
             if size > limit.max(before) {
                 let message = format!(
                     "Request entity too large: the {what} of {} {name:?} would have {size} bytes: limit is {limit}",
@@ -260,8 +246,7 @@ impl<S: Strategy> Registry<S> {
     fn key_of(&self, object: &S::Object) -> String {
         let meta = kube::Resource::meta(object);
         let name = meta.name.as_deref().unwrap_or_default();
-        self.keys
-            .object(meta.namespace.as_deref().unwrap_or_default(), name)
+        self.keys.object(meta.namespace.as_deref().unwrap_or_default(), name)
     }
 }
 

@@ -38,12 +38,7 @@ impl<S: Strategy> Decision<S> for Update<S::Object> {
         let strategy = &registry.strategy;
         let mut object = (self.make)(old)?;
         let old_meta = kube::Resource::meta(&**old);
-        metadata::restore(
-            kube::Resource::meta_mut(&mut object),
-            old_meta,
-            context,
-            &registry.resource,
-        )?;
+        metadata::restore(kube::Resource::meta_mut(&mut object), old_meta, context, &registry.resource)?;
         strategy.default(&mut object);
         match self.part {
             Part::Main => strategy.prepare_for_update(context, &mut object, old)?,
@@ -120,8 +115,7 @@ impl<S: Strategy> Registry<S> {
         part: Part,
         make: Make<S::Object>,
     ) -> Result<Written<S::Object>, ApiError> {
-        self.write(context, &context.namespace, name, Update { part, make })
-            .await
+        self.write(context, &context.namespace, name, Update { part, make }).await
     }
 
     pub(super) async fn mutate_stored<F>(

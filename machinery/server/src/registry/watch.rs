@@ -79,12 +79,7 @@ impl<S: Strategy> Watching for Watch<S> {
         }
         let present = std::mem::take(&mut self.subscription.present);
         let events = present.iter().filter_map(|stored| self.lens.see(stored));
-        let events = events
-            .map(|item| WatchEvent {
-                event_type: EventType::Added,
-                item,
-            })
-            .collect();
+        let events = events.map(|item| WatchEvent { event_type: EventType::Added, item }).collect();
         Some((events, self.subscription.revision))
     }
 
@@ -115,37 +110,20 @@ impl<S: Strategy> Watching for Watch<S> {
 impl<S: Strategy> Watch<S> {
     fn take(&mut self) -> Vec<WatchEvent> {
         let lens = &self.lens;
-        self.received
-            .drain(..)
-            .filter_map(|change| transition(lens.as_ref(), &change))
-            .collect()
+        self.received.drain(..).filter_map(|change| transition(lens.as_ref(), &change)).collect()
     }
 }
 
 /// What a change means to someone who sees the objects through a lens: an object that comes into view was added, one
 /// that goes out of view was deleted.
 fn transition<O: Object>(lens: &dyn Lens<O>, change: &Change<O>) -> Option<WatchEvent> {
-    let was_seen = || {
-        change
-            .previous
-            .as_ref()
-            .is_some_and(|previous| lens.see(previous).is_some())
-    };
+    let was_seen = || change.previous.as_ref().is_some_and(|previous| lens.see(previous).is_some());
     if let Some(item) = change.current.as_ref().and_then(|current| lens.see(current)) {
-        let event_type = if was_seen() {
-            EventType::Modified
-        } else {
-            EventType::Added
-        };
+        let event_type = if was_seen() { EventType::Modified } else { EventType::Added };
         return Some(WatchEvent { event_type, item });
     }
-    let item = was_seen()
-        .then(|| change.gone())?
-        .and_then(|gone| lens.see(&gone))?;
-    Some(WatchEvent {
-        event_type: EventType::Deleted,
-        item,
-    })
+    let item = was_seen().then(|| change.gone())?.and_then(|gone| lens.see(&gone))?;
+    Some(WatchEvent { event_type: EventType::Deleted, item })
 }
 
 impl<S: Strategy> Registry<S> {
@@ -222,10 +200,8 @@ mod tests {
 
     impl Lens<ConfigMap> for Yes {
         fn see(&self, stored: &Arc<Stored<ConfigMap>>) -> Option<Arc<dyn Item>> {
-            let seen = stored
-                .data
-                .as_ref()
-                .is_some_and(|data| data.get("seen").is_some_and(|seen| seen == "yes"));
+            let seen =
+                stored.data.as_ref().is_some_and(|data| data.get("seen").is_some_and(|seen| seen == "yes"));
             seen.then(|| stored.clone() as Arc<dyn Item>)
         }
 
@@ -236,13 +212,7 @@ mod tests {
 
     fn object(seen: &str, revision: i64) -> Arc<Stored<ConfigMap>> {
         let data = Some([("seen".to_owned(), seen.to_owned())].into());
-        Arc::new(Stored::new(
-            ConfigMap {
-                data,
-                ..ConfigMap::default()
-            },
-            revision,
-        ))
+        Arc::new(Stored::new(ConfigMap { data, ..ConfigMap::default() }, revision))
     }
 
     #[test]

@@ -62,10 +62,7 @@ impl<S: Strategy> Registry<S> {
         mut decision: impl Decision<S>,
     ) -> Result<Written<S::Object>, ApiError> {
         let key = self.keys.object(namespace, name);
-        let cached = self
-            .cache
-            .get(&Keys::relative(namespace, name))
-            .filter(|_| !context.dry_run);
+        let cached = self.cache.get(&Keys::relative(namespace, name)).filter(|_| !context.dry_run);
         let mut fresh = cached.is_none();
         let mut old = match cached {
             Some(cached) => cached,
@@ -81,23 +78,14 @@ impl<S: Strategy> Registry<S> {
             }
             let (object, removed) = match decided? {
                 Next::Keep => {
-                    return Ok(Written {
-                        stored: old,
-                        removed: false,
-                    });
+                    return Ok(Written { stored: old, removed: false });
                 }
                 Next::Write(object) => (object, false),
                 Next::Remove(object) => (object, true),
             };
-            match self
-                .try_write(context, &key, &old, object, removed, &mut stale)
-                .await?
-            {
+            match self.try_write(context, &key, &old, object, removed, &mut stale).await? {
                 Ok(stored) => {
-                    return Ok(Written {
-                        stored: Arc::new(stored),
-                        removed,
-                    });
+                    return Ok(Written { stored: Arc::new(stored), removed });
                 }
                 Err(None) => return Err(self.resource.not_found(name)),
                 Err(Some(present)) => {
@@ -120,11 +108,7 @@ impl<S: Strategy> Registry<S> {
         removed: bool,
         stale: &mut Stale,
     ) -> Result<Result<Stored<S::Object>, Option<KeyValue>>, ApiError> {
-        let after = if removed {
-            Vec::new()
-        } else {
-            self.strategy.claims(&object)
-        };
+        let after = if removed { Vec::new() } else { self.strategy.claims(&object) };
         let before = self.strategy.claims(old);
         let plan = ClaimPlan::new(self, kube::Resource::meta(&object), before, after, stale).await?;
         if context.dry_run {
@@ -140,35 +124,20 @@ impl<S: Strategy> Registry<S> {
         };
         let mut operations = vec![put];
         operations.extend(plan.operations()?);
-        let states = match self
-            .store
-            .commit(Transaction {
-                preconditions,
-                operations,
-            })
-            .await?
-        {
+        let states = match self.store.commit(Transaction { preconditions, operations }).await? {
             Outcome::Committed(revision) => return Ok(Ok(Stored::new(object, revision))),
             Outcome::Failed(states) => states,
         };
         let mut states = states.into_iter();
         let present = states.next().flatten();
-        if present
-            .as_ref()
-            .is_some_and(|present| present.mod_revision == old.revision())
-        {
+        if present.as_ref().is_some_and(|present| present.mod_revision == old.revision()) {
             plan.judge(self, &object, states.as_slice(), stale).await?;
         }
         Ok(Err(present))
     }
 
     async fn read(&self, key: &str, name: &str) -> Result<Arc<Stored<S::Object>>, ApiError> {
-        let found = self
-            .store
-            .get(key)
-            .await?
-            .found
-            .ok_or_else(|| self.resource.not_found(name))?;
+        let found = self.store.get(key).await?.found.ok_or_else(|| self.resource.not_found(name))?;
         Ok(Arc::new(Stored::decode(&found)?))
     }
 }

@@ -159,10 +159,7 @@ fn check_type(resource: &ResourceName, found: Option<TypeMeta>) -> Result<(), Ap
 
 fn refuse(resource: &ResourceName, reason: Reason, error: &DecodeError) -> ApiError {
     let ResourceName { kind, version, .. } = resource;
-    ApiError::status(
-        reason,
-        format!("{kind} in version {version:?} cannot be handled as a {kind}: {error}"),
-    )
+    ApiError::status(reason, format!("{kind} in version {version:?} cannot be handled as a {kind}: {error}"))
 }
 
 fn patch_error(error: &PatchError) -> ApiError {

@@ -53,9 +53,7 @@ impl<S: Strategy> Resource for StoredResource<S> {
     }
 
     fn cells(&self, item: &dyn Item) -> Vec<Value> {
-        object_of::<S::Object>(item)
-            .map(|object| self.0.strategy().cells(object))
-            .unwrap_or_default()
+        object_of::<S::Object>(item).map(|object| self.0.strategy().cells(object)).unwrap_or_default()
     }
 
     fn start(&self, shutdown: &CancellationToken) {
@@ -90,10 +88,7 @@ impl<S: Strategy> Resource for StoredResource<S> {
 
     async fn list(&self, context: &Arc<RequestContext>, query: Query<Version>) -> Result<Listed, ApiError> {
         let scope = self.0.scope(&context.namespace, query.selection.name());
-        let lens = Selected {
-            registry: self.0.clone(),
-            selection: query.selection,
-        };
+        let lens = Selected { registry: self.0.clone(), selection: query.selection };
         self.0.list_items(&scope, query.version, query.limit, &lens).await
     }
 
@@ -103,10 +98,7 @@ impl<S: Strategy> Resource for StoredResource<S> {
         query: Query<WatchFrom>,
     ) -> Result<Box<dyn Watching>, ApiError> {
         let scope = self.0.scope(&context.namespace, query.selection.name());
-        let lens = Selected {
-            registry: self.0.clone(),
-            selection: query.selection,
-        };
+        let lens = Selected { registry: self.0.clone(), selection: query.selection };
         self.0.watch_items(&scope, query.version, Box::new(lens)).await
     }
 
@@ -146,9 +138,6 @@ impl<S: Strategy> Resource for StoredResource<S> {
         delete: DeleteContext,
     ) -> Result<Deleted, ApiError> {
         let written = self.0.delete_stored(context, name, options, delete).await?;
-        Ok(Deleted {
-            item: written.stored,
-            removed: written.removed,
-        })
+        Ok(Deleted { item: written.stored, removed: written.removed })
     }
 }

@@ -25,28 +25,18 @@ pub(crate) struct ViewResource<V: View> {
 
 impl<V: View> ViewResource<V> {
     pub(crate) fn new(view: V, source: Arc<Registry<V::Source>>) -> Self {
-        Self {
-            view: Arc::new(view),
-            source,
-            name: ResourceName::of::<V::Object>(),
-        }
+        Self { view: Arc::new(view), source, name: ResourceName::of::<V::Object>() }
     }
 
     /// Where the caller can see anything of what it asks for.
     fn scope(&self, context: &RequestContext, selection: &Selection) -> Scope {
-        let own = Some(&context.namespace)
-            .filter(|namespace| !namespace.is_empty())
-            .cloned();
+        let own = Some(&context.namespace).filter(|namespace| !namespace.is_empty()).cloned();
         let namespace = own.or_else(|| self.view.namespace(context)).unwrap_or_default();
         self.source.scope(&namespace, selection.name())
     }
 
     fn lens(&self, context: &Arc<RequestContext>, selection: Selection) -> Projected<V> {
-        Projected {
-            view: self.view.clone(),
-            context: context.clone(),
-            selection,
-        }
+        Projected { view: self.view.clone(), context: context.clone(), selection }
     }
 }
 
@@ -104,9 +94,7 @@ impl<V: View> Resource for ViewResource<V> {
     }
 
     fn cells(&self, item: &dyn Item) -> Vec<Value> {
-        object_of::<V::Object>(item)
-            .map(|object| self.view.cells(object))
-            .unwrap_or_default()
+        object_of::<V::Object>(item).map(|object| self.view.cells(object)).unwrap_or_default()
     }
 
     fn start(&self, _shutdown: &CancellationToken) {}
@@ -140,18 +128,14 @@ impl<V: View> Resource for ViewResource<V> {
             crate::Reason::NotFound => unseen(),
             _ => error,
         })?;
-        self.lens(context, Selection::default())
-            .see(&stored)
-            .ok_or_else(unseen)
+        self.lens(context, Selection::default()).see(&stored).ok_or_else(unseen)
     }
 
     async fn list(&self, context: &Arc<RequestContext>, query: Query<Version>) -> Result<Listed, ApiError> {
         self.view.admit(context)?;
         let scope = self.scope(context, &query.selection);
         let lens = self.lens(context, query.selection);
-        self.source
-            .list_items(&scope, query.version, query.limit, &lens)
-            .await
+        self.source.list_items(&scope, query.version, query.limit, &lens).await
     }
 
     async fn watch(
@@ -162,8 +146,6 @@ impl<V: View> Resource for ViewResource<V> {
         self.view.admit(context)?;
         let scope = self.scope(context, &query.selection);
         let lens = self.lens(context, query.selection);
-        self.source
-            .watch_items(&scope, query.version, Box::new(lens))
-            .await
+        self.source.watch_items(&scope, query.version, Box::new(lens)).await
     }
 }

@@ -24,11 +24,7 @@ impl FieldSelector {
                 .ok_or_else(|| format!("invalid selector: {text:?}; can't understand {term:?}"))?;
             let value =
                 unescape(value).ok_or_else(|| format!("invalid field selector: the value of {term:?}"))?;
-            requirements.push(Requirement {
-                field: field.trim().to_owned(),
-                equal,
-                value,
-            });
+            requirements.push(Requirement { field: field.trim().to_owned(), equal, value });
         }
         Ok(Self(requirements))
     }
@@ -44,17 +40,12 @@ impl FieldSelector {
 
     /// The only value of that field that matches, if there is only one.
     pub(crate) fn exact(&self, field: &str) -> Option<&str> {
-        self.0
-            .iter()
-            .find(|r| r.equal && r.field == field)
-            .map(|r| r.value.as_str())
+        self.0.iter().find(|r| r.equal && r.field == field).map(|r| r.value.as_str())
     }
 
     /// Whether an object with these values of the fields matches.
     pub(crate) fn matches(&self, value: impl Fn(&str) -> String) -> bool {
-        self.0
-            .iter()
-            .all(|requirement| (value(&requirement.field) == requirement.value) == requirement.equal)
+        self.0.iter().all(|requirement| (value(&requirement.field) == requirement.value) == requirement.equal)
     }
 }
 
@@ -135,18 +126,8 @@ mod tests {
             let selector = FieldSelector::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
             assert_eq!(selector.matches(value), matches, "{text}");
         }
-        assert_eq!(
-            FieldSelector::parse("metadata.name=a")
-                .expect("good")
-                .exact("metadata.name"),
-            Some("a")
-        );
-        assert_eq!(
-            FieldSelector::parse("metadata.name!=a")
-                .expect("good")
-                .exact("metadata.name"),
-            None
-        );
+        assert_eq!(FieldSelector::parse("metadata.name=a").expect("good").exact("metadata.name"), Some("a"));
+        assert_eq!(FieldSelector::parse("metadata.name!=a").expect("good").exact("metadata.name"), None);
     }
 
     #[test]

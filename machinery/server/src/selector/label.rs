@@ -116,15 +116,7 @@ fn requirement<'a>(rest: &mut &'a [&'a str]) -> Result<Requirement, String> {
             };
             check_value(value)?;
             let values = BTreeSet::from([value.to_owned()]);
-            (
-                *key,
-                if *sign == "!=" {
-                    Operator::NotIn(values)
-                } else {
-                    Operator::In(values)
-                },
-                after,
-            )
+            (*key, if *sign == "!=" { Operator::NotIn(values) } else { Operator::In(values) }, after)
         }
         [key, sign @ (">" | "<"), bound, after @ ..] if is_word(key) && is_word(bound) => {
             let number = bound
@@ -132,11 +124,7 @@ fn requirement<'a>(rest: &mut &'a [&'a str]) -> Result<Requirement, String> {
                 .map_err(|_| format!("{bound:?}: for 'Gt', 'Lt' operators, the value must be an integer"))?;
             (
                 *key,
-                if *sign == ">" {
-                    Operator::GreaterThan(number)
-                } else {
-                    Operator::LessThan(number)
-                },
+                if *sign == ">" { Operator::GreaterThan(number) } else { Operator::LessThan(number) },
                 after,
             )
         }
@@ -144,9 +132,7 @@ fn requirement<'a>(rest: &mut &'a [&'a str]) -> Result<Requirement, String> {
             (*key, Operator::Exists, after)
         }
         [found, ..] => {
-            return Err(format!(
-                "found {found:?}, expected: a requirement such as key=value"
-            ));
+            return Err(format!("found {found:?}, expected: a requirement such as key=value"));
         }
         [] => return Err("found the end, expected: a requirement such as key=value".to_owned()),
     };
@@ -154,18 +140,12 @@ fn requirement<'a>(rest: &mut &'a [&'a str]) -> Result<Requirement, String> {
         return Err(format!("key: Invalid value: {key:?}: {problem}"));
     }
     *rest = after;
-    Ok(Requirement {
-        key: key.to_owned(),
-        operator,
-    })
+    Ok(Requirement { key: key.to_owned(), operator })
 }
 
 /// The values up to the closing parenthesis, and what follows it.
 fn values<'a>(tokens: &'a [&'a str]) -> Result<(BTreeSet<String>, &'a [&'a str]), String> {
-    let end = tokens
-        .iter()
-        .position(|token| *token == ")")
-        .ok_or("found the end, expected: ')'")?;
+    let end = tokens.iter().position(|token| *token == ")").ok_or("found the end, expected: ')'")?;
     let (inside, after) = tokens.split_at(end);
     let mut values = BTreeSet::new();
     for part in inside.split(|token| *token == ",") {
@@ -176,10 +156,7 @@ fn values<'a>(tokens: &'a [&'a str]) -> Result<(BTreeSet<String>, &'a [&'a str])
                 values.insert((*value).to_owned())
             }
             other => {
-                return Err(format!(
-                    "found {:?}, expected: values separated by ','",
-                    other.join(" ")
-                ));
+                return Err(format!("found {:?}, expected: values separated by ','", other.join(" ")));
             }
         };
     }

@@ -83,8 +83,7 @@ impl ServerBuilder {
 
     /// Hangs an action on a resource or a view, by its plural.
     pub fn action<A: Action>(mut self, plural: &str, action: Arc<A>) -> Self {
-        self.actions
-            .push((plural.to_owned(), Arc::new(PostedAction(action))));
+        self.actions.push((plural.to_owned(), Arc::new(PostedAction(action))));
         self
     }
 
@@ -114,10 +113,7 @@ impl ServerBuilder {
 
     /// Another check of `/readyz`: a name and whether it is in order now.
     pub fn readiness(mut self, name: &str, check: impl Fn() -> bool + Send + Sync + 'static) -> Self {
-        self.readiness.push(Readiness {
-            name: name.to_owned(),
-            check: Box::new(check),
-        });
+        self.readiness.push(Readiness { name: name.to_owned(), check: Box::new(check) });
         self
     }
 
@@ -137,35 +133,23 @@ impl ServerBuilder {
         for resource in self.resources {
             let name = resource.name().clone();
             let key = (name.group.clone(), name.version.clone(), name.plural.clone());
-            let served = Served {
-                resource,
-                actions: Vec::new(),
-            };
+            let served = Served { resource, actions: Vec::new() };
             if resources.insert(key, served).is_some() {
                 return Err(BuildError::Twice(name.to_string()));
             }
         }
         for (plural, action) in self.actions {
-            let mut owners: Vec<&mut Served> = resources
-                .values_mut()
-                .filter(|served| served.resource.name().plural == plural)
-                .collect();
+            let mut owners: Vec<&mut Served> =
+                resources.values_mut().filter(|served| served.resource.name().plural == plural).collect();
             match owners.as_mut_slice() {
                 [served] => served.actions.push(action),
                 owners => {
                     let found = owners.len();
-                    return Err(BuildError::ActionOnNothing {
-                        action: action.name(),
-                        plural,
-                        found,
-                    });
+                    return Err(BuildError::ActionOnNothing { action: action.name(), plural, found });
                 }
             }
         }
-        let info = Info {
-            title: self.options.title.clone(),
-            version: self.options.version.clone(),
-        };
+        let info = Info { title: self.options.title.clone(), version: self.options.version.clone() };
         let documents = Documents::new(&info, &described::groups(resources.values()))?;
         let in_flight = InFlight::new(&self.options);
         let watch_places = WatchPlaces::new(&self.options);

@@ -73,16 +73,12 @@ pub(crate) struct Core {
 
 impl Core {
     pub(crate) fn find(&self, group: &str, version: &str, plural: &str) -> Option<&Served> {
-        self.resources
-            .get(&(group.to_owned(), version.to_owned(), plural.to_owned()))
+        self.resources.get(&(group.to_owned(), version.to_owned(), plural.to_owned()))
     }
 
     /// The checks of a probe: `livez` says whether the process is worth keeping, the others whether it can serve.
     pub(crate) async fn checks(&self, probe: &str) -> Vec<Check> {
-        let check = |name: &str, healthy: bool| Check {
-            name: name.to_owned(),
-            healthy,
-        };
+        let check = |name: &str, healthy: bool| Check { name: name.to_owned(), healthy };
         let mut checks = vec![check("ping", true)];
         if probe == "livez" {
             return checks;
@@ -99,11 +95,7 @@ impl Core {
         checks.push(check("storage", storage));
         checks.extend(synced);
         if probe == "readyz" {
-            checks.extend(
-                self.readiness
-                    .iter()
-                    .map(|readiness| check(&readiness.name, (readiness.check)())),
-            );
+            checks.extend(self.readiness.iter().map(|readiness| check(&readiness.name, (readiness.check)())));
             checks.push(check("shutdown", !self.stopping.is_cancelled()));
         }
         checks

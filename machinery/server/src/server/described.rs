@@ -13,10 +13,7 @@ pub(super) fn groups<'a>(served: impl Iterator<Item = &'a Served>) -> Vec<Served
     for served in served {
         let name = served.resource.name();
         let versions = groups.entry(name.group.clone()).or_default();
-        versions
-            .entry(name.version.clone())
-            .or_default()
-            .push(resource(served));
+        versions.entry(name.version.clone()).or_default().push(resource(served));
     }
     let group = |(group, versions): (String, BTreeMap<String, Vec<ServedResource>>)| {
         let versions: Vec<ServedVersion> = versions
@@ -26,15 +23,8 @@ pub(super) fn groups<'a>(served: impl Iterator<Item = &'a Served>) -> Vec<Served
                 ServedVersion { version, resources }
             })
             .collect();
-        let preferred = versions
-            .first()
-            .map(|version| version.version.clone())
-            .unwrap_or_default();
-        ServedGroup {
-            group,
-            versions,
-            preferred,
-        }
+        let preferred = versions.first().map(|version| version.version.clone()).unwrap_or_default();
+        ServedGroup { group, versions, preferred }
     };
     groups.into_iter().map(group).collect()
 }
@@ -42,11 +32,8 @@ pub(super) fn groups<'a>(served: impl Iterator<Item = &'a Served>) -> Vec<Served
 fn resource(served: &Served) -> ServedResource {
     let (resource, name) = (&served.resource, served.resource.name());
     let info = resource.info();
-    let mut subresources: Vec<ServedSubresource> = served
-        .actions
-        .iter()
-        .map(|a| action(a.as_ref(), served))
-        .collect();
+    let mut subresources: Vec<ServedSubresource> =
+        served.actions.iter().map(|a| action(a.as_ref(), served)).collect();
     if resource.has_status() {
         subresources.push(ServedSubresource {
             name: "status".to_owned(),
@@ -57,11 +44,7 @@ fn resource(served: &Served) -> ServedResource {
         });
     }
     let owned = |names: &[&str]| names.iter().map(ToString::to_string).collect();
-    let mut verbs: Vec<String> = resource
-        .verbs()
-        .iter()
-        .map(|verb| wire(*verb).to_owned())
-        .collect();
+    let mut verbs: Vec<String> = resource.verbs().iter().map(|verb| wire(*verb).to_owned()).collect();
     verbs.sort();
     ServedResource {
         plural: name.plural.clone(),
@@ -83,10 +66,7 @@ fn action(action: &dyn Posted, served: &Served) -> ServedSubresource {
     ServedSubresource {
         name: action.name().to_owned(),
         kind: body.kind,
-        group_version: (!same).then_some(GroupVersion {
-            group: body.group,
-            version: body.version,
-        }),
+        group_version: (!same).then_some(GroupVersion { group: body.group, version: body.version }),
         verbs: vec!["create".to_owned()],
         schema: Some(action.schema()),
     }

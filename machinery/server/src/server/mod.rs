@@ -108,9 +108,7 @@ impl Server {
 
     /// The production routes, for an actix `App`.
     pub fn configure(&self, config: &mut ServiceConfig) {
-        config
-            .app_data(web::Data::from(self.core.clone()))
-            .default_service(web::to(http::handle));
+        config.app_data(web::Data::from(self.core.clone())).default_service(web::to(http::handle));
     }
 
     /// Serves until `shutdown` is canceled; then `/readyz` fails, watches end, and the requests under way are finished.
@@ -167,19 +165,12 @@ impl Server {
 /// certificates that the client presented, for the authenticators.
 fn on_connect(connection: &dyn Any, data: &mut Extensions) {
     let tls = connection.downcast_ref::<TlsStream<TcpStream>>();
-    let tcp = tls
-        .map(|stream| stream.get_ref().0)
-        .or_else(|| connection.downcast_ref::<TcpStream>());
+    let tcp = tls.map(|stream| stream.get_ref().0).or_else(|| connection.downcast_ref::<TcpStream>());
     if let Some(Err(error)) = tcp.map(|stream| stream.set_nodelay(true)) {
         tracing::debug!(%error, "a connection sends its small writes late");
     }
     let certificates = tls
         .and_then(|stream| stream.get_ref().1.peer_certificates())
-        .map(|chain| {
-            chain
-                .iter()
-                .map(|certificate| certificate.clone().into_owned())
-                .collect()
-        });
+        .map(|chain| chain.iter().map(|certificate| certificate.clone().into_owned()).collect());
     data.insert(PeerCertificates(certificates.unwrap_or_default()));
 }

@@ -14,14 +14,7 @@ async fn of_fifty_creates_with_one_claim_one_wins_and_the_others_learn_its_name(
     let kitchen = Kitchen::open().await;
     let creates = (0..50).map(|at| {
         let client = kitchen.client();
-        async move {
-            client
-                .post(
-                    POTS,
-                    &pot(&format!("p{at}"), json!({"dish": "soup", "stove": "1"})),
-                )
-                .await
-        }
+        async move { client.post(POTS, &pot(&format!("p{at}"), json!({"dish": "soup", "stove": "1"}))).await }
     });
     let answers = join_all(creates).await;
     let (won, lost): (Vec<_>, Vec<_>) = answers.into_iter().partition(|answer| answer.code == 201);
@@ -31,12 +24,7 @@ async fn of_fifty_creates_with_one_claim_one_wins_and_the_others_learn_its_name(
         let cause = answer.refused(409, "AlreadyExists")["details"]["causes"][0].clone();
         assert_eq!(cause, json!({"reason": "StoveTaken", "message": winner}));
     }
-    assert_eq!(
-        kitchen.client().get(POTS).await.expect(200)["items"]
-            .as_array()
-            .map(Vec::len),
-        Some(1)
-    );
+    assert_eq!(kitchen.client().get(POTS).await.expect(200)["items"].as_array().map(Vec::len), Some(1));
 }
 
 #[tokio::test]
@@ -45,21 +33,12 @@ async fn a_claim_is_free_again_when_its_object_lets_go_of_it() {
     let client = kitchen.client();
     let on_stove = |name: &str| pot(name, json!({"dish": "soup", "stove": "1"}));
     client.post(POTS, &on_stove("a")).await.expect(201);
-    client
-        .post(POTS, &on_stove("b"))
-        .await
-        .refused(409, "AlreadyExists");
+    client.post(POTS, &on_stove("b")).await.refused(409, "AlreadyExists");
 
     // By its state, by a change of what it claims, by deletion, and by deletion that waits for a finalizer.
-    client
-        .merge(&format!("{A}/status"), &json!({"status": {"done": true}}))
-        .await
-        .expect(200);
+    client.merge(&format!("{A}/status"), &json!({"status": {"done": true}})).await.expect(200);
     client.post(POTS, &on_stove("b")).await.expect(201);
-    client
-        .merge(&format!("{POTS}/b"), &json!({"spec": {"stove": "2"}}))
-        .await
-        .expect(200);
+    client.merge(&format!("{POTS}/b"), &json!({"spec": {"stove": "2"}})).await.expect(200);
     client.post(POTS, &on_stove("c")).await.expect(201);
     client.delete(&format!("{POTS}/c")).await.expect(200);
     let mut held = on_stove("d");
@@ -68,17 +47,9 @@ async fn a_claim_is_free_again_when_its_object_lets_go_of_it() {
     client.delete(&format!("{POTS}/d")).await.expect(200);
     client.post(POTS, &on_stove("e")).await.expect(201);
 
-    client
-        .post(POTS, &pot("f", json!({"dish": "soup", "stove": "2"})))
-        .await
-        .refused(409, "AlreadyExists");
-    let taken = client
-        .merge(&format!("{POTS}/b"), &json!({"spec": {"stove": "1"}}))
-        .await;
-    assert_eq!(
-        taken.refused(409, "AlreadyExists")["message"],
-        "stove 1 is taken by e"
-    );
+    client.post(POTS, &pot("f", json!({"dish": "soup", "stove": "2"}))).await.refused(409, "AlreadyExists");
+    let taken = client.merge(&format!("{POTS}/b"), &json!({"spec": {"stove": "1"}})).await;
+    assert_eq!(taken.refused(409, "AlreadyExists")["message"], "stove 1 is taken by e");
 }
 
 #[tokio::test]
@@ -105,22 +76,10 @@ async fn a_claim_whose_holder_is_gone_is_taken_over() {
     ];
     for leftover in leftovers {
         let put = Operation::Put(CLAIM.to_owned(), Bytes::from(leftover.clone()));
-        let transaction = Transaction {
-            preconditions: Vec::new(),
-            operations: vec![put],
-        };
+        let transaction = Transaction { preconditions: Vec::new(), operations: vec![put] };
         kitchen.store.commit(transaction).await.expect("written");
-        client
-            .post(POTS, &pot("a", json!({"dish": "soup", "stove": "1"})))
-            .await
-            .expect(201);
-        let found = kitchen
-            .store
-            .get(CLAIM)
-            .await
-            .expect("read")
-            .found
-            .expect("a claim");
+        client.post(POTS, &pot("a", json!({"dish": "soup", "stove": "1"}))).await.expect(201);
+        let found = kitchen.store.get(CLAIM).await.expect("read").found.expect("a claim");
         let holder: serde_json::Value = serde_json::from_slice(&found.value).expect("JSON");
         assert_eq!(holder["name"], "a", "after {leftover}");
         client.delete(A).await.expect(200);
@@ -132,17 +91,12 @@ async fn a_claim_whose_holder_is_gone_is_taken_over() {
 async fn an_object_does_not_release_what_is_anothers() {
     let kitchen = Kitchen::open().await;
     let client = kitchen.client();
-    client
-        .create_pot("a", json!({"dish": "soup", "stove": "1"}))
-        .await;
+    client.create_pot("a", json!({"dish": "soup", "stove": "1"})).await;
     let other = json!({"namespace": "n", "name": "b", "uid": "u"}).to_string();
     let put = Operation::Put(CLAIM.to_owned(), Bytes::from(other));
     kitchen
         .store
-        .commit(Transaction {
-            preconditions: Vec::new(),
-            operations: vec![put],
-        })
+        .commit(Transaction { preconditions: Vec::new(), operations: vec![put] })
         .await
         .expect("written");
     client.delete(A).await.expect(200);

@@ -8,10 +8,7 @@ const A: &str = "/apis/kitchen.dev/v1/namespaces/n/pots/a";
 
 fn names(list: &Value) -> Vec<&str> {
     let items = list["items"].as_array().expect("items");
-    items
-        .iter()
-        .filter_map(|item| item["metadata"]["name"].as_str())
-        .collect()
+    items.iter().filter_map(|item| item["metadata"]["name"].as_str()).collect()
 }
 
 #[tokio::test]
@@ -20,10 +17,7 @@ async fn a_deleted_object_is_gone_and_the_answer_says_which() {
     let client = kitchen.client();
     let created = client.create_pot("a", json!({"dish": "soup"})).await;
     let status = client.delete(A).await.expect(200);
-    assert_eq!(
-        (&status["kind"], &status["status"]),
-        (&json!("Status"), &json!("Success"))
-    );
+    assert_eq!((&status["kind"], &status["status"]), (&json!("Status"), &json!("Success")));
     let details =
         json!({"name": "a", "group": "kitchen.dev", "kind": "pots", "uid": created["metadata"]["uid"]});
     assert_eq!(status["details"], details);
@@ -38,27 +32,15 @@ async fn preconditions_protect_what_was_not_meant() {
     let created = client.create_pot("a", json!({"dish": "soup"})).await;
     let conflicts = [json!({"uid": "another"}), json!({"resourceVersion": "1"})];
     for preconditions in conflicts {
-        client
-            .delete_with(A, &json!({"preconditions": preconditions}))
-            .await
-            .refused(409, "Conflict");
+        client.delete_with(A, &json!({"preconditions": preconditions})).await.refused(409, "Conflict");
     }
     let metadata = &created["metadata"];
     for query in ["uid=another", "resourceVersion=1"] {
-        client
-            .delete(&format!("{A}?{query}"))
-            .await
-            .refused(409, "Conflict");
+        client.delete(&format!("{A}?{query}")).await.refused(409, "Conflict");
     }
-    client
-        .delete(&format!("{POTS}?resourceVersion=0&labelSelector=none"))
-        .await
-        .expect(200);
+    client.delete(&format!("{POTS}?resourceVersion=0&labelSelector=none")).await.expect(200);
     let preconditions = json!({"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]});
-    client
-        .delete_with(A, &json!({"preconditions": preconditions}))
-        .await
-        .expect(200);
+    client.delete_with(A, &json!({"preconditions": preconditions})).await.expect(200);
 }
 
 #[tokio::test]
@@ -80,18 +62,9 @@ async fn finalizers_hold_an_object_until_the_last_one_goes() {
         json!({"metadata": {"finalizers": ["kitchen.dev/wash", "kitchen.dev/dry", "kitchen.dev/new"]}});
     let status = client.merge(A, &more).await.refused(422, "Invalid");
     assert_eq!(status["details"]["causes"][0]["reason"], "FieldValueForbidden");
-    let fewer = client
-        .merge(A, &json!({"metadata": {"finalizers": ["kitchen.dev/dry"]}}))
-        .await
-        .expect(200);
-    assert_eq!(
-        fewer["metadata"]["deletionTimestamp"],
-        held["metadata"]["deletionTimestamp"]
-    );
-    client
-        .merge(A, &json!({"metadata": {"finalizers": null}}))
-        .await
-        .expect(200);
+    let fewer = client.merge(A, &json!({"metadata": {"finalizers": ["kitchen.dev/dry"]}})).await.expect(200);
+    assert_eq!(fewer["metadata"]["deletionTimestamp"], held["metadata"]["deletionTimestamp"]);
+    client.merge(A, &json!({"metadata": {"finalizers": null}})).await.expect(200);
     client.get(A).await.refused(404, "NotFound");
 }
 
@@ -100,25 +73,13 @@ async fn propagation_is_left_to_the_garbage_collector_by_its_finalizers() {
     let kitchen = Kitchen::open().await;
     let client = kitchen.client();
     client.create_pot("a", json!({"dish": "soup"})).await;
-    let held = client
-        .delete_with(A, &json!({"propagationPolicy": "Foreground"}))
-        .await
-        .expect(200);
+    let held = client.delete_with(A, &json!({"propagationPolicy": "Foreground"})).await.expect(200);
     assert_eq!(held["metadata"]["finalizers"], json!(["foregroundDeletion"]));
-    let held = client
-        .delete(&format!("{A}?propagationPolicy=Orphan"))
-        .await
-        .expect(200);
+    let held = client.delete(&format!("{A}?propagationPolicy=Orphan")).await.expect(200);
     assert_eq!(held["metadata"]["finalizers"], json!(["orphan"]));
-    client
-        .delete_with(A, &json!({"propagationPolicy": "Background"}))
-        .await
-        .expect(200);
+    client.delete_with(A, &json!({"propagationPolicy": "Background"})).await.expect(200);
     client.get(A).await.refused(404, "NotFound");
-    client
-        .delete(&format!("{A}?propagationPolicy=Never"))
-        .await
-        .refused(422, "Invalid");
+    client.delete(&format!("{A}?propagationPolicy=Never")).await.refused(422, "Invalid");
 }
 
 #[tokio::test]
@@ -126,10 +87,7 @@ async fn a_dry_run_deletes_nothing() {
     let kitchen = Kitchen::open().await;
     let client = kitchen.client();
     client.create_pot("a", json!({"dish": "soup"})).await;
-    client
-        .delete_with(A, &json!({"dryRun": ["All"]}))
-        .await
-        .expect(200);
+    client.delete_with(A, &json!({"dryRun": ["All"]})).await.expect(200);
     client.delete(&format!("{A}?dryRun=All")).await.expect(200);
     client.get(A).await.expect(200);
 }
@@ -157,20 +115,12 @@ async fn a_collection_is_deleted_by_its_selectors() {
         client.post(POTS, &body).await.expect(201);
     }
     let deleted = client
-        .delete(&format!(
-            "{POTS}?labelSelector=name%20in%20(a,c)&fieldSelector=spec.dish%3Dsoup"
-        ))
+        .delete(&format!("{POTS}?labelSelector=name%20in%20(a,c)&fieldSelector=spec.dish%3Dsoup"))
         .await;
     let deleted = deleted.expect(200);
-    assert_eq!(
-        (&deleted["kind"], names(&deleted)),
-        (&json!("PotList"), vec!["a"])
-    );
+    assert_eq!((&deleted["kind"], names(&deleted)), (&json!("PotList"), vec!["a"]));
     assert_eq!(names(&client.get(POTS).await.expect(200)), ["b", "c"]);
-    client
-        .delete_with(POTS, &json!({"dryRun": ["All"]}))
-        .await
-        .expect(200);
+    client.delete_with(POTS, &json!({"dryRun": ["All"]})).await.expect(200);
     assert_eq!(names(&client.get(POTS).await.expect(200)), ["b", "c"]);
     client.delete(POTS).await.expect(200);
     assert!(names(&client.get(POTS).await.expect(200)).is_empty());

@@ -19,41 +19,24 @@ async fn what_is_served_can_be_discovered() {
         .iter()
         .filter_map(|r| r["name"].as_str())
         .collect();
-    for name in [
-        "ownpots",
-        "ownpots/stir",
-        "pots",
-        "pots/status",
-        "pots/stir",
-        "stoves",
-    ] {
+    for name in ["ownpots", "ownpots/stir", "pots", "pots/status", "pots/stir", "stoves"] {
         assert!(names.contains(&name), "{name} is not in {names:?}");
     }
     assert!(!names.contains(&"stoves/status"));
     let aggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
-    assert_eq!(
-        client.get_as("/apis", aggregated).await.expect(200)["kind"],
-        "APIGroupDiscoveryList"
-    );
+    assert_eq!(client.get_as("/apis", aggregated).await.expect(200)["kind"], "APIGroupDiscoveryList");
 }
 
 #[tokio::test]
 async fn documents_are_not_sent_twice_to_those_who_have_them() {
     let kitchen = Kitchen::open().await;
     let client = kitchen.client();
-    for path in [
-        "/openapi/v2",
-        "/openapi/v3",
-        "/openapi/v3/apis/kitchen.dev/v1",
-        "/apis",
-    ] {
+    for path in ["/openapi/v2", "/openapi/v3", "/openapi/v3/apis/kitchen.dev/v1", "/apis"] {
         let first = client.get(path).await;
         first.expect(200);
         let etag = first.header("etag").to_owned();
         assert!(etag.starts_with('"'), "{path}");
-        let again = client
-            .send("GET", path, &[("if-none-match", &etag)], Bytes::new())
-            .await;
+        let again = client.send("GET", path, &[("if-none-match", &etag)], Bytes::new()).await;
         assert_eq!((again.code, again.body.len()), (304, 0), "{path}");
     }
 }
@@ -62,19 +45,9 @@ async fn documents_are_not_sent_twice_to_those_who_have_them() {
 async fn version_and_paths_are_told() {
     let kitchen = Kitchen::open().await;
     let client = kitchen.client();
-    assert!(
-        client.get("/version").await.expect(200)["gitVersion"]
-            .as_str()
-            .expect("text")
-            .starts_with('v')
-    );
+    assert!(client.get("/version").await.expect(200)["gitVersion"].as_str().expect("text").starts_with('v'));
     let paths = client.get("/").await.expect(200);
-    assert!(
-        paths["paths"]
-            .as_array()
-            .expect("paths")
-            .contains(&json!("/readyz"))
-    );
+    assert!(paths["paths"].as_array().expect("paths").contains(&json!("/readyz")));
 }
 
 #[tokio::test]
@@ -82,14 +55,8 @@ async fn requests_watches_and_the_store_are_measured() {
     let kitchen = Kitchen::open().await;
     let client = kitchen.client();
     client.create_pot("a", json!({"dish": "soup"})).await;
-    client
-        .get("/apis/kitchen.dev/v1/namespaces/n/pots")
-        .await
-        .expect(200);
-    client
-        .get("/apis/kitchen.dev/v1/namespaces/n/made-up")
-        .await
-        .refused(404, "NotFound");
+    client.get("/apis/kitchen.dev/v1/namespaces/n/pots").await.expect(200);
+    client.get("/apis/kitchen.dev/v1/namespaces/n/made-up").await.refused(404, "NotFound");
     for (method, path) in [
         ("MADE-UP", "/apis/kitchen.dev/v1/namespaces/n/pots/a"),
         ("GET", "/apis/kitchen.dev/v1/namespaces/n/pots/a/made-up"),
@@ -97,10 +64,7 @@ async fn requests_watches_and_the_store_are_measured() {
         ("MADE-UP", "/made-up"),
     ] {
         client.send(method, path, &[], Bytes::new()).await;
-        kitchen
-            .client_of("thief")
-            .send(method, path, &[], Bytes::new())
-            .await;
+        kitchen.client_of("thief").send(method, path, &[], Bytes::new()).await;
     }
     let metrics = client.get("/metrics").await.text();
     let create = r#"apiserver_request_total{verb="CREATE",group="kitchen.dev",version="v1",resource="pots",subresource="",code="201"} 1"#;
@@ -113,8 +77,5 @@ async fn requests_watches_and_the_store_are_measured() {
     ] {
         assert!(metrics.contains(expected), "{expected} is not in\n{metrics}");
     }
-    assert!(
-        !metrics.to_lowercase().contains("made-up"),
-        "names that callers made up are no labels"
-    );
+    assert!(!metrics.to_lowercase().contains("made-up"), "names that callers made up are no labels");
 }

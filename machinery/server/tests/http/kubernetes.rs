@@ -14,11 +14,7 @@ use crate::support::eventually;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn namespaces_are_known_as_soon_as_they_are_there_and_while_they_go() {
-    let cluster = ControlPlane::builder()
-        .nodes(0)
-        .start()
-        .await
-        .expect("a control plane");
+    let cluster = ControlPlane::builder().nodes(0).start().await.expect("a control plane");
     let client = cluster.client().expect("a client");
     let shutdown = CancellationToken::new();
     let known: Arc<KubeNamespaces> = KubeNamespaces::start(client.clone(), shutdown.clone());
@@ -29,29 +25,14 @@ async fn namespaces_are_known_as_soon_as_they_are_there_and_while_they_go() {
     let mut namespace = Namespace::default();
     namespace.metadata.name = Some("kitchen".to_owned());
     namespace.metadata.finalizers = Some(vec!["kitchen.dev/wait".to_owned()]);
-    namespaces
-        .create(&PostParams::default(), &namespace)
-        .await
-        .expect("created");
+    namespaces.create(&PostParams::default(), &namespace).await.expect("created");
     assert_eq!(state("kitchen").await, NamespaceState::Active, "at once");
 
-    namespaces
-        .delete("kitchen", &DeleteParams::default())
-        .await
-        .expect("deleted");
-    eventually("it is terminating", || async {
-        state("kitchen").await == NamespaceState::Terminating
-    })
-    .await;
+    namespaces.delete("kitchen", &DeleteParams::default()).await.expect("deleted");
+    eventually("it is terminating", || async { state("kitchen").await == NamespaceState::Terminating }).await;
     let free = Patch::Merge(json!({"metadata": {"finalizers": null}}));
-    namespaces
-        .patch("kitchen", &PatchParams::default(), &free)
-        .await
-        .expect("freed");
-    eventually("it is gone", || async {
-        state("kitchen").await == NamespaceState::Absent
-    })
-    .await;
+    namespaces.patch("kitchen", &PatchParams::default(), &free).await.expect("freed");
+    eventually("it is gone", || async { state("kitchen").await == NamespaceState::Absent }).await;
 
     cluster.apiserver().stop().expect("stopped");
     let unknown = known.state("elsewhere").await.expect_err("nobody knows");

@@ -6,21 +6,14 @@ const POTS: &str = "/apis/kitchen.dev/v1/namespaces/n/pots";
 
 fn names(list: &Value) -> Vec<&str> {
     let items = list["items"].as_array().expect("items");
-    items
-        .iter()
-        .filter_map(|item| item["metadata"]["name"].as_str())
-        .collect()
+    items.iter().filter_map(|item| item["metadata"]["name"].as_str()).collect()
 }
 
 async fn filled() -> Kitchen {
     let kitchen = Kitchen::open().await;
-    for (namespace, name, dish) in [
-        ("n", "a", "soup"),
-        ("n", "b", "stew"),
-        ("n", "c", "soup"),
-        ("n-2", "a", "soup"),
-        ("m", "z", "rice"),
-    ] {
+    for (namespace, name, dish) in
+        [("n", "a", "soup"), ("n", "b", "stew"), ("n", "c", "soup"), ("n-2", "a", "soup"), ("m", "z", "rice")]
+    {
         let mut body = pot(name, json!({"dish": dish}));
         body["metadata"]["labels"] = json!({"dish": dish});
         let path = format!("/apis/kitchen.dev/v1/namespaces/{namespace}/pots");
@@ -34,9 +27,7 @@ async fn a_list_shows_every_write_that_was_answered_before() {
     let kitchen = Kitchen::open().await;
     let client = kitchen.client();
     for count in 1..=30 {
-        let created = client
-            .create_pot(&format!("p{count}"), json!({"dish": "soup"}))
-            .await;
+        let created = client.create_pot(&format!("p{count}"), json!({"dish": "soup"})).await;
         let list = client.get(POTS).await.expect(200);
         assert_eq!(names(&list).len(), count);
         assert!(revision(&list) >= revision(&created));
@@ -52,11 +43,7 @@ async fn a_list_shows_what_the_cache_has_not_heard_of_yet() {
     client.create_pot("d", json!({"dish": "soup"})).await;
     assert_eq!(names(&client.get(POTS).await.expect(200)), ["a", "b", "c", "d"]);
     let at_hand = client.get(&format!("{POTS}?resourceVersion=0")).await.expect(200);
-    assert_eq!(
-        names(&at_hand),
-        ["a", "b", "c"],
-        "or else the test proves nothing"
-    );
+    assert_eq!(names(&at_hand), ["a", "b", "c"], "or else the test proves nothing");
     kitchen.store.hold_watches(false);
 }
 
@@ -72,20 +59,14 @@ async fn lists_are_narrowed_by_namespace_labels_and_fields() {
         (format!("{POTS}?labelSelector=dish!%3Dsoup"), vec!["b"]),
         (format!("{POTS}?fieldSelector=spec.dish%3Dstew"), vec!["b"]),
         (format!("{POTS}?fieldSelector=metadata.name%3Dc"), vec!["c"]),
-        (
-            format!("{POTS}?fieldSelector=metadata.name%3Dc,spec.dish%3Dstew"),
-            vec![],
-        ),
+        (format!("{POTS}?fieldSelector=metadata.name%3Dc,spec.dish%3Dstew"), vec![]),
         (format!("{all}?fieldSelector=metadata.name%3Da"), vec!["a", "a"]),
         (format!("{all}?fieldSelector=metadata.namespace%3Dm"), vec!["z"]),
         (format!("{POTS}?resourceVersion=0&limit=1"), vec!["a", "b", "c"]),
     ];
     for (path, expected) in cases {
         let list = client.get(&path).await.expect(200);
-        assert_eq!(
-            (&list["kind"], &list["apiVersion"]),
-            (&json!("PotList"), &json!("kitchen.dev/v1"))
-        );
+        assert_eq!((&list["kind"], &list["apiVersion"]), (&json!("PotList"), &json!("kitchen.dev/v1")));
         assert_eq!(names(&list), expected, "{path}");
     }
 }
@@ -101,36 +82,17 @@ async fn pages_show_one_revision_while_writes_go_on() {
     client.create_pot("bb", json!({"dish": "soup"})).await;
 
     let token = first["metadata"]["continue"].as_str().expect("a token");
-    let second = client
-        .get(&format!("{POTS}?limit=1&continue={token}"))
-        .await
-        .expect(200);
+    let second = client.get(&format!("{POTS}?limit=1&continue={token}")).await.expect(200);
     assert_eq!(names(&second), ["b"]);
-    assert_eq!(
-        second["metadata"]["resourceVersion"],
-        first["metadata"]["resourceVersion"]
-    );
+    assert_eq!(second["metadata"]["resourceVersion"], first["metadata"]["resourceVersion"]);
     let token = second["metadata"]["continue"].as_str().expect("a token");
-    let third = client
-        .get(&format!("{POTS}?limit=1&continue={token}"))
-        .await
-        .expect(200);
+    let third = client.get(&format!("{POTS}?limit=1&continue={token}")).await.expect(200);
     assert_eq!(names(&third), ["c"]);
-    assert!(
-        third["metadata"].get("continue").is_none(),
-        "{}",
-        third["metadata"]
-    );
+    assert!(third["metadata"].get("continue").is_none(), "{}", third["metadata"]);
     assert_eq!(names(&client.get(POTS).await.expect(200)), ["a", "bb", "c"]);
 
-    let selected = client
-        .get(&format!("{POTS}?limit=1&labelSelector=dish%3Dsoup"))
-        .await
-        .expect(200);
-    assert!(
-        selected["metadata"].get("remainingItemCount").is_none(),
-        "unknown with a selector"
-    );
+    let selected = client.get(&format!("{POTS}?limit=1&labelSelector=dish%3Dsoup")).await.expect(200);
+    assert!(selected["metadata"].get("remainingItemCount").is_none(), "unknown with a selector");
 }
 
 #[tokio::test]
@@ -142,16 +104,10 @@ async fn a_list_shows_the_revision_that_is_asked_for() {
     client.delete(&format!("{POTS}/a")).await.expect(200);
     let exact = format!("{POTS}?resourceVersion={revision}&resourceVersionMatch=Exact");
     assert_eq!(client.get(&exact).await.expect(200), before);
-    let paged = client
-        .get(&format!("{POTS}?resourceVersion={revision}&limit=2"))
-        .await
-        .expect(200);
+    let paged = client.get(&format!("{POTS}?resourceVersion={revision}&limit=2")).await.expect(200);
     assert_eq!(names(&paged), ["a", "b"]);
-    let newer = client
-        .get(&format!(
-            "{POTS}?resourceVersion={revision}&resourceVersionMatch=NotOlderThan"
-        ))
-        .await;
+    let newer =
+        client.get(&format!("{POTS}?resourceVersion={revision}&resourceVersionMatch=NotOlderThan")).await;
     assert!(crate::support::revision(&newer.expect(200)) > crate::support::revision(&before));
 }
 
@@ -159,16 +115,10 @@ async fn a_list_shows_the_revision_that_is_asked_for() {
 async fn the_future_is_not_shown() {
     let kitchen = filled().await;
     let client = kitchen.client();
-    for path in [
-        format!("{POTS}?resourceVersion=999999"),
-        format!("{POTS}/a?resourceVersion=999999"),
-    ] {
+    for path in [format!("{POTS}?resourceVersion=999999"), format!("{POTS}/a?resourceVersion=999999")] {
         let answer = client.get(&path).await;
         let status = answer.refused(504, "Timeout");
-        assert_eq!(
-            status["details"]["causes"][0]["reason"],
-            "ResourceVersionTooLarge"
-        );
+        assert_eq!(status["details"]["causes"][0]["reason"], "ResourceVersionTooLarge");
         assert_eq!(answer.header("retry-after"), "1");
     }
 }
@@ -181,46 +131,26 @@ async fn a_page_whose_revision_was_forgotten_is_expired() {
     let token = first["metadata"]["continue"].as_str().expect("a token");
     // The cache is filled anew and remembers nothing; the store forgets, too.
     let newest = client.create_pot("d", json!({"dish": "soup"})).await;
-    let revision: i64 = newest["metadata"]["resourceVersion"]
-        .as_str()
-        .expect("text")
-        .parse()
-        .expect("a number");
-    machinery_storage::Store::compact(kitchen.store.as_ref(), revision)
-        .await
-        .expect("compacted");
+    let revision: i64 =
+        newest["metadata"]["resourceVersion"].as_str().expect("text").parse().expect("a number");
+    machinery_storage::Store::compact(kitchen.store.as_ref(), revision).await.expect("compacted");
     kitchen.store.compact_before(revision);
     crate::support::eventually("the page is gone", || async {
         client.get(&format!("{POTS}?limit=1&continue={token}")).await.code == 410
     })
     .await;
-    client
-        .get(&format!("{POTS}?limit=1&continue={token}"))
-        .await
-        .refused(410, "Expired");
+    client.get(&format!("{POTS}?limit=1&continue={token}")).await.refused(410, "Expired");
 }
 
 #[tokio::test]
 async fn a_single_read_shows_at_least_the_revision_asked_for() {
     let kitchen = filled().await;
     let client = kitchen.client();
-    let object = client
-        .merge(&format!("{POTS}/a"), &json!({"spec": {"servings": 7}}))
-        .await
-        .expect(200);
+    let object = client.merge(&format!("{POTS}/a"), &json!({"spec": {"servings": 7}})).await.expect(200);
     let revision = object["metadata"]["resourceVersion"].as_str().expect("a version");
-    let read = client
-        .get(&format!("{POTS}/a?resourceVersion={revision}"))
-        .await
-        .expect(200);
+    let read = client.get(&format!("{POTS}/a?resourceVersion={revision}")).await.expect(200);
     assert_eq!(read, object);
-    assert_eq!(
-        client
-            .get(&format!("{POTS}/a?resourceVersion=0"))
-            .await
-            .expect(200),
-        object
-    );
+    assert_eq!(client.get(&format!("{POTS}/a?resourceVersion=0")).await.expect(200), object);
 }
 
 #[tokio::test]
@@ -228,17 +158,13 @@ async fn long_lists_are_compressed_for_those_who_take_it() {
     let kitchen = Kitchen::open().await;
     let client = kitchen.client();
     for name in ["a", "b"] {
-        client
-            .create_pot(name, json!({"dish": "x".repeat(100 * 1024)}))
-            .await;
+        client.create_pot(name, json!({"dish": "x".repeat(100 * 1024)})).await;
     }
     let gzip = [("accept-encoding", "gzip")];
     let long = client.send("GET", POTS, &gzip, bytes::Bytes::new()).await;
     assert_eq!(long.header("content-encoding"), "gzip");
     assert!(long.body.len() < 10 * 1024);
-    let short = client
-        .send("GET", &format!("{POTS}/a"), &gzip, bytes::Bytes::new())
-        .await;
+    let short = client.send("GET", &format!("{POTS}/a"), &gzip, bytes::Bytes::new()).await;
     assert_eq!(short.header("content-encoding"), "");
     assert_eq!(client.get(POTS).await.header("content-encoding"), "");
 }

@@ -35,26 +35,14 @@ async fn an_outage_of_the_store_is_told_and_outlived() {
         );
     }
     // What is at hand is still served.
-    assert_eq!(
-        client.get(&format!("{A}?resourceVersion=0")).await.expect(200),
-        before
-    );
-    assert_eq!(
-        client.get(&format!("{POTS}?resourceVersion=0")).await.expect(200)["items"],
-        json!([before])
-    );
-    eventually("the server is not ready", || async {
-        client.get("/readyz").await.code == 500
-    })
-    .await;
+    assert_eq!(client.get(&format!("{A}?resourceVersion=0")).await.expect(200), before);
+    assert_eq!(client.get(&format!("{POTS}?resourceVersion=0")).await.expect(200)["items"], json!([before]));
+    eventually("the server is not ready", || async { client.get("/readyz").await.code == 500 }).await;
     assert_eq!(client.get("/readyz/storage").await.code, 500);
     assert_eq!(client.get("/livez").await.code, 200);
 
     kitchen.store.set_down(false);
-    eventually("the server is ready again", || async {
-        client.get("/readyz").await.code == 200
-    })
-    .await;
+    eventually("the server is ready again", || async { client.get("/readyz").await.code == 200 }).await;
     assert_eq!(client.get(A).await.expect(200), before, "nothing was lost");
     client.create_pot("b", json!({"dish": "soup"})).await;
     assert_eq!(watch.event().await.1, "b", "the watch goes on");
@@ -62,17 +50,9 @@ async fn an_outage_of_the_store_is_told_and_outlived() {
 
 #[tokio::test]
 async fn the_server_starts_before_its_store_and_is_ready_after_it() {
-    let kitchen = Kitchen::with(Setup {
-        down: true,
-        ..Setup::default()
-    })
-    .await;
+    let kitchen = Kitchen::with(Setup { down: true, ..Setup::default() }).await;
     let client = kitchen.client();
-    let checks = [
-        "/readyz/watch-cache-pots",
-        "/readyz/watch-cache-stoves",
-        "/readyz/storage",
-    ];
+    let checks = ["/readyz/watch-cache-pots", "/readyz/watch-cache-stoves", "/readyz/storage"];
     for check in checks {
         assert_eq!(client.get(check).await.code, 500, "{check}");
     }
@@ -80,10 +60,7 @@ async fn the_server_starts_before_its_store_and_is_ready_after_it() {
     client.get("/readyz/none").await.refused(404, "NotFound");
 
     kitchen.store.set_down(false);
-    eventually("the server is ready", || async {
-        client.get("/readyz").await.code == 200
-    })
-    .await;
+    eventually("the server is ready", || async { client.get("/readyz").await.code == 200 }).await;
     for check in checks {
         assert_eq!(client.get(check).await.code, 200, "{check}");
     }
@@ -107,36 +84,20 @@ async fn however_many_ask_whether_the_server_is_ready_the_store_is_asked_once_a_
 #[tokio::test]
 async fn a_real_etcd_that_stops_and_comes_back_loses_no_object_and_no_event() {
     let etcd = Etcd::start().await.expect("etcd");
-    let store = EtcdStore::connect(EtcdOptions::new([etcd.endpoint()]))
-        .await
-        .expect("a store");
-    let kitchen = Kitchen::with(Setup {
-        store: Some(Arc::new(store)),
-        ..Setup::default()
-    })
-    .await;
+    let store = EtcdStore::connect(EtcdOptions::new([etcd.endpoint()])).await.expect("a store");
+    let kitchen = Kitchen::with(Setup { store: Some(Arc::new(store)), ..Setup::default() }).await;
     let client = kitchen.client();
-    client
-        .create_pot("a", json!({"dish": "soup", "stove": "1"}))
-        .await;
+    client.create_pot("a", json!({"dish": "soup", "stove": "1"})).await;
     let mut watch = client.watch(&format!("{POTS}?watch=true")).await;
     assert_eq!(watch.event().await.1, "a");
 
     etcd.stop().expect("stopped");
-    client
-        .post(POTS, &pot("b", json!({"dish": "soup"})))
-        .await
-        .refused(503, "ServiceUnavailable");
+    client.post(POTS, &pot("b", json!({"dish": "soup"}))).await.refused(503, "ServiceUnavailable");
     etcd.start_again().await.expect("started");
-    eventually("the server serves again", || async {
-        client.get("/readyz").await.code == 200
-    })
-    .await;
+    eventually("the server serves again", || async { client.get("/readyz").await.code == 200 }).await;
 
     client.get(A).await.expect(200);
-    let taken = client
-        .post(POTS, &pot("c", json!({"dish": "soup", "stove": "1"})))
-        .await;
+    let taken = client.post(POTS, &pot("c", json!({"dish": "soup", "stove": "1"}))).await;
     taken.refused(409, "AlreadyExists");
     client.create_pot("d", json!({"dish": "soup"})).await;
     loop {

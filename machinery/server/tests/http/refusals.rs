@@ -22,24 +22,9 @@ async fn every_request_that_cannot_be_served_gets_a_status() {
         ("GET", "/apis/kitchen.dev/v2", 404, "NotFound"),
         ("GET", "/apis/kitchen.dev/v1/pans", 404, "NotFound"),
         ("GET", "/apis/kitchen.dev/v1/pots/a", 404, "NotFound"),
-        (
-            "GET",
-            "/apis/kitchen.dev/v1/namespaces/n/pots/a/none",
-            404,
-            "NotFound",
-        ),
-        (
-            "GET",
-            "/apis/kitchen.dev/v1/namespaces/n/pots/a/status/more",
-            404,
-            "NotFound",
-        ),
-        (
-            "GET",
-            "/apis/kitchen.dev/v1/namespaces/n/pots/none",
-            404,
-            "NotFound",
-        ),
+        ("GET", "/apis/kitchen.dev/v1/namespaces/n/pots/a/none", 404, "NotFound"),
+        ("GET", "/apis/kitchen.dev/v1/namespaces/n/pots/a/status/more", 404, "NotFound"),
+        ("GET", "/apis/kitchen.dev/v1/namespaces/n/pots/none", 404, "NotFound"),
         ("POST", "/apis/kitchen.dev/v1/pots", 405, "MethodNotAllowed"),
         ("POST", A, 405, "MethodNotAllowed"),
         ("PUT", POTS, 405, "MethodNotAllowed"),
@@ -49,60 +34,15 @@ async fn every_request_that_cannot_be_served_gets_a_status() {
         ("BREW", A, 405, "MethodNotAllowed"),
         ("DELETE", "/apis/kitchen.dev/v1/stoves", 405, "MethodNotAllowed"),
         ("POST", "/version", 405, "MethodNotAllowed"),
-        (
-            "POST",
-            "/apis/kitchen.dev/v1/namespaces/n/ownpots",
-            405,
-            "MethodNotAllowed",
-        ),
-        (
-            "GET",
-            "/apis/kitchen.dev/v1/namespaces/n/pots?limit=x",
-            400,
-            "BadRequest",
-        ),
-        (
-            "GET",
-            "/apis/kitchen.dev/v1/namespaces/n/pots?continue=x",
-            400,
-            "BadRequest",
-        ),
-        (
-            "GET",
-            "/apis/kitchen.dev/v1/namespaces/n/pots?labelSelector=a%3Db%3Dc",
-            400,
-            "BadRequest",
-        ),
-        (
-            "GET",
-            "/apis/kitchen.dev/v1/namespaces/n/pots?fieldSelector=spec.stove%3Da",
-            400,
-            "BadRequest",
-        ),
-        (
-            "GET",
-            "/apis/kitchen.dev/v1/namespaces/n/pots?resourceVersion=x",
-            422,
-            "Invalid",
-        ),
-        (
-            "GET",
-            "/apis/kitchen.dev/v1/namespaces/n/pots?resourceVersionMatch=Exact",
-            422,
-            "Invalid",
-        ),
-        (
-            "GET",
-            "/apis/kitchen.dev/v1/namespaces/n/pots?sendInitialEvents=true",
-            422,
-            "Invalid",
-        ),
-        (
-            "GET",
-            "/apis/kitchen.dev/v1/namespaces/n/pots?watch=1&sendInitialEvents=true",
-            422,
-            "Invalid",
-        ),
+        ("POST", "/apis/kitchen.dev/v1/namespaces/n/ownpots", 405, "MethodNotAllowed"),
+        ("GET", "/apis/kitchen.dev/v1/namespaces/n/pots?limit=x", 400, "BadRequest"),
+        ("GET", "/apis/kitchen.dev/v1/namespaces/n/pots?continue=x", 400, "BadRequest"),
+        ("GET", "/apis/kitchen.dev/v1/namespaces/n/pots?labelSelector=a%3Db%3Dc", 400, "BadRequest"),
+        ("GET", "/apis/kitchen.dev/v1/namespaces/n/pots?fieldSelector=spec.stove%3Da", 400, "BadRequest"),
+        ("GET", "/apis/kitchen.dev/v1/namespaces/n/pots?resourceVersion=x", 422, "Invalid"),
+        ("GET", "/apis/kitchen.dev/v1/namespaces/n/pots?resourceVersionMatch=Exact", 422, "Invalid"),
+        ("GET", "/apis/kitchen.dev/v1/namespaces/n/pots?sendInitialEvents=true", 422, "Invalid"),
+        ("GET", "/apis/kitchen.dev/v1/namespaces/n/pots?watch=1&sendInitialEvents=true", 422, "Invalid"),
     ];
     for (method, path, code, reason) in cases {
         let answer = client.send(method, path, &[], Bytes::new()).await;
@@ -119,30 +59,10 @@ async fn bodies_that_are_no_such_object_are_refused() {
         ("application/json", "{", 400, "BadRequest"),
         ("application/json", "", 400, "BadRequest"),
         ("application/json", "[]", 400, "BadRequest"),
-        (
-            "application/json",
-            r#"{"metadata":{"name":"a"}}"#,
-            400,
-            "BadRequest",
-        ),
-        (
-            "application/json",
-            r#"{"metadata":{"name":"a"},"spec":{"dish":1}}"#,
-            400,
-            "BadRequest",
-        ),
-        (
-            "application/json",
-            r#"{"kind":"Pan","spec":{"dish":"soup"}}"#,
-            400,
-            "BadRequest",
-        ),
-        (
-            "application/json",
-            r#"{"apiVersion":"v2","spec":{"dish":"soup"}}"#,
-            400,
-            "BadRequest",
-        ),
+        ("application/json", r#"{"metadata":{"name":"a"}}"#, 400, "BadRequest"),
+        ("application/json", r#"{"metadata":{"name":"a"},"spec":{"dish":1}}"#, 400, "BadRequest"),
+        ("application/json", r#"{"kind":"Pan","spec":{"dish":"soup"}}"#, 400, "BadRequest"),
+        ("application/json", r#"{"apiVersion":"v2","spec":{"dish":"soup"}}"#, 400, "BadRequest"),
         (
             "application/json",
             r#"{"metadata":{"namespace":"m","name":"a"},"spec":{"dish":"soup"}}"#,
@@ -156,24 +76,15 @@ async fn bodies_that_are_no_such_object_are_refused() {
             "BadRequest",
         ),
         ("application/json", r#"{"spec":{"dish":"soup"}}"#, 422, "Invalid"),
-        (
-            "application/vnd.kubernetes.protobuf",
-            "k8s",
-            415,
-            "UnsupportedMediaType",
-        ),
+        ("application/vnd.kubernetes.protobuf", "k8s", 415, "UnsupportedMediaType"),
     ];
     for (content_type, body, code, reason) in cases {
-        let answer = client
-            .send("POST", POTS, &[("content-type", content_type)], body.into())
-            .await;
+        let answer = client.send("POST", POTS, &[("content-type", content_type)], body.into()).await;
         assert_eq!(answer.code, code, "{body}: {}", answer.text());
         answer.refused(code, reason);
     }
     let long = format!(r#"{{"metadata":{{"name":"{}"}}}}"#, "x".repeat(3 * 1024 * 1024));
-    let answer = client
-        .send("POST", POTS, &[("content-type", "application/json")], long.into())
-        .await;
+    let answer = client.send("POST", POTS, &[("content-type", "application/json")], long.into()).await;
     answer.refused(413, "RequestEntityTooLarge");
 }
 
@@ -181,28 +92,18 @@ async fn bodies_that_are_no_such_object_are_refused() {
 async fn an_object_that_the_store_does_not_take_is_too_large() {
     let kitchen = Kitchen::open().await;
     let dish = "x".repeat(2 * 1024 * 1024);
-    let answer = kitchen
-        .client()
-        .post(POTS, &pot("a", json!({"dish": dish})))
-        .await;
+    let answer = kitchen.client().post(POTS, &pot("a", json!({"dish": dish}))).await;
     answer.refused(413, "RequestEntityTooLarge");
 }
 
 #[tokio::test]
 async fn an_object_has_a_size_that_callers_cannot_make_it_exceed() {
-    let kitchen = Kitchen::with(Setup {
-        size_limit: Some(64 * 1024),
-        ..Setup::default()
-    })
-    .await;
+    let kitchen = Kitchen::with(Setup { size_limit: Some(64 * 1024), ..Setup::default() }).await;
     let client = kitchen.client();
     let large = json!({"metadata": {"annotations": {"why": "x".repeat(64 * 1024)}}});
     let mut pot = pot("a", json!({"dish": "soup"}));
     pot["metadata"]["annotations"] = large["metadata"]["annotations"].clone();
-    let status = client
-        .post(POTS, &pot)
-        .await
-        .refused(413, "RequestEntityTooLarge");
+    let status = client.post(POTS, &pot).await.refused(413, "RequestEntityTooLarge");
     let message = status["message"].as_str().expect("text");
     assert!(
         message.starts_with("Request entity too large: the metadata of pots.kitchen.dev \"a\""),
@@ -210,27 +111,15 @@ async fn an_object_has_a_size_that_callers_cannot_make_it_exceed() {
     );
     assert!(message.ends_with("limit is 65536"), "{message}");
     client.create_pot("a", json!({"dish": "soup"})).await;
-    client
-        .merge(A, &large)
-        .await
-        .refused(413, "RequestEntityTooLarge");
+    client.merge(A, &large).await.refused(413, "RequestEntityTooLarge");
 
     // One from before there was a limit can be made smaller, and its status can be written.
     let mut old = client.get(A).await.expect(200);
     old["metadata"]["annotations"] = json!({"why": "x".repeat(100 * 1024)});
-    let put = Operation::Put(
-        "/registry/kitchen.dev/pots/n/a".to_owned(),
-        old.to_string().into(),
-    );
-    let transaction = Transaction {
-        preconditions: Vec::new(),
-        operations: vec![put],
-    };
+    let put = Operation::Put("/registry/kitchen.dev/pots/n/a".to_owned(), old.to_string().into());
+    let transaction = Transaction { preconditions: Vec::new(), operations: vec![put] };
     kitchen.store.commit(transaction).await.expect("written");
-    client
-        .merge(&format!("{A}/status"), &json!({"status": {"done": true}}))
-        .await
-        .expect(200);
+    client.merge(&format!("{A}/status"), &json!({"status": {"done": true}})).await.expect(200);
     let less = json!({"metadata": {"annotations": {"why": "x".repeat(90 * 1024)}}});
     client.merge(A, &less).await.expect(200);
     let more = json!({"metadata": {"labels": {"more": "yes"}}});
@@ -243,11 +132,7 @@ async fn who_is_unknown_or_may_not_is_refused() {
     kitchen.client().create_pot("a", json!({"dish": "soup"})).await;
     let nobody = kitchen.client_of("").get(A).await;
     assert_eq!(nobody.refused(401, "Unauthorized")["message"], "Unauthorized");
-    kitchen
-        .client_of("impostor")
-        .get(A)
-        .await
-        .refused(401, "Unauthorized");
+    kitchen.client_of("impostor").get(A).await.refused(401, "Unauthorized");
     let unknowable = kitchen.client_of("unknowable").get(A).await;
     unknowable.refused(503, "ServiceUnavailable");
     assert_eq!(unknowable.header("retry-after"), "1");
@@ -258,49 +143,20 @@ async fn who_is_unknown_or_may_not_is_refused() {
         "pots.kitchen.dev \"a\" is forbidden: User \"thief\" cannot get resource \"pots\" in API group \"kitchen.dev\" \
          in the namespace \"n\""
     );
-    assert_eq!(
-        status["details"],
-        json!({"name": "a", "group": "kitchen.dev", "kind": "pots"})
-    );
-    kitchen
-        .client_of("thief")
-        .get("/apis/kitchen.dev/v1/none")
-        .await
-        .refused(403, "Forbidden");
-    kitchen
-        .client_of("thief")
-        .get("/metrics")
-        .await
-        .refused(403, "Forbidden");
+    assert_eq!(status["details"], json!({"name": "a", "group": "kitchen.dev", "kind": "pots"}));
+    kitchen.client_of("thief").get("/apis/kitchen.dev/v1/none").await.refused(403, "Forbidden");
+    kitchen.client_of("thief").get("/metrics").await.refused(403, "Forbidden");
     kitchen.client_of("reader").get(A).await.expect(200);
-    let status = kitchen
-        .client_of("reader")
-        .delete(A)
-        .await
-        .refused(403, "Forbidden");
-    assert!(
-        status["message"]
-            .as_str()
-            .expect("text")
-            .ends_with(": readers read"),
-        "{status}"
-    );
+    let status = kitchen.client_of("reader").delete(A).await.refused(403, "Forbidden");
+    assert!(status["message"].as_str().expect("text").ends_with(": readers read"), "{status}");
     kitchen.client_of("thief").get("/readyz").await;
 }
 
 #[tokio::test]
 async fn who_wants_to_act_as_another_is_told_that_this_is_not_the_place() {
     let kitchen = Kitchen::open().await;
-    for header in [
-        "Impersonate-User",
-        "Impersonate-Group",
-        "Impersonate-Uid",
-        "Impersonate-Extra-Scopes",
-    ] {
-        let answer = kitchen
-            .client()
-            .send("GET", POTS, &[(header, "baker")], Bytes::new())
-            .await;
+    for header in ["Impersonate-User", "Impersonate-Group", "Impersonate-Uid", "Impersonate-Extra-Scopes"] {
+        let answer = kitchen.client().send("GET", POTS, &[(header, "baker")], Bytes::new()).await;
         let status = answer.refused(403, "Forbidden");
         let message = status["message"].as_str().expect("text");
         assert!(message.contains("kube-apiserver only"), "{message}");
@@ -312,47 +168,24 @@ async fn who_wants_to_act_as_another_is_told_that_this_is_not_the_place() {
 async fn a_panic_is_an_internal_error_and_harms_nobody_else() {
     let kitchen = Kitchen::open().await;
     let client = kitchen.client();
-    let status = client
-        .post(POTS, &pot("a", json!({"dish": "burnt"})))
-        .await
-        .refused(500, "InternalError");
-    assert_eq!(
-        status["message"],
-        "Internal error occurred: serving the request failed"
-    );
+    let status = client.post(POTS, &pot("a", json!({"dish": "burnt"}))).await.refused(500, "InternalError");
+    assert_eq!(status["message"], "Internal error occurred: serving the request failed");
     client.create_pot("a", json!({"dish": "soup"})).await;
 }
 
 #[tokio::test]
 async fn a_request_that_takes_too_long_ends() {
-    let options = ServerOptions {
-        request_timeout: Duration::from_millis(300),
-        ..ServerOptions::default()
-    };
-    let kitchen = Kitchen::with(Setup {
-        options,
-        ..Setup::default()
-    })
-    .await;
+    let options = ServerOptions { request_timeout: Duration::from_millis(300), ..ServerOptions::default() };
+    let kitchen = Kitchen::with(Setup { options, ..Setup::default() }).await;
     // The cache never gets to that revision; waiting for it takes longer than the request may.
-    let answer = kitchen
-        .client()
-        .get(&format!("{POTS}?resourceVersion=999999"))
-        .await;
+    let answer = kitchen.client().get(&format!("{POTS}?resourceVersion=999999")).await;
     answer.refused(504, "Timeout");
 }
 
 #[tokio::test]
 async fn more_requests_than_there_are_places_for_are_told_to_come_back() {
-    let options = ServerOptions {
-        max_reads_in_flight: 1,
-        ..ServerOptions::default()
-    };
-    let kitchen = Kitchen::with(Setup {
-        options,
-        ..Setup::default()
-    })
-    .await;
+    let options = ServerOptions { max_reads_in_flight: 1, ..ServerOptions::default() };
+    let kitchen = Kitchen::with(Setup { options, ..Setup::default() }).await;
     let slow = kitchen.client();
     let slow = tokio::spawn(async move {
         // The question below may have the place just then.
@@ -384,23 +217,15 @@ async fn who_sends_slowly_keeps_nobody_from_being_served_and_is_not_waited_for()
         body_timeout: Duration::from_secs(1),
         ..ServerOptions::default()
     };
-    let kitchen = Kitchen::with(Setup {
-        options,
-        ..Setup::default()
-    })
-    .await;
-    let mut slow = tokio::net::TcpStream::connect(kitchen.address())
-        .await
-        .expect("a connection");
+    let kitchen = Kitchen::with(Setup { options, ..Setup::default() }).await;
+    let mut slow = tokio::net::TcpStream::connect(kitchen.address()).await.expect("a connection");
     let head = format!("POST {POTS} HTTP/1.1\r\nhost: k\r\nx-user: cook\r\ncontent-length: 100\r\n\r\n{{");
     slow.write_all(head.as_bytes()).await.expect("sent");
     let mut answer = [0; 12];
     let cook = async {
         let client = kitchen.client();
         for at in 0.. {
-            client
-                .create_pot(&format!("p{at}"), json!({"dish": "soup"}))
-                .await;
+            client.create_pot(&format!("p{at}"), json!({"dish": "soup"})).await;
         }
     };
     let ended = tokio::time::timeout(Duration::from_secs(20), slow.read_exact(&mut answer));
@@ -416,10 +241,7 @@ async fn who_sends_slowly_keeps_nobody_from_being_served_and_is_not_waited_for()
 #[tokio::test]
 async fn answers_carry_the_audit_id_of_their_request() {
     let kitchen = Kitchen::open().await;
-    let given = kitchen
-        .client()
-        .send("GET", A, &[("audit-id", "abc")], Bytes::new())
-        .await;
+    let given = kitchen.client().send("GET", A, &[("audit-id", "abc")], Bytes::new()).await;
     assert_eq!(given.header("audit-id"), "abc");
     assert_eq!(kitchen.client().get(A).await.header("audit-id").len(), 36);
 }

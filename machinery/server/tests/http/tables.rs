@@ -12,19 +12,11 @@ const METADATA: &str = "application/vnd.kubernetes.protobuf;as=PartialObjectMeta
 async fn a_table_has_the_kinds_columns_between_name_and_age() {
     let kitchen = Kitchen::open().await;
     let client = kitchen.client();
-    let created = client
-        .create_pot("a", json!({"dish": "soup", "stove": "1"}))
-        .await;
+    let created = client.create_pot("a", json!({"dish": "soup", "stove": "1"})).await;
     let table = client.get_as(POTS, TABLE).await.expect(200);
-    assert_eq!(
-        (&table["kind"], &table["apiVersion"]),
-        (&json!("Table"), &json!("meta.k8s.io/v1"))
-    );
+    assert_eq!((&table["kind"], &table["apiVersion"]), (&json!("Table"), &json!("meta.k8s.io/v1")));
     let columns = table["columnDefinitions"].as_array().expect("columns");
-    let titles: Vec<&str> = columns
-        .iter()
-        .filter_map(|column| column["name"].as_str())
-        .collect();
+    let titles: Vec<&str> = columns.iter().filter_map(|column| column["name"].as_str()).collect();
     assert_eq!(titles, ["Name", "Dish", "Stove", "Age"]);
     assert_eq!(columns[2]["priority"], 1);
     let row = &table["rows"][0];
@@ -36,24 +28,12 @@ async fn a_table_has_the_kinds_columns_between_name_and_age() {
     assert_eq!(row["object"]["kind"], "PartialObjectMetadata");
     assert_eq!(row["object"]["metadata"], created["metadata"]);
 
-    let whole = client
-        .get_as(&format!("{POTS}?includeObject=Object"), TABLE)
-        .await
-        .expect(200);
+    let whole = client.get_as(&format!("{POTS}?includeObject=Object"), TABLE).await.expect(200);
     assert_eq!(whole["rows"][0]["object"], created);
-    let none = client
-        .get_as(&format!("{POTS}/a?includeObject=None"), TABLE)
-        .await
-        .expect(200);
+    let none = client.get_as(&format!("{POTS}/a?includeObject=None"), TABLE).await.expect(200);
     assert!(none["rows"][0]["object"].is_null());
-    assert_eq!(
-        none["metadata"]["resourceVersion"],
-        created["metadata"]["resourceVersion"]
-    );
-    client
-        .get_as(&format!("{POTS}?includeObject=All"), TABLE)
-        .await
-        .refused(400, "BadRequest");
+    assert_eq!(none["metadata"]["resourceVersion"], created["metadata"]["resourceVersion"]);
+    client.get_as(&format!("{POTS}?includeObject=All"), TABLE).await.refused(400, "BadRequest");
 }
 
 #[tokio::test]
@@ -69,10 +49,7 @@ async fn metadata_alone_is_served_to_those_who_want_no_more() {
     let expected = json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": created["metadata"]});
     assert_eq!(list["items"], json!([expected]));
     let accept = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
-    assert_eq!(
-        client.get_as(&format!("{POTS}/a"), accept).await.expect(200),
-        expected
-    );
+    assert_eq!(client.get_as(&format!("{POTS}/a"), accept).await.expect(200), expected);
 }
 
 #[tokio::test]
@@ -81,18 +58,10 @@ async fn a_watch_as_table_names_its_columns_once() {
     let client = kitchen.client();
     client.create_pot("a", json!({"dish": "soup"})).await;
     client.create_pot("b", json!({"dish": "stew"})).await;
-    let mut watch = client
-        .watch_as(&format!("{POTS}?watch=true&resourceVersion=0"), TABLE)
-        .await;
+    let mut watch = client.watch_as(&format!("{POTS}?watch=true&resourceVersion=0"), TABLE).await;
     let first = watch.next().await.expect("an event");
-    assert_eq!(
-        (&first["type"], &first["object"]["kind"]),
-        (&json!("ADDED"), &json!("Table"))
-    );
-    assert_eq!(
-        first["object"]["columnDefinitions"].as_array().map(Vec::len),
-        Some(4)
-    );
+    assert_eq!((&first["type"], &first["object"]["kind"]), (&json!("ADDED"), &json!("Table")));
+    assert_eq!(first["object"]["columnDefinitions"].as_array().map(Vec::len), Some(4));
     assert_eq!(first["object"]["rows"][0]["cells"][1], "soup");
     let second = watch.next().await.expect("an event");
     assert!(second["object"]["columnDefinitions"].is_null());
@@ -103,15 +72,8 @@ async fn a_watch_as_table_names_its_columns_once() {
 async fn what_cannot_be_served_is_not_acceptable() {
     let kitchen = Kitchen::open().await;
     let client = kitchen.client();
-    for accept in [
-        "text/html",
-        "application/vnd.kubernetes.protobuf",
-        "application/cbor",
-    ] {
+    for accept in ["text/html", "application/vnd.kubernetes.protobuf", "application/cbor"] {
         client.get_as(POTS, accept).await.refused(406, "NotAcceptable");
-        client
-            .get_as(&format!("{POTS}?watch=true"), accept)
-            .await
-            .refused(406, "NotAcceptable");
+        client.get_as(&format!("{POTS}?watch=true"), accept).await.refused(406, "NotAcceptable");
     }
 }

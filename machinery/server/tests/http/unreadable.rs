@@ -9,10 +9,7 @@ const KEY: &str = "/registry/kitchen.dev/pots/n/a";
 
 /// Writes past the server, as another version of it would.
 async fn write(kitchen: &Kitchen, operation: Operation) {
-    let transaction = Transaction {
-        preconditions: Vec::new(),
-        operations: vec![operation],
-    };
+    let transaction = Transaction { preconditions: Vec::new(), operations: vec![operation] };
     kitchen.store.commit(transaction).await.expect("written");
 }
 
@@ -25,15 +22,9 @@ async fn an_object_that_cannot_be_read_is_never_taken_for_deleted() {
     let mut watch = client.watch(&format!("{POTS}?watch=true")).await;
     assert_eq!(watch.event().await.1, "a");
     assert_eq!(watch.event().await.1, "b");
-    let mut other = client
-        .watch("/apis/kitchen.dev/v1/namespaces/m/pots?watch=true")
-        .await;
+    let mut other = client.watch("/apis/kitchen.dev/v1/namespaces/m/pots?watch=true").await;
 
-    write(
-        &kitchen,
-        Operation::Put(KEY.to_owned(), Bytes::from_static(b"{}")),
-    )
-    .await;
+    write(&kitchen, Operation::Put(KEY.to_owned(), Bytes::from_static(b"{}"))).await;
     assert_eq!(watch.next().await, None, "the end, and no deletion");
     for path in [
         POTS.to_owned(),
@@ -51,17 +42,11 @@ async fn an_object_that_cannot_be_read_is_never_taken_for_deleted() {
     client.get(&format!("{POTS}/b")).await.expect(200);
     let elsewhere = "/apis/kitchen.dev/v1/namespaces/m/pots";
     client.get(elsewhere).await.expect(200);
-    client
-        .post(elsewhere, &crate::support::pot("c", json!({"dish": "soup"})))
-        .await
-        .expect(201);
+    client.post(elsewhere, &crate::support::pot("c", json!({"dish": "soup"}))).await.expect(201);
     assert_eq!(other.event().await.1, "c", "other namespaces go on");
 
     write(&kitchen, Operation::Delete(KEY.to_owned())).await;
-    eventually("the rest can be listed", || async {
-        client.get(POTS).await.code == 200
-    })
-    .await;
+    eventually("the rest can be listed", || async { client.get(POTS).await.code == 200 }).await;
     let items = client.get(POTS).await.expect(200)["items"].clone();
     assert_eq!(items.as_array().map(Vec::len), Some(1), "{items}");
     let old = format!("{POTS}?watch=true&resourceVersion={}", revision(&first));
@@ -74,15 +59,8 @@ async fn what_was_unreadable_from_the_start_is_told_too() {
     let mut kitchen = Kitchen::open().await;
     kitchen.client().create_pot("a", json!({"dish": "soup"})).await;
     kitchen.close().await;
-    write(
-        &kitchen,
-        Operation::Put(KEY.to_owned(), Bytes::from_static(b"[]")),
-    )
-    .await;
+    write(&kitchen, Operation::Put(KEY.to_owned(), Bytes::from_static(b"[]"))).await;
     let kitchen = Kitchen::with(kitchen.setup_again()).await;
     let status = kitchen.client().get(POTS).await.refused(500, "InternalError");
-    assert!(
-        status["message"].as_str().expect("text").contains("n/a"),
-        "{status}"
-    );
+    assert!(status["message"].as_str().expect("text").contains("n/a"), "{status}");
 }

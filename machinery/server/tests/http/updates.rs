@@ -23,15 +23,8 @@ async fn an_update_of_an_old_version_is_a_conflict() {
         "Operation cannot be fulfilled on pots.kitchen.dev \"a\": the object has been modified; please apply your \
          changes to the latest version and try again"
     );
-    old["metadata"]
-        .as_object_mut()
-        .expect("metadata")
-        .remove("resourceVersion");
-    assert_eq!(
-        client.put(A, &old).await.expect(200)["spec"]["servings"],
-        6,
-        "unconditionally"
-    );
+    old["metadata"].as_object_mut().expect("metadata").remove("resourceVersion");
+    assert_eq!(client.put(A, &old).await.expect(200)["spec"]["servings"], 6, "unconditionally");
     old["metadata"]["resourceVersion"] = json!("abc");
     client.put(A, &old).await.refused(422, "Invalid");
 }
@@ -43,23 +36,13 @@ async fn an_update_meant_for_another_object_of_that_name_is_a_conflict() {
     let mut object = client.create_pot("a", json!({"dish": "soup"})).await;
     object["metadata"]["uid"] = json!("another");
     let status = client.put(A, &object).await.refused(409, "Conflict");
-    assert!(
-        status["message"]
-            .as_str()
-            .expect("text")
-            .contains("UID in precondition: another"),
-        "{status}"
-    );
+    assert!(status["message"].as_str().expect("text").contains("UID in precondition: another"), "{status}");
 }
 
 #[tokio::test]
 async fn an_update_creates_nothing() {
     let kitchen = Kitchen::open().await;
-    let status = kitchen
-        .client()
-        .put(A, &pot("a", json!({"dish": "soup"})))
-        .await
-        .refused(404, "NotFound");
+    let status = kitchen.client().put(A, &pot("a", json!({"dish": "soup"}))).await.refused(404, "NotFound");
     assert_eq!(status["message"], "pots.kitchen.dev \"a\" not found");
 }
 
@@ -70,20 +53,12 @@ async fn the_generation_counts_changes_of_the_content_only() {
     let generation = |object: &Value| object["metadata"]["generation"].as_i64().expect("a generation");
     let created = client.create_pot("a", json!({"dish": "soup"})).await;
     assert_eq!(generation(&created), 1);
-    let labelled = client
-        .merge(A, &json!({"metadata": {"labels": {"x": "y"}, "generation": 9}}))
-        .await
-        .expect(200);
+    let labelled =
+        client.merge(A, &json!({"metadata": {"labels": {"x": "y"}, "generation": 9}})).await.expect(200);
     assert_eq!(generation(&labelled), 1);
-    let status = client
-        .merge(&format!("{A}/status"), &json!({"status": {"stirred": 1}}))
-        .await
-        .expect(200);
+    let status = client.merge(&format!("{A}/status"), &json!({"status": {"stirred": 1}})).await.expect(200);
     assert_eq!(generation(&status), 1);
-    let changed = client
-        .merge(A, &json!({"spec": {"servings": 3}}))
-        .await
-        .expect(200);
+    let changed = client.merge(A, &json!({"spec": {"servings": 3}})).await.expect(200);
     assert_eq!(generation(&changed), 2);
 }
 
@@ -93,15 +68,9 @@ async fn a_change_of_nothing_writes_nothing() {
     let client = kitchen.client();
     let created = client.create_pot("a", json!({"dish": "soup"})).await;
     assert_eq!(client.put(A, &created).await.expect(200), created);
-    let same = client
-        .merge(A, &json!({"spec": {"servings": 2}}))
-        .await
-        .expect(200);
+    let same = client.merge(A, &json!({"spec": {"servings": 2}})).await.expect(200);
     assert_eq!(revision(&same), revision(&created));
-    let dry = client
-        .merge(&format!("{A}?dryRun=All"), &json!({"spec": {"servings": 5}}))
-        .await
-        .expect(200);
+    let dry = client.merge(&format!("{A}?dryRun=All"), &json!({"spec": {"servings": 5}})).await.expect(200);
     assert_eq!(dry["spec"]["servings"], 5);
     assert_eq!(client.get(A).await.expect(200), created);
 }
@@ -127,84 +96,37 @@ async fn the_status_changes_by_its_subresource_and_nothing_else_does() {
     assert_eq!(status["metadata"]["labels"], json!({"x": "y"}));
     assert_eq!(client.get(&format!("{A}/status")).await.expect(200), status);
     object["metadata"]["resourceVersion"] = created["metadata"]["resourceVersion"].clone();
-    client
-        .put(&format!("{A}/status"), &object)
-        .await
-        .refused(409, "Conflict");
+    client.put(&format!("{A}/status"), &object).await.refused(409, "Conflict");
 }
 
 #[tokio::test]
 async fn patches_are_applied_or_say_why_not() {
     let kitchen = Kitchen::open().await;
     let client = kitchen.client();
-    client
-        .create_pot("a", json!({"dish": "soup", "servings": 3}))
-        .await;
-    let merged = client
-        .merge(A, &json!({"spec": {"servings": null}}))
-        .await
-        .expect(200);
+    client.create_pot("a", json!({"dish": "soup", "servings": 3})).await;
+    let merged = client.merge(A, &json!({"spec": {"servings": null}})).await.expect(200);
     assert_eq!(merged["spec"]["servings"], 2, "removed, then defaulted");
     let replace = json!([
         {"op": "test", "path": "/spec/servings", "value": 2},
         {"op": "replace", "path": "/spec/servings", "value": 7},
     ]);
-    assert_eq!(
-        client.json_patch(A, &replace).await.expect(200)["spec"]["servings"],
-        7
-    );
+    assert_eq!(client.json_patch(A, &replace).await.expect(200)["spec"]["servings"], 7);
     client.json_patch(A, &replace).await.refused(422, "Invalid");
-    client
-        .json_patch(A, &json!([{"op": "remove", "path": "/spec/none"}]))
-        .await
-        .refused(422, "Invalid");
-    client
-        .json_patch(A, &json!({"op": "no list"}))
-        .await
-        .refused(400, "BadRequest");
-    client
-        .merge(A, &json!(["no object"]))
-        .await
-        .refused(400, "BadRequest");
-    client
-        .merge(A, &json!({"spec": {"servings": "many"}}))
-        .await
-        .refused(422, "Invalid");
-    client
-        .merge(A, &json!({"spec": {"dish": "stew"}}))
-        .await
-        .refused(422, "Invalid");
-    client
-        .merge(A, &json!({"metadata": {"name": "b"}}))
-        .await
-        .refused(400, "BadRequest");
-    client
-        .merge(A, &json!({"kind": "Pan"}))
-        .await
-        .refused(400, "BadRequest");
-    client
-        .merge(A, &json!({"metadata": {"resourceVersion": "1"}}))
-        .await
-        .refused(409, "Conflict");
-    let strict = client
-        .merge(
-            &format!("{A}?fieldValidation=Strict"),
-            &json!({"spec": {"spice": 1}}),
-        )
-        .await;
+    client.json_patch(A, &json!([{"op": "remove", "path": "/spec/none"}])).await.refused(422, "Invalid");
+    client.json_patch(A, &json!({"op": "no list"})).await.refused(400, "BadRequest");
+    client.merge(A, &json!(["no object"])).await.refused(400, "BadRequest");
+    client.merge(A, &json!({"spec": {"servings": "many"}})).await.refused(422, "Invalid");
+    client.merge(A, &json!({"spec": {"dish": "stew"}})).await.refused(422, "Invalid");
+    client.merge(A, &json!({"metadata": {"name": "b"}})).await.refused(400, "BadRequest");
+    client.merge(A, &json!({"kind": "Pan"})).await.refused(400, "BadRequest");
+    client.merge(A, &json!({"metadata": {"resourceVersion": "1"}})).await.refused(409, "Conflict");
+    let strict = client.merge(&format!("{A}?fieldValidation=Strict"), &json!({"spec": {"spice": 1}})).await;
     strict.refused(400, "BadRequest");
-    client
-        .merge(&format!("{POTS}/none"), &json!({}))
-        .await
-        .refused(404, "NotFound");
-    for unsupported in [
-        "application/strategic-merge-patch+json",
-        "application/apply-patch+yaml",
-        "text/plain",
-    ] {
-        let answer = client
-            .send("PATCH", A, &[("content-type", unsupported)], "{}".into())
-            .await;
+    client.merge(&format!("{POTS}/none"), &json!({})).await.refused(404, "NotFound");
+    for unsupported in
+        ["application/strategic-merge-patch+json", "application/apply-patch+yaml", "text/plain"]
+    {
+        let answer = client.send("PATCH", A, &[("content-type", unsupported)], "{}".into()).await;
         answer.refused(415, "UnsupportedMediaType");
     }
 }
@@ -222,17 +144,9 @@ async fn what_never_changes_is_kept_or_refused() {
         .await
         .expect(200);
     assert_eq!(changed["metadata"], created["metadata"]);
-    let status = client
-        .merge(
-            A,
-            &json!({"metadata": {"deletionTimestamp": "2001-01-01T00:00:00Z"}}),
-        )
-        .await;
+    let status = client.merge(A, &json!({"metadata": {"deletionTimestamp": "2001-01-01T00:00:00Z"}})).await;
     let status = status.refused(422, "Invalid");
-    assert_eq!(
-        status["details"]["causes"][0]["field"],
-        "metadata.deletionTimestamp"
-    );
+    assert_eq!(status["details"]["causes"][0]["field"], "metadata.deletionTimestamp");
 }
 
 #[tokio::test]
@@ -248,10 +162,5 @@ async fn fifty_writers_of_one_object_lose_no_change() {
     });
     join_all(writes).await;
     let object = kitchen.client().get(A).await.expect(200);
-    assert_eq!(
-        object["metadata"]["annotations"]
-            .as_object()
-            .map(serde_json::Map::len),
-        Some(50)
-    );
+    assert_eq!(object["metadata"]["annotations"].as_object().map(serde_json::Map::len), Some(50));
 }

@@ -22,18 +22,11 @@ async fn a_view_shows_each_caller_its_own_and_nothing_else() {
     assert_eq!(status["message"], "ownpots.kitchen.dev \"b\" not found");
     cook.get(&format!("{OWN}/none")).await.refused(404, "NotFound");
     for (name, seen) in [("a", json!([expected])), ("b", json!([]))] {
-        let list = cook
-            .get(&format!("{OWN}?fieldSelector=metadata.name%3D{name}"))
-            .await
-            .expect(200);
+        let list = cook.get(&format!("{OWN}?fieldSelector=metadata.name%3D{name}")).await.expect(200);
         assert_eq!(list["items"], seen, "{name}");
     }
     for path in [OWN.to_owned(), format!("{OWN}/a"), format!("{OWN}?watch=true")] {
-        kitchen
-            .client_of("inspector")
-            .get(&path)
-            .await
-            .refused(403, "Forbidden");
+        kitchen.client_of("inspector").get(&path).await.refused(403, "Forbidden");
     }
 }
 
@@ -42,30 +35,13 @@ async fn a_watch_of_a_view_reports_what_comes_into_view_and_goes_out_of_it() {
     let kitchen = Kitchen::open().await;
     let (cook, baker) = (kitchen.client(), kitchen.client_of("baker"));
     let first = baker.create_pot("a", json!({"dish": "soup"})).await;
-    let mut watch = cook
-        .watch(&format!("{OWN}?watch=true&resourceVersion={}", revision(&first)))
-        .await;
+    let mut watch = cook.watch(&format!("{OWN}?watch=true&resourceVersion={}", revision(&first))).await;
     let path = format!("{POTS}/a");
-    let given = baker
-        .merge(&path, &json!({"spec": {"owner": "cook"}}))
-        .await
-        .expect(200);
-    let changed = baker
-        .merge(&path, &json!({"spec": {"servings": 5}}))
-        .await
-        .expect(200);
-    let taken = baker
-        .merge(&path, &json!({"spec": {"owner": "baker"}}))
-        .await
-        .expect(200);
-    baker
-        .merge(&path, &json!({"spec": {"servings": 6}}))
-        .await
-        .expect(200);
-    let back = baker
-        .merge(&path, &json!({"spec": {"owner": "cook"}}))
-        .await
-        .expect(200);
+    let given = baker.merge(&path, &json!({"spec": {"owner": "cook"}})).await.expect(200);
+    let changed = baker.merge(&path, &json!({"spec": {"servings": 5}})).await.expect(200);
+    let taken = baker.merge(&path, &json!({"spec": {"owner": "baker"}})).await.expect(200);
+    baker.merge(&path, &json!({"spec": {"servings": 6}})).await.expect(200);
+    let back = baker.merge(&path, &json!({"spec": {"owner": "cook"}})).await.expect(200);
     baker.delete(&path).await.expect(200);
     let expected = [
         ("ADDED", revision(&given)),
@@ -75,10 +51,7 @@ async fn a_watch_of_a_view_reports_what_comes_into_view_and_goes_out_of_it() {
         ("DELETED", revision(&back) + 1),
     ];
     for (event_type, version) in expected {
-        assert_eq!(
-            watch.event().await,
-            (event_type.to_owned(), "a".to_owned(), version)
-        );
+        assert_eq!(watch.event().await, (event_type.to_owned(), "a".to_owned(), version));
     }
 }
 
@@ -90,10 +63,7 @@ async fn over_all_namespaces_only_that_one_is_read_in_which_there_is_anything_to
     let mut watch = local.watch(&format!("{all}?watch=true")).await;
     // It would be seen if it were read.
     let elsewhere = "/apis/kitchen.dev/v1/namespaces/m/pots";
-    local
-        .post(elsewhere, &pot("a", json!({"dish": "soup"})))
-        .await
-        .expect(201);
+    local.post(elsewhere, &pot("a", json!({"dish": "soup"}))).await.expect(201);
     local.create_pot("b", json!({"dish": "soup"})).await;
     assert_eq!(watch.event().await.1, "b");
     let list = local.get(all).await.expect(200);
@@ -103,19 +73,13 @@ async fn over_all_namespaces_only_that_one_is_read_in_which_there_is_anything_to
 #[tokio::test]
 async fn bookmarks_go_through_a_view() {
     let kitchen = Kitchen::open().await;
-    let created = kitchen
-        .client_of("baker")
-        .create_pot("a", json!({"dish": "soup"}))
-        .await;
+    let created = kitchen.client_of("baker").create_pot("a", json!({"dish": "soup"})).await;
     let query =
         "watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
     let mut watch = kitchen.client().watch(&format!("{OWN}?{query}")).await;
     let event = watch.next().await.expect("an event");
     assert_eq!(event["type"], "BOOKMARK");
     assert_eq!(event["object"]["kind"], "OwnPot");
-    assert_eq!(
-        event["object"]["metadata"]["annotations"]["k8s.io/initial-events-end"],
-        "true"
-    );
+    assert_eq!(event["object"]["metadata"]["annotations"]["k8s.io/initial-events-end"], "true");
     assert!(revision(&event["object"]) >= revision(&created));
 }

@@ -25,27 +25,15 @@ async fn a_watch_from_a_revision_reports_every_change_after_it_in_order() {
     let client = kitchen.client();
     let a = client.create_pot("a", json!({"dish": "soup"})).await;
     let b = client.create_pot("b", json!({"dish": "soup"})).await;
-    let mut watch = client
-        .watch(&format!("{POTS}?watch=true&resourceVersion={}", revision(&a)))
-        .await;
-    assert_eq!(
-        watch.event().await,
-        event("ADDED", "b", revision(&b)),
-        "from before the watch"
-    );
-    let changed = client
-        .merge(&format!("{POTS}/a"), &json!({"spec": {"servings": 3}}))
-        .await
-        .expect(200);
+    let mut watch = client.watch(&format!("{POTS}?watch=true&resourceVersion={}", revision(&a))).await;
+    assert_eq!(watch.event().await, event("ADDED", "b", revision(&b)), "from before the watch");
+    let changed = client.merge(&format!("{POTS}/a"), &json!({"spec": {"servings": 3}})).await.expect(200);
     let line = watch.next().await.expect("an event");
     assert_eq!(line, json!({"type": "MODIFIED", "object": changed}));
     client.delete(&format!("{POTS}/a")).await.expect(200);
     let (event_type, name, version) = watch.event().await;
     assert_eq!((event_type.as_str(), name.as_str()), ("DELETED", "a"));
-    assert!(
-        version > revision(&changed),
-        "the deletion has a revision of its own"
-    );
+    assert!(version > revision(&changed), "the deletion has a revision of its own");
 }
 
 #[tokio::test]
@@ -60,11 +48,7 @@ async fn a_watch_without_a_revision_starts_with_what_is_there() {
     let now = "watch=true&resourceVersionMatch=NotOlderThan&sendInitialEvents=false";
     let mut watch = client.watch(&format!("{POTS}?{now}")).await;
     let b = client.create_pot("b", json!({"dish": "soup"})).await;
-    assert_eq!(
-        watch.event().await,
-        event("ADDED", "b", revision(&b)),
-        "without what was there"
-    );
+    assert_eq!(watch.event().await, event("ADDED", "b", revision(&b)), "without what was there");
 }
 
 #[tokio::test]
@@ -72,9 +56,7 @@ async fn a_watch_list_says_where_the_initial_events_end() {
     let kitchen = Kitchen::open().await;
     let client = kitchen.client();
     for at in 0..600 {
-        client
-            .create_pot(&format!("p{at:03}"), json!({"dish": "soup"}))
-            .await;
+        client.create_pot(&format!("p{at:03}"), json!({"dish": "soup"})).await;
     }
     let query =
         "watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
@@ -86,18 +68,10 @@ async fn a_watch_list_says_where_the_initial_events_end() {
             break event;
         }
         assert_eq!(event["type"], "ADDED");
-        names.push(
-            event["object"]["metadata"]["name"]
-                .as_str()
-                .expect("a name")
-                .to_owned(),
-        );
+        names.push(event["object"]["metadata"]["name"].as_str().expect("a name").to_owned());
     };
     assert_eq!(names, (0..600).map(|at| format!("p{at:03}")).collect::<Vec<_>>());
-    assert_eq!(
-        end["object"]["metadata"]["annotations"]["k8s.io/initial-events-end"],
-        "true"
-    );
+    assert_eq!(end["object"]["metadata"]["annotations"]["k8s.io/initial-events-end"], "true");
     let created = client.create_pot("q", json!({"dish": "soup"})).await;
     assert_eq!(watch.event().await, event("ADDED", "q", revision(&created)));
 }
@@ -111,35 +85,12 @@ async fn entering_and_leaving_a_selector_are_additions_and_deletions() {
     client.create_pot("b", json!({"dish": "stew"})).await;
     client.create_pot("a", json!({"dish": "soup"})).await;
     let a = format!("{POTS}/a");
-    let hot = client
-        .merge(&a, &json!({"metadata": {"labels": {"hot": "yes"}}}))
-        .await
-        .expect(200);
-    let more = client
-        .merge(&a, &json!({"spec": {"servings": 3}}))
-        .await
-        .expect(200);
-    let cold = client
-        .merge(&a, &json!({"metadata": {"labels": {"hot": "no"}}}))
-        .await
-        .expect(200);
-    client
-        .merge(
-            &format!("{POTS}/b"),
-            &json!({"metadata": {"labels": {"hot": "yes"}}}),
-        )
-        .await
-        .expect(200);
-    let again = client
-        .merge(&a, &json!({"metadata": {"labels": {"hot": "yes"}}}))
-        .await
-        .expect(200);
-    let expected = [
-        ("ADDED", &hot),
-        ("MODIFIED", &more),
-        ("DELETED", &cold),
-        ("ADDED", &again),
-    ];
+    let hot = client.merge(&a, &json!({"metadata": {"labels": {"hot": "yes"}}})).await.expect(200);
+    let more = client.merge(&a, &json!({"spec": {"servings": 3}})).await.expect(200);
+    let cold = client.merge(&a, &json!({"metadata": {"labels": {"hot": "no"}}})).await.expect(200);
+    client.merge(&format!("{POTS}/b"), &json!({"metadata": {"labels": {"hot": "yes"}}})).await.expect(200);
+    let again = client.merge(&a, &json!({"metadata": {"labels": {"hot": "yes"}}})).await.expect(200);
+    let expected = [("ADDED", &hot), ("MODIFIED", &more), ("DELETED", &cold), ("ADDED", &again)];
     for (event_type, object) in expected {
         assert_eq!(watch.event().await, event(event_type, "a", revision(object)));
     }
@@ -150,14 +101,9 @@ async fn a_watch_sees_its_namespace_or_its_object_only() {
     let kitchen = Kitchen::open().await;
     let client = kitchen.client();
     let mut all = client.watch("/apis/kitchen.dev/v1/pots?watch=true").await;
-    let mut one = client
-        .watch(&format!("{POTS}?watch=true&fieldSelector=metadata.name%3Db"))
-        .await;
+    let mut one = client.watch(&format!("{POTS}?watch=true&fieldSelector=metadata.name%3Db")).await;
     let other = "/apis/kitchen.dev/v1/namespaces/m/pots";
-    client
-        .post(other, &pot("b", json!({"dish": "soup"})))
-        .await
-        .expect(201);
+    client.post(other, &pot("b", json!({"dish": "soup"}))).await.expect(201);
     client.create_pot("a", json!({"dish": "soup"})).await;
     let b = client.create_pot("b", json!({"dish": "soup"})).await;
     assert_eq!(one.event().await, event("ADDED", "b", revision(&b)));
@@ -177,10 +123,8 @@ async fn a_watch_ends_at_its_time_with_a_bookmark_to_resume_at() {
     );
     let mut watch = client.watch(&path).await;
     // A write of another kind moves the store on, and the bookmark with it.
-    let stove = client
-        .post("/apis/kitchen.dev/v1/stoves", &json!({"metadata": {"name": "s"}}))
-        .await
-        .expect(201);
+    let stove =
+        client.post("/apis/kitchen.dev/v1/stoves", &json!({"metadata": {"name": "s"}})).await.expect(201);
     client.get(POTS).await.expect(200);
     let last = watch.next().await.expect("a bookmark");
     assert_eq!(last["type"], "BOOKMARK");
@@ -190,23 +134,11 @@ async fn a_watch_ends_at_its_time_with_a_bookmark_to_resume_at() {
     let b = client.create_pot("b", json!({"dish": "soup"})).await;
     let resume = format!("{POTS}?watch=true&resourceVersion={}", summary(&last).2);
     let mut resumed = client.watch(&resume).await;
-    assert_eq!(
-        resumed.event().await,
-        event("ADDED", "b", revision(&b)),
-        "nothing is lost between"
-    );
+    assert_eq!(resumed.event().await, event("ADDED", "b", revision(&b)), "nothing is lost between");
 
-    let mut plain = client
-        .watch(&format!(
-            "{POTS}?watch=true&timeoutSeconds=1&resourceVersion={}",
-            revision(&b)
-        ))
-        .await;
-    assert_eq!(
-        plain.next().await,
-        None,
-        "no bookmark for those who do not understand them"
-    );
+    let mut plain =
+        client.watch(&format!("{POTS}?watch=true&timeoutSeconds=1&resourceVersion={}", revision(&b))).await;
+    assert_eq!(plain.next().await, None, "no bookmark for those who do not understand them");
 }
 
 /// The one event of a watch that could not start: its status.
@@ -226,10 +158,7 @@ async fn a_revision_that_was_forgotten_is_told_by_an_event_and_not_by_the_answer
     let newest = client.create_pot("b", json!({"dish": "soup"})).await;
     kitchen.store.compact_before(revision(&newest) + 1);
     client.create_pot("c", json!({"dish": "soup"})).await;
-    let path = format!(
-        "{POTS}?watch=true&timeoutSeconds=1&resourceVersion={}",
-        revision(&first)
-    );
+    let path = format!("{POTS}?watch=true&timeoutSeconds=1&resourceVersion={}", revision(&first));
     eventually("the cache is filled anew", || async {
         let event = client.watch(&path).await.next().await;
         event.is_some_and(|event| event["type"] == "ERROR")
@@ -241,12 +170,8 @@ async fn a_revision_that_was_forgotten_is_told_by_an_event_and_not_by_the_answer
         (&json!("Status"), &json!(410), &json!("Expired"))
     );
     let mut watch = client.watch(&format!("{POTS}?watch=true")).await;
-    let names: BTreeSet<String> = [
-        watch.event().await.1,
-        watch.event().await.1,
-        watch.event().await.1,
-    ]
-    .into();
+    let names: BTreeSet<String> =
+        [watch.event().await.1, watch.event().await.1, watch.event().await.1].into();
     assert_eq!(names.into_iter().collect::<Vec<_>>(), ["a", "b", "c"]);
 }
 
@@ -256,23 +181,14 @@ async fn a_revision_that_the_store_has_not_reached_is_expired_and_one_that_the_c
     let kitchen = Kitchen::open().await;
     let client = kitchen.client();
     let turned_back = error_of(&client, &format!("{POTS}?watch=true&resourceVersion=999999")).await;
-    assert_eq!(
-        (&turned_back["code"], &turned_back["reason"]),
-        (&json!(410), &json!("Expired"))
-    );
+    assert_eq!((&turned_back["code"], &turned_back["reason"]), (&json!(410), &json!("Expired")));
 
     kitchen.store.hold_watches(true);
     let unseen = client.create_pot("a", json!({"dish": "soup"})).await;
     let path = format!("{POTS}?watch=true&resourceVersion={}", revision(&unseen));
     let behind = error_of(&client, &path).await;
-    assert_eq!(
-        (&behind["code"], &behind["reason"]),
-        (&json!(504), &json!("Timeout"))
-    );
-    assert_eq!(
-        behind["details"]["causes"][0]["reason"],
-        "ResourceVersionTooLarge"
-    );
+    assert_eq!((&behind["code"], &behind["reason"]), (&json!(504), &json!("Timeout")));
+    assert_eq!(behind["details"]["causes"][0]["reason"], "ResourceVersionTooLarge");
     kitchen.store.hold_watches(false);
 }
 
@@ -298,11 +214,7 @@ async fn an_informer_lists_anew_after_a_restart_that_forgot_its_revision() {
     seen("a").await;
     kitchen.close().await;
     // Somebody else goes on writing, so that the history starts after what the informer has seen.
-    let mut elsewhere = Kitchen::with(Setup {
-        port: 0,
-        ..again.clone()
-    })
-    .await;
+    let mut elsewhere = Kitchen::with(Setup { port: 0, ..again.clone() }).await;
     elsewhere.client().create_pot("b", json!({"dish": "soup"})).await;
     elsewhere.close().await;
     let _kitchen = Kitchen::with(again).await;
@@ -314,9 +226,7 @@ async fn a_watch_for_longer_than_clocks_can_count_is_served() {
     let kitchen = Kitchen::open().await;
     let client = kitchen.client();
     client.create_pot("a", json!({"dish": "soup"})).await;
-    let mut watch = client
-        .watch(&format!("{POTS}?watch=true&timeoutSeconds={}", i64::MAX))
-        .await;
+    let mut watch = client.watch(&format!("{POTS}?watch=true&timeoutSeconds={}", i64::MAX)).await;
     assert_eq!(watch.event().await.1, "a");
 }
 
@@ -332,9 +242,7 @@ async fn a_hundred_watches_see_every_change_once_while_the_stores_watch_breaks()
         if at % 10 == 5 {
             kitchen.store.break_watches();
         }
-        let created = client
-            .create_pot(&format!("p{at}"), json!({"dish": "soup"}))
-            .await;
+        let created = client.create_pot(&format!("p{at}"), json!({"dish": "soup"})).await;
         expected.push(event("ADDED", &format!("p{at}"), revision(&created)));
     }
     let seen = join_all(watches.into_iter().map(|mut watch| async move {
@@ -352,15 +260,8 @@ async fn a_hundred_watches_see_every_change_once_while_the_stores_watch_breaks()
 
 #[tokio::test]
 async fn more_watches_than_a_caller_may_have_are_refused_until_one_ends() {
-    let options = ServerOptions {
-        max_watches_of_one: 2,
-        ..ServerOptions::default()
-    };
-    let kitchen = Kitchen::with(Setup {
-        options,
-        ..Setup::default()
-    })
-    .await;
+    let options = ServerOptions { max_watches_of_one: 2, ..ServerOptions::default() };
+    let kitchen = Kitchen::with(Setup { options, ..Setup::default() }).await;
     let (client, path) = (kitchen.client(), format!("{POTS}?watch=true"));
     let one = client.watch(&path).await;
     let _other = client.watch(&path).await;
@@ -384,14 +285,10 @@ async fn a_client_that_leaves_is_noticed() {
             .lines()
             .find(|line| line.starts_with("apiserver_longrunning_requests{"))
             .map(str::to_owned);
-        line.and_then(|line| line.rsplit(' ').next().map(str::to_owned))
-            .unwrap_or_default()
+        line.and_then(|line| line.rsplit(' ').next().map(str::to_owned)).unwrap_or_default()
     };
     let watch = client.watch(&format!("{POTS}?watch=true")).await;
     assert_eq!(watching(client.get("/metrics").await.text()), "1");
     drop(watch);
-    eventually("the watch is gone", || async {
-        watching(client.get("/metrics").await.text()) == "0"
-    })
-    .await;
+    eventually("the watch is gone", || async { watching(client.get("/metrics").await.text()) == "0" }).await;
 }

@@ -85,12 +85,7 @@ impl EmbeddedStore {
                 move || writer::run(&shared, &options, received)
             })
             .map_err(|error| unavailable("open", error))?;
-        Ok(Self {
-            shared,
-            commands: Some(commands),
-            writer: Some(writer),
-            max_value_bytes,
-        })
+        Ok(Self { shared, commands: Some(commands), writer: Some(writer), max_value_bytes })
     }
 
     async fn ask<T>(
@@ -106,9 +101,7 @@ impl EmbeddedStore {
             commands.send(command).await.map_err(|_| closed())?;
             answer.await.map_err(|_| closed())?
         };
-        timeout(self.shared.timeout, asked)
-            .await
-            .map_err(|elapsed| unavailable(action, elapsed))?
+        timeout(self.shared.timeout, asked).await.map_err(|elapsed| unavailable(action, elapsed))?
     }
 }
 
@@ -133,10 +126,7 @@ fn create(path: &Path, cache_bytes: usize) -> Result<Database, redb::Error> {
 }
 
 fn unavailable(action: &'static str, source: impl Into<Box<dyn Error + Send + Sync>>) -> StoreError {
-    StoreError::Unavailable {
-        action,
-        source: source.into(),
-    }
+    StoreError::Unavailable { action, source: source.into() }
 }
 
 impl Shared {
@@ -174,9 +164,7 @@ impl Store for EmbeddedStore {
 
     async fn list(&self, range: &Range) -> Result<Page, StoreError> {
         let range = range.clone();
-        self.shared
-            .blocking("list", move |shared| shared.list(&range))
-            .await?
+        self.shared.blocking("list", move |shared| shared.list(&range)).await?
     }
 
     async fn commit(&self, transaction: Transaction) -> Result<Outcome, StoreError> {
@@ -184,14 +172,10 @@ impl Store for EmbeddedStore {
             if let Operation::Put(key, value) = operation
                 && value.len() > self.max_value_bytes
             {
-                return Err(StoreError::TooLarge {
-                    key: key.clone(),
-                    size: value.len(),
-                });
+                return Err(StoreError::TooLarge { key: key.clone(), size: value.len() });
             }
         }
-        self.ask("commit", |reply| Command::Commit(transaction, reply))
-            .await
+        self.ask("commit", |reply| Command::Commit(transaction, reply)).await
     }
 
     async fn watch(&self, prefix: &str, after_revision: i64) -> Result<WatchStream, StoreError> {
@@ -217,8 +201,7 @@ impl Store for EmbeddedStore {
     }
 
     async fn compact(&self, revision: i64) -> Result<(), StoreError> {
-        self.ask("compact", |reply| Command::Compact(revision, reply))
-            .await
+        self.ask("compact", |reply| Command::Compact(revision, reply)).await
     }
 
     async fn ready(&self) -> Result<(), StoreError> {

@@ -24,16 +24,10 @@ impl Span {
     /// Whether the store can be read, or watched from, at that revision.
     pub(super) fn check(self, requested: i64) -> Result<(), StoreError> {
         if requested > self.revision {
-            return Err(StoreError::Future {
-                requested,
-                current: self.revision,
-            });
+            return Err(StoreError::Future { requested, current: self.revision });
         }
         if requested < self.compacted {
-            return Err(StoreError::Compacted {
-                requested,
-                oldest: self.compacted,
-            });
+            return Err(StoreError::Compacted { requested, oldest: self.compacted });
         }
         Ok(())
     }
@@ -62,10 +56,7 @@ impl Shared {
         let (transaction, span) = self.begin()?;
         let current = transaction.open_table(CURRENT)?;
         let found = current.get(key)?.map(|held| key_value(key, held.value()));
-        Ok(Read {
-            revision: span.revision,
-            found,
-        })
+        Ok(Read { revision: span.revision, found })
     }
 
     /// A page, or what is wrong with the revision asked for.
@@ -76,17 +67,8 @@ impl Shared {
             return Ok(Err(error));
         }
         let past = changed_since(&transaction, revision, span, &range.prefix)?;
-        let mut past = past
-            .iter()
-            .skip_while(|(key, _)| Some(*key) <= range.after.as_ref())
-            .peekable();
-        let mut page = Filling {
-            limit: range.limit,
-            page: Page {
-                revision,
-                ..Page::default()
-            },
-        };
+        let mut past = past.iter().skip_while(|(key, _)| Some(*key) <= range.after.as_ref()).peekable();
+        let mut page = Filling { limit: range.limit, page: Page { revision, ..Page::default() } };
         let start = match &range.after {
             Some(after) if *after >= range.prefix => Bound::Excluded(after.as_str()),
             _ => Bound::Included(range.prefix.as_str()),
@@ -123,17 +105,9 @@ impl Shared {
         if let Err(error) = span.check(after_revision) {
             return Ok(Err(error));
         }
-        let mut history = History {
-            events: Vec::new(),
-            up_to: span.revision,
-            complete: true,
-        };
+        let mut history = History { events: Vec::new(), up_to: span.revision, complete: true };
         let mut seen = after_revision;
-        for (count, entry) in transaction
-            .open_table(HISTORY)?
-            .range((after_revision + 1, 0)..)?
-            .enumerate()
-        {
+        for (count, entry) in transaction.open_table(HISTORY)?.range((after_revision + 1, 0)..)?.enumerate() {
             let (place, change) = entry?;
             let (revision, _) = place.value();
             if count >= CHUNK && revision != seen {

@@ -32,22 +32,16 @@ pub(super) const COMPACTED: &str = "compacted";
 pub(super) const FIRST_REVISION: i64 = 1;
 
 pub(super) fn key_value(key: &str, (create_revision, mod_revision, value): Held<'_>) -> KeyValue {
-    KeyValue {
-        key: key.to_owned(),
-        value: Bytes::copy_from_slice(value),
-        create_revision,
-        mod_revision,
-    }
+    KeyValue { key: key.to_owned(), value: Bytes::copy_from_slice(value), create_revision, mod_revision }
 }
 
 /// The event that a change makes; none for a record that says that nothing became nothing.
 pub(super) fn event(revision: i64, (_, key, after, before): Change<'_>) -> Option<WatchEvent> {
     let previous = before.map(|before| key_value(key, before));
     match after {
-        Some((create_revision, value)) => Some(WatchEvent::Put {
-            current: key_value(key, (create_revision, revision, value)),
-            previous,
-        }),
+        Some((create_revision, value)) => {
+            Some(WatchEvent::Put { current: key_value(key, (create_revision, revision, value)), previous })
+        }
         None => previous.map(|previous| WatchEvent::Delete { revision, previous }),
     }
 }

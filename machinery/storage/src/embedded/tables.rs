@@ -132,8 +132,7 @@ impl<'a> Tables<'a> {
     /// Removes the history that can no longer be read.
     pub(super) fn forget(&mut self, before: Span, span: Span) -> Result<(), redb::Error> {
         if span.compacted > before.compacted {
-            self.history
-                .retain_in(..=(span.compacted, u32::MAX), |_, _| false)?;
+            self.history.retain_in(..=(span.compacted, u32::MAX), |_, _| false)?;
         }
         Ok(())
     }

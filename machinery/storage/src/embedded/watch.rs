@@ -74,10 +74,7 @@ impl Watch {
                 Ok(News::Commit(commit)) if commit.revision <= self.seen => {}
                 Ok(News::Commit(commit)) => {
                     self.seen = commit.revision;
-                    let events = commit
-                        .events
-                        .iter()
-                        .filter(|event| event.key().starts_with(&self.prefix));
+                    let events = commit.events.iter().filter(|event| event.key().starts_with(&self.prefix));
                     self.ready.extend(events.cloned());
                 }
                 Ok(News::Progress) => return Ok(WatchEvent::Progress(self.seen)),
@@ -93,9 +90,7 @@ impl Watch {
         let (prefix, seen) = (self.prefix.clone(), self.seen);
         let history = self
             .shared
-            .blocking("go on with the watch", move |shared| {
-                shared.history(&prefix, seen)
-            })
+            .blocking("go on with the watch", move |shared| shared.history(&prefix, seen))
             .await??;
         self.ready.extend(history.events);
         self.seen = history.up_to;

@@ -160,10 +160,7 @@ impl Group {
 
 fn can_compact(span: Span, revision: i64) -> Result<(), StoreError> {
     if revision <= span.compacted {
-        return Err(StoreError::Compacted {
-            requested: revision,
-            oldest: span.compacted,
-        });
+        return Err(StoreError::Compacted { requested: revision, oldest: span.compacted });
     }
     span.check(revision)
 }

@@ -32,10 +32,7 @@ impl<C> Choice<C> {
             failures: AtomicU32::new(0),
             avoided_until: AtomicU64::new(0),
         });
-        Self {
-            connections: connections.collect(),
-            turn: AtomicUsize::new(0),
-        }
+        Self { connections: connections.collect(), turn: AtomicUsize::new(0) }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -75,11 +72,8 @@ impl<C> Connection<C> {
             return;
         }
         let failures = self.failures.fetch_add(1, Ordering::Relaxed);
-        let avoidance = FIRST_AVOIDANCE
-            .saturating_mul(1 << failures.min(10))
-            .min(LONGEST_AVOIDANCE);
-        self.avoided_until
-            .store(millis(now + avoidance), Ordering::Relaxed);
+        let avoidance = FIRST_AVOIDANCE.saturating_mul(1 << failures.min(10)).min(LONGEST_AVOIDANCE);
+        self.avoided_until.store(millis(now + avoidance), Ordering::Relaxed);
     }
 }
 
@@ -94,9 +88,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     fn names(choice: &Choice<&'static str>, now: Duration, count: usize) -> Vec<&'static str> {
-        (0..count)
-            .map(|_| choice.next(now, false).unwrap().client)
-            .collect()
+        (0..count).map(|_| choice.next(now, false).unwrap().client).collect()
     }
 
     #[test]
@@ -118,10 +110,7 @@ mod tests {
             let avoidance = SECOND * expected;
             assert_eq!(names(&choice, now + avoidance.mul_f32(0.9), 2), ["b", "b"]);
             now += avoidance;
-            assert!(
-                names(&choice, now, 2).contains(&"a"),
-                "after {expected} s it is tried"
-            );
+            assert!(names(&choice, now, 2).contains(&"a"), "after {expected} s it is tried");
         }
         a.served();
         a.failed(now);
@@ -131,15 +120,9 @@ mod tests {
     #[test]
     fn a_careful_call_leaves_it_to_others_to_find_out_whether_a_connection_serves_again() {
         let choice = Choice::new(vec!["a", "b"]);
-        let [a, b] = &choice.connections[..] else {
-            panic!("there are two")
-        };
+        let [a, b] = &choice.connections[..] else { panic!("there are two") };
         a.failed(SECOND);
-        let careful = |now| {
-            (0..2)
-                .map(|_| choice.next(now, true).unwrap().client)
-                .collect::<Vec<_>>()
-        };
+        let careful = |now| (0..2).map(|_| choice.next(now, true).unwrap().client).collect::<Vec<_>>();
         assert_eq!(careful(60 * SECOND), ["b", "b"]);
         b.failed(60 * SECOND);
         assert_eq!(careful(60 * SECOND), ["a", "a"], "there is no better one");

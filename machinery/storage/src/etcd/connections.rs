@@ -115,10 +115,7 @@ impl Connections {
                     return Ok(answer);
                 }
                 Ok(Err(error)) => (fault(&error), store_error(call, error)),
-                Err(_) => (
-                    Fault::Broken,
-                    unavailable(call.action, format!("no answer within {patience:?}")),
-                ),
+                Err(_) => (Fault::Broken, unavailable(call.action, format!("no answer within {patience:?}"))),
             };
             if fault == Fault::Answered {
                 connection.served();
@@ -137,11 +134,7 @@ impl Connections {
     /// How long to wait for an answer. A call that another member may be asked for leaves time for that.
     fn patience(&self, deadline: Duration, can_repeat: bool) -> Duration {
         let left = deadline.saturating_sub(self.started.elapsed());
-        if can_repeat && self.members > 1 {
-            left.min(self.timeout * 2 / 5)
-        } else {
-            left
-        }
+        if can_repeat && self.members > 1 { left.min(self.timeout * 2 / 5) } else { left }
     }
 }
 
@@ -149,8 +142,5 @@ impl Connections {
 async fn open(endpoint: &str, options: &EtcdOptions) -> Result<Client, EtcdOptionsError> {
     Client::connect([endpoint], Some(options.connect_options()))
         .await
-        .map_err(|source| EtcdOptionsError::Endpoint {
-            endpoint: endpoint.to_owned(),
-            source: source.into(),
-        })
+        .map_err(|source| EtcdOptionsError::Endpoint { endpoint: endpoint.to_owned(), source: source.into() })
 }

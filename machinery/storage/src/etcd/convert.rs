@@ -56,27 +56,12 @@ impl KeyPrefix {
     }
 
     pub(super) fn key_value(&self, found: PbKeyValue) -> KeyValue {
-        let PbKeyValue {
-            key,
-            value,
-            create_revision,
-            mod_revision,
-            ..
-        } = found;
-        KeyValue {
-            key: self.off(key),
-            value: Bytes::from(value),
-            create_revision,
-            mod_revision,
-        }
+        let PbKeyValue { key, value, create_revision, mod_revision, .. } = found;
+        KeyValue { key: self.off(key), value: Bytes::from(value), create_revision, mod_revision }
     }
 
     pub(super) fn range(&self, response: PbRangeResponse) -> Vec<KeyValue> {
-        response
-            .kvs
-            .into_iter()
-            .map(|found| self.key_value(found))
-            .collect()
+        response.kvs.into_iter().map(|found| self.key_value(found)).collect()
     }
 
     /// What a transaction did, or what its preconditions' keys hold.
@@ -84,30 +69,20 @@ impl KeyPrefix {
         if response.succeeded {
             return Outcome::Committed(revision(response.header.as_ref()));
         }
-        let states = response
-            .responses
-            .into_iter()
-            .map(|operation| match operation.response {
-                Some(PbTxnOpResponse::ResponseRange(range)) => self.range(range).into_iter().next(),
-                _ => None,
-            });
+        let states = response.responses.into_iter().map(|operation| match operation.response {
+            Some(PbTxnOpResponse::ResponseRange(range)) => self.range(range).into_iter().next(),
+            _ => None,
+        });
         Outcome::Failed(states.collect())
     }
 
     pub(super) fn txn(&self, transaction: Transaction) -> Txn {
-        let Transaction {
-            preconditions,
-            operations,
-        } = transaction;
-        let compares: Vec<Compare> = preconditions
-            .iter()
-            .flat_map(|precondition| self.compares(precondition))
-            .collect();
+        let Transaction { preconditions, operations } = transaction;
+        let compares: Vec<Compare> =
+            preconditions.iter().flat_map(|precondition| self.compares(precondition)).collect();
         // What the preconditions' keys hold, when one does not hold.
-        let reads: Vec<TxnOp> = preconditions
-            .iter()
-            .map(|precondition| TxnOp::get(self.on(precondition.key()), None))
-            .collect();
+        let reads: Vec<TxnOp> =
+            preconditions.iter().map(|precondition| TxnOp::get(self.on(precondition.key()), None)).collect();
         let writes: Vec<TxnOp> = Operation::effective(operations)
             .into_iter()
             .map(|operation| match operation {

@@ -17,19 +17,11 @@ pub(super) struct Call<'a> {
 
 impl Call<'static> {
     pub(super) const fn new(action: &'static str) -> Self {
-        Self {
-            action,
-            revision: 0,
-            largest: None,
-        }
+        Self { action, revision: 0, largest: None }
     }
 
     pub(super) const fn at(action: &'static str, revision: i64) -> Self {
-        Self {
-            action,
-            revision,
-            largest: None,
-        }
+        Self { action, revision, largest: None }
     }
 }
 
@@ -39,24 +31,17 @@ pub(super) fn store_error(call: Call<'_>, error: etcd_client::Error) -> StoreErr
         _ => "",
     };
     if message.contains("required revision has been compacted") {
-        return StoreError::Compacted {
-            requested: call.revision,
-            oldest: 0,
-        };
+        return StoreError::Compacted { requested: call.revision, oldest: 0 };
     }
     if message.contains("required revision is a future revision") {
-        return StoreError::Future {
-            requested: call.revision,
-            current: 0,
-        };
+        return StoreError::Future { requested: call.revision, current: 0 };
     }
     // etcd's own limit, and that of its gRPC server.
     let too_large = ["request is too large", "received message larger than max"];
     match call.largest {
-        Some((key, size)) if too_large.iter().any(|limit| message.contains(limit)) => StoreError::TooLarge {
-            key: key.to_owned(),
-            size,
-        },
+        Some((key, size)) if too_large.iter().any(|limit| message.contains(limit)) => {
+            StoreError::TooLarge { key: key.to_owned(), size }
+        }
         _ => unavailable(call.action, error),
     }
 }
@@ -65,10 +50,7 @@ pub(super) fn unavailable(
     action: &'static str,
     source: impl Into<Box<dyn Error + Send + Sync>>,
 ) -> StoreError {
-    StoreError::Unavailable {
-        action,
-        source: source.into(),
-    }
+    StoreError::Unavailable { action, source: source.into() }
 }
 
 /// What a failed call says about the connection that it went over.
@@ -92,10 +74,7 @@ pub(super) fn fault(error: &etcd_client::Error) -> Fault {
         transport = true;
         if let Some(error) = cause.downcast_ref::<io::Error>() {
             use io::ErrorKind::{ConnectionRefused, HostUnreachable, NetworkUnreachable};
-            if matches!(
-                error.kind(),
-                ConnectionRefused | HostUnreachable | NetworkUnreachable
-            ) {
+            if matches!(error.kind(), ConnectionRefused | HostUnreachable | NetworkUnreachable) {
                 return Fault::Refused;
             }
         }
@@ -103,11 +82,7 @@ pub(super) fn fault(error: &etcd_client::Error) -> Fault {
     }
     // A member without a leader, or one that is stopping, answers, but another may serve.
     let message = status.message();
-    let unable = [
-        "etcdserver: no leader",
-        "etcdserver: server stopped",
-        "etcdserver: leader changed",
-    ];
+    let unable = ["etcdserver: no leader", "etcdserver: server stopped", "etcdserver: leader changed"];
     if transport || unable.iter().any(|reason| message.contains(reason)) {
         Fault::Broken
     } else {

@@ -61,12 +61,8 @@ impl EtcdStore {
     ///
     /// [`EtcdOptionsError`] when the certificates cannot be used; then the old ones are kept.
     pub async fn renew_tls(&self, tls: EtcdTls) -> Result<(), EtcdOptionsError> {
-        let options = EtcdOptions {
-            tls: Some(tls),
-            ..self.options.clone()
-        };
-        self.connections
-            .store(Arc::new(Connections::new(&options).await?));
+        let options = EtcdOptions { tls: Some(tls), ..self.options.clone() };
+        self.connections.store(Arc::new(Connections::new(&options).await?));
         Ok(())
     }
 
@@ -115,10 +111,7 @@ impl Store for EtcdStore {
             _ => self.prefix.on(&range.prefix),
         };
         let wanted = if range.limit == 0 { usize::MAX } else { range.limit };
-        let mut page = Page {
-            revision: range.at_revision.unwrap_or(0),
-            ..Page::default()
-        };
+        let mut page = Page { revision: range.at_revision.unwrap_or(0), ..Page::default() };
         let mut chunk = FIRST_PAGE;
         loop {
             let limit = chunk.min(wanted - page.items.len());
@@ -179,30 +172,20 @@ impl Store for EtcdStore {
     }
 
     async fn watch(&self, prefix: &str, after_revision: i64) -> Result<WatchStream, StoreError> {
-        let opened = watch::open(
-            &self.connections.load_full(),
-            &self.prefix,
-            prefix,
-            after_revision,
-        )
-        .await?;
+        let opened = watch::open(&self.connections.load_full(), &self.prefix, prefix, after_revision).await?;
         // The member that serves the watch may lag behind the one that told the revision: only the members'
         // agreement tells a revision of the future, which etcd would wait for.
         if opened.revision() < after_revision {
             let current = self.revision("watch").await?;
             if current < after_revision {
-                return Err(StoreError::Future {
-                    requested: after_revision,
-                    current,
-                });
+                return Err(StoreError::Future { requested: after_revision, current });
             }
         }
         Ok(opened.into_stream(self.progress.subscribe()))
     }
 
     async fn request_progress(&self) -> Result<(), StoreError> {
-        self.progress
-            .send_modify(|requests| *requests = requests.wrapping_add(1));
+        self.progress.send_modify(|requests| *requests = requests.wrapping_add(1));
         Ok(())
     }
 

@@ -47,10 +47,7 @@ pub struct EtcdTls {
 
 impl std::fmt::Debug for EtcdTls {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter
-            .debug_struct("EtcdTls")
-            .field("identity", &self.identity.is_some())
-            .finish_non_exhaustive()
+        formatter.debug_struct("EtcdTls").field("identity", &self.identity.is_some()).finish_non_exhaustive()
     }
 }
 

@@ -59,12 +59,7 @@ pub(super) async fn open(
     if created.0.canceled {
         return Err(events.canceled(&created.0));
     }
-    Ok(Watch {
-        responses,
-        requests,
-        events,
-        revision,
-    })
+    Ok(Watch { responses, requests, events, revision })
 }
 
 impl Watch {
@@ -181,18 +176,12 @@ impl Events {
 
     fn event(&self, event: PbEvent) -> Result<(i64, WatchEvent), StoreError> {
         let Some(current) = event.kv else {
-            return Err(unavailable(
-                "go on with the watch",
-                "etcd reported an event without a key",
-            ));
+            return Err(unavailable("go on with the watch", "etcd reported an event without a key"));
         };
         let previous = event.prev_kv.map(|previous| self.key_prefix.key_value(previous));
         let revision = current.mod_revision;
         // A value that was compacted away under the watch is missing from the event.
-        let lost = || StoreError::Compacted {
-            requested: self.seen,
-            oldest: 0,
-        };
+        let lost = || StoreError::Compacted { requested: self.seen, oldest: 0 };
         if event.r#type == EventType::Delete as i32 {
             let previous = previous.ok_or_else(lost)?;
             return Ok((revision, WatchEvent::Delete { revision, previous }));
@@ -200,26 +189,14 @@ impl Events {
         if previous.is_none() && current.create_revision != revision {
             return Err(lost());
         }
-        Ok((
-            revision,
-            WatchEvent::Put {
-                current: self.key_prefix.key_value(current),
-                previous,
-            },
-        ))
+        Ok((revision, WatchEvent::Put { current: self.key_prefix.key_value(current), previous }))
     }
 
     fn canceled(&mut self, response: &PbWatchResponse) -> StoreError {
         if response.compact_revision != 0 || response.cancel_reason.contains("has been compacted") {
-            return StoreError::Compacted {
-                requested: self.seen,
-                oldest: response.compact_revision,
-            };
+            return StoreError::Compacted { requested: self.seen, oldest: response.compact_revision };
         }
-        unavailable(
-            "go on with the watch",
-            format!("etcd canceled the watch: {}", response.cancel_reason),
-        )
+        unavailable("go on with the watch", format!("etcd canceled the watch: {}", response.cancel_reason))
     }
 }
 
@@ -244,46 +221,27 @@ mod tests {
     }
 
     fn response(fragment: bool, events: Vec<PbEvent>) -> PbWatchResponse {
-        PbWatchResponse {
-            fragment,
-            events,
-            ..PbWatchResponse::default()
-        }
+        PbWatchResponse { fragment, events, ..PbWatchResponse::default() }
     }
 
     fn progress(revision: i64) -> PbWatchResponse {
-        let header = PbResponseHeader {
-            revision,
-            ..PbResponseHeader::default()
-        };
-        PbWatchResponse {
-            header: Some(header),
-            watch_id: -1,
-            ..PbWatchResponse::default()
-        }
+        let header = PbResponseHeader { revision, ..PbResponseHeader::default() };
+        PbWatchResponse { header: Some(header), watch_id: -1, ..PbWatchResponse::default() }
     }
 
     fn ready(events: &mut Events) -> Vec<String> {
-        events
-            .ready
-            .drain(..)
-            .map(|event| format!("{}@{}", event.key(), event.revision()))
-            .collect()
+        events.ready.drain(..).map(|event| format!("{}@{}", event.key(), event.revision())).collect()
     }
 
     #[test]
     fn a_commit_is_reported_when_its_last_fragment_has_come() {
         let mut events = Events::new(KeyPrefix::new("/prefix"), 5);
-        events
-            .take(response(true, vec![put("/a", 6, 6), put("/a", 7, 7)]))
-            .unwrap();
+        events.take(response(true, vec![put("/a", 6, 6), put("/a", 7, 7)])).unwrap();
         assert_eq!(ready(&mut events), ["/a@6"]);
         events.take(response(true, vec![put("/b", 7, 7)])).unwrap();
         assert!(ready(&mut events).is_empty(), "more of revision 7 may come");
         assert_eq!(events.seen, 6);
-        events
-            .take(response(false, vec![put("/c", 7, 7), put("/a", 6, 8)]))
-            .unwrap();
+        events.take(response(false, vec![put("/c", 7, 7), put("/a", 6, 8)])).unwrap();
         assert_eq!(ready(&mut events), ["/a@7", "/b@7", "/c@7", "/a@8"]);
         events.take(progress(12)).unwrap();
         assert_eq!((ready(&mut events), events.seen), (vec!["@12".to_owned()], 12));
@@ -295,10 +253,7 @@ mod tests {
         let mut event = put("/a", 3, 6);
         event.prev_kv = None;
         let error = events.take(response(false, vec![event])).unwrap_err();
-        assert!(
-            matches!(error, StoreError::Compacted { requested: 5, .. }),
-            "{error:?}"
-        );
+        assert!(matches!(error, StoreError::Compacted { requested: 5, .. }), "{error:?}");
     }
 
     #[test]
@@ -311,23 +266,9 @@ mod tests {
             ..PbWatchResponse::default()
         };
         let error = events.take(canceled(9, "")).unwrap_err();
-        assert!(
-            matches!(
-                error,
-                StoreError::Compacted {
-                    requested: 5,
-                    oldest: 9
-                }
-            ),
-            "{error:?}"
-        );
+        assert!(matches!(error, StoreError::Compacted { requested: 5, oldest: 9 }), "{error:?}");
         let error = events.take(canceled(0, "etcdserver: no leader")).unwrap_err();
-        let StoreError::Unavailable { source, .. } = error else {
-            panic!("{error:?}")
-        };
-        assert_eq!(
-            source.to_string(),
-            "etcd canceled the watch: etcdserver: no leader"
-        );
+        let StoreError::Unavailable { source, .. } = error else { panic!("{error:?}") };
+        assert_eq!(source.to_string(), "etcd canceled the watch: etcdserver: no leader");
     }
 }

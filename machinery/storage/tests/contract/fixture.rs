@@ -12,19 +12,13 @@ use machinery_storage::{
 pub(crate) type Tested = Arc<dyn Store>;
 
 pub(crate) async fn on_etcd(etcd: &controlplane::Etcd) -> Tested {
-    let options = EtcdOptions {
-        key_prefix: "/registry/test".to_owned(),
-        ..EtcdOptions::new([etcd.endpoint()])
-    };
+    let options =
+        EtcdOptions { key_prefix: "/registry/test".to_owned(), ..EtcdOptions::new([etcd.endpoint()]) };
     Arc::new(EtcdStore::connect(options).await.unwrap())
 }
 
 pub(crate) async fn in_folder(folder: &Path) -> Tested {
-    Arc::new(
-        EmbeddedStore::open(EmbeddedOptions::new(folder.join("store")))
-            .await
-            .unwrap(),
-    )
+    Arc::new(EmbeddedStore::open(EmbeddedOptions::new(folder.join("store"))).await.unwrap())
 }
 
 pub(crate) fn put(key: &str, value: &str) -> Operation {
@@ -48,10 +42,7 @@ pub(crate) async fn commit_if(
     preconditions: impl Into<Vec<Precondition>>,
     operations: impl Into<Vec<Operation>>,
 ) -> Outcome {
-    let transaction = Transaction {
-        preconditions: preconditions.into(),
-        operations: operations.into(),
-    };
+    let transaction = Transaction { preconditions: preconditions.into(), operations: operations.into() };
     store.commit(transaction).await.unwrap()
 }
 
@@ -68,10 +59,7 @@ pub(crate) async fn revision(store: &Tested) -> i64 {
 }
 
 pub(crate) fn all(prefix: &str) -> Range {
-    Range {
-        prefix: prefix.to_owned(),
-        ..Range::default()
-    }
+    Range { prefix: prefix.to_owned(), ..Range::default() }
 }
 
 /// `key=value` of each, for comparison.

@@ -14,37 +14,15 @@ pub(crate) async fn a_watch_reports_each_commit_once_in_order_with_the_previous_
     let deleted = commit(&store, [delete("/a/x")]).await;
     let anew = commit(&store, [put("/a/x", "3")]).await;
     let events = take(&mut watch, 4).await;
-    let expected = [
-        "/a/x: nothing -> 1",
-        "/a/x: 1 -> 2",
-        "/a/x: 2 -> nothing",
-        "/a/x: nothing -> 3",
-    ];
+    let expected = ["/a/x: nothing -> 1", "/a/x: 1 -> 2", "/a/x: 2 -> nothing", "/a/x: nothing -> 3"];
     assert_eq!(stories(&events), expected);
     let revisions: Vec<_> = events.iter().map(WatchEvent::revision).collect();
     assert_eq!(revisions, [created, changed, deleted, anew]);
-    let WatchEvent::Put {
-        current,
-        previous: Some(previous),
-    } = &events[1]
-    else {
-        panic!("{:?}", events[1])
-    };
-    assert_eq!(
-        (current.create_revision, current.mod_revision),
-        (created, changed)
-    );
-    assert_eq!(
-        (previous.create_revision, previous.mod_revision),
-        (created, created)
-    );
-    let WatchEvent::Delete { previous, .. } = &events[2] else {
-        panic!("{:?}", events[2])
-    };
-    assert_eq!(
-        (previous.create_revision, previous.mod_revision),
-        (created, changed)
-    );
+    let WatchEvent::Put { current, previous: Some(previous) } = &events[1] else { panic!("{:?}", events[1]) };
+    assert_eq!((current.create_revision, current.mod_revision), (created, changed));
+    assert_eq!((previous.create_revision, previous.mod_revision), (created, created));
+    let WatchEvent::Delete { previous, .. } = &events[2] else { panic!("{:?}", events[2]) };
+    assert_eq!((previous.create_revision, previous.mod_revision), (created, changed));
 }
 
 pub(crate) async fn a_watch_from_the_past_reports_what_it_missed_and_goes_on(store: Tested) {
@@ -54,9 +32,7 @@ pub(crate) async fn a_watch_from_the_past_reports_what_it_missed_and_goes_on(sto
     }
     let mut watch = store.watch("/a/", start).await.unwrap();
     commit(&store, [put("/a/x", "6")]).await;
-    let expected: Vec<_> = (0..6)
-        .map(|number| format!("/a/x: {number} -> {}", number + 1))
-        .collect();
+    let expected: Vec<_> = (0..6).map(|number| format!("/a/x: {number} -> {}", number + 1)).collect();
     assert_eq!(stories(&take(&mut watch, 6).await), expected);
     commit(&store, [delete("/a/x")]).await;
     assert_eq!(stories(&take(&mut watch, 1).await), ["/a/x: 6 -> nothing"]);
@@ -88,10 +64,7 @@ pub(crate) async fn the_operations_of_a_commit_come_together(store: Tested) {
             let revision = commit[0].revision();
             assert!(revision > last, "revisions rise");
             last = revision;
-            assert!(
-                commit.iter().all(|event| event.revision() == revision),
-                "{commit:?}"
-            );
+            assert!(commit.iter().all(|event| event.revision() == revision), "{commit:?}");
         }
     }
 }
@@ -99,27 +72,12 @@ pub(crate) async fn the_operations_of_a_commit_come_together(store: Tested) {
 pub(crate) async fn a_watch_sees_its_prefix_only(store: Tested) {
     let start = revision(&store).await;
     let mut watch = store.watch("/a/", start).await.unwrap();
-    commit(
-        &store,
-        [
-            put("/b/x", "1"),
-            put("/a/x", "1"),
-            put("/a0", "1"),
-            put("/a.b", "1"),
-        ],
-    )
-    .await;
+    commit(&store, [put("/b/x", "1"), put("/a/x", "1"), put("/a0", "1"), put("/a.b", "1")]).await;
     commit(&store, [put("/b/x", "2")]).await;
     commit(&store, [put("/a/y", "1")]).await;
-    assert_eq!(
-        stories(&take(&mut watch, 2).await),
-        ["/a/x: nothing -> 1", "/a/y: nothing -> 1"]
-    );
+    assert_eq!(stories(&take(&mut watch, 2).await), ["/a/x: nothing -> 1", "/a/y: nothing -> 1"]);
     let mut past = store.watch("/a/", start).await.unwrap();
-    assert_eq!(
-        stories(&take(&mut past, 2).await),
-        ["/a/x: nothing -> 1", "/a/y: nothing -> 1"]
-    );
+    assert_eq!(stories(&take(&mut past, 2).await), ["/a/x: nothing -> 1", "/a/y: nothing -> 1"]);
 }
 
 pub(crate) async fn many_watches_see_the_same(store: Tested) {
@@ -136,9 +94,7 @@ pub(crate) async fn many_watches_see_the_same(store: Tested) {
     for number in 0..100 {
         commit(&store, [put(&format!("/a/{number}"), "1")]).await;
     }
-    let expected: Vec<_> = (0..100)
-        .map(|number| format!("/a/{number}: nothing -> 1"))
-        .collect();
+    let expected: Vec<_> = (0..100).map(|number| format!("/a/{number}: nothing -> 1")).collect();
     for seen in futures::future::join_all(readers).await {
         assert_eq!(seen.unwrap(), expected);
     }
@@ -163,9 +119,7 @@ pub(crate) async fn a_reader_that_lags_loses_nothing(store: Tested) {
     let expected: Vec<_> = (start + 1..=start + 3_000).collect();
     assert_eq!(revisions, expected);
     for event in &events {
-        let WatchEvent::Put { current, previous } = event else {
-            panic!("{event:?}")
-        };
+        let WatchEvent::Put { current, previous } = event else { panic!("{event:?}") };
         let number = |value: &Bytes| String::from_utf8_lossy(value).parse::<i32>().unwrap();
         let before = previous.as_ref().map_or(-1, |previous| number(&previous.value));
         assert_eq!(number(&current.value), before + 1);
@@ -192,9 +146,7 @@ pub(crate) async fn a_broken_off_watch_is_resumed_without_loss(store: Tested) {
     }
     writer.await.unwrap();
     assert_eq!(seen.first().unwrap(), "/a/x: nothing -> 0");
-    let expected: Vec<_> = (1..500)
-        .map(|number| format!("/a/x: {} -> {number}", number - 1))
-        .collect();
+    let expected: Vec<_> = (1..500).map(|number| format!("/a/x: {} -> {number}", number - 1)).collect();
     assert_eq!(seen[1..], expected[..]);
 }
 
@@ -236,9 +188,7 @@ pub(crate) async fn large_commits_reach_a_watch(store: Tested) {
         for (number, commit) in (0u8..).zip(events.chunks(2)) {
             assert_eq!(commit[0].revision(), commit[1].revision());
             for event in commit {
-                let WatchEvent::Put { current, previous } = event else {
-                    panic!("{}", event.key())
-                };
+                let WatchEvent::Put { current, previous } = event else { panic!("{}", event.key()) };
                 assert!(current.value == value(number), "the value of commit {number}");
                 assert_eq!(previous.is_some(), number > 0);
             }

@@ -66,31 +66,18 @@ async fn honoured(scene: &Scene, case: Case, pod: &Pod, app: &App) {
     match case {
         Case::Accept => {
             let said = scene.ends(&evacuation, "Evicted").await;
-            assert_eq!(
-                (said.answer, said.message.as_deref()),
-                (Some(Answer::Accept), Some(WHY))
-            );
+            assert_eq!((said.answer, said.message.as_deref()), (Some(Answer::Accept), Some(WHY)));
         }
         Case::Delay => {
-            let said = scene
-                .until(&evacuation, "a delay", |r| r.delay_until.is_some())
-                .await;
-            assert_eq!(
-                (said.answer, said.message.as_deref()),
-                (Some(Answer::Delay), Some(WHY))
-            );
+            let said = scene.until(&evacuation, "a delay", |r| r.delay_until.is_some()).await;
+            assert_eq!((said.answer, said.message.as_deref()), (Some(Answer::Delay), Some(WHY)));
             let time = said.delay_until.unwrap().0 - said.answer_time.unwrap().0;
             assert_eq!(time.to_std().unwrap(), Duration::from_secs(20));
             canceled(scene, &evacuation, pod, app).await;
         }
         Case::Refuse => {
-            let said = scene
-                .until(&evacuation, "a refusal", |r| r.answer.is_some())
-                .await;
-            assert_eq!(
-                (said.answer, said.message.as_deref()),
-                (Some(Answer::Refuse), Some(WHY))
-            );
+            let said = scene.until(&evacuation, "a refusal", |r| r.answer.is_some()).await;
+            assert_eq!((said.answer, said.message.as_deref()), (Some(Answer::Refuse), Some(WHY)));
             app.says(&format!("Remind by {ASKER}")).await.unwrap();
             canceled(scene, &evacuation, pod, app).await;
         }
@@ -100,11 +87,7 @@ async fn honoured(scene: &Scene, case: Case, pod: &Pod, app: &App) {
 async fn canceled(scene: &Scene, evacuation: &evacuation_api::Evacuation, pod: &Pod, app: &App) {
     scene.withdraw(evacuation).await;
     app.says("Cancel by").await.unwrap();
-    let known = scene
-        .until(evacuation, "the cancellation is known", |r| {
-            r.cancellation_acknowledged
-        })
-        .await;
+    let known = scene.until(evacuation, "the cancellation is known", |r| r.cancellation_acknowledged).await;
     assert_eq!(known.state, ResponderState::Canceled);
     assert!(scene.stays(pod).await);
 }

@@ -29,10 +29,7 @@ impl Language {
             Self::Go => {
                 let built = folder.join("handler");
                 let mut go = Command::new("go");
-                go.arg("build")
-                    .arg("-o")
-                    .arg(&built)
-                    .arg(guide.join("handler.go"));
+                go.arg("build").arg("-o").arg(&built).arg(guide.join("handler.go"));
                 run(go).await;
                 vec![built]
             }
@@ -43,9 +40,7 @@ impl Language {
                 let mut compile = Command::new("node");
                 compile
                     .arg(modules.join("typescript/bin/tsc"))
-                    .args([
-                        "--strict", "--module", "nodenext", "--target", "es2022", "--types", "node",
-                    ])
+                    .args(["--strict", "--module", "nodenext", "--target", "es2022", "--types", "node"])
                     .arg("--typeRoots")
                     .arg(modules.join("@types"))
                     .arg("--outDir")
@@ -68,21 +63,13 @@ async fn run(command: Command) {
 async fn typescript() -> PathBuf {
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let cache = cache.unwrap_or_else(|| std::env::home_dir().unwrap().join(".cache"));
-    let folder = cache
-        .join("evacuation")
-        .join(TYPESCRIPT.join("-").replace('/', "-"));
+    let folder = cache.join("evacuation").join(TYPESCRIPT.join("-").replace('/', "-"));
     if !folder.join("complete").exists() {
         std::fs::create_dir_all(&folder).unwrap();
         let mut npm = Command::new("npm");
-        npm.args([
-            "install",
-            "--no-audit",
-            "--no-fund",
-            "--ignore-scripts",
-            "--prefix",
-        ])
-        .arg(&folder)
-        .args(TYPESCRIPT);
+        npm.args(["install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix"])
+            .arg(&folder)
+            .args(TYPESCRIPT);
         run(npm).await;
         std::fs::write(folder.join("complete"), "").unwrap();
     }

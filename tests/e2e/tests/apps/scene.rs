@@ -50,9 +50,7 @@ impl Scene {
     pub(crate) async fn withdraw(&self, evacuation: &Evacuation) {
         let patch: Patch<Value> = Patch::Merge(json!({"spec": {"requesters": []}}));
         let api = self.pods.evacuations();
-        api.patch(&evacuation.name_any(), &PatchParams::default(), &patch)
-            .await
-            .unwrap();
+        api.patch(&evacuation.name_any(), &PatchParams::default(), &patch).await.unwrap();
     }
 
     /// Waits until the one responder is as wanted.
@@ -63,11 +61,7 @@ impl Scene {
         wanted: impl Fn(&ResponderStatus) -> bool,
     ) -> ResponderStatus {
         let name = evacuation.name_any();
-        let found = self
-            .pods
-            .until(&name, what, |e| self::responder(e).is_some_and(&wanted))
-            .await
-            .unwrap();
+        let found = self.pods.until(&name, what, |e| self::responder(e).is_some_and(&wanted)).await.unwrap();
         responder(&found).unwrap().clone()
     }
 
@@ -79,10 +73,7 @@ impl Scene {
             let mut finished = conditions.filter(|c| c.type_ == "Finished" && c.status == "True");
             finished.next().map(|c| c.reason.clone())
         };
-        let found = self
-            .pods
-            .until(&name, "it has ended", |e| finished(e).is_some())
-            .await;
+        let found = self.pods.until(&name, "it has ended", |e| finished(e).is_some()).await;
         let found = found.unwrap();
         assert_eq!(finished(&found).as_deref(), Some(reason), "{:?}", found.status);
         responder(&found).unwrap().clone()

@@ -22,9 +22,7 @@ pub(crate) struct Script {
 
 impl Script {
     pub(crate) fn new() -> Self {
-        Self {
-            folder: tempfile::tempdir().unwrap(),
-        }
+        Self { folder: tempfile::tempdir().unwrap() }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -77,15 +75,10 @@ async fn the_exit_code_of_a_command_is_the_answer() {
         r#"echo starting; printf '50 %%\r\033[1;31m%s\033[0m\r\n' "$EVACUATION_MESSAGE" >&2; exit 3"#,
     );
     let pod = watched(&scene).await;
-    let agent = App::agent(scene.platform, &pod, &["--exec", "sh", &refuse])
-        .await
-        .unwrap();
+    let agent = App::agent(scene.platform, &pod, &["--exec", "sh", &refuse]).await.unwrap();
     let refused = scene.ask(&pod, "GiveUp").await;
     let said = scene.ends(&refused, "Refused").await;
-    assert_eq!(
-        (said.answer, said.message.as_deref()),
-        (Some(Answer::Refuse), Some(MESSAGE))
-    );
+    assert_eq!((said.answer, said.message.as_deref()), (Some(Answer::Refuse), Some(MESSAGE)));
     assert!(scene.stays(&pod).await);
     drop(agent);
 
@@ -94,20 +87,12 @@ async fn the_exit_code_of_a_command_is_the_answer() {
         "second",
         "if [ -e $gate ]; then echo flushed; else touch $gate; echo copying >&2; echo 3; exit 75; fi",
     );
-    let _agent = App::agent(scene.platform, &pod, &["--exec", "sh", &second])
-        .await
-        .unwrap();
+    let _agent = App::agent(scene.platform, &pod, &["--exec", "sh", &second]).await.unwrap();
     let accepted = scene.ask(&pod, "Wait").await;
     let delayed = scene.until(&accepted, "a delay", |r| r.answer.is_some()).await;
-    assert_eq!(
-        (delayed.answer, delayed.message.as_deref()),
-        (Some(Answer::Delay), Some("copying"))
-    );
+    assert_eq!((delayed.answer, delayed.message.as_deref()), (Some(Answer::Delay), Some("copying")));
     let said = scene.ends(&accepted, "Evicted").await;
-    assert_eq!(
-        (said.answer, said.message.as_deref()),
-        (Some(Answer::Accept), Some("flushed"))
-    );
+    assert_eq!((said.answer, said.message.as_deref()), (Some(Answer::Accept), Some("flushed")));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -119,26 +104,14 @@ async fn the_platform_waits_while_the_command_runs() {
     let arguments = ["--hold", "2s", "--exec", "sh", &work];
     let agent = App::agent(scene.platform, &pod, &arguments).await.unwrap();
     let evacuation = scene.ask(&pod, "Wait").await;
-    let first = scene
-        .until(&evacuation, "a delay", |r| r.delay_until.is_some())
-        .await;
-    let renewed = scene
-        .until(&evacuation, "a longer delay", |r| {
-            r.delay_until > first.delay_until
-        })
-        .await;
-    assert_eq!(
-        (renewed.state, renewed.answer),
-        (ResponderState::Active, Some(Answer::Delay))
-    );
+    let first = scene.until(&evacuation, "a delay", |r| r.delay_until.is_some()).await;
+    let renewed = scene.until(&evacuation, "a longer delay", |r| r.delay_until > first.delay_until).await;
+    assert_eq!((renewed.state, renewed.answer), (ResponderState::Active, Some(Answer::Delay)));
     assert!(scene.stays(&pod).await);
     small(agent.process().pid().unwrap());
     script.open_gate();
     let said = scene.ends(&evacuation, "Evicted").await;
-    assert_eq!(
-        (said.answer, said.message.as_deref()),
-        (Some(Answer::Accept), Some("flushed"))
-    );
+    assert_eq!((said.answer, said.message.as_deref()), (Some(Answer::Accept), Some("flushed")));
     assert_eq!(script.log(), "Ask\n");
 }
 
@@ -171,11 +144,7 @@ async fn a_cancellation_stops_the_command_and_undoes_it() {
     script.logged("Ask\n").await;
     scene.withdraw(&evacuation).await;
     script.logged("Ask\nstopped\nCancel app\n").await;
-    let known = scene
-        .until(&evacuation, "the cancellation is known", |r| {
-            r.cancellation_acknowledged
-        })
-        .await;
+    let known = scene.until(&evacuation, "the cancellation is known", |r| r.cancellation_acknowledged).await;
     assert_eq!(known.state, ResponderState::Canceled);
     assert!(scene.stays(&pod).await);
 }
@@ -218,9 +187,7 @@ async fn a_command_that_gives_no_answer_is_silence_unless_it_was_chosen_otherwis
     assert!(message.starts_with("/no/such/program did not start"), "{message}");
 
     let pod = scene.pod("silent", PodSpec::registered(&quick)).await;
-    let _agent = App::agent(scene.platform, &pod, &["--exec", "/no/such/program"])
-        .await
-        .unwrap();
+    let _agent = App::agent(scene.platform, &pod, &["--exec", "/no/such/program"]).await.unwrap();
     let said = scene.ends(&scene.ask(&pod, "GiveUp").await, "Evicted").await;
     assert_eq!((said.state, said.answer), (ResponderState::Interrupted, None));
 }

@@ -13,9 +13,7 @@ use crate::{
 /// What a preStop hook of the app's container does.
 async fn pre_stop(scene: &Scene, socket: &Path, more: &[&str]) -> Output {
     let mut hook = Command::new(scene.platform.programs().binary("evacuation-agent"));
-    hook.args(["pre-stop", "--timeout", "30s", "--socket"])
-        .arg(socket)
-        .args(more);
+    hook.args(["pre-stop", "--timeout", "30s", "--socket"]).arg(socket).args(more);
     output_of("the hook", hook).await.unwrap()
 }
 
@@ -35,11 +33,7 @@ async fn a_pre_stop_hook_needs_no_second_run_of_work_that_was_accepted() {
     // A hook that comes while the work goes on waits for it.
     let opener = async {
         script.open_gate();
-        scene
-            .until(&evacuation, "the answer", |r| {
-                r.message.as_deref() == Some("flushed")
-            })
-            .await
+        scene.until(&evacuation, "the answer", |r| r.message.as_deref() == Some("flushed")).await
     };
     let (hook, _) = tokio::join!(pre_stop(&scene, &socket, &[]), opener);
     assert!(hook.success(), "{hook:?}");

@@ -44,21 +44,13 @@ impl Scene {
     /// A namespace on the shared system.
     pub(crate) async fn new(prefix: &str) -> Self {
         let platform = shared().await.unwrap();
-        Self {
-            pods: platform.namespace(prefix).await.unwrap(),
-            own: None,
-            shared: Some(platform),
-        }
+        Self { pods: platform.namespace(prefix).await.unwrap(), own: None, shared: Some(platform) }
     }
 
     /// A namespace on a system of its own, whose parts can be stopped.
     pub(crate) async fn alone(prefix: &str) -> Self {
         let platform = Platform::start(PlatformOptions::default()).await.unwrap();
-        Self {
-            pods: platform.namespace(prefix).await.unwrap(),
-            own: Some(Box::new(platform)),
-            shared: None,
-        }
+        Self { pods: platform.namespace(prefix).await.unwrap(), own: Some(Box::new(platform)), shared: None }
     }
 
     pub(crate) fn platform(&self) -> &Platform {
@@ -95,25 +87,18 @@ impl Scene {
             + DeserializeOwned,
     {
         let object = serde_json::from_value(object).unwrap();
-        self.api::<K>()
-            .create(&PostParams::default(), &object)
-            .await
-            .unwrap()
+        self.api::<K>().create(&PostParams::default(), &object).await.unwrap()
     }
 
     /// `admin` registers a responder for every pod of the namespace.
     pub(crate) async fn register(&self, responder: &str) {
         let spec = json!({"selector": {}, "name": responder});
-        self.create::<EvacuationResponder>(json!({"metadata": {"name": "built-in"}, "spec": spec}))
-            .await;
+        self.create::<EvacuationResponder>(json!({"metadata": {"name": "built-in"}, "spec": spec})).await;
     }
 
     /// `admin` asks a pod to move.
     pub(crate) async fn ask(&self, pod: &Pod) -> EvacuationHandle {
-        Requester::new(self.admin(), REQUESTER)
-            .evacuate(self.namespace(), &pod.name_any())
-            .await
-            .unwrap()
+        Requester::new(self.admin(), REQUESTER).evacuate(self.namespace(), &pod.name_any()).await.unwrap()
     }
 
     /// Waits until the one responder's part is as wanted.
@@ -123,28 +108,21 @@ impl Scene {
         what: &str,
         wanted: impl Fn(&ResponderStatus) -> bool,
     ) -> ResponderStatus {
-        let found = self
-            .pods
-            .until(evacuation.name(), what, |e| responder(e).is_some_and(&wanted))
-            .await
-            .unwrap();
+        let found =
+            self.pods.until(evacuation.name(), what, |e| responder(e).is_some_and(&wanted)).await.unwrap();
         responder(&found).unwrap().clone()
     }
 
     /// Waits for an answer.
     pub(crate) async fn answered(&self, evacuation: &EvacuationHandle, answer: Answer) -> ResponderStatus {
         let what = format!("the answer is {answer:?}");
-        self.until(evacuation, &what, |responder| responder.answer == Some(answer))
-            .await
+        self.until(evacuation, &what, |responder| responder.answer == Some(answer)).await
     }
 
     /// Waits until the pod was evicted.
     pub(crate) async fn evicted(&self, evacuation: &EvacuationHandle) {
         let end = self.pods.ended(evacuation.name()).await.unwrap();
-        assert!(
-            matches!(&end, End::Evacuated { reason, .. } if reason == "Evicted"),
-            "{end}"
-        );
+        assert!(matches!(&end, End::Evacuated { reason, .. } if reason == "Evicted"), "{end}");
     }
 
     /// Waits until the responder has said that it knows of the cancellation.
@@ -171,11 +149,7 @@ impl Scene {
     /// Sets annotations of a pod; null removes one.
     pub(crate) async fn annotate(&self, pod: &Pod, annotations: Value) {
         let patch = Patch::Merge(json!({"metadata": {"annotations": annotations}}));
-        self.pods
-            .api()
-            .patch(&pod.name_any(), &PatchParams::default(), &patch)
-            .await
-            .unwrap();
+        self.pods.api().patch(&pod.name_any(), &PatchParams::default(), &patch).await.unwrap();
     }
 
     /// Makes a node take no pods, or take them again.
@@ -189,29 +163,20 @@ impl Scene {
     pub(crate) async fn own_node(&self) -> String {
         let name = format!("node-of-{}", self.namespace());
         let labels = [("test", self.namespace())];
-        self.platform()
-            .control_plane()
-            .add_node(&name, &labels)
-            .await
-            .unwrap();
+        self.platform().control_plane().add_node(&name, &labels).await.unwrap();
         name
     }
 
     /// Removes an Evacuation without anybody learning of it.
     pub(crate) async fn remove_at_once(&self, evacuation: &EvacuationHandle) {
         let api = self.pods.evacuations();
-        api.delete(evacuation.name(), &DeleteParams::default())
-            .await
-            .unwrap();
+        api.delete(evacuation.name(), &DeleteParams::default()).await.unwrap();
         let gone = eventually(PATIENCE, "the evacuation is gone", || async {
             let Some(mut found) = api.get_opt(evacuation.name()).await.unwrap() else {
                 return Ok(());
             };
             found.metadata.finalizers = None;
-            match api
-                .replace(evacuation.name(), &PostParams::default(), &found)
-                .await
-            {
+            match api.replace(evacuation.name(), &PostParams::default(), &found).await {
                 Ok(_) => Err("its finalizer is being removed".to_owned()),
                 Err(error) => Err(error.to_string()),
             }
@@ -227,10 +192,7 @@ impl Scene {
     /// Starts it again, with nobody's lease to wait for.
     pub(crate) async fn start_controller(&self) {
         let leases: Api<Lease> = Api::namespaced(self.admin(), "evacuation-system");
-        leases
-            .delete_collection(&DeleteParams::default(), &ListParams::default())
-            .await
-            .unwrap();
+        leases.delete_collection(&DeleteParams::default(), &ListParams::default()).await.unwrap();
         self.platform().controllers()[0].start().unwrap();
     }
 }

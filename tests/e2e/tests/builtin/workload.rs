@@ -28,22 +28,13 @@ pub(crate) struct Workload {
 
 impl Default for Workload {
     fn default() -> Self {
-        Self {
-            replicas: 1,
-            labels: json!({"app": "web"}),
-            annotations: json!({}),
-            node: None,
-            guarded: true,
-        }
+        Self { replicas: 1, labels: json!({"app": "web"}), annotations: json!({}), node: None, guarded: true }
     }
 }
 
 impl Workload {
     pub(crate) fn of(replicas: i32) -> Self {
-        Self {
-            replicas,
-            ..Self::default()
-        }
+        Self { replicas, ..Self::default() }
     }
 
     /// The same with one annotation of its pods.
@@ -53,10 +44,7 @@ impl Workload {
     }
 
     fn object(&self) -> Value {
-        let selector = self
-            .node
-            .as_ref()
-            .map(|node| json!({"kubernetes.io/hostname": node}));
+        let selector = self.node.as_ref().map(|node| json!({"kubernetes.io/hostname": node}));
         json!({
             "metadata": {"name": "web"},
             "spec": {
@@ -95,11 +83,7 @@ impl Workload {
 pub(crate) async fn settled(scene: &Scene, count: usize) -> Vec<Pod> {
     let api = scene.pods.api();
     let found = eventually(PATIENCE, "the pods are ready and no others are there", || async {
-        let pods = api
-            .list(&ListParams::default().labels("app=web"))
-            .await
-            .unwrap()
-            .items;
+        let pods = api.list(&ListParams::default().labels("app=web")).await.unwrap().items;
         let fine = pods.iter().filter(|pod| is_ready(pod) && is_owned(pod)).count();
         if pods.len() == count && fine == count {
             Ok(pods)
@@ -122,9 +106,7 @@ pub(crate) fn is_ready(pod: &Pod) -> bool {
 
 /// Whether a controller owns a pod.
 pub(crate) fn is_owned(pod: &Pod) -> bool {
-    pod.owner_references()
-        .iter()
-        .any(|owner| owner.controller == Some(true))
+    pod.owner_references().iter().any(|owner| owner.controller == Some(true))
 }
 
 /// Asks a workload for another number of replicas, as an autoscaler does.
@@ -133,11 +115,7 @@ where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned,
 {
     let patch = Patch::Merge(json!({"spec": {"replicas": replicas}}));
-    scene
-        .api::<K>()
-        .patch_scale("web", &PatchParams::default(), &patch)
-        .await
-        .unwrap();
+    scene.api::<K>().patch_scale("web", &PatchParams::default(), &patch).await.unwrap();
 }
 
 /// How many replicas the Deployment asks for.

@@ -75,10 +75,7 @@ impl Scene {
         let alone = ALONE.lock().await;
         if CLOCKS.get().is_none() {
             let (controller, api_server) = (FakeClock::new().await.unwrap(), FakeClock::new().await.unwrap());
-            let _ = CLOCKS.set(Clocks {
-                controller,
-                api_server,
-            });
+            let _ = CLOCKS.set(Clocks { controller, api_server });
         }
         let platform = shared_with(options).await.unwrap();
         let clocks = CLOCKS.get().unwrap();
@@ -88,13 +85,7 @@ impl Scene {
         told_the_time(platform).await;
         let pods = platform.namespace(prefix).await.unwrap();
         let port = PORT.fetch_add(1, Ordering::Relaxed);
-        Self {
-            platform,
-            pods,
-            port,
-            clocks,
-            _alone: alone,
-        }
+        Self { platform, pods, port, clocks, _alone: alone }
     }
 
     /// Sets the controller's clock so far ahead.
@@ -111,13 +102,7 @@ impl Scene {
     /// The controller is stopped in good order and begins anew. It acts by now.
     pub(crate) async fn restart_controller(&self) {
         let controller = &self.platform.controllers()[0];
-        let terms = || {
-            controller
-                .log()
-                .unwrap()
-                .matches("controller::process: acting")
-                .count()
-        };
+        let terms = || controller.log().unwrap().matches("controller::process: acting").count();
         let before = terms();
         controller.restart().await.unwrap();
         let acts = eventually(Duration::from_mins(1), "the controller acts", || async {
@@ -128,9 +113,9 @@ impl Scene {
 
     /// A pod that runs at once, and is gone at once when it is told to go.
     pub(crate) async fn pod(&self, name: &str, spec: PodSpec) -> Pod {
-        let spec = ["running-after", "gone-after"].iter().fold(spec, |spec, name| {
-            spec.annotation(&format!("controlplane.test/{name}"), "100ms")
-        });
+        let spec = ["running-after", "gone-after"]
+            .iter()
+            .fold(spec, |spec, name| spec.annotation(&format!("controlplane.test/{name}"), "100ms"));
         self.pods.create(name, &spec).await.unwrap()
     }
 
@@ -145,10 +130,6 @@ impl Scene {
             wanted["spec"][field] = value.clone();
         }
         let wanted = serde_json::from_value(wanted).unwrap();
-        self.pods
-            .evacuations()
-            .create(&PostParams::default(), &wanted)
-            .await
-            .unwrap()
+        self.pods.evacuations().create(&PostParams::default(), &wanted).await.unwrap()
     }
 }

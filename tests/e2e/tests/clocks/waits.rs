@@ -50,10 +50,7 @@ impl Done {
         for (what, due, done) in &self.0 {
             assert!(due <= done, "{what} was early: due at {due}, done at {done}");
             let late = *done - (*due).max(since);
-            assert!(
-                late < LATE,
-                "{what} was late by {late}: due at {due}, done at {done}, since {since}"
-            );
+            assert!(late < LATE, "{what} was late by {late}: due at {due}, done at {done}, since {since}");
         }
     }
 }
@@ -63,9 +60,7 @@ pub(crate) async fn begin(scene: &Scene) -> Vec<Wait> {
     let deadline = |pod: &'static str, action: &'static str| async move {
         let pod = scene.pod(pod, silent(&json!({"timeoutSeconds": 600}))).await;
         let time = (Utc::now() + TimeDelta::seconds(WAIT)).to_rfc3339_opts(SecondsFormat::Micros, true);
-        let asked = scene
-            .ask(&pod, &json!({"deadline": time, "atDeadline": action}), &json!({}))
-            .await;
+        let asked = scene.ask(&pod, &json!({"deadline": time, "atDeadline": action}), &json!({})).await;
         asked.spec.requesters[0].deadline.unwrap().0
     };
     let lapse = async {
@@ -128,18 +123,12 @@ pub(crate) async fn nothing_is_done(scene: &Scene, waits: &[Wait]) {
     for Wait { what, shows, .. } in waits {
         if let Shows::Reminder(endpoint) = shows {
             let asked = endpoint.asked();
-            assert!(
-                asked.iter().all(|asked| asked.action == ReviewAction::Ask),
-                "{asked:?}"
-            );
+            assert!(asked.iter().all(|asked| asked.action == ReviewAction::Ask), "{asked:?}");
             continue;
         }
         let found = scene.pods.evacuations().get(what).await.unwrap();
         let ended = end(&found).is_some() && !matches!(shows, Shows::Removal);
-        assert!(
-            !ended && (attempt(&found).is_none() || matches!(shows, Shows::Removal)),
-            "{found:?}"
-        );
+        assert!(!ended && (attempt(&found).is_none() || matches!(shows, Shows::Removal)), "{found:?}");
     }
 }
 
@@ -164,10 +153,7 @@ async fn retry(scene: &Scene) -> (DateTime<Utc>, Endpoint) {
     let http = json!({"http": {"port": scene.port}, "timeoutSeconds": 600});
     let pod = scene.pod("retry", silent(&http)).await;
     let refuse = |question: &evacuation_api::ReviewRequest| {
-        Reply::Json(answering(
-            question,
-            json!({"answer": "Refuse", "retryAfterSeconds": WAIT}),
-        ))
+        Reply::Json(answering(question, json!({"answer": "Refuse", "retryAfterSeconds": WAIT})))
     };
     let endpoint = Endpoint::of(&pod, scene.port, refuse).await.unwrap();
     scene.ask(&pod, &json!({"onRefusal": "Wait"}), &json!({})).await;
@@ -179,9 +165,7 @@ async fn retry(scene: &Scene) -> (DateTime<Utc>, Endpoint) {
 /// An Evacuation that has ended, and whose time to live is not over.
 async fn removal(scene: &Scene) -> DateTime<Utc> {
     let pod = scene.pod("removal", PodSpec::default()).await;
-    scene
-        .ask(&pod, &json!({}), &json!({"ttlSecondsAfterFinished": WAIT}))
-        .await;
+    scene.ask(&pod, &json!({}), &json!({"ttlSecondsAfterFinished": WAIT})).await;
     let found = until(scene, "removal", |e| end(e).is_some()).await;
     end(&found).unwrap() + TimeDelta::seconds(WAIT)
 }
@@ -205,10 +189,8 @@ async fn answer(scene: &Scene, pod: &Pod, spec: Value) -> EvacuationResponseStat
     let client = pod_client(scene.platform, pod).await.unwrap();
     let api: Api<SelfEvacuation> = Api::namespaced(client, scene.pods.namespace());
     let body = EvacuationResponse::new(serde_json::from_value(spec).unwrap());
-    let posted: EvacuationResponse = api
-        .create_subresource("respond", &pod.name_any(), &PostParams::default(), &body)
-        .await
-        .unwrap();
+    let posted: EvacuationResponse =
+        api.create_subresource("respond", &pod.name_any(), &PostParams::default(), &body).await.unwrap();
     posted.status.unwrap()
 }
 

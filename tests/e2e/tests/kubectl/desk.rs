@@ -23,11 +23,7 @@ pub(crate) struct Desk {
 impl Desk {
     pub(crate) async fn new(prefix: &str) -> Self {
         let platform = shared().await.unwrap();
-        Self {
-            platform,
-            pods: platform.namespace(prefix).await.unwrap(),
-            files: TempDir::new().unwrap(),
-        }
+        Self { platform, pods: platform.namespace(prefix).await.unwrap(), files: TempDir::new().unwrap() }
     }
 
     /// A pod whose app knows nothing of evacuation.
@@ -102,12 +98,7 @@ impl Desk {
     /// The Evacuation of that pod, the only one.
     pub(crate) async fn evacuation_of(&self, pod: &str) -> Evacuation {
         let field = format!("spec.target.pod.name={pod}");
-        let list = self
-            .pods
-            .evacuations()
-            .list(&ListParams::default().fields(&field))
-            .await
-            .unwrap();
+        let list = self.pods.evacuations().list(&ListParams::default().fields(&field)).await.unwrap();
         assert_eq!(list.items.len(), 1, "{list:?}");
         list.items.into_iter().next().unwrap()
     }
@@ -160,9 +151,7 @@ spec:
 
 /// A table's lines as words.
 pub(crate) fn table(text: &str) -> Vec<Vec<&str>> {
-    text.lines()
-        .map(|line| line.split_whitespace().collect())
-        .collect()
+    text.lines().map(|line| line.split_whitespace().collect()).collect()
 }
 
 /// Asserts that a text has all these parts.

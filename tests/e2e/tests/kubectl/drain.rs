@@ -20,10 +20,7 @@ use crate::desk::{Desk, assert_has};
 pub(crate) async fn own_node(desk: &Desk) -> String {
     let name = format!("node-of-{}", desk.pods.namespace());
     let control_plane = desk.platform.control_plane();
-    control_plane
-        .add_node(&name, &[("for", desk.pods.namespace())])
-        .await
-        .unwrap();
+    control_plane.add_node(&name, &[("for", desk.pods.namespace())]).await.unwrap();
     name
 }
 
@@ -48,11 +45,7 @@ async fn ready_pods(desk: &Desk, app: &str, count: usize) -> Vec<Pod> {
     let ready = eventually(crate::watch::PATIENCE, "the pods are ready", || async {
         let mut pods = api.list(&params).await.unwrap().items;
         pods.retain(|pod| ready_since(pod).is_some() && pod.metadata.deletion_timestamp.is_none());
-        if pods.len() == count {
-            Ok(pods)
-        } else {
-            Err(pods.len())
-        }
+        if pods.len() == count { Ok(pods) } else { Err(pods.len()) }
     });
     ready.await.unwrap()
 }
@@ -60,9 +53,7 @@ async fn ready_pods(desk: &Desk, app: &str, count: usize) -> Vec<Pod> {
 /// Since when a pod is ready, in seconds.
 fn ready_since(pod: &Pod) -> Option<i64> {
     let conditions = pod.status.as_ref()?.conditions.as_ref()?;
-    let ready = conditions
-        .iter()
-        .find(|c| c.type_ == "Ready" && c.status == "True")?;
+    let ready = conditions.iter().find(|c| c.type_ == "Ready" && c.status == "True")?;
     Some(ready.last_transition_time.as_ref()?.0.as_second())
 }
 
@@ -99,22 +90,11 @@ async fn all_pods_of_a_node_move_and_their_budget_is_kept() {
     // Where they can go.
     let other = format!("other-{node}");
     let control_plane = desk.platform.control_plane();
-    control_plane
-        .add_node(&other, &[("for", desk.pods.namespace())])
-        .await
-        .unwrap();
+    control_plane.add_node(&other, &[("for", desk.pods.namespace())]).await.unwrap();
 
     let output = evacuate(&desk, &node, &["--reason=NodeMaintenance", "--timeout=60s"]).await;
     assert_eq!(output.code, Some(0), "{output:?}");
-    assert_has(
-        &output.stdout,
-        &[
-            "cordoned",
-            "asked",
-            "Evacuated",
-            &format!("node/{node} evacuated"),
-        ],
-    );
+    assert_has(&output.stdout, &["cordoned", "asked", "Evacuated", &format!("node/{node} evacuated")]);
     assert!(cordoned(&desk, &node).await);
 
     let new = ready_pods(&desk, "web", 3).await;
@@ -132,10 +112,7 @@ async fn all_pods_of_a_node_move_and_their_budget_is_kept() {
     let mut ready: Vec<_> = new.iter().filter_map(ready_since).collect();
     ready.sort_unstable();
     for (next_eviction, replacement) in evicted[1..].iter().zip(&ready) {
-        assert!(
-            next_eviction >= replacement,
-            "evictions at {evicted:?}, replacements ready at {ready:?}"
-        );
+        assert!(next_eviction >= replacement, "evictions at {evicted:?}, replacements ready at {ready:?}");
     }
 }
 
@@ -143,30 +120,17 @@ async fn all_pods_of_a_node_move_and_their_budget_is_kept() {
 async fn an_unmanaged_pod_stops_the_drain_before_anything_is_cordoned() {
     let desk = Desk::new("unmanaged").await;
     let node = own_node(&desk).await;
-    desk.pods
-        .create("lonely", &PodSpec::default().on(&node))
-        .await
-        .unwrap();
+    desk.pods.create("lonely", &PodSpec::default().on(&node)).await.unwrap();
     let output = evacuate(&desk, &node, &[]).await;
     assert_eq!(output.code, Some(1), "{output:?}");
-    assert_has(
-        &output.stderr,
-        &[
-            &format!("{}/lonely", desk.pods.namespace()),
-            "no controller",
-            "--force",
-        ],
-    );
+    assert_has(&output.stderr, &[&format!("{}/lonely", desk.pods.namespace()), "no controller", "--force"]);
     assert!(!cordoned(&desk, &node).await);
     assert_eq!(desk.evacuations().await, 0);
 
     let output = evacuate(&desk, &node, &["--force", "--requester=nodomain"]).await;
     assert_eq!(output.code, Some(1), "{output:?}");
     assert_has(&output.stderr, &["spec.requesters[0].name", "nodomain"]);
-    assert!(
-        !cordoned(&desk, &node).await,
-        "an entry that is no good cordons nothing"
-    );
+    assert!(!cordoned(&desk, &node).await, "an entry that is no good cordons nothing");
 
     let output = evacuate(&desk, &node, &["--force", "--timeout=60s"]).await;
     assert_eq!(output.code, Some(0), "{output:?}");
@@ -194,10 +158,7 @@ async fn pods_of_a_daemon_set_are_left_alone_only_with_the_flag() {
     assert_has(&output.stderr, &[&agent.name_any(), "DaemonSet"]);
     assert!(!cordoned(&desk, &node).await);
 
-    desk.pods
-        .create("lonely", &PodSpec::default().on(&node))
-        .await
-        .unwrap();
+    desk.pods.create("lonely", &PodSpec::default().on(&node)).await.unwrap();
     let output = evacuate(&desk, &node, &["--ignore-daemonsets", "--force", "--timeout=60s"]).await;
     assert_eq!(output.code, Some(0), "{output:?}");
     let now = desk.pods.api().get(&agent.name_any()).await.unwrap();
@@ -210,10 +171,7 @@ async fn pods_of_a_daemon_set_are_left_alone_only_with_the_flag() {
 async fn a_dry_run_names_the_pods_and_changes_nothing() {
     let desk = Desk::new("draindry").await;
     let node = own_node(&desk).await;
-    desk.pods
-        .create("lonely", &PodSpec::default().on(&node))
-        .await
-        .unwrap();
+    desk.pods.create("lonely", &PodSpec::default().on(&node)).await.unwrap();
     for (flag, note) in [
         ("--dry-run", "(dry run)"),
         ("--dry-run=client", "(dry run)"),

@@ -14,22 +14,12 @@ use crate::{
 async fn a_refusal_leaves_the_pod_and_ends_with_code_2() {
     let desk = Desk::new("drainno").await;
     let node = own_node(&desk).await;
-    let pod = desk
-        .pods
-        .create("db-0", &PodSpec::watching().on(&node))
-        .await
-        .unwrap();
-    desk.pods
-        .create("web-0", &PodSpec::default().on(&node))
-        .await
-        .unwrap();
+    let pod = desk.pods.create("db-0", &PodSpec::watching().on(&node)).await.unwrap();
+    desk.pods.create("web-0", &PodSpec::default().on(&node)).await.unwrap();
     desk.answers(&pod, Answer::refuse("a backup runs")).await;
     let output = evacuate(&desk, &node, &["--force", "--timeout=60s"]).await;
     assert_eq!(output.code, Some(2), "{output:?}");
-    assert_has(
-        &output.stdout,
-        &["db-0: Failed", "a backup runs", "web-0: Evacuated"],
-    );
+    assert_has(&output.stdout, &["db-0: Failed", "a backup runs", "web-0: Evacuated"]);
     assert!(desk.pods.api().get("db-0").await.is_ok());
     assert!(desk.pods.api().get_opt("web-0").await.unwrap().is_none());
 }
@@ -38,10 +28,7 @@ async fn a_refusal_leaves_the_pod_and_ends_with_code_2() {
 async fn a_silent_pod_at_the_timeout_ends_it_with_code_3_and_is_still_asked() {
     let desk = Desk::new("drainlate").await;
     let node = own_node(&desk).await;
-    desk.pods
-        .create("db-0", &PodSpec::watching().on(&node))
-        .await
-        .unwrap();
+    desk.pods.create("db-0", &PodSpec::watching().on(&node)).await.unwrap();
     let output = evacuate(&desk, &node, &["--force", "--timeout=2s"]).await;
     assert_eq!(output.code, Some(3), "{output:?}");
     assert_has(&output.stderr, &["not ended", "db-0"]);
@@ -53,18 +40,10 @@ async fn a_silent_pod_at_the_timeout_ends_it_with_code_3_and_is_still_asked() {
 async fn at_the_deadline_a_pod_that_refuses_under_wait_is_evicted_all_the_same() {
     let desk = Desk::new("drainhard").await;
     let node = own_node(&desk).await;
-    let pod = desk
-        .pods
-        .create("db-0", &PodSpec::watching().on(&node))
-        .await
-        .unwrap();
+    let pod = desk.pods.create("db-0", &PodSpec::watching().on(&node)).await.unwrap();
     desk.answers(&pod, Answer::refuse("a backup runs")).await;
-    let output = evacuate(
-        &desk,
-        &node,
-        &["--force", "--on-refusal=wait", "--deadline=4s", "--timeout=60s"],
-    )
-    .await;
+    let output =
+        evacuate(&desk, &node, &["--force", "--on-refusal=wait", "--deadline=4s", "--timeout=60s"]).await;
     assert_eq!(output.code, Some(0), "{output:?}");
     assert_has(&output.stdout, &["db-0: Refused", "db-0: Evacuated"]);
 }
@@ -73,10 +52,7 @@ async fn at_the_deadline_a_pod_that_refuses_under_wait_is_evicted_all_the_same()
 async fn an_interrupted_drain_leaves_things_as_they_are_and_says_so() {
     let desk = Desk::new("drainstop").await;
     let node = own_node(&desk).await;
-    desk.pods
-        .create("db-0", &PodSpec::watching().on(&node))
-        .await
-        .unwrap();
+    desk.pods.create("db-0", &PodSpec::watching().on(&node)).await.unwrap();
     let draining = desk.start(&["evacuate", "node", &node, "--force"]);
     draining.wait_for_log(PATIENCE, "db-0: Asking").await.unwrap();
     draining.signal(Signal::Interrupt).unwrap();

@@ -15,21 +15,12 @@ async fn apply_creates_then_changes_nothing_then_changes_what_changed() {
     let file = desk.file("mine.yaml", &text);
     let diff = desk.run(&["diff", "-f", &file]).await;
     assert_eq!(diff.code, Some(1), "{diff:?}");
-    assert_has(
-        &diff.stdout,
-        &["-    reason: NodeMaintenance", "+    reason: Rebalancing"],
-    );
+    assert_has(&diff.stdout, &["-    reason: NodeMaintenance", "+    reason: Rebalancing"]);
     assert_has(&desk.kubectl(&["apply", "-f", &file]).await, &["configured"]);
     let found = desk.pods.evacuations().get("mine").await.unwrap();
     assert_eq!(found.spec.requesters[0].reason.as_deref(), Some("Rebalancing"));
-    assert!(
-        found.spec.target.pod.uid.is_some(),
-        "what the server filled in stays"
-    );
-    assert_has(
-        &desk.kubectl(&["delete", "-f", &file, "--wait=false"]).await,
-        &["deleted"],
-    );
+    assert!(found.spec.target.pod.uid.is_some(), "what the server filled in stays");
+    assert_has(&desk.kubectl(&["delete", "-f", &file, "--wait=false"]).await, &["deleted"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -73,26 +64,8 @@ async fn patches_change_what_they_name() {
             ],
         )
         .await;
-    assert_has(
-        &error,
-        &[
-            "is invalid",
-            "operation 0 of the JSON patch",
-            "/spec/requesters/0/reason",
-        ],
-    );
-    let error = desk
-        .fails(
-            1,
-            &[
-                "patch",
-                "evac",
-                &name,
-                "-p",
-                r#"{"metadata":{"labels":{"a":"b"}}}"#,
-            ],
-        )
-        .await;
+    assert_has(&error, &["is invalid", "operation 0 of the JSON patch", "/spec/requesters/0/reason"]);
+    let error = desk.fails(1, &["patch", "evac", &name, "-p", r#"{"metadata":{"labels":{"a":"b"}}}"#]).await;
     assert_has(&error, &["application/merge-patch+json"]);
     let error = desk
         .fails(
@@ -114,14 +87,8 @@ async fn patches_change_what_they_name() {
 async fn labels_annotations_and_an_editor_change_the_object() {
     let desk = Desk::new("edit").await;
     let name = desk.asked("db-0").await.name_any();
-    assert_has(
-        &desk.kubectl(&["label", "evac", &name, "team=db"]).await,
-        &["labeled"],
-    );
-    assert_has(
-        &desk.kubectl(&["annotate", "evac", &name, "why=because"]).await,
-        &["annotated"],
-    );
+    assert_has(&desk.kubectl(&["label", "evac", &name, "team=db"]).await, &["labeled"]);
+    assert_has(&desk.kubectl(&["annotate", "evac", &name, "why=because"]).await, &["annotated"]);
     let mut editor = desk.command(&["edit", "evac", &name]);
     editor.env("KUBE_EDITOR", "sed -i 's/why: because/why: edited/'");
     let edited = controlplane::output_of("kubectl", editor).await.unwrap();
@@ -129,10 +96,7 @@ async fn labels_annotations_and_an_editor_change_the_object() {
     let found = desk.pods.evacuations().get(&name).await.unwrap();
     assert_eq!(found.labels()["team"], "db");
     assert_eq!(found.annotations()["why"], "edited");
-    assert_has(
-        &desk.kubectl(&["label", "evac", &name, "team-"]).await,
-        &["unlabeled"],
-    );
+    assert_has(&desk.kubectl(&["label", "evac", &name, "team-"]).await, &["unlabeled"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -146,8 +110,7 @@ async fn delete_cancels_and_removes_one_or_all() {
     for pod in ["db-0", "db-1", "db-2"] {
         let pod = desk.pods.api().get(pod).await.unwrap();
         // The app learns of it, and only then the object goes.
-        desk.answers(&pod, evacuation_client::Answer::refuse("not now"))
-            .await;
+        desk.answers(&pod, evacuation_client::Answer::refuse("not now")).await;
     }
     assert_has(&desk.kubectl(&["delete", "evac", &names[0]]).await, &["deleted"]);
     assert_eq!(desk.evacuations().await, 2);
@@ -156,9 +119,6 @@ async fn delete_cancels_and_removes_one_or_all() {
     assert_eq!(desk.evacuations().await, 0);
     for pod in ["db-0", "db-1", "db-2"] {
         let pod = desk.pods.api().get(pod).await.unwrap();
-        assert!(
-            pod.metadata.deletion_timestamp.is_none(),
-            "the pod was left alone"
-        );
+        assert!(pod.metadata.deletion_timestamp.is_none(), "the pod was left alone");
     }
 }

@@ -25,34 +25,14 @@ async fn bad_values_are_refused_by_their_field() {
     desk.silent_pod("db-0").await;
     let good = manifest("mine", "db-0");
     for (from, to, expected) in [
-        (
-            "onRefusal: Wait",
-            "onRefusal: Perhaps",
-            &["onRefusal", "Perhaps"][..],
-        ),
-        (
-            "onRefusal: Wait",
-            "gracePeriodSeconds: soon",
-            &["gracePeriodSeconds"],
-        ),
-        (
-            "onRefusal: Wait",
-            "gracePeriodSeconds: -1",
-            &["spec.requesters[0].gracePeriodSeconds"],
-        ),
+        ("onRefusal: Wait", "onRefusal: Perhaps", &["onRefusal", "Perhaps"][..]),
+        ("onRefusal: Wait", "gracePeriodSeconds: soon", &["gracePeriodSeconds"]),
+        ("onRefusal: Wait", "gracePeriodSeconds: -1", &["spec.requesters[0].gracePeriodSeconds"]),
         ("onRefusal: Wait", "deadline: in ten minutes", &["deadline"]),
-        (
-            "reason: NodeMaintenance",
-            "reason: node maintenance",
-            &["spec.requesters[0].reason"],
-        ),
+        ("reason: NodeMaintenance", "reason: node maintenance", &["spec.requesters[0].reason"]),
         ("test.evacuation.dev/file", "file", &["spec.requesters[0].name"]),
         ("name: db-0", "name: nobody", &["nobody"]),
-        (
-            "name: db-0",
-            "name: db-0\n      uid: 0a0b",
-            &["pod \"db-0\" has the UID", "0a0b"],
-        ),
+        ("name: db-0", "name: db-0\n      uid: 0a0b", &["pod \"db-0\" has the UID", "0a0b"]),
         ("name: mine", "name: Not_A_Name", &["metadata.name"]),
     ] {
         let file = desk.file("bad.yaml", &good.replace(from, to));
@@ -67,13 +47,7 @@ async fn bad_values_are_refused_by_their_field() {
             .replace("onRefusal: Wait", "gracePeriodSeconds: -1"),
     );
     let error = desk.fails(1, &["create", "-f", &file]).await;
-    assert_has(
-        &error,
-        &[
-            "spec.requesters[0].reason",
-            "spec.requesters[0].gracePeriodSeconds",
-        ],
-    );
+    assert_has(&error, &["spec.requesters[0].reason", "spec.requesters[0].gracePeriodSeconds"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -92,9 +66,7 @@ async fn a_server_side_dry_run_checks_everything_and_stores_nothing() {
     let desk = Desk::new("dry").await;
     desk.silent_pod("db-0").await;
     let file = desk.file("good.yaml", &manifest("mine", "db-0"));
-    let text = desk
-        .kubectl(&["create", "-f", &file, "--dry-run=server", "-o", "yaml"])
-        .await;
+    let text = desk.kubectl(&["create", "-f", &file, "--dry-run=server", "-o", "yaml"]).await;
     assert_has(&text, &["uid:", "user: admin"]);
     assert_eq!(desk.evacuations().await, 0);
     let file = desk.file("bad.yaml", &manifest("mine", "nobody"));

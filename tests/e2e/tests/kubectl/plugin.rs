@@ -28,10 +28,7 @@ async fn the_flags_become_the_requesters_entry() {
         ])
         .await;
     let evacuation = desk.evacuation_of("db-0").await;
-    assert_eq!(
-        text.trim(),
-        format!("evacuation.evacuation.dev/{} created", evacuation.name_any())
-    );
+    assert_eq!(text.trim(), format!("evacuation.evacuation.dev/{} created", evacuation.name_any()));
     let entry = serde_json::to_value(&evacuation.spec.requesters[0]).unwrap();
     assert_eq!(entry["name"], "kubectl.evacuation.dev/admin");
     assert_eq!(entry["reason"], "NodeMaintenance");
@@ -48,24 +45,13 @@ async fn the_flags_become_the_requesters_entry() {
 async fn a_pod_that_is_asked_already_gets_the_request_added() {
     let desk = Desk::new("join").await;
     let name = desk.asked("db-0").await.name_any();
-    let text = desk
-        .kubectl(&["create", "evacuation", "db-0", "--reason=Mine"])
-        .await;
+    let text = desk.kubectl(&["create", "evacuation", "db-0", "--reason=Mine"]).await;
     assert_eq!(text.trim(), format!("evacuation.evacuation.dev/{name} joined"));
     let found = desk.pods.evacuations().get(&name).await.unwrap();
-    let names: Vec<_> = found
-        .spec
-        .requesters
-        .iter()
-        .map(|entry| entry.name.as_str())
-        .collect();
-    assert_eq!(
-        names,
-        ["test.evacuation.dev/desk", "kubectl.evacuation.dev/admin"]
-    );
+    let names: Vec<_> = found.spec.requesters.iter().map(|entry| entry.name.as_str()).collect();
+    assert_eq!(names, ["test.evacuation.dev/desk", "kubectl.evacuation.dev/admin"]);
     // Asking again changes one's own entry and adds none.
-    desk.kubectl(&["create", "evacuation", "db-0", "--reason=Again"])
-        .await;
+    desk.kubectl(&["create", "evacuation", "db-0", "--reason=Again"]).await;
     let found = desk.pods.evacuations().get(&name).await.unwrap();
     assert_eq!(found.spec.requesters.len(), 2);
     assert_eq!(found.spec.requesters[1].reason.as_deref(), Some("Again"));
@@ -87,9 +73,7 @@ async fn an_unknown_pod_is_an_error_with_its_name_and_the_others_are_asked() {
     assert!(!error.contains("ApiError"), "{error}");
     desk.silent_pod("db-0").await;
     desk.silent_pod("db-1").await;
-    let output = desk
-        .run(&["create", "evacuation", "db-0", "nobody", "db-1"])
-        .await;
+    let output = desk.run(&["create", "evacuation", "db-0", "nobody", "db-1"]).await;
     assert_eq!(output.code, Some(1), "{output:?}");
     assert_eq!(output.stdout.matches(" created").count(), 2, "{output:?}");
     assert_has(&output.stderr, &["nobody"]);
@@ -108,13 +92,9 @@ async fn labels_choose_the_pods() {
     assert_eq!(text.lines().count(), 2, "{text}");
     desk.evacuation_of("db-0").await;
     desk.evacuation_of("db-1").await;
-    let error = desk
-        .fails(1, &["create", "evacuation", "-l", "team=nobody"])
-        .await;
+    let error = desk.fails(1, &["create", "evacuation", "-l", "team=nobody"]).await;
     assert_has(&error, &["team=nobody", desk.pods.namespace()]);
-    let error = desk
-        .fails(1, &["create", "evacuation", "db-0", "-l", "team=db"])
-        .await;
+    let error = desk.fails(1, &["create", "evacuation", "db-0", "-l", "team=db"]).await;
     assert_has(&error, &["cannot be used with"]);
 }
 
@@ -124,27 +104,13 @@ async fn waiting_ends_with_the_pods_and_tells_what_each_answered() {
     let pod = desk.silent_pod("db-0").await;
     desk.plain_pod("web-0").await;
     desk.answers(&pod, Answer::accept()).await;
-    let text = desk
-        .kubectl(&["create", "evacuation", "db-0", "web-0", "--wait", "--timeout=60s"])
-        .await;
+    let text = desk.kubectl(&["create", "evacuation", "db-0", "web-0", "--wait", "--timeout=60s"]).await;
     let namespace = desk.pods.namespace();
     assert_has(
         &text,
-        &[
-            &format!("{namespace}/db-0: Evacuated"),
-            &format!("{namespace}/web-0: Evacuated"),
-            "(Accept)",
-        ],
+        &[&format!("{namespace}/db-0: Evacuated"), &format!("{namespace}/web-0: Evacuated"), "(Accept)"],
     );
-    assert!(
-        desk.pods
-            .api()
-            .list(&kube::api::ListParams::default())
-            .await
-            .unwrap()
-            .items
-            .is_empty()
-    );
+    assert!(desk.pods.api().list(&kube::api::ListParams::default()).await.unwrap().items.is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -152,31 +118,18 @@ async fn waiting_for_a_pod_that_refuses_ends_with_code_2_and_its_words() {
     let desk = Desk::new("refused").await;
     let pod = desk.silent_pod("db-0").await;
     desk.answers(&pod, Answer::refuse("a backup runs")).await;
-    let output = desk
-        .run(&[
-            "create",
-            "evacuation",
-            "db-0",
-            "--on-refusal=give-up",
-            "--wait",
-            "--timeout=60s",
-        ])
-        .await;
+    let output =
+        desk.run(&["create", "evacuation", "db-0", "--on-refusal=give-up", "--wait", "--timeout=60s"]).await;
     assert_eq!(output.code, Some(2), "{output:?}");
     assert_has(&output.stdout, &["db-0: Failed", "Refused", "a backup runs"]);
-    assert!(
-        desk.pods.api().get("db-0").await.is_ok(),
-        "the pod was left alone"
-    );
+    assert!(desk.pods.api().get("db-0").await.is_ok(), "the pod was left alone");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn waiting_too_long_ends_with_code_3_and_the_evacuation_goes_on() {
     let desk = Desk::new("late").await;
     desk.silent_pod("db-0").await;
-    let output = desk
-        .run(&["create", "evacuation", "db-0", "--wait", "--timeout=2s"])
-        .await;
+    let output = desk.run(&["create", "evacuation", "db-0", "--wait", "--timeout=2s"]).await;
     assert_eq!(output.code, Some(3), "{output:?}");
     assert_has(&output.stderr, &["not ended", "db-0: Asking"]);
     let found = desk.evacuation_of("db-0").await;

@@ -8,28 +8,18 @@ use crate::desk::{Desk, assert_has};
 async fn a_dry_run_stores_nothing_and_prints_what_would_be() {
     let desk = Desk::new("plandry").await;
     desk.silent_pod("db-0").await;
-    let text = desk
-        .kubectl(&["create", "evacuation", "db-0", "--dry-run=client"])
-        .await;
+    let text = desk.kubectl(&["create", "evacuation", "db-0", "--dry-run=client"]).await;
     assert_has(&text, &["created (dry run)"]);
-    let manifest = desk
-        .kubectl(&["create", "evacuation", "db-0", "--dry-run=client", "-o", "yaml"])
-        .await;
-    let server = desk
-        .kubectl(&["create", "evacuation", "db-0", "--dry-run=server"])
-        .await;
+    let manifest = desk.kubectl(&["create", "evacuation", "db-0", "--dry-run=client", "-o", "yaml"]).await;
+    let server = desk.kubectl(&["create", "evacuation", "db-0", "--dry-run=server"]).await;
     assert_has(&server, &["created (server dry run)"]);
-    let error = desk
-        .fails(1, &["create", "evacuation", "nobody", "--dry-run=server"])
-        .await;
+    let error = desk.fails(1, &["create", "evacuation", "nobody", "--dry-run=server"]).await;
     assert_has(&error, &["nobody"]);
     assert_eq!(desk.evacuations().await, 0);
     // What the client's dry run prints is what kubectl takes.
     let file = desk.file("printed.yaml", &manifest);
     assert_has(&desk.kubectl(&["create", "-f", &file]).await, &["created"]);
-    let joined = desk
-        .kubectl(&["create", "evacuation", "db-0", "--dry-run=server"])
-        .await;
+    let joined = desk.kubectl(&["create", "evacuation", "db-0", "--dry-run=server"]).await;
     assert_has(&joined, &["joined (server dry run)"]);
 }
 
@@ -39,23 +29,15 @@ async fn the_output_is_an_object_or_its_name() {
     for pod in ["db-0", "db-1", "db-2"] {
         desk.silent_pod(pod).await;
     }
-    let yaml = desk
-        .kubectl(&["create", "evacuation", "db-0", "-o", "yaml"])
-        .await;
+    let yaml = desk.kubectl(&["create", "evacuation", "db-0", "-o", "yaml"]).await;
     let yaml: Value = serde_yaml_ng::from_str(&yaml).unwrap();
     assert_eq!(yaml["kind"], "Evacuation");
     assert_eq!(yaml["spec"]["target"]["pod"]["name"], "db-0");
-    let json = desk
-        .kubectl(&["create", "evacuation", "db-1", "-o", "json"])
-        .await;
+    let json = desk.kubectl(&["create", "evacuation", "db-1", "-o", "json"]).await;
     let json: Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json["apiVersion"], "evacuation.dev/v1alpha1");
-    let name = desk
-        .kubectl(&["create", "evacuation", "db-2", "-o", "name"])
-        .await;
-    let object = desk
-        .kubectl(&["get", name.trim(), "-o", "jsonpath={.spec.target.pod.name}"])
-        .await;
+    let name = desk.kubectl(&["create", "evacuation", "db-2", "-o", "name"]).await;
+    let object = desk.kubectl(&["get", name.trim(), "-o", "jsonpath={.spec.target.pod.name}"]).await;
     assert_eq!(object, "db-2", "kubectl takes the name: {name}");
 }
 
@@ -63,17 +45,7 @@ async fn the_output_is_an_object_or_its_name() {
 async fn with_an_output_form_progress_stays_out_of_standard_output() {
     let desk = Desk::new("quiet").await;
     desk.plain_pod("web-0").await;
-    let output = desk
-        .run(&[
-            "create",
-            "evacuation",
-            "web-0",
-            "-o",
-            "name",
-            "--wait",
-            "--timeout=60s",
-        ])
-        .await;
+    let output = desk.run(&["create", "evacuation", "web-0", "-o", "name", "--wait", "--timeout=60s"]).await;
     assert_eq!(output.code, Some(0), "{output:?}");
     assert_eq!(output.stdout.lines().count(), 1, "{output:?}");
     assert_has(&output.stderr, &["web-0: Evacuated"]);
@@ -84,17 +56,11 @@ async fn bad_usage_ends_with_code_1_and_names_the_flag() {
     let desk = Desk::new("usage").await;
     desk.silent_pod("db-0").await;
     for (arguments, expected) in [
-        (
-            &["db-0", "--deadline=10"][..],
-            &["--deadline", "10m or 1h30m"][..],
-        ),
+        (&["db-0", "--deadline=10"][..], &["--deadline", "10m or 1h30m"][..]),
         (&["db-0", "--deadline=soon"], &["--deadline", "soon"]),
         (&["db-0", "--deadline=0s"], &["--deadline", "longer than zero"]),
         (&["db-0", "--at-deadline=evict"], &["--deadline"]),
-        (
-            &["db-0", "--deadline=1m", "--at-deadline=explode"],
-            &["--at-deadline", "explode"],
-        ),
+        (&["db-0", "--deadline=1m", "--at-deadline=explode"], &["--at-deadline", "explode"]),
         (&["db-0", "--on-refusal=cry"], &["--on-refusal", "cry", "give-up"]),
         (&["db-0", "--grace-period=long"], &["--grace-period"]),
         (&["-l", ""], &["--selector"]),
@@ -107,12 +73,7 @@ async fn bad_usage_ends_with_code_1_and_names_the_flag() {
             &["spec.requesters[0].window.schedule", "never comes"],
         ),
         (
-            &[
-                "db-0",
-                "--window=@daily",
-                "--window-duration=2h",
-                "--time-zone=Mars/Base",
-            ],
+            &["db-0", "--window=@daily", "--window-duration=2h", "--time-zone=Mars/Base"],
             &["spec.requesters[0].window.timeZone", "Mars/Base"],
         ),
         (&["db-0", "--timeout=1m"], &["--wait"]),
@@ -136,8 +97,7 @@ async fn pods_are_taken_as_kubectl_prints_their_names() {
     desk.silent_pod("db-0").await;
     let names = desk.kubectl(&["get", "pods", "-o", "name"]).await;
     assert_eq!(names.trim(), "pod/db-0");
-    desk.kubectl(&["create", "evacuation", names.trim(), "--grace-period=-1"])
-        .await;
+    desk.kubectl(&["create", "evacuation", names.trim(), "--grace-period=-1"]).await;
     let entry = desk.evacuation_of("db-0").await.spec.requesters.remove(0);
     assert_eq!(entry.grace_period_seconds, None, "the pod's own");
 }
@@ -146,10 +106,7 @@ async fn pods_are_taken_as_kubectl_prints_their_names() {
 async fn help_explains_itself() {
     let desk = Desk::new("help").await;
     for (plugin, expected) in [
-        (
-            &["create", "evacuation", "--help"][..],
-            "kubectl create evacuation",
-        ),
+        (&["create", "evacuation", "--help"][..], "kubectl create evacuation"),
         (&["evacuate", "--help"], "kubectl evacuate"),
         (&["evacuate", "node", "--help"], "kubectl evacuate node"),
     ] {
@@ -163,8 +120,6 @@ async fn help_explains_itself() {
 async fn a_person_without_rights_is_told_so() {
     let desk = Desk::new("rights").await;
     desk.silent_pod("db-0").await;
-    let error = desk
-        .fails(1, &["create", "evacuation", "db-0", "--as=stranger"])
-        .await;
+    let error = desk.fails(1, &["create", "evacuation", "db-0", "--as=stranger"]).await;
     assert_has(&error, &["stranger", "cannot create", "evacuations"]);
 }

@@ -22,30 +22,12 @@ async fn get_shows_target_state_answer_and_age() {
     let rows = table(&text);
     assert_eq!(
         rows[0],
-        [
-            "NAME",
-            "TARGET",
-            "STATE",
-            "ANSWER",
-            "REQUESTERS",
-            "RESPONDER",
-            "UNTIL",
-            "AGE"
-        ],
+        ["NAME", "TARGET", "STATE", "ANSWER", "REQUESTERS", "RESPONDER", "UNTIL", "AGE"],
         "{text}"
     );
-    assert_eq!(
-        rows[1][3..5],
-        ["test.evacuation.dev/desk", "self"],
-        "no answer yet: {text}"
-    );
+    assert_eq!(rows[1][3..5], ["test.evacuation.dev/desk", "self"], "no answer yet: {text}");
 
-    let everywhere = desk
-        .platform
-        .kubectl(&["get", "evac", "-A"])
-        .await
-        .unwrap()
-        .stdout;
+    let everywhere = desk.platform.kubectl(&["get", "evac", "-A"]).await.unwrap().stdout;
     let rows = table(&everywhere);
     assert_eq!(rows[0][..2], ["NAMESPACE", "NAME"], "{everywhere}");
     let own = rows.iter().find(|row| row[0] == desk.pods.namespace());
@@ -59,21 +41,14 @@ async fn get_shows_target_state_answer_and_age() {
 async fn the_answer_is_in_the_table() {
     let desk = Desk::new("answer").await;
     let pod = desk.silent_pod("db-0").await;
-    desk.answers(&pod, evacuation_client::Answer::refuse("a backup runs"))
-        .await;
+    desk.answers(&pod, evacuation_client::Answer::refuse("a backup runs")).await;
     let name = desk.evacuation("db-0").await.name_any();
     desk.pods
-        .until(&name, "the app has refused", |e| {
-            evacuation_protocol::state_word(e) == "Refused"
-        })
+        .until(&name, "the app has refused", |e| evacuation_protocol::state_word(e) == "Refused")
         .await
         .unwrap();
     let text = desk.kubectl(&["get", "evac"]).await;
-    assert_eq!(
-        table(&text)[1][..4],
-        [name.as_str(), "db-0", "Refused", "Refuse"],
-        "{text}"
-    );
+    assert_eq!(table(&text)[1][..4], [name.as_str(), "db-0", "Refused", "Refuse"], "{text}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -96,9 +71,7 @@ async fn get_as_yaml_and_json_is_the_whole_object() {
     let list = desk.kubectl(&["get", "evac", "-o", "yaml"]).await;
     let list: Value = serde_yaml_ng::from_str(&list).unwrap();
     assert_eq!(list["items"][0]["metadata"]["name"], name);
-    let path = desk
-        .kubectl(&["get", "evac", &name, "-o", "jsonpath={.spec.requesters[*].name}"])
-        .await;
+    let path = desk.kubectl(&["get", "evac", &name, "-o", "jsonpath={.spec.requesters[*].name}"]).await;
     assert_eq!(path, "test.evacuation.dev/desk");
 }
 
@@ -128,12 +101,7 @@ async fn describe_shows_the_object_and_its_events() {
         ],
     );
     let on_pod = desk
-        .kubectl(&[
-            "get",
-            "events",
-            "--field-selector",
-            "involvedObject.kind=Pod,involvedObject.name=web-0",
-        ])
+        .kubectl(&["get", "events", "--field-selector", "involvedObject.kind=Pod,involvedObject.name=web-0"])
         .await;
     assert_has(&on_pod, &["Evicting", "Evicted"]);
 }
@@ -158,19 +126,10 @@ async fn labels_and_fields_select() {
     ] {
         let [flag, value] = selector;
         let found = desk.kubectl(&["get", "evac", flag, value, "-o", "name"]).await;
-        assert_eq!(
-            found.trim(),
-            format!("evacuation.evacuation.dev/{expected}"),
-            "{selector:?}"
-        );
+        assert_eq!(found.trim(), format!("evacuation.evacuation.dev/{expected}"), "{selector:?}");
     }
-    let error = desk
-        .fails(1, &["get", "evac", "--field-selector", "spec.color=red"])
-        .await;
+    let error = desk.fails(1, &["get", "evac", "--field-selector", "spec.color=red"]).await;
     assert_has(&error, &["spec.color"]);
     let error = desk.fails(1, &["get", "evac", "nobody"]).await;
-    assert_has(
-        &error,
-        &["NotFound", "evacuations.evacuation.dev \"nobody\" not found"],
-    );
+    assert_has(&error, &["NotFound", "evacuations.evacuation.dev \"nobody\" not found"]);
 }

@@ -17,9 +17,7 @@ async fn wait_returns_when_the_evacuation_is_finished_and_the_pod_evacuated() {
     desk.plain_pod("web-0").await;
     let name = desk.evacuation("web-0").await.name_any();
     for condition in ["--for=condition=Finished", "--for=condition=Evacuated"] {
-        let text = desk
-            .kubectl(&["wait", condition, &format!("evacuation/{name}"), "--timeout=60s"])
-            .await;
+        let text = desk.kubectl(&["wait", condition, &format!("evacuation/{name}"), "--timeout=60s"]).await;
         assert_has(&text, &["condition met"]);
     }
 }
@@ -29,24 +27,15 @@ async fn wait_for_finished_ends_after_a_refusal_too() {
     let desk = Desk::new("waitfail").await;
     let pod = desk.silent_pod("db-0").await;
     desk.answers(&pod, Answer::refuse("a backup runs")).await;
-    desk.kubectl(&["create", "evacuation", "db-0", "--on-refusal=give-up"])
-        .await;
+    desk.kubectl(&["create", "evacuation", "db-0", "--on-refusal=give-up"]).await;
     let name = desk.evacuation_of("db-0").await.name_any();
     let name = format!("evacuation/{name}");
-    desk.kubectl(&["wait", "--for=condition=Finished", &name, "--timeout=60s"])
-        .await;
+    desk.kubectl(&["wait", "--for=condition=Finished", &name, "--timeout=60s"]).await;
     let failed = desk
-        .kubectl(&[
-            "get",
-            &name,
-            "-o",
-            "jsonpath={.status.conditions[?(@.type==\"Failed\")].reason}",
-        ])
+        .kubectl(&["get", &name, "-o", "jsonpath={.status.conditions[?(@.type==\"Failed\")].reason}"])
         .await;
     assert_eq!(failed, "Refused");
-    let error = desk
-        .fails(1, &["wait", "--for=condition=Evacuated", &name, "--timeout=1s"])
-        .await;
+    let error = desk.fails(1, &["wait", "--for=condition=Evacuated", &name, "--timeout=1s"]).await;
     assert_has(&error, &["timed out"]);
 }
 
@@ -54,21 +43,12 @@ async fn wait_for_finished_ends_after_a_refusal_too() {
 async fn wait_for_deletion_returns_when_the_object_is_gone() {
     let desk = Desk::new("waitgone").await;
     let name = desk.asked("db-0").await.name_any();
-    let waiting = desk.start(&[
-        "wait",
-        "--for=delete",
-        &format!("evacuation/{name}"),
-        "--timeout=120s",
-    ]);
+    let waiting = desk.start(&["wait", "--for=delete", &format!("evacuation/{name}"), "--timeout=120s"]);
     let pod = desk.pods.api().get("db-0").await.unwrap();
     desk.answers(&pod, Answer::accept()).await;
     desk.pods.ended(&name).await.unwrap();
     desk.kubectl(&["delete", "evac", &name]).await;
-    assert!(
-        waiting.wait(PATIENCE).await.unwrap().success(),
-        "{:?}",
-        waiting.log()
-    );
+    assert!(waiting.wait(PATIENCE).await.unwrap().success(), "{:?}", waiting.log());
 }
 
 #[tokio::test(flavor = "multi_thread")]

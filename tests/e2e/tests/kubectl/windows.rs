@@ -29,10 +29,7 @@ async fn the_flags_become_the_window_of_the_entry() {
     early.extend(FAR);
     let output = desk.run(&early).await;
     assert_eq!(output.code, Some(0), "{output:?}");
-    assert_has(
-        &output.stderr,
-        &["Warning: requester kubectl.evacuation.dev/admin", "Evict"],
-    );
+    assert_has(&output.stderr, &["Warning: requester kubectl.evacuation.dev/admin", "Evict"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -47,12 +44,7 @@ async fn a_drain_waits_for_its_window_and_says_until_when() {
     assert_eq!(output.code, Some(3), "{output:?}");
     let said = format!("{}{}", output.stdout, output.stderr);
     assert_has(&said, &["web-0: Scheduled (until", "-02-29T00:00:00Z)"]);
-    let open = [
-        "--force",
-        "--timeout=60s",
-        "--window=* * * * *",
-        "--window-duration=1h",
-    ];
+    let open = ["--force", "--timeout=60s", "--window=* * * * *", "--window-duration=1h"];
     let output = evacuate(&desk, &node, &open).await;
     assert_eq!(output.code, Some(0), "{output:?}");
 }

@@ -26,12 +26,7 @@ impl Scene {
     /// A user with these cluster roles in the namespace.
     pub(crate) async fn user(&self, name: &str, roles: &[&str]) -> User {
         let name = format!("{name}-of-{}", self.namespace());
-        let client = self
-            .platform
-            .control_plane()
-            .client_for_user(&name, None)
-            .await
-            .unwrap();
+        let client = self.platform.control_plane().client_for_user(&name, None).await.unwrap();
         let user = User { name, client };
         for role in roles {
             self.bind(&user.name, "ClusterRole", role).await;
@@ -79,10 +74,7 @@ impl Scene {
             "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}],
         });
         let binding = serde_json::from_value(binding).unwrap();
-        self.bindings()
-            .create(&PostParams::default(), &binding)
-            .await
-            .unwrap();
+        self.bindings().create(&PostParams::default(), &binding).await.unwrap();
     }
 
     pub(crate) fn bindings(&self) -> Api<RoleBinding> {
@@ -128,10 +120,7 @@ impl Scene {
     /// A client with a token of a service account that is bound to no pod.
     pub(crate) async fn unbound(&self, namespace: &str, account: &str) -> Client {
         let control_plane = self.platform.control_plane();
-        let token = control_plane
-            .service_account_token(namespace, account, None)
-            .await
-            .unwrap();
+        let token = control_plane.service_account_token(namespace, account, None).await.unwrap();
         control_plane.client_with_token(&token).await.unwrap()
     }
 
@@ -154,9 +143,8 @@ pub(crate) async fn answer(
 ) -> kube::Result<EvacuationResponseStatus> {
     let api: Api<SelfEvacuation> = Api::namespaced(app.clone(), &to.namespace().unwrap());
     let body = response(spec);
-    let posted: EvacuationResponse = api
-        .create_subresource("respond", &to.name_any(), &PostParams::default(), &body)
-        .await?;
+    let posted: EvacuationResponse =
+        api.create_subresource("respond", &to.name_any(), &PostParams::default(), &body).await?;
     Ok(posted.status.unwrap_or_default())
 }
 
@@ -168,9 +156,8 @@ pub(crate) async fn respond(
 ) -> kube::Result<EvacuationResponseStatus> {
     let api: Api<Evacuation> = Api::namespaced(client.clone(), &to.namespace().unwrap());
     let body = response(spec);
-    let posted: EvacuationResponse = api
-        .create_subresource("respond", &to.name_any(), &PostParams::default(), &body)
-        .await?;
+    let posted: EvacuationResponse =
+        api.create_subresource("respond", &to.name_any(), &PostParams::default(), &body).await?;
     Ok(posted.status.unwrap_or_default())
 }
 

@@ -21,12 +21,7 @@ fn message(posted: &Posted) -> &str {
 }
 
 async fn nothing_is_stored(scene: &Scene) {
-    let stored = scene
-        .evacuations()
-        .list(&ListParams::default())
-        .await
-        .unwrap()
-        .items;
+    let stored = scene.evacuations().list(&ListParams::default()).await.unwrap().items;
     assert!(stored.is_empty(), "{stored:?}");
 }
 
@@ -39,31 +34,13 @@ async fn an_unknown_field_is_refused_by_its_name_warned_of_or_ignored_as_the_cal
     let admin = scene.admin();
     let strict = post(&admin, scene.namespace(), "?fieldValidation=Strict", &unknown).await;
     assert_eq!(strict.code, 400, "{strict:?}");
-    assert!(
-        message(&strict).contains("spec.requesters[0].onRefusel"),
-        "{strict:?}"
-    );
+    assert!(message(&strict).contains("spec.requesters[0].onRefusel"), "{strict:?}");
     nothing_is_stored(&scene).await;
 
-    let warned = post(
-        &admin,
-        scene.namespace(),
-        "?fieldValidation=Warn&dryRun=All",
-        &unknown,
-    )
-    .await;
+    let warned = post(&admin, scene.namespace(), "?fieldValidation=Warn&dryRun=All", &unknown).await;
     assert_eq!(warned.code, 201, "{warned:?}");
-    assert!(
-        warned.warnings.iter().any(|w| w.contains("onRefusel")),
-        "{warned:?}"
-    );
-    let ignored = post(
-        &admin,
-        scene.namespace(),
-        "?fieldValidation=Ignore&dryRun=All",
-        &unknown,
-    )
-    .await;
+    assert!(warned.warnings.iter().any(|w| w.contains("onRefusel")), "{warned:?}");
+    let ignored = post(&admin, scene.namespace(), "?fieldValidation=Ignore&dryRun=All", &unknown).await;
     assert_eq!((ignored.code, ignored.warnings.len()), (201, 0), "{ignored:?}");
     nothing_is_stored(&scene).await;
 }
@@ -80,16 +57,8 @@ async fn every_wrong_field_is_named_in_one_reply() {
     wrong["spec"]["ttlSecondsAfterFinished"] = json!(-1);
     let posted = post(&scene.admin(), scene.namespace(), "", &wrong).await;
     assert_eq!(posted.code, 422, "{posted:?}");
-    let causes = posted
-        .body
-        .pointer("/details/causes")
-        .unwrap()
-        .as_array()
-        .unwrap();
-    let fields: Vec<_> = causes
-        .iter()
-        .map(|cause| cause["field"].as_str().unwrap())
-        .collect();
+    let causes = posted.body.pointer("/details/causes").unwrap().as_array().unwrap();
+    let fields: Vec<_> = causes.iter().map(|cause| cause["field"].as_str().unwrap()).collect();
     for field in [
         "spec.requesters[0].name",
         "spec.requesters[0].gracePeriodSeconds",
@@ -120,17 +89,9 @@ async fn what_is_no_evacuation_is_refused_with_the_place_of_the_mistake() {
     let cases = [
         (with("onRefusal", json!("Perhaps")), 400, "onRefusal"),
         (with("deadline", json!("10m")), 400, "deadline"),
-        (
-            with("gracePeriodSeconds", json!("60s")),
-            400,
-            "gracePeriodSeconds",
-        ),
+        (with("gracePeriodSeconds", json!("60s")), 400, "gracePeriodSeconds"),
         (no_requester, 422, "spec.requesters"),
-        (
-            json!({"apiVersion": "v1", "kind": "Pod"}),
-            400,
-            "(v1) does not match",
-        ),
+        (json!({"apiVersion": "v1", "kind": "Pod"}), 400, "(v1) does not match"),
         (json!([]), 400, ""),
     ];
     for (wrong, code, said) in cases {
@@ -141,12 +102,7 @@ async fn what_is_no_evacuation_is_refused_with_the_place_of_the_mistake() {
     }
     nothing_is_stored(&scene).await;
     let good = with("deadline", in_millis(600_000));
-    assert_eq!(
-        post(&scene.admin(), scene.namespace(), "?dryRun=All", &good)
-            .await
-            .code,
-        201
-    );
+    assert_eq!(post(&scene.admin(), scene.namespace(), "?dryRun=All", &good).await.code, 201);
     nothing_is_stored(&scene).await;
 }
 

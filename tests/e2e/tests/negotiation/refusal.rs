@@ -14,10 +14,7 @@ pub(crate) fn refused<T: std::fmt::Debug>(result: kube::Result<T>) -> Status {
 pub(crate) fn refused_for<T: std::fmt::Debug>(result: kube::Result<T>, code: u16, cause: &str) -> Status {
     let status = refused(result);
     assert_eq!(status.code, code, "{status:?}");
-    assert!(
-        causes(&status).iter().any(|(reason, _)| reason == cause),
-        "{status:?}"
-    );
+    assert!(causes(&status).iter().any(|(reason, _)| reason == cause), "{status:?}");
     status
 }
 
@@ -32,9 +29,7 @@ pub(crate) fn refused_saying<T: std::fmt::Debug>(result: kube::Result<T>, code: 
 /// Reason and message of each cause.
 pub(crate) fn causes(status: &Status) -> Vec<(String, String)> {
     let causes = status.details.iter().flat_map(|details| &details.causes);
-    causes
-        .map(|cause| (cause.reason.clone(), cause.message.clone()))
-        .collect()
+    causes.map(|cause| (cause.reason.clone(), cause.message.clone())).collect()
 }
 
 /// The fields that are to blame.

@@ -67,11 +67,7 @@ impl Scene {
     /// A pod as it is described, without waiting for anything.
     pub(crate) async fn raw_pod(&self, pod: &Value) -> Pod {
         let pod = serde_json::from_value(pod.clone()).unwrap();
-        self.pods
-            .api()
-            .create(&PostParams::default(), &pod)
-            .await
-            .unwrap()
+        self.pods.api().create(&PostParams::default(), &pod).await.unwrap()
     }
 
     /// Whether the very pod is there and was not told to go.
@@ -82,20 +78,13 @@ impl Scene {
 
     /// Deletes a pod.
     pub(crate) async fn delete_pod(&self, name: &str) {
-        self.pods
-            .api()
-            .delete(name, &DeleteParams::default())
-            .await
-            .unwrap();
+        self.pods.api().delete(name, &DeleteParams::default()).await.unwrap();
     }
 
     /// `admin` asks a pod to move, with one entry that says this beside its name.
     pub(crate) async fn ask(&self, pod: &Pod, more: Value) -> Evacuation {
         let wanted = wanting(&pod.name_any(), &[entry(ASKER, more)]);
-        self.evacuations()
-            .create(&PostParams::default(), &wanted)
-            .await
-            .unwrap()
+        self.evacuations().create(&PostParams::default(), &wanted).await.unwrap()
     }
 
     /// `admin` asks a pod to move, and its first responder is asked.
@@ -122,10 +111,7 @@ impl Scene {
         what: &str,
         wanted: impl Fn(&Evacuation) -> bool,
     ) -> Evacuation {
-        self.pods
-            .until(&evacuation.name_any(), what, wanted)
-            .await
-            .unwrap()
+        self.pods.until(&evacuation.name_any(), what, wanted).await.unwrap()
     }
 
     /// Waits until the condition is True for that reason.
@@ -143,9 +129,7 @@ impl Scene {
 
     /// Waits for the end, which must be this: `Evacuated Evicted`, `Failed Refused`.
     pub(crate) async fn ends(&self, evacuation: &Evacuation, how: &str) -> Evacuation {
-        let ended = self
-            .until(evacuation, "the evacuation has ended", |e| end_of(e).is_some())
-            .await;
+        let ended = self.until(evacuation, "the evacuation has ended", |e| end_of(e).is_some()).await;
         assert_eq!(end_of(&ended).unwrap(), how, "{:?}", ended.status);
         ended
     }
@@ -159,9 +143,7 @@ impl Scene {
     pub(crate) async fn finalizers(&self, pod: &Pod, finalizers: &[&str]) {
         let patch = Patch::Merge(json!({"metadata": {"finalizers": finalizers}}));
         let api = self.pods.api();
-        api.patch(&pod.name_any(), &PatchParams::default(), &patch)
-            .await
-            .unwrap();
+        api.patch(&pod.name_any(), &PatchParams::default(), &patch).await.unwrap();
     }
 
     /// Waits until an Evacuation is removed.
@@ -181,8 +163,7 @@ impl Scene {
 /// Takes every entry away, whatever happens to the Evacuation meanwhile.
 pub(crate) async fn leave(api: &Api<Evacuation>, evacuation: &Evacuation) -> kube::Result<Evacuation> {
     let patch = Patch::Merge(json!({"spec": {"requesters": []}}));
-    api.patch(&evacuation.name_any(), &PatchParams::default(), &patch)
-        .await
+    api.patch(&evacuation.name_any(), &PatchParams::default(), &patch).await
 }
 
 /// The same pod, but it runs at once, and is gone at once when it is told to go.

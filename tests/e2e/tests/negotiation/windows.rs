@@ -60,9 +60,7 @@ async fn outside_of_the_window_nobody_is_asked_and_the_status_names_the_next_one
     let awake = scene.pod("awake", PodSpec::default()).await;
     let mut asleep = Vec::new();
     for pod in [&watching, &plain] {
-        let evacuation = scene
-            .ask(pod, json!({"window": window, "onRefusal": "Override"}))
-            .await;
+        let evacuation = scene.ask(pod, json!({"window": window, "onRefusal": "Override"})).await;
         asleep.push(scene.looked_at(&evacuation).await);
     }
     // What is asked after them without a window is long done.
@@ -77,22 +75,11 @@ async fn outside_of_the_window_nobody_is_asked_and_the_status_names_the_next_one
         assert!((wanted - next.timestamp()).abs() < 180, "{next}");
         let shown = scene
             .platform
-            .kubectl(&[
-                "get",
-                "evac",
-                "-n",
-                scene.namespace(),
-                &evacuation.name_any(),
-                "-o",
-                "wide",
-            ])
+            .kubectl(&["get", "evac", "-n", scene.namespace(), &evacuation.name_any(), "-o", "wide"])
             .await
             .unwrap();
         let next = next.to_rfc3339_opts(SecondsFormat::Secs, true);
-        assert!(
-            shown.stdout.contains("Scheduled") && shown.stdout.contains(&next),
-            "{shown:?}"
-        );
+        assert!(shown.stdout.contains("Scheduled") && shown.stdout.contains(&next), "{shown:?}");
     }
     for pod in [&watching, &plain] {
         assert!(scene.stays(pod).await);
@@ -150,24 +137,17 @@ async fn a_window_that_is_open_starts_the_negotiation_at_once() {
 async fn one_who_joins_without_a_window_starts_it_and_when_that_one_leaves_it_rests() {
     let scene = Scene::new("joined").await;
     let pod = scene.pod("app", PodSpec::watching()).await;
-    let evacuation = scene
-        .ask(&pod, json!({"window": far(), "onRefusal": "Override"}))
-        .await;
+    let evacuation = scene.ask(&pod, json!({"window": far(), "onRefusal": "Override"})).await;
     scene.looked_at(&evacuation).await;
     let api = scene.evacuations();
     let put = |entries: Value| Patch::Merge(json!({"spec": {"requesters": entries}}));
     let sleeper = entry(ASKER, json!({"window": far(), "onRefusal": "Override"}));
     let other = entry("test.evacuation.dev/joins", json!({"onRefusal": "Wait"}));
     let (name, params) = (evacuation.name_any(), PatchParams::default());
-    let joined = api
-        .patch(&name, &params, &put(json!([sleeper, other])))
-        .await
-        .unwrap();
+    let joined = api.patch(&name, &params, &put(json!([sleeper, other]))).await.unwrap();
     scene.reached(&joined, 0).await;
     // The sleeper's Override does not count.
-    answer(&scene.app(&pod).await, &evacuation, json!({"answer": "Refuse"}))
-        .await
-        .unwrap();
+    answer(&scene.app(&pod).await, &evacuation, json!({"answer": "Refuse"})).await.unwrap();
     scene.until_condition(&evacuation, "Blocked", "Refused").await;
 
     api.patch(&name, &params, &put(json!([sleeper]))).await.unwrap();
@@ -189,21 +169,13 @@ async fn one_who_joins_without_a_window_starts_it_and_when_that_one_leaves_it_re
 async fn a_deadline_acts_outside_of_the_window() {
     let scene = Scene::new("deadline").await;
     let pods = [
-        (
-            "evicted",
-            json!({"deadline": in_millis(4000)}),
-            "Evacuated Evicted",
-        ),
+        ("evicted", json!({"deadline": in_millis(4000)}), "Evacuated Evicted"),
         (
             "deleted",
             json!({"deadline": in_millis(4000), "atDeadline": "Delete", "gracePeriodSeconds": 3}),
             "Evacuated Deleted",
         ),
-        (
-            "spared",
-            json!({"deadline": in_millis(4000), "atDeadline": "GiveUp"}),
-            "Failed DeadlineGaveUp",
-        ),
+        ("spared", json!({"deadline": in_millis(4000), "atDeadline": "GiveUp"}), "Failed DeadlineGaveUp"),
     ];
     let mut asked = Vec::new();
     for (name, mut more, end) in pods {
@@ -211,13 +183,7 @@ async fn a_deadline_acts_outside_of_the_window() {
         more["window"] = far();
         let wanted = wanting(name, &[entry(ASKER, more)]);
         let posted = post(&scene.admin(), scene.namespace(), "", &json!(wanted)).await;
-        assert!(
-            posted
-                .warnings
-                .iter()
-                .any(|w| w.contains("before the window opens")),
-            "{posted:?}"
-        );
+        assert!(posted.warnings.iter().any(|w| w.contains("before the window opens")), "{posted:?}");
         asked.push((posted.created(), end));
     }
     for (evacuation, end) in &asked {
@@ -248,34 +214,15 @@ async fn bad_windows_are_refused_with_their_causes() {
     let api = scene.evacuations();
     for (window, field) in [
         (json!({"schedule": "soon", "durationSeconds": 3600}), "schedule"),
-        (
-            json!({"schedule": "0 0 30 2 *", "durationSeconds": 3600}),
-            "schedule",
-        ),
-        (
-            json!({"schedule": "0 0 22 * * 6", "durationSeconds": 3600}),
-            "schedule",
-        ),
-        (
-            json!({"schedule": "CRON_TZ=UTC 0 22 * * 6", "durationSeconds": 3600}),
-            "schedule",
-        ),
-        (
-            json!({"schedule": "@daily", "durationSeconds": 59}),
-            "durationSeconds",
-        ),
-        (
-            json!({"schedule": "@daily", "durationSeconds": 3600, "timeZone": "Mars/Base"}),
-            "timeZone",
-        ),
+        (json!({"schedule": "0 0 30 2 *", "durationSeconds": 3600}), "schedule"),
+        (json!({"schedule": "0 0 22 * * 6", "durationSeconds": 3600}), "schedule"),
+        (json!({"schedule": "CRON_TZ=UTC 0 22 * * 6", "durationSeconds": 3600}), "schedule"),
+        (json!({"schedule": "@daily", "durationSeconds": 59}), "durationSeconds"),
+        (json!({"schedule": "@daily", "durationSeconds": 3600, "timeZone": "Mars/Base"}), "timeZone"),
     ] {
         let wanted = wanting("app", &[entry(ASKER, json!({"window": window}))]);
         let status = refused(api.create(&kube::api::PostParams::default(), &wanted).await);
         assert_eq!(status.code, 422, "{status:?}");
-        assert_eq!(
-            fields(&status),
-            [format!("spec.requesters[0].window.{field}")],
-            "{status:?}"
-        );
+        assert_eq!(fields(&status), [format!("spec.requesters[0].window.{field}")], "{status:?}");
     }
 }

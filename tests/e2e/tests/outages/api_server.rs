@@ -25,10 +25,7 @@ async fn restarts_and_crashes_of_the_api_server_lose_nothing_and_watches_go_on()
     tokio::spawn(async move {
         futures::pin_mut!(watched);
         while let Some(evacuation) = watched.next().await {
-            let _ = seen.send((
-                evacuation.name_any(),
-                evacuation_protocol::state_word(&evacuation),
-            ));
+            let _ = seen.send((evacuation.name_any(), evacuation_protocol::state_word(&evacuation)));
         }
     });
 
@@ -50,22 +47,11 @@ async fn restarts_and_crashes_of_the_api_server_lose_nothing_and_watches_go_on()
         }
         server.start().unwrap();
 
-        let after = scene
-            .pods
-            .until(evacuation.name(), "the API is back", |_| true)
-            .await
-            .unwrap();
+        let after = scene.pods.until(evacuation.name(), "the API is back", |_| true).await.unwrap();
         assert_eq!(after, before, "nothing was lost");
         worker.finish();
-        let end = tokio::time::timeout(PATIENCE, waiting)
-            .await
-            .unwrap()
-            .unwrap()
-            .unwrap();
-        assert!(
-            matches!(&end, End::Evacuated { reason, .. } if reason == "Evicted"),
-            "{end}"
-        );
+        let end = tokio::time::timeout(PATIENCE, waiting).await.unwrap().unwrap().unwrap();
+        assert!(matches!(&end, End::Evacuated { reason, .. } if reason == "Evicted"), "{end}");
         let told = async {
             while let Some(state) = states.recv().await {
                 if state == (evacuation.name().to_owned(), "Evacuated") {

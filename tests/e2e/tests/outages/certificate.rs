@@ -18,18 +18,13 @@ fn shown(platform: &Platform) -> anyhow::Result<Vec<u8>> {
     let ca = platform.control_plane().pki().ca_pem();
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(ca.as_bytes())?)?;
-    let config = ClientConfig::builder()
-        .with_root_certificates(roots)
-        .with_no_client_auth();
+    let config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
     let connection = ClientConnection::new(Arc::new(config), ServerName::try_from(SERVICE)?)?;
     let stream = TcpStream::connect(("127.0.0.1", platform.apiserver_port()))?;
     let mut stream = StreamOwned::new(connection, stream);
     stream.flush()?;
     let certificates = stream.conn.peer_certificates().unwrap_or_default();
-    Ok(certificates
-        .first()
-        .map(|first| first.to_vec())
-        .unwrap_or_default())
+    Ok(certificates.first().map(|first| first.to_vec()).unwrap_or_default())
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -39,10 +34,7 @@ async fn a_new_serving_certificate_is_shown_without_a_restart() {
     let old = shown(&scene.platform).unwrap();
     let process = scene.platform.apiserver().pid();
     let folder = control_plane.folder().subfolder("evacuation-pki").unwrap();
-    let identity = control_plane
-        .pki()
-        .serving(&[SERVICE, "localhost", "127.0.0.1"])
-        .unwrap();
+    let identity = control_plane.pki().serving(&[SERVICE, "localhost", "127.0.0.1"]).unwrap();
     let files = identity.write(&folder, "apiserver").unwrap();
     let new = CertificateDer::from_pem_file(&files.certificate).unwrap();
 
@@ -70,10 +62,7 @@ async fn a_certificate_that_cannot_be_read_leaves_the_old_one_in_use() {
     let noticed = scene.platform.apiserver().wait_for_log(PATIENCE, "certificate");
     noticed.await.unwrap();
     assert_eq!(shown(&scene.platform).unwrap(), old);
-    let identity = control_plane
-        .pki()
-        .serving(&[SERVICE, "localhost", "127.0.0.1"])
-        .unwrap();
+    let identity = control_plane.pki().serving(&[SERVICE, "localhost", "127.0.0.1"]).unwrap();
     identity.write(&folder, "apiserver").unwrap();
     let mended = eventually(PATIENCE, "the mended certificate is shown", || async {
         if shown(&scene.platform)? == old {

@@ -9,17 +9,12 @@ use crate::scene::{PATIENCE, Scene, Worker};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn on_the_embedded_store_pods_are_asked_and_evicted_and_a_kill_loses_nothing() {
-    let options = PlatformOptions {
-        storage: Storage::Embedded,
-        ..PlatformOptions::default()
-    };
+    let options = PlatformOptions { storage: Storage::Embedded, ..PlatformOptions::default() };
     let scene = Scene::new("embedded", options).await;
     assert!(scene.platform.etcd().is_none());
     // Three ends: by itself, after an acceptance, and not at all.
     scene.pods.create("web-0", &PodSpec::default()).await.unwrap();
-    let refusing = scene
-        .app("db-0", |_| async { Answer::refuse("a backup runs") })
-        .await;
+    let refusing = scene.app("db-0", |_| async { Answer::refuse("a backup runs") }).await;
     let worker = Worker::new(Duration::from_mins(1));
     scene.app("job-0", worker.handler()).await;
     let plain = scene.evacuate("web-0").await;
@@ -29,11 +24,7 @@ async fn on_the_embedded_store_pods_are_asked_and_evicted_and_a_kill_loses_nothi
     scene.until_state(refused.name(), "Refused").await;
     scene.until_state(delayed.name(), "Delayed").await;
     let list = async || {
-        let all = scene
-            .pods
-            .evacuations()
-            .list(&kube::api::ListParams::default())
-            .await;
+        let all = scene.pods.evacuations().list(&kube::api::ListParams::default()).await;
         all.map(|list| list.items)
     };
     let before = list().await.unwrap();
@@ -46,19 +37,10 @@ async fn on_the_embedded_store_pods_are_asked_and_evicted_and_a_kill_loses_nothi
     assert_eq!(back.await.unwrap(), before, "nothing was lost");
 
     worker.finish();
-    let end = tokio::time::timeout(PATIENCE, delayed.wait())
-        .await
-        .unwrap()
-        .unwrap();
-    assert!(
-        matches!(&end, End::Evacuated { reason, .. } if reason == "Evicted"),
-        "{end}"
-    );
+    let end = tokio::time::timeout(PATIENCE, delayed.wait()).await.unwrap().unwrap();
+    assert!(matches!(&end, End::Evacuated { reason, .. } if reason == "Evicted"), "{end}");
     refused.withdraw().await.unwrap();
     let end = scene.pods.ended(refused.name()).await.unwrap();
-    assert!(
-        matches!(&end, End::Failed { reason, .. } if reason == "Canceled"),
-        "{end}"
-    );
+    assert!(matches!(&end, End::Failed { reason, .. } if reason == "Canceled"), "{end}");
     assert!(scene.stays(&refusing).await);
 }

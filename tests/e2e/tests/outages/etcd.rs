@@ -33,23 +33,12 @@ async fn a_delay_that_ends_while_etcd_is_down_lapses_only_thirty_seconds_after_i
     let recovered = Timestamp::now();
     etcd.start_again().await.unwrap();
 
-    let after = scene
-        .pods
-        .until(evacuation.name(), "the API is back", |_| true)
-        .await
-        .unwrap();
-    assert_eq!(
-        (&after.spec, &after.status),
-        (&before.spec, &before.status),
-        "nothing was lost"
-    );
+    let after = scene.pods.until(evacuation.name(), "the API is back", |_| true).await.unwrap();
+    assert_eq!((&after.spec, &after.status), (&before.spec, &before.status), "nothing was lost");
     assert!(scene.stays(&pod).await);
     scene.pods.ended(evacuation.name()).await.unwrap();
     scene.pods.gone(&pod).await.unwrap();
     let evictions = scene.evictions();
     assert_eq!(evictions.len(), 1, "{evictions:?}");
-    assert!(
-        evictions[0] >= recovered + CALM,
-        "recovered at {recovered}, evicted at {evictions:?}"
-    );
+    assert!(evictions[0] >= recovered + CALM, "recovered at {recovered}, evicted at {evictions:?}");
 }

@@ -19,10 +19,7 @@ async fn next_leader(scene: &Scene) {
     let controller = &scene.platform.controllers()[0];
     controller.kill().unwrap();
     let leases: Api<Lease> = Api::namespaced(scene.platform.client().unwrap(), "evacuation-system");
-    leases
-        .delete_collection(&DeleteParams::default(), &ListParams::default())
-        .await
-        .unwrap();
+    leases.delete_collection(&DeleteParams::default(), &ListParams::default()).await.unwrap();
     controller.start().unwrap();
 }
 
@@ -41,26 +38,16 @@ async fn an_attempt_that_did_not_happen_is_found_out_by_the_next_leader_and_made
     let eviction = found.status.unwrap().eviction.unwrap();
     assert!(eviction.in_flight && eviction.attempts == 1, "{eviction:?}");
     let error = evacuation.withdraw().await.unwrap_err();
-    assert!(
-        error.is_too_late(),
-        "the fence holds without a controller: {error:?}"
-    );
+    assert!(error.is_too_late(), "the fence holds without a controller: {error:?}");
     assert!(scene.stays(&pod).await);
 
     webhook.set(Verdict::Allow);
     next_leader(&scene).await;
     let end = scene.pods.ended(evacuation.name()).await.unwrap();
-    assert!(
-        matches!(&end, End::Evacuated { reason, .. } if reason == "Evicted"),
-        "{end}"
-    );
+    assert!(matches!(&end, End::Evacuated { reason, .. } if reason == "Evicted"), "{end}");
     let found = scene.pods.evacuations().get(evacuation.name()).await.unwrap();
     let eviction = found.status.unwrap().eviction.unwrap();
-    assert_eq!(
-        (eviction.in_flight, eviction.attempts),
-        (false, 2),
-        "{eviction:?}"
-    );
+    assert_eq!((eviction.in_flight, eviction.attempts), (false, 2), "{eviction:?}");
     assert_eq!(scene.evictions().len(), 1);
     webhook.stop().await;
 }
@@ -78,11 +65,7 @@ async fn an_attempt_that_happened_is_found_out_by_the_next_leader_and_not_made_a
     scene.platform.controllers()[0].pause().unwrap();
     webhook.set(Verdict::Allow);
     let taken = eventually(PATIENCE, "the pod is told to go", || async {
-        if scene.stays(&pod).await {
-            Err("it stays")
-        } else {
-            Ok(())
-        }
+        if scene.stays(&pod).await { Err("it stays") } else { Ok(()) }
     });
     taken.await.unwrap();
     let found = scene.pods.evacuations().get(evacuation.name()).await.unwrap();
@@ -104,10 +87,7 @@ async fn an_attempt_that_happened_is_found_out_by_the_next_leader_and_not_made_a
         "found out while the pod was still terminating"
     );
     let end = scene.pods.ended(evacuation.name()).await.unwrap();
-    assert!(
-        matches!(&end, End::Evacuated { reason, .. } if reason == "Evicted"),
-        "{end}"
-    );
+    assert!(matches!(&end, End::Evacuated { reason, .. } if reason == "Evicted"), "{end}");
     assert_eq!(scene.evictions().len(), 1);
     webhook.stop().await;
 }

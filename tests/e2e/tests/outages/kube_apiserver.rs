@@ -37,16 +37,9 @@ async fn an_app_that_renews_its_delay_keeps_its_pod_through_thirty_seconds_witho
         let granted = delay_until(since);
         move |e: &Evacuation| delay_until(e) > granted
     };
-    let once = scene
-        .pods
-        .until(evacuation.name(), "the delay is renewed", renewed(&before))
-        .await
-        .unwrap();
-    let twice = scene
-        .pods
-        .until(evacuation.name(), "the delay is renewed again", renewed(&once))
-        .await
-        .unwrap();
+    let once = scene.pods.until(evacuation.name(), "the delay is renewed", renewed(&before)).await.unwrap();
+    let twice =
+        scene.pods.until(evacuation.name(), "the delay is renewed again", renewed(&once)).await.unwrap();
     assert_eq!(twice.spec, before.spec, "nothing was lost");
     assert_eq!(responder(&twice).state, ResponderState::Active);
     assert!(scene.stays(&pod).await);
@@ -55,16 +48,10 @@ async fn an_app_that_renews_its_delay_keeps_its_pod_through_thirty_seconds_witho
     let finished = Timestamp::now();
     worker.finish();
     let end = waiting.await.unwrap().unwrap();
-    assert!(
-        matches!(&end, End::Evacuated { reason, .. } if reason == "Evicted"),
-        "{end}"
-    );
+    assert!(matches!(&end, End::Evacuated { reason, .. } if reason == "Evicted"), "{end}");
     let evictions = scene.evictions();
     assert_eq!(evictions.len(), 1, "{evictions:?}");
-    assert!(
-        evictions[0] >= finished,
-        "done at {finished}, evicted at {evictions:?}"
-    );
+    assert!(evictions[0] >= finished, "done at {finished}, evicted at {evictions:?}");
 }
 
 fn responder(evacuation: &Evacuation) -> &ResponderStatus {

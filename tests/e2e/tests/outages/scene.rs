@@ -37,11 +37,7 @@ impl Scene {
         let alone = ALONE.lock().await;
         let platform = Platform::start(options).await.unwrap();
         let pods = platform.namespace(prefix).await.unwrap();
-        Self {
-            pods,
-            platform,
-            _alone: alone,
-        }
+        Self { pods, platform, _alone: alone }
     }
 
     /// A pod whose app answers by watching, with that handler.
@@ -63,10 +59,7 @@ impl Scene {
 
     /// Waits until an Evacuation's STATE column has that word.
     pub(crate) async fn until_state(&self, evacuation: &str, word: &str) -> Evacuation {
-        self.pods
-            .until(evacuation, word, |e| evacuation_protocol::state_word(e) == word)
-            .await
-            .unwrap()
+        self.pods.until(evacuation, word, |e| evacuation_protocol::state_word(e) == word).await.unwrap()
     }
 
     /// When pods of the namespace were evicted with success.
@@ -76,12 +69,7 @@ impl Scene {
             .into_iter()
             .filter(|event| event.namespace() == self.pods.namespace() && event.subresource() == "eviction")
             .filter(|event| event.stage() == "ResponseComplete" && event.code() == 201)
-            .filter(|event| {
-                event
-                    .value()
-                    .pointer("/requestObject/deleteOptions/dryRun")
-                    .is_none()
-            })
+            .filter(|event| event.value().pointer("/requestObject/deleteOptions/dryRun").is_none())
             .filter_map(|event| event.received())
             .collect()
     }
@@ -102,10 +90,7 @@ pub(crate) struct Worker {
 
 impl Worker {
     pub(crate) fn new(step: Duration) -> Self {
-        Self {
-            step,
-            done: Arc::new(Notify::new()),
-        }
+        Self { step, done: Arc::new(Notify::new()) }
     }
 
     /// Lets the work of one question be done.

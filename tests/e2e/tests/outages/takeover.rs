@@ -28,18 +28,11 @@ fn parts(scene: &Scene) -> (&Process, &Process) {
     let [first, second] = scene.platform.controllers() else {
         panic!("two controllers");
     };
-    if first.log().unwrap().contains("this process leads") {
-        (first, second)
-    } else {
-        (second, first)
-    }
+    if first.log().unwrap().contains("this process leads") { (first, second) } else { (second, first) }
 }
 
 async fn two_controllers(prefix: &str) -> Scene {
-    let options = PlatformOptions {
-        controllers: 2,
-        ..PlatformOptions::default()
-    };
+    let options = PlatformOptions { controllers: 2, ..PlatformOptions::default() };
     Scene::new(prefix, options).await
 }
 
@@ -58,10 +51,7 @@ async fn another_holder(scene: &Scene, old: &str, since: Instant, bound: Duratio
 /// What was asked while nobody led is done by the new leader.
 async fn evacuates(scene: &Scene, evacuation: &str) {
     let end = scene.pods.ended(evacuation).await.unwrap();
-    assert!(
-        matches!(&end, End::Evacuated { reason, .. } if reason == "Evicted"),
-        "{end}"
-    );
+    assert!(matches!(&end, End::Evacuated { reason, .. } if reason == "Evicted"), "{end}");
     assert_eq!(scene.evictions().len(), 1, "the pod was evicted once");
 }
 
@@ -70,10 +60,7 @@ async fn after_sigterm_the_other_controller_leads_within_three_seconds() {
     let scene = two_controllers("term").await;
     scene.pods.create("web-0", &PodSpec::default()).await.unwrap();
     let (leader, other) = parts(&scene);
-    assert!(
-        !other.log().unwrap().contains("this process leads"),
-        "only one leads"
-    );
+    assert!(!other.log().unwrap().contains("this process leads"), "only one leads");
     let old = holder(&scene).await.unwrap();
 
     let since = Instant::now();
@@ -152,9 +139,6 @@ async fn a_leader_that_was_frozen_past_its_lease_does_not_act_when_it_goes_on() 
     leader.resume().unwrap();
     let evacuation = scene.evacuate("web-0").await;
     evacuates(&scene, evacuation.name()).await;
-    leader
-        .wait_for_log(PATIENCE, "this process no longer leads")
-        .await
-        .unwrap();
+    leader.wait_for_log(PATIENCE, "this process no longer leads").await.unwrap();
     assert_eq!(holder(&scene).await, Some(new));
 }

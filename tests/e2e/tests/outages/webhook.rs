@@ -64,22 +64,16 @@ impl Webhook {
     pub(crate) async fn start(scene: &Scene) -> Self {
         let (verdict, receiver) = watch::channel(Verdict::Deny);
         let held = Arc::new(Notify::new());
-        let desk = web::Data::new(Desk {
-            verdict: receiver,
-            held: held.clone(),
-        });
+        let desk = web::Data::new(Desk { verdict: receiver, held: held.clone() });
         let port = free_port().unwrap();
-        let server = HttpServer::new(move || {
-            App::new()
-                .app_data(desk.clone())
-                .route("/", web::post().to(review))
-        })
-        .workers(1)
-        .disable_signals()
-        .shutdown_timeout(0)
-        .bind_rustls_0_23(("127.0.0.1", port), tls(&scene.platform))
-        .unwrap()
-        .run();
+        let server =
+            HttpServer::new(move || App::new().app_data(desk.clone()).route("/", web::post().to(review)))
+                .workers(1)
+                .disable_signals()
+                .shutdown_timeout(0)
+                .bind_rustls_0_23(("127.0.0.1", port), tls(&scene.platform))
+                .unwrap()
+                .run();
         let handle = server.handle();
         tokio::spawn(server);
         let namespace = scene.pods.namespace();
@@ -112,11 +106,7 @@ impl Webhook {
             }],
         });
         let configuration = serde_json::from_value(configuration).unwrap();
-        webhook
-            .api
-            .create(&PostParams::default(), &configuration)
-            .await
-            .unwrap();
+        webhook.api.create(&PostParams::default(), &configuration).await.unwrap();
         webhook.is_asked(scene).await;
         webhook
     }
@@ -124,17 +114,9 @@ impl Webhook {
     /// Waits until a dry run of an eviction is refused.
     async fn is_asked(&self, scene: &Scene) {
         let pods = scene.pods.api();
-        let pod = pods
-            .list(&kube::api::ListParams::default())
-            .await
-            .unwrap()
-            .items
-            .remove(0);
+        let pod = pods.list(&kube::api::ListParams::default()).await.unwrap().items.remove(0);
         let params = EvictParams {
-            post_options: PostParams {
-                dry_run: true,
-                ..PostParams::default()
-            },
+            post_options: PostParams { dry_run: true, ..PostParams::default() },
             ..EvictParams::default()
         };
         let refused = eventually(PATIENCE, "the webhook is asked", || async {
@@ -153,17 +135,12 @@ impl Webhook {
 
     /// Waits until an eviction waits.
     pub(crate) async fn holds(&self) {
-        tokio::time::timeout(PATIENCE, self.held.notified())
-            .await
-            .unwrap();
+        tokio::time::timeout(PATIENCE, self.held.notified()).await.unwrap();
     }
 
     /// Takes it away.
     pub(crate) async fn stop(self) {
-        self.api
-            .delete(&self.name, &DeleteParams::default())
-            .await
-            .unwrap();
+        self.api.delete(&self.name, &DeleteParams::default()).await.unwrap();
         let stopped = tokio::time::timeout(Duration::from_secs(10), self.server.stop(false));
         stopped.await.unwrap();
     }
@@ -171,15 +148,9 @@ impl Webhook {
 
 fn tls(platform: &Platform) -> ServerConfig {
     let folder = platform.control_plane().folder().subfolder("webhook").unwrap();
-    let identity = platform
-        .control_plane()
-        .pki()
-        .serving(&["localhost", "127.0.0.1"]);
+    let identity = platform.control_plane().pki().serving(&["localhost", "127.0.0.1"]);
     let files = identity.unwrap().write(&folder, "webhook").unwrap();
     let certificate = CertificateDer::from_pem_file(&files.certificate).unwrap();
     let key = PrivateKeyDer::from_pem_file(&files.key).unwrap();
-    ServerConfig::builder()
-        .with_no_client_auth()
-        .with_single_cert(vec![certificate], key)
-        .unwrap()
+    ServerConfig::builder().with_no_client_auth().with_single_cert(vec![certificate], key).unwrap()
 }

@@ -19,9 +19,7 @@ async fn of_two_pods_of_one_owner_the_second_waits_for_the_first_and_for_the_bac
     scene.crash(&pods[0], 5).await;
     let asked = scene.asked(&pods[0]).await;
     scene.crash(&pods[1], 5).await;
-    scene
-        .event(&pods[1], "RefreshOneAtATime", "one pod of its owner at a time")
-        .await;
+    scene.event(&pods[1], "RefreshOneAtATime", "one pod of its owner at a time").await;
     assert_eq!(attempt(&asked), "1");
     let first = scene.ended(&pods[0], "Evicted").await;
     scene.event(&pods[1], "RefreshBackoff", "not before").await;
@@ -46,10 +44,7 @@ async fn the_backoff_outlives_the_controller() {
     let controller = &scene.platform.controllers()[0];
     controller.kill().unwrap();
     let leases: Api<Lease> = Api::namespaced(scene.admin(), "evacuation-system");
-    leases
-        .delete_collection(&DeleteParams::default(), &ListParams::default())
-        .await
-        .unwrap();
+    leases.delete_collection(&DeleteParams::default(), &ListParams::default()).await.unwrap();
     controller.start().unwrap();
 
     let second = scene.ended(&next[0], "Evicted").await;
@@ -67,9 +62,7 @@ async fn once_the_owner_was_well_for_a_while_the_next_attempt_is_a_first_one_and
     let next = scene.ready("web", 1, &[&pods[0]]).await;
     let api = scene.pods.evacuations();
     let settled = eventually(PATIENCE, "the owner is well", || async {
-        let found = api
-            .get(first.metadata.name.as_deref().unwrap_or_default())
-            .await?;
+        let found = api.get(first.metadata.name.as_deref().unwrap_or_default()).await?;
         let annotations = found.metadata.annotations.unwrap_or_default();
         match annotations.get("refresh.evacuation.dev/settled") {
             Some(since) => Ok(since.clone()),

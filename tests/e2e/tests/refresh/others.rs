@@ -49,10 +49,8 @@ async fn a_budget_that_allows_nothing_holds() {
 async fn a_pod_that_somebody_else_asked_is_not_asked_twice() {
     let scene = Scene::new("joined").await;
     let five = json!({AFTER_RESTARTS: "5"});
-    let (asked, other) = tokio::join!(
-        scene.deployment("asked", 1, &five),
-        scene.deployment("other", 1, &five)
-    );
+    let (asked, other) =
+        tokio::join!(scene.deployment("asked", 1, &five), scene.deployment("other", 1, &five));
     scene.register_keeper().await;
     let theirs = scene
         .create::<evacuation_api::Evacuation>(json!({
@@ -76,9 +74,6 @@ async fn a_pod_that_nobody_makes_anew_is_left_alone() {
     let pod = scene.pods.create("alone", &spec).await.unwrap();
     scene.crash(&pod, 5).await;
     let told = scene.event(&pod, "RefreshNotPossible", "").await;
-    assert_eq!(
-        told,
-        "in a crash loop, and left alone: no controller would make it anew"
-    );
+    assert_eq!(told, "in a crash loop, and left alone: no controller would make it anew");
     assert!(scene.evacuations_of(&pod).await.is_empty());
 }

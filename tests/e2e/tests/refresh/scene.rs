@@ -38,10 +38,7 @@ fn options() -> PlatformOptions {
         // All tests of the suite share it.
         "--refresh-per-minute=1000".to_owned(),
     ];
-    PlatformOptions {
-        controller_args: arguments.into(),
-        ..PlatformOptions::default()
-    }
+    PlatformOptions { controller_args: arguments.into(), ..PlatformOptions::default() }
 }
 
 /// One test's namespace on the shared system.
@@ -79,18 +76,14 @@ impl Scene {
     pub(crate) async fn mark_namespace(&self, metadata: &Value) {
         let api: Api<Namespace> = Api::all(self.admin());
         let patch = Patch::Merge(json!({"metadata": metadata}));
-        api.patch(self.pods.namespace(), &PatchParams::default(), &patch)
-            .await
-            .unwrap();
+        api.patch(self.pods.namespace(), &PatchParams::default(), &patch).await.unwrap();
     }
 
     /// A Deployment whose pods have those annotations; returns its pods once they are ready.
     pub(crate) async fn deployment(&self, name: &str, replicas: usize, annotations: &Value) -> Vec<Pod> {
         let mut all =
             json!({"controlplane.test/running-after": "100ms", "controlplane.test/gone-after": "100ms"});
-        all.as_object_mut()
-            .unwrap()
-            .extend(annotations.as_object().unwrap().clone());
+        all.as_object_mut().unwrap().extend(annotations.as_object().unwrap().clone());
         self.create::<Deployment>(json!({
             "metadata": {"name": name},
             "spec": {
@@ -117,11 +110,7 @@ impl Scene {
                 .filter(|pod| !besides.iter().any(|other| other.uid() == pod.uid()))
                 .filter(|pod| condition(pod, "Ready").is_some_and(|(status, _)| status == "True"))
                 .collect();
-            if ready.len() == count {
-                Ok(ready)
-            } else {
-                bail!("{} are", ready.len())
-            }
+            if ready.len() == count { Ok(ready) } else { bail!("{} are", ready.len()) }
         });
         found.await.unwrap()
     }
@@ -131,8 +120,7 @@ impl Scene {
         let state = json!({"waiting": {"reason": "CrashLoopBackOff"}});
         self.mark(pod, &json!({"controlplane.test/ready": "false"})).await;
         self.until_ready_is(pod, "False").await;
-        self.patch_status(pod, "containerStatuses", "app", restarts, &state)
-            .await;
+        self.patch_status(pod, "containerStatuses", "app", restarts, &state).await;
     }
 
     /// The same with the pod's init container.
@@ -140,15 +128,13 @@ impl Scene {
         let state = json!({"waiting": {"reason": "CrashLoopBackOff"}});
         self.mark(pod, &json!({"controlplane.test/ready": "false"})).await;
         self.until_ready_is(pod, "False").await;
-        self.patch_status(pod, "initContainerStatuses", "init", restarts, &state)
-            .await;
+        self.patch_status(pod, "initContainerStatuses", "init", restarts, &state).await;
     }
 
     /// Makes the pod's container run, and the pod ready.
     pub(crate) async fn recover(&self, pod: &Pod, restarts: i32) {
         let running = json!({"running": {}});
-        self.patch_status(pod, "containerStatuses", "app", restarts, &running)
-            .await;
+        self.patch_status(pod, "containerStatuses", "app", restarts, &running).await;
         self.mark(pod, &json!({"controlplane.test/ready": "true"})).await;
         self.until_ready_is(pod, "True").await;
     }
@@ -157,9 +143,7 @@ impl Scene {
     pub(crate) async fn mark(&self, pod: &Pod, annotations: &Value) {
         let patch = Patch::Merge(json!({"metadata": {"annotations": annotations}}));
         let api = self.pods.api();
-        api.patch(&pod.name_any(), &PatchParams::default(), &patch)
-            .await
-            .unwrap();
+        api.patch(&pod.name_any(), &PatchParams::default(), &patch).await.unwrap();
     }
 
     async fn patch_status(&self, pod: &Pod, list: &str, container: &str, restarts: i32, state: &Value) {
@@ -170,9 +154,7 @@ impl Scene {
         });
         let patch = Patch::Merge(json!({"status": {list: [status]}}));
         let api = self.pods.api();
-        api.patch_status(&pod.name_any(), &PatchParams::default(), &patch)
-            .await
-            .unwrap();
+        api.patch_status(&pod.name_any(), &PatchParams::default(), &patch).await.unwrap();
     }
 
     async fn until_ready_is(&self, pod: &Pod, wanted: &str) {
@@ -198,12 +180,7 @@ impl Scene {
 
     /// The Evacuations of a pod.
     pub(crate) async fn evacuations_of(&self, pod: &Pod) -> Vec<Evacuation> {
-        let all = self
-            .pods
-            .evacuations()
-            .list(&ListParams::default())
-            .await
-            .unwrap();
+        let all = self.pods.evacuations().list(&ListParams::default()).await.unwrap();
         let target = |e: &Evacuation| e.spec.target.pod.uid == pod.uid();
         all.items.into_iter().filter(target).collect()
     }

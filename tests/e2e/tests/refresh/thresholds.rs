@@ -43,11 +43,7 @@ async fn a_pod_past_its_number_of_restarts_is_evacuated_and_one_below_or_that_di
 #[tokio::test(flavor = "multi_thread")]
 async fn the_label_of_a_namespace_opts_its_pods_in_and_a_pod_can_opt_out_or_choose_another_number() {
     let scene = Scene::new("label").await;
-    let (none, out, own) = (
-        json!({}),
-        json!({ENABLED: "false"}),
-        json!({AFTER_RESTARTS: "20"}),
-    );
+    let (none, out, own) = (json!({}), json!({ENABLED: "false"}), json!({AFTER_RESTARTS: "20"}));
     let (labelled, out, own) = tokio::join!(
         scene.deployment("labelled", 1, &none),
         scene.deployment("out", 1, &out),
@@ -56,15 +52,11 @@ async fn the_label_of_a_namespace_opts_its_pods_in_and_a_pod_can_opt_out_or_choo
     for pod in [&labelled[0], &out[0], &own[0]] {
         scene.crash(pod, 10).await;
     }
-    scene
-        .mark_namespace(&json!({"labels": {ENABLED: "true"}, "annotations": {AFTER_RESTARTS: "11"}}))
-        .await;
+    scene.mark_namespace(&json!({"labels": {ENABLED: "true"}, "annotations": {AFTER_RESTARTS: "11"}})).await;
     // The namespace's number counts, until it is gone and the built-in one does: 10.
     scene.crash(&own[0], 19).await;
     assert!(scene.evacuations_of(&labelled[0]).await.is_empty());
-    scene
-        .mark_namespace(&json!({"annotations": {AFTER_RESTARTS: null}}))
-        .await;
+    scene.mark_namespace(&json!({"annotations": {AFTER_RESTARTS: null}})).await;
     scene.ended(&labelled[0], "Evicted").await;
     for pod in [&out[0], &own[0]] {
         assert!(scene.evacuations_of(pod).await.is_empty());
@@ -91,20 +83,15 @@ async fn a_crash_loop_of_an_init_container_counts() {
     scene.crash_init(&pods[0], 5).await;
     let evacuation = scene.ended(&pods[0], "Evicted").await;
     let message = evacuation.spec.requesters[0].message.clone().unwrap();
-    assert!(
-        message.starts_with("container init was restarted 5 times"),
-        "{message}"
-    );
+    assert!(message.starts_with("container init was restarted 5 times"), "{message}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_annotation_that_cannot_be_read_is_told_and_the_pod_is_left_alone() {
     let scene = Scene::new("unreadable").await;
     let (broken, good) = (json!({AFTER_RESTARTS: "five"}), json!({AFTER_RESTARTS: "5"}));
-    let (broken, good) = tokio::join!(
-        scene.deployment("broken", 1, &broken),
-        scene.deployment("good", 1, &good),
-    );
+    let (broken, good) =
+        tokio::join!(scene.deployment("broken", 1, &broken), scene.deployment("good", 1, &good),);
     let told = scene.event(&broken[0], "UnreadableRefresh", "").await;
     let expected = "the pod is not refreshed: the annotation refresh.evacuation.dev/after-restarts of the pod cannot be read: \
                     \"five\" is not a whole number of at least 1";

@@ -45,10 +45,8 @@ pub(crate) async fn accepting(
 ) -> (Running, UnboundedReceiver<Asked>) {
     let certificate = CertificateDer::from_pem_slice(identity.certificate_pem.as_bytes()).unwrap();
     let key = PrivateKeyDer::from_pem_slice(identity.key_pem.as_bytes()).unwrap();
-    let config = ServerConfig::builder()
-        .with_no_client_auth()
-        .with_single_cert(vec![certificate], key)
-        .unwrap();
+    let config =
+        ServerConfig::builder().with_no_client_auth().with_single_cert(vec![certificate], key).unwrap();
     let acceptor = TlsAcceptor::from(Arc::new(config));
     let listener = TcpListener::bind(address).await.unwrap();
     let (sender, received) = unbounded_channel();
@@ -85,16 +83,10 @@ async fn read(stream: &mut (impl tokio::io::AsyncRead + Unpin)) -> Asked {
         if let Some((head, body)) = text.split_once("\r\n\r\n")
             && let Ok(question) = serde_json::from_str(body)
         {
-            return Asked {
-                head: head.to_owned(),
-                question,
-            };
+            return Asked { head: head.to_owned(), question };
         }
         if read == 0 {
-            return Asked {
-                head: text,
-                question: Value::Null,
-            };
+            return Asked { head: text, question: Value::Null };
         }
     }
 }

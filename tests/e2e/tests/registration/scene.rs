@@ -78,8 +78,7 @@ impl Scene {
         if spec.get("selector").is_none() {
             spec["selector"] = json!({"matchLabels": {"app": "db"}});
         }
-        self.create(json!({"metadata": {"name": name}, "spec": spec}))
-            .await
+        self.create(json!({"metadata": {"name": name}, "spec": spec})).await
     }
 
     /// A pod labelled `app: db` that is soon ready and soon gone.
@@ -107,9 +106,7 @@ impl Scene {
         let found = self
             .pods
             .until(&evacuation.name_any(), "it is fixed who is asked", |e| {
-                e.status
-                    .as_ref()
-                    .is_some_and(|status| status.responders.is_some())
+                e.status.as_ref().is_some_and(|status| status.responders.is_some())
             })
             .await
             .unwrap();
@@ -122,9 +119,7 @@ impl Scene {
             .pods
             .until(&evacuation.name_any(), "the pod is evacuated", |e| {
                 let conditions = e.status.iter().flat_map(|status| &status.conditions);
-                conditions
-                    .into_iter()
-                    .any(|c| c.type_ == "Evacuated" && c.status == "True")
+                conditions.into_iter().any(|c| c.type_ == "Evacuated" && c.status == "True")
             })
             .await
             .unwrap();
@@ -138,13 +133,8 @@ impl Scene {
         let client = control_plane.client_for_user(&name, None).await.unwrap();
         let right = json!({"apiGroups": ["evacuation.dev"], "resources": ["responders"], "verbs": ["respond"],
             "resourceNames": [FAILOVER]});
-        let role: Role = self
-            .create(json!({"metadata": {"name": "failover"}, "rules": [right]}))
-            .await;
-        for (kind, role) in [
-            ("Role", role.name_any()),
-            ("ClusterRole", "evacuation:responder".to_owned()),
-        ] {
+        let role: Role = self.create(json!({"metadata": {"name": "failover"}, "rules": [right]})).await;
+        for (kind, role) in [("Role", role.name_any()), ("ClusterRole", "evacuation:responder".to_owned())] {
             self.create::<RoleBinding>(json!({
                 "metadata": {"generateName": "operator-"},
                 "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": role},
@@ -178,9 +168,7 @@ impl Scene {
     pub(crate) async fn accepting_operator(&self) -> Running {
         let client = self.operator().await;
         let responder = Responder::named(client, FAILOVER, Some(self.namespace()));
-        Running(tokio::spawn(
-            responder.run(|_: Question| async { Answer::accept() }),
-        ))
+        Running(tokio::spawn(responder.run(|_: Question| async { Answer::accept() })))
     }
 
     /// Waits for an Event of that reason, and returns what it says.
@@ -209,14 +197,9 @@ impl Drop for Running {
 
 pub(crate) fn responders(evacuation: &Evacuation) -> Vec<ResponderStatus> {
     let status = evacuation.status.as_ref();
-    status
-        .and_then(|status| status.responders.clone())
-        .unwrap_or_default()
+    status.and_then(|status| status.responders.clone()).unwrap_or_default()
 }
 
 pub(crate) fn names(responders: &[ResponderStatus]) -> Vec<&str> {
-    responders
-        .iter()
-        .map(|responder| responder.name.as_str())
-        .collect()
+    responders.iter().map(|responder| responder.name.as_str()).collect()
 }

@@ -21,9 +21,8 @@ const CONTROLLER: &str = "system:serviceaccount:evacuation-system:evacuation-con
 
 /// Creates the Service `failover`, and returns where it is.
 async fn service(scene: &Scene) -> SocketAddr {
-    let service: Service = scene
-        .create(json!({"metadata": {"name": "failover"}, "spec": {"ports": [{"port": PORT}]}}))
-        .await;
+    let service: Service =
+        scene.create(json!({"metadata": {"name": "failover"}, "spec": {"ports": [{"port": PORT}]}})).await;
     let ip = service.spec.unwrap().cluster_ip.unwrap();
     SocketAddr::new(ip.parse().unwrap(), PORT)
 }
@@ -42,12 +41,7 @@ async fn whose(scene: &Scene, token: &str, audience: Option<String>) -> Option<S
     let review = json!({"metadata": {}, "spec": {"token": token, "audiences": audiences}});
     let review: TokenReview = serde_json::from_value(review).unwrap();
     let api: Api<TokenReview> = Api::all(scene.admin());
-    let status = api
-        .create(&PostParams::default(), &review)
-        .await
-        .unwrap()
-        .status
-        .unwrap();
+    let status = api.create(&PostParams::default(), &review).await.unwrap().status.unwrap();
     let user = status.user.and_then(|user| user.username);
     user.filter(|_| status.authenticated == Some(true))
 }
@@ -69,15 +63,8 @@ async fn a_service_is_asked_over_https_and_can_check_who_asks() {
     let asked = asked.try_recv().unwrap();
     assert!(asked.head.starts_with("POST /moves HTTP/1.1"), "{}", asked.head);
     assert_eq!(asked.question["request"]["responder"], FAILOVER);
-    assert_eq!(
-        whose(&scene, asked.token(), Some(host)).await.as_deref(),
-        Some(CONTROLLER)
-    );
-    assert_eq!(
-        whose(&scene, asked.token(), None).await,
-        None,
-        "the API takes no such token"
-    );
+    assert_eq!(whose(&scene, asked.token(), Some(host)).await.as_deref(), Some(CONTROLLER));
+    assert_eq!(whose(&scene, asked.token(), None).await, None, "the API takes no such token");
 }
 
 /// A Service that shows a certificate of that authority for that name hears nothing of the question.
@@ -98,10 +85,7 @@ async fn hears_nothing(prefix: &str, shown: &Pki, host: impl Fn(&Scene) -> Strin
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_service_whose_certificate_another_authority_signed_hears_nothing_and_counts_as_silent() {
-    let (authority, other) = (
-        Pki::new("the-apps-own-ca").unwrap(),
-        Pki::new("another-ca").unwrap(),
-    );
+    let (authority, other) = (Pki::new("the-apps-own-ca").unwrap(), Pki::new("another-ca").unwrap());
     let host = |scene: &Scene| format!("failover.{}.svc", scene.namespace());
     hears_nothing("impostor", &other, host, &authority).await;
 }

@@ -41,9 +41,7 @@ async fn a_drain_tells_who_accepted_who_delays_until_when_who_was_silent_and_who
                 .await?;
             let mut lines = output.stdout.lines();
             let found = lines.find(|line| line.contains("delays") && line.contains("Delayed"));
-            found
-                .map(str::to_owned)
-                .ok_or_else(|| anyhow::anyhow!(output.stdout.clone()))
+            found.map(str::to_owned).ok_or_else(|| anyhow::anyhow!(output.stdout.clone()))
         });
         listed.await.unwrap()
     };
@@ -51,26 +49,13 @@ async fn a_drain_tells_who_accepted_who_delays_until_when_who_was_silent_and_who
 
     let drained = drained.unwrap();
     assert_eq!(drained.code, Some(2), "somebody refused: {drained:?}");
-    let all = scene
-        .pods
-        .evacuations()
-        .list(&ListParams::default())
-        .await
-        .unwrap();
+    let all = scene.pods.evacuations().list(&ListParams::default()).await.unwrap();
     let of = |pod: &str| all.items.iter().find(|e| e.spec.target.pod.name == pod).unwrap();
-    let state = |pod: &str| {
-        (
-            responder(of(pod), "self").state,
-            responder(of(pod), "self").answer,
-        )
-    };
+    let state = |pod: &str| (responder(of(pod), "self").state, responder(of(pod), "self").answer);
     assert_eq!(state("accepts"), (ResponderState::Completed, Some(Said::Accept)));
     assert_eq!(state("delays"), (ResponderState::Interrupted, Some(Said::Delay)));
     assert_eq!(state("silent"), (ResponderState::Interrupted, None));
-    assert_eq!(
-        responder(of("silent"), "self").message.as_deref(),
-        Some("it was silent for 2 s")
-    );
+    assert_eq!(responder(of("silent"), "self").message.as_deref(), Some("it was silent for 2 s"));
     assert_eq!(state("refuses").1, Some(Said::Refuse));
     for pod in ["accepts", "delays", "silent"] {
         assert_eq!(end(of(pod)), Some("Evicted"));
@@ -83,10 +68,7 @@ async fn a_drain_tells_who_accepted_who_delays_until_when_who_was_silent_and_who
     assert!(listed.contains(&until), "{until} is not in {listed}");
     let said = |pod: &str, words: &str| {
         let pod = format!("{}/{pod}: ", scene.namespace());
-        let found = drained
-            .stdout
-            .lines()
-            .any(|line| line.starts_with(&pod) && line.contains(words));
+        let found = drained.stdout.lines().any(|line| line.starts_with(&pod) && line.contains(words));
         assert!(found, "{words:?} of {pod} is not in\n{}", drained.stdout);
     };
     said("accepts", "Evacuated");

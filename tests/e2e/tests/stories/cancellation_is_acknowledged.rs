@@ -22,9 +22,7 @@ struct App(Arc<Mutex<bool>>);
 impl Handler for App {
     async fn asked(&self, question: Question) -> Answer {
         *self.0.lock().unwrap() = false;
-        let _ = question
-            .hold(Duration::from_mins(1), std::future::pending::<()>())
-            .await;
+        let _ = question.hold(Duration::from_mins(1), std::future::pending::<()>()).await;
         Answer::accept()
     }
 
@@ -41,15 +39,8 @@ async fn responders_that_are_done_and_at_work_learn_of_a_withdrawal_and_acknowle
     let pod = scene.pod("db-0", PodSpec::watching().label("app", "db")).await;
     let takes_work = Arc::new(Mutex::new(true));
     let app = App(Arc::clone(&takes_work));
-    let _responders = (
-        scene.responder(FAILOVER, |_| async { Answer::accept() }),
-        scene.app(&pod, app).await,
-    );
-    let evacuation = scene
-        .requester("repair.acme.io/rack-7")
-        .evacuate_pod(&pod)
-        .await
-        .unwrap();
+    let _responders = (scene.responder(FAILOVER, |_| async { Answer::accept() }), scene.app(&pod, app).await);
+    let evacuation = scene.requester("repair.acme.io/rack-7").evacuate_pod(&pod).await.unwrap();
     let name = evacuation.name();
     let working = scene
         .until(name, "the second one works", |e| {
@@ -63,19 +54,14 @@ async fn responders_that_are_done_and_at_work_learn_of_a_withdrawal_and_acknowle
     evacuation.withdraw().await.unwrap();
     let known = scene
         .until(name, "both have said that they know", |e| {
-            [FAILOVER, "self"]
-                .iter()
-                .all(|name| responder(e, name).cancellation_acknowledged)
+            [FAILOVER, "self"].iter().all(|name| responder(e, name).cancellation_acknowledged)
         })
         .await;
     scene.ends(name, "Canceled").await;
     for asked in [FAILOVER, "self"] {
         assert_eq!(responder(&known, asked).state, ResponderState::Canceled);
     }
-    assert!(
-        *takes_work.lock().unwrap(),
-        "what was begun is undone before it is acknowledged"
-    );
+    assert!(*takes_work.lock().unwrap(), "what was begun is undone before it is acknowledged");
     let never = responder(&known, "never.acme.io/asked");
     assert!(
         never.active_time.is_none() && !never.cancellation_acknowledged,

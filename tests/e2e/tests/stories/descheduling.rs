@@ -36,10 +36,7 @@ async fn a_pod_that_is_rebalanced_finishes_its_work_and_another_takes_its_place(
         .app(&old, move |question: Question| {
             let work = Arc::clone(&work);
             async move {
-                question
-                    .hold(Duration::from_secs(20), work.notified())
-                    .await
-                    .unwrap();
+                question.hold(Duration::from_secs(20), work.notified()).await.unwrap();
                 Answer::accept()
             }
         })
@@ -58,21 +55,10 @@ async fn a_pod_that_is_rebalanced_finishes_its_work_and_another_takes_its_place(
     assert!(scene.stays(&old).await);
     assert_eq!(scene.evictions(), 0);
     finished.notify_one();
-    let end = tokio::time::timeout(PATIENCE, evacuation.wait())
-        .await
-        .unwrap()
-        .unwrap();
-    assert!(
-        matches!(&end, End::Evacuated { reason, .. } if reason == "Evicted"),
-        "{end}"
-    );
+    let end = tokio::time::timeout(PATIENCE, evacuation.wait()).await.unwrap().unwrap();
+    assert!(matches!(&end, End::Evacuated { reason, .. } if reason == "Evicted"), "{end}");
     let new = scene.only_pod("worker", Some(&old)).await;
     assert_ne!(new.uid(), old.uid());
-    let asked = scene
-        .pods
-        .evacuations()
-        .list(&ListParams::default())
-        .await
-        .unwrap();
+    let asked = scene.pods.evacuations().list(&ListParams::default()).await.unwrap();
     assert_eq!(asked.items.len(), 1, "the new one is left alone");
 }

@@ -33,9 +33,7 @@ async fn each_responder_does_its_part_in_the_order_of_priority_and_then_the_pod_
     let failover = move |question: Question| {
         let (failed_over, done) = work.clone();
         async move {
-            let worked = question
-                .hold(Duration::from_secs(20), failed_over.notified())
-                .await;
+            let worked = question.hold(Duration::from_secs(20), failed_over.notified()).await;
             worked.unwrap();
             done.lock().unwrap().push("failover");
             Answer::accept()
@@ -46,11 +44,7 @@ async fn each_responder_does_its_part_in_the_order_of_priority_and_then_the_pod_
         scene.responder(DRAIN, part("drain")),
         scene.app(&pod, part("app")).await,
     );
-    let evacuation = scene
-        .requester("repair.acme.io/rack-7")
-        .evacuate_pod(&pod)
-        .await
-        .unwrap();
+    let evacuation = scene.requester("repair.acme.io/rack-7").evacuate_pod(&pod).await.unwrap();
     let name = evacuation.name();
     let waiting = scene
         .until(name, "the first one works", |e| {
@@ -75,17 +69,10 @@ async fn a_responder_that_says_nothing_does_not_keep_the_next_from_its_part() {
     let scene = Scene::new("priorities-silent").await;
     scene.register(DRAIN, "db", 5_000).await;
     let silent = r#"[{"name": "db.acme.io/failover", "priority": 20000, "timeoutSeconds": 1}]"#;
-    let spec = PodSpec {
-        responders: Some(silent.to_owned()),
-        ..PodSpec::default()
-    };
+    let spec = PodSpec { responders: Some(silent.to_owned()), ..PodSpec::default() };
     let pod = scene.pod("db-0", spec.label("app", "db")).await;
     let _drain = scene.responder(DRAIN, |_| async { Answer::accept() });
-    let evacuation = scene
-        .requester("repair.acme.io/rack-7")
-        .evacuate_pod(&pod)
-        .await
-        .unwrap();
+    let evacuation = scene.requester("repair.acme.io/rack-7").evacuate_pod(&pod).await.unwrap();
     let ended = scene.ends(evacuation.name(), "Evicted").await;
     assert_eq!(responder(&ended, FAILOVER).state, ResponderState::Interrupted);
     assert_eq!(responder(&ended, DRAIN).state, ResponderState::Completed);

@@ -37,11 +37,7 @@ fn skew(zones: &BTreeMap<String, usize>) -> usize {
 /// it is gone, so that the ReplicaSet makes no other in its place.
 async fn scale_down(client: Client, namespace: String, question: Question) -> Answer {
     let pods: Api<Pod> = Api::namespaced(client.clone(), &namespace);
-    let all = pods
-        .list(&ListParams::default().labels("app=web"))
-        .await
-        .unwrap()
-        .items;
+    let all = pods.list(&ListParams::default().labels("app=web")).await.unwrap().items;
     if skew(&spread(&all, Some(question.pod()))) > MAX_SKEW {
         return Answer::refuse("its zone would be empty").reason("SpreadWouldBreak");
     }
@@ -49,9 +45,7 @@ async fn scale_down(client: Client, namespace: String, question: Question) -> An
         let cheap =
             json!({"metadata": {"annotations": {"controller.kubernetes.io/pod-deletion-cost": "-100"}}});
         let params = PatchParams::default();
-        pods.patch(question.pod(), &params, &Patch::Merge(cheap))
-            .await
-            .unwrap();
+        pods.patch(question.pod(), &params, &Patch::Merge(cheap)).await.unwrap();
         let sets: Api<ReplicaSet> = Api::namespaced(client, &namespace);
         let fewer = json!({"spec": {"replicas": all.len() - 1}});
         sets.patch("web", &params, &Patch::Merge(fewer)).await.unwrap();
@@ -68,10 +62,7 @@ async fn the_replica_whose_loss_would_break_the_spread_is_refused_and_another_go
     let control_plane = scene.platform.control_plane();
     let zones = ["a", "b"].map(|zone| format!("zone-{zone}-of-{}", scene.namespace()));
     for zone in &zones {
-        let labels = [
-            ("topology.kubernetes.io/zone", zone.as_str()),
-            ("for", scene.namespace()),
-        ];
+        let labels = [("topology.kubernetes.io/zone", zone.as_str()), ("for", scene.namespace())];
         control_plane.add_node(zone, &labels).await.unwrap();
     }
     let labels = json!({"app": "web"});
@@ -95,60 +86,39 @@ async fn the_replica_whose_loss_would_break_the_spread_is_refused_and_another_go
         }))
         .await;
     let before = scene.ready_pods("web", 3, &[]).await;
-    assert_eq!(
-        skew(&spread(&before, None)),
-        1,
-        "two in one zone, one in the other"
-    );
+    assert_eq!(skew(&spread(&before, None)), 1, "two in one zone, one in the other");
     scene.register(OPERATOR, "web", 10_000).await;
     let (client, namespace) = (scene.admin(), scene.namespace().to_owned());
-    let _operator = scene.responder(OPERATOR, move |question| {
-        scale_down(client.clone(), namespace.clone(), question)
-    });
+    let _operator =
+        scene.responder(OPERATOR, move |question| scale_down(client.clone(), namespace.clone(), question));
 
     // The autoscaler asks for the only pod of its zone first, as one that knows nothing of zones may.
     let counts = spread(&before, None);
     let alone = |pod: &&Pod| counts[pod.spec.as_ref().unwrap().node_name.as_ref().unwrap()] == 1;
-    let (lonely, other) = (
-        before.iter().find(alone).unwrap(),
-        before.iter().find(|pod| !alone(pod)).unwrap(),
-    );
-    let autoscaler = scene
-        .requester("autoscaler.acme.io/web")
-        .reason("ScaleDown")
-        .on_refusal(RefusalPolicy::GiveUp);
+    let (lonely, other) =
+        (before.iter().find(alone).unwrap(), before.iter().find(|pod| !alone(pod)).unwrap());
+    let autoscaler =
+        scene.requester("autoscaler.acme.io/web").reason("ScaleDown").on_refusal(RefusalPolicy::GiveUp);
     let mut ends = Vec::new();
     for candidate in [lonely, other] {
         let evacuation = autoscaler.evacuate_pod(candidate).await.unwrap();
-        let end = tokio::time::timeout(PATIENCE, evacuation.wait())
-            .await
-            .unwrap()
-            .unwrap();
+        let end = tokio::time::timeout(PATIENCE, evacuation.wait()).await.unwrap().unwrap();
         let taken = matches!(end, End::Evacuated { .. });
         ends.push(end);
         if taken {
             break;
         }
     }
-    let [
-        End::Failed { reason, message },
-        End::Evacuated { reason: gone, .. },
-    ] = &ends[..]
-    else {
+    let [End::Failed { reason, message }, End::Evacuated { reason: gone, .. }] = &ends[..] else {
         panic!("{ends:?}");
     };
     assert_eq!((reason.as_str(), gone.as_str()), ("Refused", "GoneByOther"));
-    assert!(
-        message.contains("SpreadWouldBreak: its zone would be empty"),
-        "{message}"
-    );
+    assert!(message.contains("SpreadWouldBreak: its zone would be empty"), "{message}");
     let after = scene.ready_pods("web", 2, &[other]).await;
     assert_eq!(skew(&spread(&after, None)), 0);
     assert!(scene.stays(lonely).await);
     assert!(
-        after
-            .iter()
-            .all(|pod| before.iter().any(|old| old.uid() == pod.uid())),
+        after.iter().all(|pod| before.iter().any(|old| old.uid() == pod.uid())),
         "no other was made in its place"
     );
     assert_eq!(scene.evictions(), 0, "the workload took its replica away itself");

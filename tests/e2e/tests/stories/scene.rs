@@ -53,9 +53,9 @@ impl Scene {
 
     /// A pod that is soon ready and soon gone.
     pub(crate) async fn pod(&self, name: &str, spec: PodSpec) -> Pod {
-        let spec = ["running-after", "gone-after"].iter().fold(spec, |spec, name| {
-            spec.annotation(&format!("controlplane.test/{name}"), "100ms")
-        });
+        let spec = ["running-after", "gone-after"]
+            .iter()
+            .fold(spec, |spec, name| spec.annotation(&format!("controlplane.test/{name}"), "100ms"));
         self.pods.create(name, &spec).await.unwrap()
     }
 
@@ -97,15 +97,10 @@ impl Scene {
 
     /// Waits until that many pods of an app are ready, and those are gone.
     pub(crate) async fn ready_pods(&self, app: &str, count: usize, gone: &[&Pod]) -> Vec<Pod> {
-        let (api, params) = (
-            self.pods.api(),
-            ListParams::default().labels(&format!("app={app}")),
-        );
+        let (api, params) = (self.pods.api(), ListParams::default().labels(&format!("app={app}")));
         let ready = eventually(PATIENCE, "the pods are ready", || async {
             let all = api.list(&params).await?.items;
-            let gone = all
-                .iter()
-                .all(|pod| gone.iter().all(|gone| gone.uid() != pod.uid()));
+            let gone = all.iter().all(|pod| gone.iter().all(|gone| gone.uid() != pod.uid()));
             if gone && all.len() == count && all.iter().all(is_ready) {
                 return Ok(all);
             }

@@ -34,18 +34,12 @@ async fn an_app_that_ends_by_itself_leaves_its_pod_object_behind() {
             heard.notify_one();
             // It ends when its process does; until then it wants to be left alone.
             async move {
-                let _ = question
-                    .hold(Duration::from_secs(20), std::future::pending::<()>())
-                    .await;
+                let _ = question.hold(Duration::from_secs(20), std::future::pending::<()>()).await;
                 Answer::accept()
             }
         })
         .await;
-    let evacuation = scene
-        .requester("repair.acme.io/rack-7")
-        .evacuate_pod(&job)
-        .await
-        .unwrap();
+    let evacuation = scene.requester("repair.acme.io/rack-7").evacuate_pod(&job).await.unwrap();
     asked.notified().await;
     scene
         .until(evacuation.name(), "the app asks for time", |e| {
@@ -61,9 +55,7 @@ async fn an_app_that_ends_by_itself_leaves_its_pod_object_behind() {
     }]}});
     let api = scene.pods.api();
     let params = PatchParams::default();
-    api.patch_status("job", &params, &Patch::Merge(ended))
-        .await
-        .unwrap();
+    api.patch_status("job", &params, &Patch::Merge(ended)).await.unwrap();
     scene.ends(evacuation.name(), "TerminatedInPlace").await;
     assert!(scene.stays(&job).await, "its object is still there");
     assert_eq!(scene.evictions(), 0);

@@ -63,10 +63,7 @@ fn replacing(patch: &Value, record: &Record, group: Option<&Group>, now: i64) ->
 
 #[test]
 fn a_released_pod_is_accepted_when_its_replacement_is_there_and_refused_when_that_takes_too_long() {
-    let (first, again) = (
-        record(&json!({})),
-        record(&json!({"time": time(500), "afterRefusal": time(101)})),
-    );
+    let (first, again) = (record(&json!({})), record(&json!({"time": time(500), "afterRefusal": time(101)})));
     let (complete, missing) = (group(1, 1, vec![]), group(1, 0, vec![]));
     let delayed = json!({"answer": "Delay", "delayUntil": time(120)});
     let brief = json!({"maxDelaySeconds": 60, "answer": "Delay", "delayUntil": time(60)});
@@ -90,31 +87,17 @@ fn a_released_pod_is_accepted_when_its_replacement_is_there_and_refused_when_tha
         (&brief, &first, &missing, 55, why(54), None),
         (&refused, &again, &missing, 501, "delay".to_owned(), Some(600)),
         (&refused, &again, &missing, 600, why(100), None),
-        (
-            &brief_refused,
-            &again,
-            &missing,
-            501,
-            "wait".to_owned(),
-            Some(600),
-        ),
+        (&brief_refused, &again, &missing, 501, "wait".to_owned(), Some(600)),
     ];
     for (patch, record, group, now, word, wake) in table {
-        assert_eq!(
-            replacing(patch, record, group.as_ref(), now),
-            (word, wake),
-            "{patch} {now}"
-        );
+        assert_eq!(replacing(patch, record, group.as_ref(), now), (word, wake), "{patch} {now}");
     }
 }
 
 #[test]
 fn releasing_takes_a_label_and_records_it_in_one_patch() {
     let owner: OwnerReference = serde_json::from_value(owner("r1")).unwrap();
-    let label = || Label {
-        key: "k".to_owned(),
-        value: "v".to_owned(),
-    };
+    let label = || Label { key: "k".to_owned(), value: "v".to_owned() };
     let evacuation = asked(&json!({"answer": "Delay", "answerTime": time(0)}));
     let part = Part::of(&evacuation, REPLACEMENT_RESPONDER).unwrap();
     let change = release(part, label(), &owner, at(1));
@@ -200,17 +183,9 @@ fn what_is_left_of_a_release_is_taken_off_once_the_replica_set_has_chosen() {
         (back(None, HIGHEST_COST), group(1, 1, vec![]), json!("wait")),
         (adopted(), with(1), json!("wait")),
         (adopted(), with(0), off.clone()),
-        (
-            back(Some(owner("r1")), "9"),
-            with(0),
-            json!({"annotations": {RELEASED_ANNOTATION: null}}),
-        ),
+        (back(Some(owner("r1")), "9"), with(0), json!({"annotations": {RELEASED_ANNOTATION: null}})),
         (back(Some(owner("r2")), HIGHEST_COST), with(1), off.clone()),
-        (
-            json!({"metadata": {"annotations": {DELETION_COST: HIGHEST_COST}}}),
-            with(1),
-            off.clone(),
-        ),
+        (json!({"metadata": {"annotations": {DELETION_COST: HIGHEST_COST}}}), with(1), off.clone()),
         (back(None, HIGHEST_COST), None, owned),
         (adopted(), None, off),
     ];

@@ -53,10 +53,7 @@ impl Answer {
     }
 
     pub(crate) fn header(&self, name: &str) -> &str {
-        self.headers
-            .get(name)
-            .and_then(|value| value.to_str().ok())
-            .unwrap_or_default()
+        self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
 }
 
@@ -65,11 +62,7 @@ impl Client {
         // Whoever was first, it is the same one.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let http = reqwest::Client::builder().build().expect("a client");
-        Self {
-            http,
-            url: url.to_owned(),
-            user: user.to_owned(),
-        }
+        Self { http, url: url.to_owned(), user: user.to_owned() }
     }
 
     /// The same over TLS, trusting that CA and showing that certificate with its key, all PEM.
@@ -80,10 +73,7 @@ impl Client {
             builder =
                 builder.identity(reqwest::Identity::from_pem(identity.as_bytes()).expect("an identity"));
         }
-        Self {
-            http: builder.build().expect("a client"),
-            ..self
-        }
+        Self { http: builder.build().expect("a client"), ..self }
     }
 
     /// Sends a request with these headers.
@@ -95,10 +85,7 @@ impl Client {
         body: Bytes,
     ) -> Answer {
         let method = Method::from_bytes(method.as_bytes()).expect("a method");
-        let mut request = self
-            .http
-            .request(method, format!("{}{path}", self.url))
-            .timeout(PATIENCE);
+        let mut request = self.http.request(method, format!("{}{path}", self.url)).timeout(PATIENCE);
         if !self.user.is_empty() {
             request = request.header("x-user", &self.user);
         }
@@ -110,11 +97,7 @@ impl Client {
         }
         let response = request.send().await.expect("an answer");
         let (code, headers) = (response.status().as_u16(), response.headers().clone());
-        Answer {
-            code,
-            headers,
-            body: response.bytes().await.expect("a body"),
-        }
+        Answer { code, headers, body: response.bytes().await.expect("a body") }
     }
 
     pub(crate) async fn get(&self, path: &str) -> Answer {
@@ -135,14 +118,12 @@ impl Client {
 
     pub(crate) async fn merge(&self, path: &str, change: &Value) -> Answer {
         let headers = [("content-type", "application/merge-patch+json")];
-        self.send("PATCH", path, &headers, change.to_string().into())
-            .await
+        self.send("PATCH", path, &headers, change.to_string().into()).await
     }
 
     pub(crate) async fn json_patch(&self, path: &str, change: &Value) -> Answer {
         let headers = [("content-type", "application/json-patch+json")];
-        self.send("PATCH", path, &headers, change.to_string().into())
-            .await
+        self.send("PATCH", path, &headers, change.to_string().into()).await
     }
 
     pub(crate) async fn delete(&self, path: &str) -> Answer {
@@ -154,20 +135,12 @@ impl Client {
     }
 
     async fn with_json(&self, method: &str, path: &str, body: &Value) -> Answer {
-        self.send(
-            method,
-            path,
-            &[("content-type", "application/json")],
-            body.to_string().into(),
-        )
-        .await
+        self.send(method, path, &[("content-type", "application/json")], body.to_string().into()).await
     }
 
     /// Creates a pot in the namespace `n` and returns it.
     pub(crate) async fn create_pot(&self, name: &str, spec: Value) -> Value {
-        self.post("/apis/kitchen.dev/v1/namespaces/n/pots", &pot(name, spec))
-            .await
-            .expect(201)
+        self.post("/apis/kitchen.dev/v1/namespaces/n/pots", &pot(name, spec)).await.expect(201)
     }
 
     /// Starts a watch, which must be granted.
@@ -178,19 +151,11 @@ impl Client {
     pub(crate) async fn watch_as(&self, path: &str, accept: &str) -> Watch {
         let request = self.http.get(format!("{}{path}", self.url));
         let request = request.header("x-user", &self.user).header("accept", accept);
-        let response = tokio::time::timeout(PATIENCE, request.send())
-            .await
-            .expect("in time")
-            .expect("an answer");
+        let response =
+            tokio::time::timeout(PATIENCE, request.send()).await.expect("in time").expect("an answer");
         assert_eq!(response.status().as_u16(), 200, "{path}");
-        let stream = response
-            .bytes_stream()
-            .map(|chunk| chunk.map_err(|error| error.to_string()))
-            .boxed();
-        Watch {
-            stream,
-            buffer: BytesMut::new(),
-        }
+        let stream = response.bytes_stream().map(|chunk| chunk.map_err(|error| error.to_string())).boxed();
+        Watch { stream, buffer: BytesMut::new() }
     }
 }
 
@@ -209,9 +174,7 @@ pub(crate) struct Watch {
 impl Watch {
     /// The next event; `None` at the end of the stream.
     pub(crate) async fn next(&mut self) -> Option<Value> {
-        tokio::time::timeout(PATIENCE, self.read())
-            .await
-            .expect("an event in time")
+        tokio::time::timeout(PATIENCE, self.read()).await.expect("an event in time")
     }
 
     /// The next event that is no bookmark: its type, the object's name and its resourceVersion.
@@ -241,11 +204,7 @@ impl Watch {
 
 /// The resourceVersion of an object or a list.
 pub(crate) fn revision(object: &Value) -> i64 {
-    object["metadata"]["resourceVersion"]
-        .as_str()
-        .expect("a version")
-        .parse()
-        .expect("a number")
+    object["metadata"]["resourceVersion"].as_str().expect("a version").parse().expect("a number")
 }
 
 /// The type of an event, the object's name and its resourceVersion.

@@ -82,15 +82,9 @@ impl FaultyStore {
         let put = transaction.operations.first().filter(|_| creates);
         let due = |left: usize| left.checked_sub(1);
         if let Some(put) = put
-            && self
-                .taken
-                .fetch_update(Ordering::SeqCst, Ordering::SeqCst, due)
-                .is_ok()
+            && self.taken.fetch_update(Ordering::SeqCst, Ordering::SeqCst, due).is_ok()
         {
-            let transaction = Transaction {
-                preconditions: Vec::new(),
-                operations: vec![put.clone()],
-            };
+            let transaction = Transaction { preconditions: Vec::new(), operations: vec![put.clone()] };
             self.store.commit(transaction).await?;
         }
         Ok(())
@@ -98,10 +92,7 @@ impl FaultyStore {
 
     fn check(&self, action: &'static str) -> Result<(), StoreError> {
         if self.down.load(Ordering::SeqCst) {
-            return Err(StoreError::Unavailable {
-                action,
-                source: "it is down".into(),
-            });
+            return Err(StoreError::Unavailable { action, source: "it is down".into() });
         }
         Ok(())
     }
@@ -129,28 +120,17 @@ impl Store for FaultyStore {
         self.check("watch")?;
         let oldest = self.compacted_before.load(Ordering::SeqCst);
         if after_revision < oldest {
-            return Err(StoreError::Compacted {
-                requested: after_revision,
-                oldest,
-            });
+            return Err(StoreError::Compacted { requested: after_revision, oldest });
         }
-        let broken = self
-            .watches
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
+        let broken = self.watches.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let held = self.held.subscribe();
-        let stream = self
-            .store
-            .watch(prefix, after_revision)
-            .await?
-            .then(move |event| {
-                let mut held = held.clone();
-                async move {
-                    let _ = held.wait_for(|held| !held).await;
-                    event
-                }
-            });
+        let stream = self.store.watch(prefix, after_revision).await?.then(move |event| {
+            let mut held = held.clone();
+            async move {
+                let _ = held.wait_for(|held| !held).await;
+                event
+            }
+        });
         Ok(stream.take_until(async move { broken.cancelled().await }).boxed())
     }
 

@@ -23,23 +23,15 @@ impl Authenticator for TestAuthenticator {
     ) -> Result<Option<UserInfo>, AuthError> {
         let user = headers.get("x-user").and_then(|value| value.to_str().ok());
         match user {
-            Some("impostor") => Err(AuthError::InvalidCredentials {
-                credential: "header",
-                reason: "a lie".to_owned(),
-            }),
-            Some("unknowable") => Err(AuthError::Unavailable {
-                action: "the look-up",
-                source: outage(),
-            }),
-            Some(name) => Ok(Some(UserInfo {
-                name: name.to_owned(),
-                ..UserInfo::default()
-            })),
+            Some("impostor") => {
+                Err(AuthError::InvalidCredentials { credential: "header", reason: "a lie".to_owned() })
+            }
+            Some("unknowable") => Err(AuthError::Unavailable { action: "the look-up", source: outage() }),
+            Some(name) => Ok(Some(UserInfo { name: name.to_owned(), ..UserInfo::default() })),
             None if peer.is_empty() => Ok(None),
-            None => Ok(Some(UserInfo {
-                name: format!("{} certificates", peer.len()),
-                ..UserInfo::default()
-            })),
+            None => {
+                Ok(Some(UserInfo { name: format!("{} certificates", peer.len()), ..UserInfo::default() }))
+            }
         }
     }
 }
@@ -56,12 +48,8 @@ impl Authorizer for TestAuthorizer {
     async fn authorize(&self, attributes: &Attributes) -> Result<Verdict, AuthError> {
         let reads = matches!(attributes.verb.as_str(), "get" | "list" | "watch");
         match attributes.user.name.as_str() {
-            "thief" => Ok(Verdict::Denied {
-                reason: String::new(),
-            }),
-            "reader" if !reads => Ok(Verdict::Denied {
-                reason: "readers read".to_owned(),
-            }),
+            "thief" => Ok(Verdict::Denied { reason: String::new() }),
+            "reader" if !reads => Ok(Verdict::Denied { reason: "readers read".to_owned() }),
             _ => Ok(Verdict::Allowed),
         }
     }
@@ -73,22 +61,14 @@ pub(crate) struct TestNamespaces(Mutex<HashMap<String, NamespaceState>>);
 
 impl TestNamespaces {
     pub(crate) fn set(&self, name: &str, state: NamespaceState) {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(name.to_owned(), state);
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), state);
     }
 }
 
 #[async_trait]
 impl Namespaces for TestNamespaces {
     async fn state(&self, name: &str) -> Result<NamespaceState, ApiError> {
-        let known = self
-            .0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(name)
-            .copied();
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(name).copied();
         Ok(known.unwrap_or(NamespaceState::Active))
     }
 }

@@ -104,12 +104,7 @@ impl Strategy for PotStrategy {
     type Object = Pot;
 
     fn info(&self) -> KindInfo {
-        KindInfo {
-            namespaced: true,
-            singular: "pot",
-            short_names: &["pt"],
-            categories: &["all"],
-        }
+        KindInfo { namespaced: true, singular: "pot", short_names: &["pt"], categories: &["all"] }
     }
 
     fn default(&self, object: &mut Pot) {
@@ -131,11 +126,7 @@ impl Strategy for PotStrategy {
             errors.push(FieldError::required(&spec.child("dish"), "a pot has a dish"));
         }
         if object.spec.servings.is_some_and(|servings| servings < 1) {
-            errors.push(FieldError::invalid(
-                &spec.child("servings"),
-                "0",
-                "must be positive",
-            ));
+            errors.push(FieldError::invalid(&spec.child("servings"), "0", "must be positive"));
         }
         errors
     }
@@ -154,11 +145,7 @@ impl Strategy for PotStrategy {
         let mut errors = self.validate(context, object);
         if object.spec.dish != old.spec.dish {
             let field = FieldPath::new("spec").child("dish");
-            errors.push(FieldError::invalid(
-                &field,
-                &object.spec.dish,
-                "field is immutable",
-            ));
+            errors.push(FieldError::invalid(&field, &object.spec.dish, "field is immutable"));
         }
         errors
     }
@@ -179,11 +166,7 @@ impl Strategy for PotStrategy {
         delete: DeleteContext,
         object: &mut Pot,
     ) -> Result<(), ApiError> {
-        let locked = object
-            .metadata
-            .labels
-            .as_ref()
-            .is_some_and(|labels| labels.contains_key("locked"));
+        let locked = object.metadata.labels.as_ref().is_some_and(|labels| labels.contains_key("locked"));
         if locked && !delete.namespace_terminating {
             return Err(
                 ApiError::status(Reason::Forbidden, "the pot is locked").with_cause("Locked", "by its label")
@@ -195,13 +178,7 @@ impl Strategy for PotStrategy {
     fn claims(&self, object: &Pot) -> Vec<String> {
         let done = object.status.as_ref().is_some_and(|status| status.done)
             || object.metadata.deletion_timestamp.is_some();
-        object
-            .spec
-            .stove
-            .iter()
-            .filter(|_| !done)
-            .map(|stove| format!("stove-{stove}"))
-            .collect()
+        object.spec.stove.iter().filter(|_| !done).map(|stove| format!("stove-{stove}")).collect()
     }
 
     fn claim_conflict(&self, object: &Pot, conflict: &ClaimConflict) -> ApiError {
@@ -216,11 +193,7 @@ impl Strategy for PotStrategy {
     }
 
     fn field(&self, object: &Pot, field: &str) -> String {
-        if field == "spec.dish" {
-            object.spec.dish.clone()
-        } else {
-            String::new()
-        }
+        if field == "spec.dish" { object.spec.dish.clone() } else { String::new() }
     }
 
     fn columns(&self) -> &'static [Column] {
@@ -232,13 +205,7 @@ impl Strategy for PotStrategy {
                 description: "What is cooked.",
                 priority: 0,
             },
-            Column {
-                name: "Stove",
-                column_type: "string",
-                format: "",
-                description: "Where.",
-                priority: 1,
-            },
+            Column { name: "Stove", column_type: "string", format: "", description: "Where.", priority: 1 },
         ]
     }
 
@@ -267,12 +234,7 @@ impl Strategy for StoveStrategy {
     type Object = Stove;
 
     fn info(&self) -> KindInfo {
-        KindInfo {
-            namespaced: false,
-            singular: "stove",
-            short_names: &[],
-            categories: &[],
-        }
+        KindInfo { namespaced: false, singular: "stove", short_names: &[], categories: &[] }
     }
 
     fn verbs(&self) -> &'static [machinery_server::Verb] {
@@ -319,12 +281,7 @@ impl View for OwnPots {
     type Object = OwnPot;
 
     fn info(&self) -> KindInfo {
-        KindInfo {
-            namespaced: true,
-            singular: "ownpot",
-            short_names: &[],
-            categories: &[],
-        }
+        KindInfo { namespaced: true, singular: "ownpot", short_names: &[], categories: &[] }
     }
 
     fn admit(&self, context: &RequestContext) -> Result<(), ApiError> {
@@ -380,9 +337,6 @@ impl Action for Stir {
             Ok(())
         };
         let pot = self.0.mutate(context, &context.namespace, name, change).await?;
-        Ok(Stirring {
-            times: pot.status.map(|status| status.stirred).unwrap_or_default(),
-            ..body
-        })
+        Ok(Stirring { times: pot.status.map(|status| status.stirred).unwrap_or_default(), ..body })
     }
 }

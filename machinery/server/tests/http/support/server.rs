@@ -58,11 +58,7 @@ impl Kitchen {
             Some(store) => store,
             None => embedded(&folder).await,
         };
-        let again = Setup {
-            options: setup.options.clone(),
-            store: Some(store.clone()),
-            ..Setup::default()
-        };
+        let again = Setup { options: setup.options.clone(), store: Some(store.clone()), ..Setup::default() };
         let store = FaultyStore::new(store);
         store.set_down(setup.down);
         let metrics = Metrics::new();
@@ -71,21 +67,18 @@ impl Kitchen {
         let pots = Registry::with_size_limit(measured.clone(), "/registry", PotStrategy, size_limit);
         let stir = Arc::new(Stir(pots.clone()));
         let namespaces = Arc::new(TestNamespaces::default());
-        let server = Server::builder(ServerOptions {
-            workers: 2,
-            ..setup.options
-        })
-        .resource(pots.clone())
-        .resource(Registry::new(measured, "/registry", StoveStrategy))
-        .view(OwnPots, pots.clone())
-        .action("pots", stir.clone())
-        .action("ownpots", stir)
-        .authenticator(Arc::new(TestAuthenticator))
-        .authorizer(Arc::new(TestAuthorizer))
-        .namespaces(namespaces.clone())
-        .metrics(metrics)
-        .build()
-        .expect("a server");
+        let server = Server::builder(ServerOptions { workers: 2, ..setup.options })
+            .resource(pots.clone())
+            .resource(Registry::new(measured, "/registry", StoveStrategy))
+            .view(OwnPots, pots.clone())
+            .action("pots", stir.clone())
+            .action("ownpots", stir)
+            .authenticator(Arc::new(TestAuthenticator))
+            .authorizer(Arc::new(TestAuthorizer))
+            .namespaces(namespaces.clone())
+            .metrics(metrics)
+            .build()
+            .expect("a server");
         let listener = TcpListener::bind(("127.0.0.1", setup.port)).expect("a port");
         let port = listener.local_addr().expect("an address").port();
         let url = match &setup.tls {
@@ -109,10 +102,7 @@ impl Kitchen {
             Some(ca) => kitchen.client().certified(ca, None),
         };
         let probed = if setup.down { "/livez" } else { "/readyz" };
-        eventually("the server is ready", || async {
-            probe.get(probed).await.code == 200
-        })
-        .await;
+        eventually("the server is ready", || async { probe.get(probed).await.code == 200 }).await;
         kitchen
     }
 
@@ -138,9 +128,7 @@ impl Kitchen {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut config = kube::Config::new(self.url.parse().expect("a URL"));
         let user = http::HeaderName::from_static("x-user");
-        config
-            .headers
-            .push((user, http::HeaderValue::from_static("cook")));
+        config.headers.push((user, http::HeaderValue::from_static("cook")));
         kube::Client::try_from(config).expect("a client")
     }
 

@@ -49,18 +49,13 @@ pub(crate) async fn watch(
 pub(crate) fn push(pods: &[Pod], port: u16, asked: &Asked, stop: &CancellationToken) -> anyhow::Result<()> {
     let asked = asked.clone();
     let mut server = HttpServer::new(move || {
-        App::new()
-            .app_data(web::Data::new(asked.clone()))
-            .route("/evacuation", web::post().to(reply))
+        App::new().app_data(web::Data::new(asked.clone())).route("/evacuation", web::post().to(reply))
     })
     .workers(1)
     .disable_signals();
     for pod in pods {
-        let ip = pod
-            .status
-            .as_ref()
-            .and_then(|status| status.pod_ip.as_deref())
-            .context("a pod has no IP")?;
+        let ip =
+            pod.status.as_ref().and_then(|status| status.pod_ip.as_deref()).context("a pod has no IP")?;
         server = server.bind((ip.parse::<IpAddr>()?, port))?;
     }
     let server = server.run();

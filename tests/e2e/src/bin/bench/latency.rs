@@ -57,10 +57,8 @@ impl Transport {
 
 /// Runs the benchmark.
 pub(crate) async fn run() -> anyhow::Result<Vec<Row>> {
-    let options = PlatformOptions {
-        control_plane: ControlPlane::builder().nodes(10),
-        ..PlatformOptions::default()
-    };
+    let options =
+        PlatformOptions { control_plane: ControlPlane::builder().nodes(10), ..PlatformOptions::default() };
     let platform = Platform::start(options).await?;
     let seen = peer::watch_latency(&platform).await?;
     let evicted = peer::evict_latency(&platform).await?;
@@ -68,12 +66,7 @@ pub(crate) async fn run() -> anyhow::Result<Vec<Row>> {
     for transport in [Transport::Watch, Transport::Push] {
         let (asked, acted) = measure(&platform, transport).await?;
         let case = |what: &str| format!("{what} ({}), {} evacuations", transport.word(), asked.len());
-        rows.extend(figures(
-            &case("create to asked"),
-            &asked,
-            "configmap: create to watch event",
-            &seen,
-        ));
+        rows.extend(figures(&case("create to asked"), &asked, "configmap: create to watch event", &seen));
         rows.extend(figures(
             &case("accept to eviction"),
             &acted,
@@ -131,21 +124,10 @@ async fn measure(platform: &Platform, transport: Transport) -> anyhow::Result<(S
         pods.gone(pod).await?;
     }
     let log = platform.control_plane().audit_events()?;
-    let log: Vec<&AuditEvent> = log
-        .iter()
-        .filter(|event| event.namespace() == pods.namespace())
-        .collect();
+    let log: Vec<&AuditEvent> = log.iter().filter(|event| event.namespace() == pods.namespace()).collect();
     let samples = (asked_samples(&created, &asked), acted_samples(&log, &targets));
-    ensure!(
-        samples.0.len() == COUNT,
-        "{} of {COUNT} apps were asked",
-        samples.0.len()
-    );
-    ensure!(
-        samples.1.len() == COUNT,
-        "{} of {COUNT} pods were evicted",
-        samples.1.len()
-    );
+    ensure!(samples.0.len() == COUNT, "{} of {COUNT} apps were asked", samples.0.len());
+    ensure!(samples.1.len() == COUNT, "{} of {COUNT} pods were evicted", samples.1.len());
     Ok(samples)
 }
 
@@ -159,12 +141,7 @@ async fn create_all(pods: &Pods, targets: &[Pod]) -> anyhow::Result<HashMap<Stri
         tick.tick().await;
         let name = pod.name_any();
         let spec = EvacuationSpec {
-            target: Target {
-                pod: PodTarget {
-                    name: name.clone(),
-                    uid: pod.uid(),
-                },
-            },
+            target: Target { pod: PodTarget { name: name.clone(), uid: pod.uid() } },
             requesters: vec![Requester {
                 name: "bench.evacuation.dev/latency".to_owned(),
                 reason: Some("Benchmark".to_owned()),
@@ -180,11 +157,7 @@ async fn create_all(pods: &Pods, targets: &[Pod]) -> anyhow::Result<HashMap<Stri
         let api = api.clone();
         created.insert(name.clone(), Timestamp::now());
         creations.push(tokio::spawn(async move {
-            api.create(
-                &PostParams::default(),
-                &evacuation_api::Evacuation::new(&name, spec),
-            )
-            .await
+            api.create(&PostParams::default(), &evacuation_api::Evacuation::new(&name, spec)).await
         }));
     }
     for creation in creations {
@@ -208,12 +181,9 @@ fn asked_samples(created: &HashMap<String, Timestamp>, asked: &Asked) -> Samples
 /// From the recording of the answer to the arrival of the eviction.
 fn acted_samples(log: &[&AuditEvent], targets: &[Pod]) -> Samples {
     // An app that sees its pod go before its answer is replied to leaves, and the log has no code of success for that answer.
-    let answers = by_name(log, |event| {
-        event.subresource() == "respond" && !(400..500).contains(&event.code())
-    });
-    let evictions = by_name(log, |event| {
-        event.resource() == "pods" && event.subresource() == "eviction"
-    });
+    let answers =
+        by_name(log, |event| event.subresource() == "respond" && !(400..500).contains(&event.code()));
+    let evictions = by_name(log, |event| event.resource() == "pods" && event.subresource() == "eviction");
     let mut samples = Samples::default();
     for name in targets.iter().map(ResourceExt::name_any) {
         let answered: Option<Timestamp> = answers.get(&name).and_then(|event| event.answered());

@@ -54,23 +54,16 @@ pub(crate) async fn watch_latency(platform: &Platform) -> anyhow::Result<Samples
         let name = format!("config-{number}");
         let config = json!({"metadata": {"name": name}, "data": {"key": "value"}});
         created.push((name, Timestamp::now()));
-        api.create(&PostParams::default(), &serde_json::from_value(config)?)
-            .await?;
+        api.create(&PostParams::default(), &serde_json::from_value(config)?).await?;
     }
-    let seen = timeout(LONGEST, watching)
-        .await
-        .context("the watch events did not come")???;
+    let seen = timeout(LONGEST, watching).await.context("the watch events did not come")???;
     let mut samples = Samples::default();
     for (name, created) in created {
         if let Some(seen) = seen.get(&name) {
             samples.add(created, *seen);
         }
     }
-    ensure!(
-        samples.len() == COUNT,
-        "{} of {COUNT} ConfigMaps were seen",
-        samples.len()
-    );
+    ensure!(samples.len() == COUNT, "{} of {COUNT} ConfigMaps were seen", samples.len());
     Ok(samples)
 }
 
@@ -103,21 +96,14 @@ pub(crate) async fn evict_latency(platform: &Platform) -> anyhow::Result<Samples
     for pod in &targets {
         tick.tick().await;
         let patch = json!({"metadata": {"annotations": {MARK: "now"}}});
-        api.patch(&pod.name_any(), &PatchParams::default(), &Patch::Merge(&patch))
-            .await?;
+        api.patch(&pod.name_any(), &PatchParams::default(), &Patch::Merge(&patch)).await?;
     }
-    timeout(LONGEST, evicting)
-        .await
-        .context("the pods were not evicted")???;
+    timeout(LONGEST, evicting).await.context("the pods were not evicted")???;
     // The last lines of the audit log may be written after their answers.
     eventually(LONGEST, "200 evictions in the audit log", async || {
         let log = platform.control_plane().audit_events()?;
         let samples = evicted_samples(&log, pods.namespace());
-        ensure!(
-            samples.len() == COUNT,
-            "{} of {COUNT} pods were evicted",
-            samples.len()
-        );
+        ensure!(samples.len() == COUNT, "{} of {COUNT} pods were evicted", samples.len());
         Ok(samples)
     })
     .await
@@ -132,22 +118,13 @@ fn evicted_samples(log: &[AuditEvent], namespace: &str) -> Samples {
         if event.resource() != "pods" || event.namespace() != namespace {
             continue;
         }
-        match (
-            event.verb(),
-            event.subresource(),
-            event.received(),
-            event.answered(),
-        ) {
+        match (event.verb(), event.subresource(), event.received(), event.answered()) {
             ("patch", "", _, Some(answered)) if event.user() == "admin" => {
                 marked.entry(event.name().to_owned()).or_insert(answered);
             }
             ("create", "eviction", Some(received), _) => {
                 // An eviction can arrive before the patch that caused it was answered: that counts as at once.
-                let from = marked
-                    .get(event.name())
-                    .copied()
-                    .unwrap_or(received)
-                    .min(received);
+                let from = marked.get(event.name()).copied().unwrap_or(received).min(received);
                 samples.add(from, received);
             }
             _ => {}

@@ -34,17 +34,7 @@ pub(crate) fn print(rows: &[Row], json: bool) -> anyhow::Result<()> {
     }
     let mut table = Table::new();
     table.load_preset(comfy_table::presets::ASCII_MARKDOWN);
-    table.set_header([
-        "bench",
-        "case",
-        "value",
-        "unit",
-        "peer",
-        "peer's value",
-        "ratio",
-        "aim",
-        "better",
-    ]);
+    table.set_header(["bench", "case", "value", "unit", "peer", "peer's value", "ratio", "aim", "better"]);
     for row in rows {
         table.add_row([
             row.bench.to_owned(),
@@ -54,13 +44,12 @@ pub(crate) fn print(rows: &[Row], json: bool) -> anyhow::Result<()> {
             row.peer.to_owned(),
             format!("{:.1}", row.peer_value),
             format!("{:.2}", row.ratio),
-            row.aim.map_or_else(String::new, |aim| {
-                if aim > 0.0 {
-                    format!("< {aim}")
-                } else {
-                    "0".to_owned()
-                }
-            }),
+            row.aim.map_or_else(
+                String::new,
+                |aim| {
+                    if aim > 0.0 { format!("< {aim}") } else { "0".to_owned() }
+                },
+            ),
             "lower".to_owned(),
         ]);
     }

@@ -34,10 +34,7 @@ mod tests {
     fn a_quantile_is_the_nearest_rank() {
         let samples = Samples((1..=200).rev().map(f64::from).collect());
         for (percent, value) in [(50, 100.0), (99, 198.0), (100, 200.0)] {
-            assert!(
-                (samples.quantile(percent) - value).abs() < f64::EPSILON,
-                "{percent}"
-            );
+            assert!((samples.quantile(percent) - value).abs() < f64::EPSILON, "{percent}");
         }
         assert!(Samples::default().quantile(99).abs() < f64::EPSILON);
     }

@@ -120,10 +120,7 @@ async fn drained(platform: &Platform) -> anyhow::Result<Downtime> {
         let pod = only_pod(&pods, None).await?;
         let node = pod.spec.as_ref().and_then(|spec| spec.node_name.clone());
         let node = node.context("the pod has no node")?;
-        for arguments in [
-            vec!["drain", &node, "--disable-eviction", &selector],
-            vec!["uncordon", &node],
-        ] {
+        for arguments in [vec!["drain", &node, "--disable-eviction", &selector], vec!["uncordon", &node]] {
             let output = platform.kubectl(&arguments).await?;
             ensure!(output.success(), "{arguments:?}: {}", output.stderr);
         }
@@ -186,11 +183,7 @@ async fn is_served(slices: &Api<EndpointSlice>) -> anyhow::Result<bool> {
         .into_iter()
         .filter_map(|slice| slice.endpoints)
         .flatten()
-        .any(|endpoint| {
-            endpoint
-                .conditions
-                .is_some_and(|conditions| conditions.ready == Some(true))
-        }))
+        .any(|endpoint| endpoint.conditions.is_some_and(|conditions| conditions.ready == Some(true))))
 }
 
 /// Waits until exactly one pod is there, ready, and another than the one before.
@@ -217,8 +210,7 @@ where
         + DeserializeOwned,
 {
     let api: Api<K> = Api::namespaced(client.clone(), pods.namespace());
-    api.create(&PostParams::default(), &serde_json::from_value(object)?)
-        .await?;
+    api.create(&PostParams::default(), &serde_json::from_value(object)?).await?;
     Ok(())
 }
 
@@ -234,10 +226,7 @@ mod tests {
             .zip(0..)
             .map(|(ready, number)| (start + PROBE_EVERY * number, ready))
             .collect();
-        let expected = Downtime {
-            total: PROBE_EVERY * 3,
-            longest: PROBE_EVERY * 2,
-        };
+        let expected = Downtime { total: PROBE_EVERY * 3, longest: PROBE_EVERY * 2 };
         assert_eq!(Downtime::of(&probes), expected);
     }
 }

@@ -21,9 +21,7 @@ impl Audit {
     /// When the eviction arrived that the API took.
     pub(crate) fn evicted(&self, pod: &Pod) -> anyhow::Result<Timestamp> {
         let taken = self.evictions(pod).find(|event| event.code() == 201);
-        taken
-            .and_then(AuditEvent::received)
-            .with_context(|| format!("{} was not evicted", pod.name_any()))
+        taken.and_then(AuditEvent::received).with_context(|| format!("{} was not evicted", pod.name_any()))
     }
 
     /// When the first of the answers was recorded that a pod itself gave.

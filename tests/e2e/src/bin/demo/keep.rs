@@ -9,10 +9,7 @@ pub(crate) async fn until_interrupted(stage: &Stage<'_>, cast: &Cast) -> anyhow:
     let platform = stage.platform();
     let (namespace, indexer) = (stage.namespace(), cast.indexer.name_any());
     println!("\nThe cluster stays up until Ctrl-C. In another terminal:\n");
-    println!(
-        "  export KUBECONFIG={}",
-        platform.control_plane().kubeconfig().display()
-    );
+    println!("  export KUBECONFIG={}", platform.control_plane().kubeconfig().display());
     println!(
         "  export PATH={}:{}:$PATH",
         platform.programs().folder().display(),

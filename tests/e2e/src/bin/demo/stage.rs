@@ -39,13 +39,7 @@ impl<'a> Stage<'a> {
         let mut names = nodes.items.iter().map(ResourceExt::name_any);
         let node = names.next().context("the cluster has nodes")?;
         let others = names.collect();
-        Ok(Self {
-            platform,
-            story,
-            pods,
-            node,
-            others,
-        })
+        Ok(Self { platform, story, pods, node, others })
     }
 
     pub(crate) fn platform(&self) -> &Platform {
@@ -79,9 +73,7 @@ impl<'a> Stage<'a> {
         let nodes: Api<Node> = Api::all(self.platform.client()?);
         let patch = json!({"spec": {"unschedulable": !open}});
         for node in &self.others {
-            nodes
-                .patch(node, &PatchParams::default(), &Patch::Merge(&patch))
-                .await?;
+            nodes.patch(node, &PatchParams::default(), &Patch::Merge(&patch)).await?;
         }
         Ok(())
     }
@@ -132,11 +124,7 @@ impl<'a> Stage<'a> {
     pub(crate) async fn ready(&self, app: &str, count: usize) -> anyhow::Result<Vec<Pod>> {
         let pods = eventually(READY, "the deployment has its pods", || async {
             let found = self.app(app).await?;
-            if found.len() == count {
-                Ok(found)
-            } else {
-                bail!("{} pods", found.len())
-            }
+            if found.len() == count { Ok(found) } else { bail!("{} pods", found.len()) }
         });
         let mut ready = Vec::new();
         for pod in pods.await? {
@@ -160,22 +148,15 @@ impl<'a> Stage<'a> {
     /// The Evacuations of that very pod.
     pub(crate) async fn evacuations_of(&self, pod: &Pod) -> anyhow::Result<Vec<Evacuation>> {
         let all = self.pods.evacuations().list(&ListParams::default()).await?;
-        let of_pod = all
-            .items
-            .into_iter()
-            .filter(|e| e.spec.target.pod.uid == pod.uid());
+        let of_pod = all.items.into_iter().filter(|e| e.spec.target.pod.uid == pod.uid());
         Ok(of_pod.collect())
     }
 
     /// Runs a command of the operator's, in the story's namespace, and tells what it prints, as it prints it.
     pub(crate) async fn operator(&self, arguments: &[&str]) -> anyhow::Result<Output> {
-        let words = arguments.iter().map(|word| {
-            if word.contains(' ') {
-                format!("\"{word}\"")
-            } else {
-                (*word).to_owned()
-            }
-        });
+        let words = arguments
+            .iter()
+            .map(|word| if word.contains(' ') { format!("\"{word}\"") } else { (*word).to_owned() });
         self.tell(format!("$ kubectl {}", words.collect::<Vec<_>>().join(" ")));
         let mut command = tokio::process::Command::from(self.platform.kubectl_command());
         command
@@ -188,11 +169,7 @@ impl<'a> Stage<'a> {
         let stdout = self.tell_lines(child.stdout.take().context("kubectl has an output")?);
         let stderr = self.tell_lines(child.stderr.take().context("kubectl has an error output")?);
         let (stdout, stderr, status) = tokio::join!(stdout, stderr, child.wait());
-        let output = Output {
-            code: status?.code(),
-            stdout: stdout?,
-            stderr: stderr?,
-        };
+        let output = Output { code: status?.code(), stdout: stdout?, stderr: stderr? };
         match output.code {
             Some(code) => self.tell(format!("  exit code {code}")),
             None => bail!("kubectl was killed"),

@@ -9,9 +9,7 @@ pub(crate) struct Story {
 
 impl Story {
     pub(crate) fn begin() -> Self {
-        Self {
-            began: Instant::now(),
-        }
+        Self { began: Instant::now() }
     }
 
     pub(crate) fn tell(&self, what: impl AsRef<str>) {

@@ -27,23 +27,14 @@ async fn waiting(scene: &Scene, spec: PodSpec) -> (Pod, EvacuationHandle) {
 
 /// Waits until the pod was told of that Evacuation, or of none.
 async fn told(scene: &Scene, evacuation: Option<&str>) -> Pod {
-    scene
-        .pod("job-0", "it was told", |pod| {
-            annotation(pod, GATE_ASKED_ANNOTATION) == evacuation
-        })
-        .await
+    scene.pod("job-0", "it was told", |pod| annotation(pod, GATE_ASKED_ANNOTATION) == evacuation).await
 }
 
 /// The app's own tooling sets a condition of the pod.
 async fn set_condition(scene: &Scene, pod: &Pod, kind: &str) {
     let condition = json!({"type": kind, "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"});
     let patch = Patch::Strategic(json!({"status": {"conditions": [condition]}}));
-    scene
-        .pods
-        .api()
-        .patch_status(&pod.name_any(), &PatchParams::default(), &patch)
-        .await
-        .unwrap();
+    scene.pods.api().patch_status(&pod.name_any(), &PatchParams::default(), &patch).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -72,9 +63,7 @@ async fn the_name_of_the_evacuation_opens_the_gate_and_that_of_another_does_not(
     let scene = Scene::new("by-name").await;
     let spec = PodSpec::default().annotation(GATE_OPEN_ANNOTATION, "an-earlier-one");
     let (pod, evacuation) = waiting(&scene, spec).await;
-    scene
-        .annotate(&pod, json!({GATE_OPEN_ANNOTATION: evacuation.name()}))
-        .await;
+    scene.annotate(&pod, json!({GATE_OPEN_ANNOTATION: evacuation.name()})).await;
     scene.evicted(&evacuation).await;
 }
 

@@ -15,18 +15,13 @@ async fn a_controller_that_dies_between_release_and_accept_is_followed_by_one_th
     let scene = Scene::alone("killed").await;
     scene.register(REPLACEMENT_RESPONDER).await;
     let node = scene.own_node().await;
-    let workload = Workload {
-        node: Some(node.clone()),
-        ..Workload::default()
-    };
+    let workload = Workload { node: Some(node.clone()), ..Workload::default() };
     let pods = workload.deployment(&scene).await;
     let availability = Availability::watch(&scene).await;
     scene.cordon(&node, true).await;
     let evacuation = scene.ask(&pods[0]).await;
     scene.answered(&evacuation, Answer::Delay).await;
-    scene
-        .pod(&pods[0].name_any(), "it is released", |pod| !is_owned(pod))
-        .await;
+    scene.pod(&pods[0].name_any(), "it is released", |pod| !is_owned(pod)).await;
     scene.kill_controller();
     scene.cordon(&node, false).await;
     scene.start_controller().await;
@@ -44,12 +39,7 @@ async fn a_controller_that_dies_while_it_gives_a_pod_back_is_followed_by_one_tha
     let evacuation = scene.ask(&pods[0]).await;
     scene.answered(&evacuation, Answer::Accept).await;
     // Nobody adopts the pod meanwhile.
-    scene
-        .platform()
-        .control_plane()
-        .controller_manager()
-        .pause()
-        .unwrap();
+    scene.platform().control_plane().controller_manager().pause().unwrap();
     evacuation.withdraw().await.unwrap();
     scene
         .pod(&pods[0].name_any(), "its label is back", |pod| {
@@ -57,12 +47,7 @@ async fn a_controller_that_dies_while_it_gives_a_pod_back_is_followed_by_one_tha
         })
         .await;
     scene.kill_controller();
-    scene
-        .platform()
-        .control_plane()
-        .controller_manager()
-        .resume()
-        .unwrap();
+    scene.platform().control_plane().controller_manager().resume().unwrap();
     scene.start_controller().await;
     is_as_before(&scene, &pods[0]).await;
 }

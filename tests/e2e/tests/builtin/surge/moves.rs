@@ -38,10 +38,7 @@ async fn story_2_a_single_replica_moves_without_downtime() {
 async fn a_single_replica_that_no_budget_guards_moves_without_downtime_too() {
     let scene = Scene::new("unguarded").await;
     scene.register(REPLACEMENT_RESPONDER).await;
-    let workload = Workload {
-        guarded: false,
-        ..Workload::default()
-    };
+    let workload = Workload { guarded: false, ..Workload::default() };
     let pods = workload.deployment(&scene).await;
     let availability = Availability::watch(&scene).await;
     let evacuation = scene.ask(&pods[0]).await;
@@ -74,19 +71,11 @@ async fn a_pod_of_a_bare_replica_set_is_released_by_a_label_that_no_service_uses
         .create::<Service>(json!({"metadata": {"name": "web"},
             "spec": {"selector": {"app": "web"}, "ports": [{"port": 80}]}}))
         .await;
-    let workload = Workload {
-        labels: json!({"app": "web", "tier": "front"}),
-        ..Workload::default()
-    };
-    let pods = workload
-        .annotated("controlplane.test/running-after", "2s")
-        .replica_set(&scene)
-        .await;
+    let workload = Workload { labels: json!({"app": "web", "tier": "front"}), ..Workload::default() };
+    let pods = workload.annotated("controlplane.test/running-after", "2s").replica_set(&scene).await;
     let availability = Availability::watch(&scene).await;
     let evacuation = scene.ask(&pods[0]).await;
-    let released = scene
-        .pod(&pods[0].name_any(), "it is released", |pod| !is_owned(pod))
-        .await;
+    let released = scene.pod(&pods[0].name_any(), "it is released", |pod| !is_owned(pod)).await;
     let labels: Vec<&str> = released.labels().keys().map(String::as_str).collect();
     assert_eq!(labels, ["app"]);
     scene.evicted(&evacuation).await;
@@ -99,10 +88,7 @@ async fn a_scale_during_the_surge_is_followed_and_never_undone() {
     let scene = Scene::new("scaled").await;
     scene.register(REPLACEMENT_RESPONDER).await;
     let node = scene.own_node().await;
-    let workload = Workload {
-        node: Some(node.clone()),
-        ..Workload::default()
-    };
+    let workload = Workload { node: Some(node.clone()), ..Workload::default() };
     let pods = workload.deployment(&scene).await;
     scene.cordon(&node, true).await;
     let evacuation = scene.ask(&pods[0]).await;
@@ -119,10 +105,8 @@ async fn a_scale_during_the_surge_is_followed_and_never_undone() {
 async fn a_node_with_a_single_replica_that_its_budget_holds_is_drained() {
     let scene = Scene::new("drained").await;
     scene.register(REPLACEMENT_RESPONDER).await;
-    let workload = Workload {
-        labels: json!({"app": "web", "test": scene.namespace()}),
-        ..Workload::default()
-    };
+    let workload =
+        Workload { labels: json!({"app": "web", "test": scene.namespace()}), ..Workload::default() };
     let pods = workload.deployment(&scene).await;
     let availability = Availability::watch(&scene).await;
     let node = pods[0].spec.clone().unwrap().node_name.unwrap();

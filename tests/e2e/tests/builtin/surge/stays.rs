@@ -18,9 +18,7 @@ const COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 pub(super) async fn is_as_before(scene: &Scene, before: &Pod) {
     let name = before.name_any();
     scene
-        .pod(&name, "nothing of the release is left", |pod| {
-            annotation(pod, RELEASED_ANNOTATION).is_none()
-        })
+        .pod(&name, "nothing of the release is left", |pod| annotation(pod, RELEASED_ANNOTATION).is_none())
         .await;
     let after = settled(scene, 1).await.remove(0);
     assert_eq!(after.uid(), before.uid(), "the old pod stayed");
@@ -28,9 +26,7 @@ pub(super) async fn is_as_before(scene: &Scene, before: &Pod) {
     assert_eq!(after.annotations(), before.annotations());
     let owners = |pod: &Pod| -> BTreeMap<String, String> {
         let owners = pod.owner_references().iter();
-        owners
-            .map(|owner| (owner.name.clone(), owner.uid.clone()))
-            .collect()
+        owners.map(|owner| (owner.name.clone(), owner.uid.clone())).collect()
     };
     assert_eq!(owners(&after), owners(before));
 }
@@ -40,9 +36,7 @@ async fn a_withdrawn_request_gives_the_pod_back_and_the_replacement_goes() {
     let scene = Scene::new("withdrawn").await;
     scene.register(REPLACEMENT_RESPONDER).await;
     // The replacement takes long enough for the withdrawal to come while it is waited for, and is there when it does.
-    let workload = Workload::of(1)
-        .annotated("controlplane.test/running-after", "2s")
-        .annotated(COST, "-5");
+    let workload = Workload::of(1).annotated("controlplane.test/running-after", "2s").annotated(COST, "-5");
     let pods = workload.deployment(&scene).await;
     let evacuation = scene.ask(&pods[0]).await;
     scene.answered(&evacuation, Answer::Delay).await;
@@ -76,12 +70,7 @@ async fn a_deleted_evacuation_gives_the_pod_back() {
     let pods = workload.deployment(&scene).await;
     let evacuation = scene.ask(&pods[0]).await;
     scene.answered(&evacuation, Answer::Delay).await;
-    scene
-        .pods
-        .evacuations()
-        .delete(evacuation.name(), &DeleteParams::default())
-        .await
-        .unwrap();
+    scene.pods.evacuations().delete(evacuation.name(), &DeleteParams::default()).await.unwrap();
     is_as_before(&scene, &pods[0]).await;
 }
 
@@ -90,23 +79,14 @@ async fn a_replacement_that_cannot_be_scheduled_is_refused_by_name_and_the_pod_g
     let scene = Scene::new("nowhere").await;
     scene.register(REPLACEMENT_RESPONDER).await;
     let node = scene.own_node().await;
-    let workload = Workload {
-        node: Some(node.clone()),
-        ..Workload::default()
-    };
-    let pods = workload
-        .annotated(REPLACEMENT_TIMEOUT_ANNOTATION, "3")
-        .deployment(&scene)
-        .await;
+    let workload = Workload { node: Some(node.clone()), ..Workload::default() };
+    let pods = workload.annotated(REPLACEMENT_TIMEOUT_ANNOTATION, "3").deployment(&scene).await;
     scene.cordon(&node, true).await;
     let evacuation = scene.ask(&pods[0]).await;
     let answer = scene.answered(&evacuation, Answer::Refuse).await;
     assert_eq!(answer.reason.as_deref(), Some("ReplacementNotReady"));
     let message = answer.message.unwrap();
-    assert!(
-        message.contains("pod web-") && message.contains("Unschedulable"),
-        "{message}"
-    );
+    assert!(message.contains("pod web-") && message.contains("Unschedulable"), "{message}");
     assert!(answer.retry_time > answer.answer_time);
     is_as_before(&scene, &pods[0]).await;
 }
@@ -132,11 +112,7 @@ async fn a_pod_whose_workload_is_gone_is_collected_with_it() {
     scene.pods.budget("second", ("app", "web"), 0).await.unwrap();
     let evacuation = scene.ask(&pods[0]).await;
     scene.answered(&evacuation, Answer::Accept).await;
-    scene
-        .api::<Deployment>()
-        .delete("web", &DeleteParams::default())
-        .await
-        .unwrap();
+    scene.api::<Deployment>().delete("web", &DeleteParams::default()).await.unwrap();
     evacuation.withdraw().await.unwrap();
     scene.pods.gone(&pods[0]).await.unwrap();
 }

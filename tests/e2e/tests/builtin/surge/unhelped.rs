@@ -28,10 +28,7 @@ async fn a_pod_of_a_stateful_set_is_accepted_with_the_reason_and_left_to_its_bud
     let answer = scene.answered(&evacuation, Answer::Accept).await;
     assert_eq!(answer.reason.as_deref(), Some("NoReplacement"));
     let message = answer.message.unwrap();
-    assert!(
-        message.contains("StatefulSet db makes the pod anew under the same name"),
-        "{message}"
-    );
+    assert!(message.contains("StatefulSet db makes the pod anew under the same name"), "{message}");
     scene.evicted(&evacuation).await;
 }
 
@@ -61,11 +58,6 @@ async fn a_pod_without_a_controller_is_accepted_with_the_reason() {
     let pod = scene.pods.create("one", &PodSpec::default()).await.unwrap();
     let evacuation = scene.ask(&pod).await;
     let answer = scene.answered(&evacuation, Answer::Accept).await;
-    assert!(
-        answer
-            .message
-            .unwrap()
-            .contains("no controller makes the pod anew")
-    );
+    assert!(answer.message.unwrap().contains("no controller makes the pod anew"));
     scene.evicted(&evacuation).await;
 }

@@ -46,20 +46,14 @@ async fn the_highest_priority_is_asked_first_and_each_next_when_the_one_before_i
     let (pod, operator) = tokio::join!(scene.pod("app", chained()), operator(&scene));
     let evacuation = scene.ask_and_reach(&pod, json!({})).await;
     assert_eq!(states(&evacuation), expected(Active, Inactive));
-    respond(&operator.client, &evacuation, named("Accept"))
-        .await
-        .unwrap();
+    respond(&operator.client, &evacuation, named("Accept")).await.unwrap();
     let next = scene.reached(&evacuation, 1).await;
     assert_eq!(states(&next), expected(Completed, Active));
     assert!(scene.stays(&pod).await);
-    answer(&scene.app(&pod).await, &evacuation, json!({"answer": "Accept"}))
-        .await
-        .unwrap();
+    answer(&scene.app(&pod).await, &evacuation, json!({"answer": "Accept"})).await.unwrap();
     let ended = scene.ends(&evacuation, "Evacuated Evicted").await;
     assert_eq!(states(&ended), expected(Completed, Completed));
-    let times: Vec<_> = (0..2)
-        .map(|n| responder(&ended, n).unwrap().active_time.unwrap())
-        .collect();
+    let times: Vec<_> = (0..2).map(|n| responder(&ended, n).unwrap().active_time.unwrap()).collect();
     assert!(times[0] < times[1], "{times:?}");
 }
 
@@ -68,9 +62,7 @@ async fn the_first_refusal_under_give_up_ends_it_and_the_next_is_not_asked() {
     let scene = Scene::new("chain-refused").await;
     let (pod, operator) = tokio::join!(scene.pod("app", chained()), operator(&scene));
     let evacuation = scene.ask_and_reach(&pod, json!({"onRefusal": "GiveUp"})).await;
-    respond(&operator.client, &evacuation, named("Refuse"))
-        .await
-        .unwrap();
+    respond(&operator.client, &evacuation, named("Refuse")).await.unwrap();
     let ended = scene.ends(&evacuation, "Failed Refused").await;
     assert_eq!(responder(&ended, 0).unwrap().answer, Some(Answer::Refuse));
     assert_eq!(responder(&ended, 1).unwrap().active_time, None);
@@ -82,13 +74,9 @@ async fn who_accepted_learns_that_the_next_one_refused() {
     let scene = Scene::new("chain-learns").await;
     let (pod, operator) = tokio::join!(scene.pod("app", chained()), operator(&scene));
     let evacuation = scene.ask_and_reach(&pod, json!({"onRefusal": "GiveUp"})).await;
-    respond(&operator.client, &evacuation, named("Accept"))
-        .await
-        .unwrap();
+    respond(&operator.client, &evacuation, named("Accept")).await.unwrap();
     scene.reached(&evacuation, 1).await;
-    answer(&scene.app(&pod).await, &evacuation, json!({"answer": "Refuse"}))
-        .await
-        .unwrap();
+    answer(&scene.app(&pod).await, &evacuation, json!({"answer": "Refuse"})).await.unwrap();
     let ended = scene.ends(&evacuation, "Failed Refused").await;
     assert_eq!(states(&ended), expected(Canceled, Canceled));
     let acknowledge = json!({"responder": FAILOVER, "acknowledgeCancellation": true});

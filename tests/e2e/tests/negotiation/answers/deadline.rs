@@ -16,28 +16,15 @@ use crate::{
 async fn at_an_evict_deadline_whoever_is_left_is_skipped() {
     let scene = Scene::new("evict").await;
     let pod = scene.pod("app", PodSpec::watching()).await;
-    let evacuation = scene
-        .ask_and_reach(&pod, json!({"deadline": in_millis(2500)}))
-        .await;
-    answer(&scene.app(&pod).await, &evacuation, json!({"answer": "Refuse"}))
-        .await
-        .unwrap();
+    let evacuation = scene.ask_and_reach(&pod, json!({"deadline": in_millis(2500)})).await;
+    answer(&scene.app(&pod).await, &evacuation, json!({"answer": "Refuse"})).await.unwrap();
     let deadline = evacuation.spec.requesters[0].deadline.unwrap().0;
     let ended = scene.ends(&evacuation, "Evacuated Evicted").await;
     assert_eq!(first(&ended).state, ResponderState::Interrupted);
-    assert!(
-        first(&ended)
-            .message
-            .as_ref()
-            .unwrap()
-            .contains("the deadline of requester")
-    );
+    assert!(first(&ended).message.as_ref().unwrap().contains("the deadline of requester"));
     assert!(status(&ended).policy.unwrap().deadlines[0].reached);
     let evicted = scene.evicted_at("app");
-    assert!(
-        deadline <= evicted && evicted < deadline + TimeDelta::seconds(2),
-        "{deadline} {evicted}"
-    );
+    assert!(deadline <= evicted && evicted < deadline + TimeDelta::seconds(2), "{deadline} {evicted}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -52,10 +39,7 @@ async fn at_a_delete_deadline_the_pod_is_deleted_whatever_its_budget_says() {
     let deletions = scene.deletions("app");
     assert_eq!((deletions.len(), deletions[0].user()), (1, CONTROLLER));
     let deleted = received(&deletions[0]);
-    assert!(
-        deadline <= deleted && deleted < deadline + TimeDelta::seconds(2),
-        "{deadline} {deleted}"
-    );
+    assert!(deadline <= deleted && deleted < deadline + TimeDelta::seconds(2), "{deadline} {deleted}");
     scene.event("Pod", "app", "Deleted").await;
 }
 
@@ -67,9 +51,7 @@ async fn at_a_give_up_deadline_the_pod_is_left_alone() {
     let evacuation = scene.ask_and_reach(&pod, more).await;
     // A delay is not cut by a deadline that only ends the asking.
     let app = scene.app(&pod).await;
-    let granted = answer(&app, &evacuation, json!({"answer": "Delay", "delaySeconds": 600}))
-        .await
-        .unwrap();
+    let granted = answer(&app, &evacuation, json!({"answer": "Delay", "delaySeconds": 600})).await.unwrap();
     assert_eq!(granted.granted_seconds, Some(600));
     let ended = scene.ends(&evacuation, "Failed DeadlineGaveUp").await;
     assert_eq!(first(&ended).state, ResponderState::Canceled);
@@ -85,16 +67,9 @@ async fn each_entry_acts_at_its_own_deadline_and_the_others_go_on() {
     let evicts = json!({"deadline": in_millis(4000), "onRefusal": "Wait"});
     let wanted = wanting(
         "app",
-        &[
-            entry("test.evacuation.dev/gives-up", gives_up),
-            entry("test.evacuation.dev/evicts", evicts),
-        ],
+        &[entry("test.evacuation.dev/gives-up", gives_up), entry("test.evacuation.dev/evicts", evicts)],
     );
-    let created = scene
-        .evacuations()
-        .create(&PostParams::default(), &wanted)
-        .await
-        .unwrap();
+    let created = scene.evacuations().create(&PostParams::default(), &wanted).await.unwrap();
     let policy = |evacuation: &evacuation_api::Evacuation| json!(status(evacuation).policy.unwrap());
     assert_eq!(policy(&created)["onRefusal"], json!("Override"));
     let lapsed = scene
@@ -102,17 +77,8 @@ async fn each_entry_acts_at_its_own_deadline_and_the_others_go_on() {
             policy(e).pointer("/deadlines/0/reached") == Some(&json!(true))
         })
         .await;
-    assert_eq!(
-        policy(&lapsed)["onRefusal"],
-        json!("Wait"),
-        "a lapsed entry counts no more"
-    );
-    assert_eq!(
-        policy(&lapsed)
-            .pointer("/deadlines/1/reached")
-            .and_then(Value::as_bool),
-        None
-    );
+    assert_eq!(policy(&lapsed)["onRefusal"], json!("Wait"), "a lapsed entry counts no more");
+    assert_eq!(policy(&lapsed).pointer("/deadlines/1/reached").and_then(Value::as_bool), None);
     assert_eq!(condition(&lapsed, "Finished"), None);
     let ended = scene.ends(&created, "Evacuated Evicted").await;
     assert_eq!(first(&ended).state, ResponderState::Interrupted);

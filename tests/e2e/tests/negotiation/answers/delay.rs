@@ -29,29 +29,14 @@ async fn a_pod_that_accepts_is_evicted_at_once_and_not_before() {
     let ended = scene.ends(&evacuation, "Evacuated Evicted").await;
     let responder = first(&ended);
     assert_eq!(
-        (
-            responder.state,
-            responder.answer,
-            responder.reason.as_deref(),
-            responder.message.as_deref()
-        ),
-        (
-            ResponderState::Completed,
-            Some(Answer::Accept),
-            Some("Idle"),
-            Some("nothing to do")
-        )
+        (responder.state, responder.answer, responder.reason.as_deref(), responder.message.as_deref()),
+        (ResponderState::Completed, Some(Answer::Accept), Some("Idle"), Some("nothing to do"))
     );
     let (accepted, evicted) = (responder.answer_time.unwrap().0, scene.evicted_at("app"));
-    assert!(
-        accepted < evicted && evicted < accepted + TimeDelta::seconds(2),
-        "{accepted} {evicted}"
-    );
+    assert!(accepted < evicted && evicted < accepted + TimeDelta::seconds(2), "{accepted} {evicted}");
     let calls = scene.evictions("app");
     assert_eq!((calls.len(), calls[0].user()), (1, CONTROLLER));
-    let body = calls[0]
-        .value()
-        .pointer("/requestObject/deleteOptions/preconditions/uid");
+    let body = calls[0].value().pointer("/requestObject/deleteOptions/preconditions/uid");
     assert_eq!(body.and_then(Value::as_str), pod.metadata.uid.as_deref());
     scene.pods.gone(&pod).await.unwrap();
 }
@@ -74,15 +59,9 @@ async fn a_delay_is_granted_and_renewed_and_lapses_at_its_end_and_not_before() {
     let until = renewed.delay_until.unwrap().0;
     let ended = scene.ends(&evacuation, "Evacuated Evicted").await;
     let responder = first(&ended);
-    assert_eq!(
-        (responder.state, responder.answer),
-        (ResponderState::Interrupted, Some(Answer::Delay))
-    );
+    assert_eq!((responder.state, responder.answer), (ResponderState::Interrupted, Some(Answer::Delay)));
     let evicted = scene.evicted_at("app");
-    assert!(
-        until <= evicted && evicted < until + TimeDelta::seconds(2),
-        "{until} {evicted}"
-    );
+    assert!(until <= evicted && evicted < until + TimeDelta::seconds(2), "{until} {evicted}");
     let said = scene.event("Evacuation", &evacuation.name_any(), "Silent").await;
     assert!(said.contains("its delay ran out"), "{said}");
 }
@@ -91,23 +70,13 @@ async fn a_delay_is_granted_and_renewed_and_lapses_at_its_end_and_not_before() {
 async fn a_delay_ends_at_the_deadline_and_the_app_is_told_so() {
     let scene = Scene::new("cut").await;
     let pod = scene.pod("app", PodSpec::watching()).await;
-    let evacuation = scene
-        .ask_and_reach(&pod, json!({"deadline": in_millis(4000), "atDeadline": "Evict"}))
-        .await;
+    let evacuation =
+        scene.ask_and_reach(&pod, json!({"deadline": in_millis(4000), "atDeadline": "Evict"})).await;
     let deadline = evacuation.spec.requesters[0].deadline.unwrap().0;
-    let granted = answer(&scene.app(&pod).await, &evacuation, delay(60))
-        .await
-        .unwrap();
+    let granted = answer(&scene.app(&pod).await, &evacuation, delay(60)).await.unwrap();
     assert!((1..=4).contains(&granted.granted_seconds.unwrap()), "{granted:?}");
     assert!(granted.delay_until.unwrap().0 <= deadline);
-    assert!(
-        granted
-            .message
-            .as_ref()
-            .unwrap()
-            .contains("the deadline of requester"),
-        "{granted:?}"
-    );
+    assert!(granted.message.as_ref().unwrap().contains("the deadline of requester"), "{granted:?}");
     scene.ends(&evacuation, "Evacuated Evicted").await;
     assert!(granted.delay_until.unwrap().0 <= scene.evicted_at("app"));
 }
@@ -122,10 +91,7 @@ async fn all_delays_together_last_no_longer_than_was_registered() {
     let end = first(&evacuation).active_time.unwrap().0 + TimeDelta::seconds(4);
     let granted = answer(&app, &evacuation, delay(60)).await.unwrap();
     assert!(granted.delay_until.unwrap().0 <= end, "{granted:?}");
-    assert!(
-        granted.message.as_ref().unwrap().contains("longest total delay"),
-        "{granted:?}"
-    );
+    assert!(granted.message.as_ref().unwrap().contains("longest total delay"), "{granted:?}");
     scene.ends(&evacuation, "Evacuated Evicted").await;
 }
 
@@ -139,13 +105,8 @@ async fn when_no_whole_second_is_left_a_delay_is_refused_and_another_answer_is_n
     let refused = answer(&app, &evacuation, delay(1)).await;
     let status = refused_for(refused, 422, "DelayExhausted");
     assert_eq!(fields(&status), ["spec.delaySeconds"]);
-    assert!(
-        status.message.contains("the longest total delay of 1 s"),
-        "{status:?}"
-    );
-    answer(&app, &evacuation, json!({"answer": "Accept"}))
-        .await
-        .unwrap();
+    assert!(status.message.contains("the longest total delay of 1 s"), "{status:?}");
+    answer(&app, &evacuation, json!({"answer": "Accept"})).await.unwrap();
     scene.ends(&evacuation, "Evacuated Evicted").await;
 }
 
@@ -158,16 +119,10 @@ async fn who_is_silent_past_its_timeout_is_passed_over_and_not_before() {
     let lapse = first(&evacuation).active_time.unwrap().0 + TimeDelta::seconds(3);
     let ended = scene.ends(&evacuation, "Evacuated Evicted").await;
     let responder = first(&ended);
-    assert_eq!(
-        (responder.state, responder.answer),
-        (ResponderState::Interrupted, None)
-    );
+    assert_eq!((responder.state, responder.answer), (ResponderState::Interrupted, None));
     assert_eq!(responder.message.as_deref(), Some("it was silent for 3 s"));
     let evicted = scene.evicted_at("app");
-    assert!(
-        lapse <= evicted && evicted < lapse + TimeDelta::seconds(2),
-        "{lapse} {evicted}"
-    );
+    assert!(lapse <= evicted && evicted < lapse + TimeDelta::seconds(2), "{lapse} {evicted}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -179,9 +134,7 @@ async fn an_accept_binds_and_may_be_said_twice() {
     let app = scene.app(&pod).await;
     let accept = || json!({"answer": "Accept"});
     answer(&app, &evacuation, accept()).await.unwrap();
-    let blocked = scene
-        .until_condition(&evacuation, "Blocked", "BudgetExhausted")
-        .await;
+    let blocked = scene.until_condition(&evacuation, "Blocked", "BudgetExhausted").await;
     answer(&app, &evacuation, accept()).await.unwrap();
     for other in [delay(60), json!({"answer": "Refuse"})] {
         refused_for(answer(&app, &evacuation, other).await, 409, "ResponderNotActive");

@@ -25,10 +25,7 @@ async fn a_refusal_under_give_up_ends_it_and_the_pod_stays() {
     let ended = scene.ends(&evacuation, "Failed Refused").await;
     assert_eq!(first(&ended).answer, Some(Answer::Refuse));
     let said = &condition(&ended, "Failed").unwrap().message;
-    assert!(
-        said.contains("self refused: BackupRunning: a backup is running"),
-        "{said}"
-    );
+    assert!(said.contains("self refused: BackupRunning: a backup is running"), "{said}");
     let said = scene.event("Pod", "app", "Failed").await;
     assert!(said.contains("left alone"), "{said}");
     assert!(scene.stays(&pod).await);
@@ -45,25 +42,17 @@ async fn a_refusal_under_wait_is_waited_out_and_may_be_taken_back() {
     answer(&app, &evacuation, refuse()).await.unwrap();
     let blocked = scene.until_condition(&evacuation, "Blocked", "Refused").await;
     let responder = first(&blocked);
-    assert_eq!(
-        (responder.state, responder.answer),
-        (ResponderState::Active, Some(Answer::Refuse))
-    );
+    assert_eq!((responder.state, responder.answer), (ResponderState::Active, Some(Answer::Refuse)));
     let retry = responder.retry_time.unwrap().0;
     assert!(retry >= before + TimeDelta::seconds(600) && retry <= Utc::now() + TimeDelta::seconds(600));
     let blockers = status(&blocked).eviction.unwrap().blocked_by;
-    assert_eq!(
-        (blockers[0].kind.as_str(), blockers[0].name.as_str()),
-        ("Responder", "self")
-    );
+    assert_eq!((blockers[0].kind.as_str(), blockers[0].name.as_str()), ("Responder", "self"));
     let said = scene.event("Evacuation", &evacuation.name_any(), "Refused").await;
     assert!(said.contains("a backup is running"), "{said}");
     assert!(scene.stays(&pod).await);
     assert!(scene.evictions("app").is_empty());
 
-    answer(&app, &evacuation, json!({"answer": "Accept"}))
-        .await
-        .unwrap();
+    answer(&app, &evacuation, json!({"answer": "Accept"})).await.unwrap();
     let ended = scene.ends(&evacuation, "Evacuated Evicted").await;
     assert_eq!(condition(&ended, "Blocked").unwrap().status, "False");
     assert_eq!(first(&ended).retry_time, None);
@@ -74,15 +63,10 @@ async fn a_refusal_under_override_is_recorded_and_overridden() {
     let scene = Scene::new("override").await;
     let pod = scene.pod("app", PodSpec::watching()).await;
     let evacuation = scene.ask_and_reach(&pod, json!({"onRefusal": "Override"})).await;
-    answer(&scene.app(&pod).await, &evacuation, refuse())
-        .await
-        .unwrap();
+    answer(&scene.app(&pod).await, &evacuation, refuse()).await.unwrap();
     let ended = scene.ends(&evacuation, "Evacuated Evicted").await;
     let responder = first(&ended);
-    assert_eq!(
-        (responder.state, responder.answer),
-        (ResponderState::Completed, Some(Answer::Refuse))
-    );
+    assert_eq!((responder.state, responder.answer), (ResponderState::Completed, Some(Answer::Refuse)));
     assert_eq!(responder.message.as_deref(), Some("a backup is running"));
 }
 
@@ -91,9 +75,7 @@ async fn a_harder_requester_who_joins_overrides_a_refusal_that_was_waited_out() 
     let scene = Scene::new("hardest").await;
     let pod = scene.pod("app", PodSpec::watching()).await;
     let evacuation = scene.ask_and_reach(&pod, json!({"onRefusal": "Wait"})).await;
-    answer(&scene.app(&pod).await, &evacuation, refuse())
-        .await
-        .unwrap();
+    answer(&scene.app(&pod).await, &evacuation, refuse()).await.unwrap();
     scene.until_condition(&evacuation, "Blocked", "Refused").await;
     let mut entries = json!(evacuation.spec.requesters);
     let harder = json!({"name": "test.evacuation.dev/harder", "onRefusal": "Override"});

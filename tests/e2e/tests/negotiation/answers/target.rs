@@ -36,27 +36,12 @@ async fn a_pod_that_has_ended_ends_the_evacuation_at_once() {
         .await;
     let api = scene.pods.api();
     let completed = eventually(PATIENCE, "the pod has ended", || async {
-        let phase = api
-            .get("job")
-            .await
-            .unwrap()
-            .status
-            .and_then(|status| status.phase);
-        if phase.as_deref() == Some("Succeeded") {
-            Ok(())
-        } else {
-            Err(format!("{phase:?}"))
-        }
+        let phase = api.get("job").await.unwrap().status.and_then(|status| status.phase);
+        if phase.as_deref() == Some("Succeeded") { Ok(()) } else { Err(format!("{phase:?}")) }
     });
     completed.await.unwrap();
     let posted = post(&scene.admin(), scene.namespace(), "", &wanted("job")).await;
-    assert!(
-        posted
-            .warnings
-            .iter()
-            .any(|warning| warning.contains("has ended")),
-        "{posted:?}"
-    );
+    assert!(posted.warnings.iter().any(|warning| warning.contains("has ended")), "{posted:?}");
     let evacuation = posted.created();
     scene.ends(&evacuation, "Evacuated TerminatedInPlace").await;
     assert!(scene.stays(&created).await, "there was nothing to evict");
@@ -70,13 +55,7 @@ async fn a_pod_that_is_terminating_is_not_asked_and_the_evacuation_ends_when_it_
     scene.finalizers(&pod, &["test.evacuation.dev/hold"]).await;
     scene.delete_pod("app").await;
     let posted = post(&scene.admin(), scene.namespace(), "", &wanted("app")).await;
-    assert!(
-        posted
-            .warnings
-            .iter()
-            .any(|warning| warning.contains("is terminating")),
-        "{posted:?}"
-    );
+    assert!(posted.warnings.iter().any(|warning| warning.contains("is terminating")), "{posted:?}");
     let evacuation = posted.created();
     let seen = scene
         .until(&evacuation, "the controller has seen it", |e| {
@@ -105,16 +84,11 @@ async fn a_mirror_pod_is_refused() {
     let scene = Scene::new("mirror").await;
     let nodes: Api<Node> = Api::all(scene.admin());
     let node = nodes.list(&ListParams::default()).await.unwrap().items[0].name_any();
-    let mirror = PodSpec::default()
-        .annotation("kubernetes.io/config.mirror", "x")
-        .on(&node);
+    let mirror = PodSpec::default().annotation("kubernetes.io/config.mirror", "x").on(&node);
     scene.pod("static", mirror).await;
     let refused = scene
         .evacuations()
-        .create(
-            &PostParams::default(),
-            &wanting("static", &[entry(ASKER, json!({}))]),
-        )
+        .create(&PostParams::default(), &wanting("static", &[entry(ASKER, json!({}))]))
         .await;
     let status = refused_saying(refused, 422, "mirror pod");
     assert_eq!(fields(&status), ["spec.target.pod.name"]);
@@ -134,9 +108,7 @@ async fn a_pod_of_a_daemon_set_is_evicted_with_a_warning() {
         }},
     });
     let sets: Api<DaemonSet> = Api::namespaced(scene.admin(), scene.namespace());
-    sets.create(&PostParams::default(), &serde_json::from_value(set).unwrap())
-        .await
-        .unwrap();
+    sets.create(&PostParams::default(), &serde_json::from_value(set).unwrap()).await.unwrap();
     let pods: Api<Pod> = scene.pods.api();
     let pod = eventually(PATIENCE, "the set has a pod", || async {
         let all = pods.list(&ListParams::default()).await.unwrap().items;
@@ -144,13 +116,7 @@ async fn a_pod_of_a_daemon_set_is_evicted_with_a_warning() {
     });
     let pod = scene.pods.ready(&pod.await.unwrap().name_any()).await.unwrap();
     let posted = post(&scene.admin(), scene.namespace(), "", &wanted(&pod.name_any())).await;
-    assert!(
-        posted
-            .warnings
-            .iter()
-            .any(|warning| warning.contains("belongs to a DaemonSet")),
-        "{posted:?}"
-    );
+    assert!(posted.warnings.iter().any(|warning| warning.contains("belongs to a DaemonSet")), "{posted:?}");
     let ended = scene.ends(&posted.created(), "Evacuated Evicted").await;
     assert_eq!(condition(&ended, "Failed"), None);
 }

@@ -31,21 +31,10 @@ async fn an_unreadable_annotation_is_reported_and_counts_as_one_who_is_silent() 
     scene.pod("app", spec).await;
     let wanted = wanting("app", &[entry(ASKER, json!({"deadline": in_millis(4000)}))]);
     let posted = post(&scene.admin(), scene.namespace(), "", &json!(wanted)).await;
-    assert!(
-        posted
-            .warnings
-            .iter()
-            .any(|warning| warning.contains("cannot be read")),
-        "{posted:?}"
-    );
+    assert!(posted.warnings.iter().any(|warning| warning.contains("cannot be read")), "{posted:?}");
     let evacuation = posted.created();
-    let blocked = scene
-        .until_condition(&evacuation, "Blocked", "UnreadableResponders")
-        .await;
-    assert_eq!(
-        (first(&blocked).name.as_str(), first(&blocked).state),
-        ("self", ResponderState::Active)
-    );
+    let blocked = scene.until_condition(&evacuation, "Blocked", "UnreadableResponders").await;
+    assert_eq!((first(&blocked).name.as_str(), first(&blocked).state), ("self", ResponderState::Active));
     assert_eq!(first(&blocked).timeout_seconds, 60);
     for (kind, name) in [("Evacuation", evacuation.name_any()), ("Pod", "app".to_owned())] {
         let said = scene.event(kind, &name, "UnreadableResponders").await;
@@ -55,10 +44,7 @@ async fn an_unreadable_annotation_is_reported_and_counts_as_one_who_is_silent() 
     let ended = scene.ends(&evacuation, "Evacuated Evicted").await;
     let deadline = wanted.spec.requesters[0].deadline.unwrap().0;
     let evicted = scene.evicted_at("app");
-    assert!(
-        deadline <= evicted && evicted < deadline + TimeDelta::seconds(2),
-        "{deadline} {evicted}"
-    );
+    assert!(deadline <= evicted && evicted < deadline + TimeDelta::seconds(2), "{deadline} {evicted}");
     assert_eq!(condition(&ended, "Blocked").unwrap().status, "False");
 }
 
@@ -67,18 +53,9 @@ const ANNOTATIONS: usize = 256 * 1024;
 
 /// A pod whose annotations have just the size that the API takes: that of its responders is padded.
 fn as_long_as_can_be(before: &str, padding: &str, after: &str) -> PodSpec {
-    let with = |text: String| {
-        quick(PodSpec {
-            responders: Some(text),
-            ..PodSpec::default()
-        })
-    };
+    let with = |text: String| quick(PodSpec { responders: Some(text), ..PodSpec::default() });
     let size = |spec: &PodSpec| {
-        let others: usize = spec
-            .annotations
-            .iter()
-            .map(|(key, value)| key.len() + value.len())
-            .sum();
+        let others: usize = spec.annotations.iter().map(|(key, value)| key.len() + value.len()).sum();
         others + RESPONDERS_ANNOTATION.len() + spec.responders.as_ref().map_or(0, String::len)
     };
     let left = ANNOTATIONS - size(&with(format!("{before}{after}")));
@@ -94,10 +71,7 @@ async fn an_annotation_of_256_kib_is_read_and_a_longer_one_is_no_pods() {
     let mut longer = spec.clone();
     longer.responders.as_mut().unwrap().push(' ');
     let refused = scene.pods.create("longer", &longer).await.unwrap_err();
-    assert!(
-        format!("{refused:?}").contains("annotations: Too long"),
-        "{refused:?}"
-    );
+    assert!(format!("{refused:?}").contains("annotations: Too long"), "{refused:?}");
     let pod = scene.pod("app", spec).await;
     let evacuation = scene.ask_and_reach(&pod, json!({})).await;
     assert_eq!(first(&evacuation).timeout_seconds, 7);
@@ -111,16 +85,10 @@ async fn an_unreadable_annotation_of_256_kib_is_reported_in_few_words() {
     scene.pod("app", spec).await;
     let wanted = wanting("app", &[entry(ASKER, json!({"deadline": in_millis(4000)}))]);
     let posted = post(&scene.admin(), scene.namespace(), "", &json!(wanted)).await;
-    let warned: Vec<_> = posted
-        .warnings
-        .iter()
-        .filter(|w| w.contains("cannot be read"))
-        .collect();
+    let warned: Vec<_> = posted.warnings.iter().filter(|w| w.contains("cannot be read")).collect();
     assert!(!warned.is_empty() && warned[0].len() < 1024, "{warned:?}");
     let evacuation = posted.created();
-    let blocked = scene
-        .until_condition(&evacuation, "Blocked", "UnreadableResponders")
-        .await;
+    let blocked = scene.until_condition(&evacuation, "Blocked", "UnreadableResponders").await;
     assert_eq!(first(&blocked).name, "self");
     let message = &condition(&blocked, "Blocked").unwrap().message;
     assert!(message.len() <= 1024, "{} bytes", message.len());
@@ -145,13 +113,7 @@ async fn self_is_skipped_when_no_container_runs() {
     let evacuation = scene.ask(&pod, json!({})).await;
     let ended = scene.ends(&evacuation, "Evacuated Evicted").await;
     let responder = first(&ended);
-    assert_eq!(
-        (responder.state, responder.active_time),
-        (ResponderState::Interrupted, None)
-    );
-    assert!(
-        responder.message.as_ref().unwrap().contains("no container"),
-        "{responder:?}"
-    );
+    assert_eq!((responder.state, responder.active_time), (ResponderState::Interrupted, None));
+    assert!(responder.message.as_ref().unwrap().contains("no container"), "{responder:?}");
     scene.event("Pod", "app", "Skipped").await;
 }

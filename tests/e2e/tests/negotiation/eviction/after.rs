@@ -25,9 +25,7 @@ async fn the_shortest_grace_period_that_a_requester_names_is_passed_on() {
     let evacuation = api.create(&PostParams::default(), &wanted).await.unwrap();
     scene.ends(&evacuation, "Evacuated Evicted").await;
     let calls = scene.evictions("app");
-    let grace = calls[0]
-        .value()
-        .pointer("/requestObject/deleteOptions/gracePeriodSeconds");
+    let grace = calls[0].value().pointer("/requestObject/deleteOptions/gracePeriodSeconds");
     assert_eq!(grace.and_then(Value::as_i64), Some(7), "{calls:?}");
 }
 
@@ -38,19 +36,15 @@ async fn without_a_grace_period_the_pods_own_counts() {
     let evacuation = scene.ask(&pod, json!({})).await;
     scene.ends(&evacuation, "Evacuated Evicted").await;
     let calls = scene.evictions("app");
-    let grace = calls[0]
-        .value()
-        .pointer("/requestObject/deleteOptions/gracePeriodSeconds");
+    let grace = calls[0].value().pointer("/requestObject/deleteOptions/gracePeriodSeconds");
     assert_eq!(grace.and_then(Value::as_i64), None, "{calls:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_that_has_ended_is_removed_when_its_time_to_live_is_over() {
     let scene = Scene::new("ttl").await;
-    let (pod, other) = tokio::join!(
-        scene.pod("app", PodSpec::default()),
-        scene.pod("other", PodSpec::default())
-    );
+    let (pod, other) =
+        tokio::join!(scene.pod("app", PodSpec::default()), scene.pod("other", PodSpec::default()));
     let mut wanted = wanting("app", &[entry(ASKER, json!({}))]);
     wanted.spec.ttl_seconds_after_finished = Some(1);
     let api = scene.evacuations();
@@ -69,17 +63,11 @@ async fn pod_and_evacuation_both_tell_what_happened() {
     let pod = scene.pod("app", PodSpec::watching()).await;
     let evacuation = scene.ask_and_reach(&pod, json!({})).await;
     let app = scene.app(&pod).await;
-    answer(
-        &app,
-        &evacuation,
-        json!({"answer": "Delay", "delaySeconds": 500, "message": "in a minute"}),
-    )
-    .await
-    .unwrap();
-    scene.event("Pod", "app", "Delayed").await;
-    answer(&app, &evacuation, json!({"answer": "Accept"}))
+    answer(&app, &evacuation, json!({"answer": "Delay", "delaySeconds": 500, "message": "in a minute"}))
         .await
         .unwrap();
+    scene.event("Pod", "app", "Delayed").await;
+    answer(&app, &evacuation, json!({"answer": "Accept"})).await.unwrap();
     scene.ends(&evacuation, "Evacuated Evicted").await;
     for (kind, name) in [("Pod", "app".to_owned()), ("Evacuation", evacuation.name_any())] {
         for (reason, says) in [

@@ -16,9 +16,7 @@ use crate::scene::{Scene, condition, status};
 fn blockers(evacuation: &Evacuation) -> Vec<String> {
     let eviction = status(evacuation).eviction.unwrap_or_default();
     let blockers = eviction.blocked_by.into_iter();
-    blockers
-        .map(|blocker| format!("{} {}", blocker.kind, blocker.name))
-        .collect()
+    blockers.map(|blocker| format!("{} {}", blocker.kind, blocker.name)).collect()
 }
 
 impl Scene {
@@ -32,10 +30,7 @@ impl Scene {
     async fn lower(&self, name: &str, min_available: i32) {
         let patch = Patch::Merge(json!({"spec": {"maxUnavailable": null, "minAvailable": min_available}}));
         let budgets = self.budgets();
-        budgets
-            .patch(name, &PatchParams::default(), &patch)
-            .await
-            .unwrap();
+        budgets.patch(name, &PatchParams::default(), &patch).await.unwrap();
     }
 
     fn budgets(&self) -> Api<PodDisruptionBudget> {
@@ -60,11 +55,7 @@ async fn deployed(scene: &Scene) -> Vec<Pod> {
     api.create(&PostParams::default(), &deployment).await.unwrap();
     let pods = controlplane::eventually(crate::scene::PATIENCE, "three pods", || async {
         let pods = scene.pods.api().list(&ListParams::default()).await.unwrap().items;
-        if pods.len() == 3 {
-            Ok(pods)
-        } else {
-            Err(pods.len())
-        }
+        if pods.len() == 3 { Ok(pods) } else { Err(pods.len()) }
     });
     let pods = pods.await.unwrap();
     join_all(pods.iter().map(|pod| async {
@@ -75,14 +66,9 @@ async fn deployed(scene: &Scene) -> Vec<Pod> {
 }
 
 fn is_up(pod: &Pod) -> bool {
-    let conditions = pod
-        .status
-        .iter()
-        .flat_map(|status| status.conditions.iter().flatten());
+    let conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
     pod.metadata.deletion_timestamp.is_none()
-        && conditions
-            .into_iter()
-            .any(|c| c.type_ == "Ready" && c.status == "True")
+        && conditions.into_iter().any(|c| c.type_ == "Ready" && c.status == "True")
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -120,10 +106,7 @@ async fn under_a_budget_of_one_never_two_are_down_and_each_takes_about_one_call(
         scene.ends(evacuation, "Evacuated Evicted").await;
     }
     assert_eq!(watching.await.unwrap(), 2, "the fewest that were up at once");
-    let calls: usize = pods
-        .iter()
-        .map(|pod| scene.evictions(&pod.name_any()).len())
-        .sum();
+    let calls: usize = pods.iter().map(|pod| scene.evictions(&pod.name_any()).len()).sum();
     assert!((3..=4).contains(&calls), "{calls} calls for 3 pods");
 }
 
@@ -138,27 +121,19 @@ async fn a_budget_that_allows_nothing_is_named_and_one_that_is_widened_is_notice
     let pod = scene.pod("app", PodSpec::default().label("app", "a")).await;
     scene.floor("tight", ("app", "a"), 1).await;
     let evacuation = scene.ask(&pod, json!({})).await;
-    let blocked = scene
-        .until_condition(&evacuation, "Blocked", "BudgetExhausted")
-        .await;
+    let blocked = scene.until_condition(&evacuation, "Blocked", "BudgetExhausted").await;
     assert_eq!(blockers(&blocked), ["PodDisruptionBudget tight"]);
     let said = &condition(&blocked, "Blocked").unwrap().message;
     assert!(said.contains("tight"), "{said}");
     let said = scene.event("Pod", "app", "EvictionBlocked").await;
     assert!(said.contains("BudgetExhausted"), "{said}");
-    assert!(
-        scene.evictions("app").len() <= 1,
-        "a budget that allows nothing is not asked again and again"
-    );
+    assert!(scene.evictions("app").len() <= 1, "a budget that allows nothing is not asked again and again");
 
     let widened = chrono::Utc::now();
     scene.lower("tight", 0).await;
     let ended = scene.ends(&evacuation, "Evacuated Evicted").await;
     let evicted = scene.evicted_at("app");
-    assert!(
-        evicted < widened + TimeDelta::seconds(2),
-        "widened {widened}, evicted {evicted}"
-    );
+    assert!(evicted < widened + TimeDelta::seconds(2), "widened {widened}, evicted {evicted}");
     assert_eq!(condition(&ended, "Blocked").unwrap().status, "False");
     assert_eq!(blockers(&ended), Vec::<String>::new());
 }
@@ -166,21 +141,11 @@ async fn a_budget_that_allows_nothing_is_named_and_one_that_is_widened_is_notice
 #[tokio::test(flavor = "multi_thread")]
 async fn two_budgets_of_one_pod_are_both_named() {
     let scene = Scene::new("two").await;
-    let pod = scene
-        .pod("app", PodSpec::default().label("app", "a").label("tier", "b"))
-        .await;
-    tokio::join!(
-        scene.floor("one", ("app", "a"), 0),
-        scene.floor("two", ("tier", "b"), 0)
-    );
+    let pod = scene.pod("app", PodSpec::default().label("app", "a").label("tier", "b")).await;
+    tokio::join!(scene.floor("one", ("app", "a"), 0), scene.floor("two", ("tier", "b"), 0));
     let evacuation = scene.ask(&pod, json!({})).await;
-    let blocked = scene
-        .until_condition(&evacuation, "Blocked", "MultipleBudgets")
-        .await;
-    assert_eq!(
-        blockers(&blocked),
-        ["PodDisruptionBudget one", "PodDisruptionBudget two"]
-    );
+    let blocked = scene.until_condition(&evacuation, "Blocked", "MultipleBudgets").await;
+    assert_eq!(blockers(&blocked), ["PodDisruptionBudget one", "PodDisruptionBudget two"]);
     assert!(scene.stays(&pod).await);
 
     // The eviction goes on when one of the two is gone.
@@ -198,9 +163,7 @@ async fn a_pod_that_no_budget_holds_does_not_wait_for_those_that_one_holds() {
     );
     scene.pods.budget("app", ("app", "a"), 0).await.unwrap();
     let held_back = scene.ask(&held, json!({})).await;
-    scene
-        .until_condition(&held_back, "Blocked", "BudgetExhausted")
-        .await;
+    scene.until_condition(&held_back, "Blocked", "BudgetExhausted").await;
     let evacuation = scene.ask(&free, json!({})).await;
     scene.ends(&evacuation, "Evacuated Evicted").await;
     assert!(scene.stays(&held).await);

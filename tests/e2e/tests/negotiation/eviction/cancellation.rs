@@ -20,9 +20,7 @@ use crate::{
 /// An app that delays for as long as its work takes, which is longer than any test.
 async fn worker(scene: &Scene) -> (Pod, App) {
     let pod = scene.pod("app", PodSpec::watching()).await;
-    let app = App::watching(scene.platform, &pod, "finish_work", &["--work-seconds", "600"])
-        .await
-        .unwrap();
+    let app = App::watching(scene.platform, &pod, "finish_work", &["--work-seconds", "600"]).await.unwrap();
     (pod, app)
 }
 
@@ -34,19 +32,13 @@ async fn an_app_that_watches_learns_of_a_withdrawal_and_says_that_it_knows() {
     app.says("give me 600 s").await.unwrap();
     scene
         .until(&evacuation, "a delay", |e| {
-            status(e)
-                .responders
-                .is_some_and(|all| all[0].delay_until.is_some())
+            status(e).responders.is_some_and(|all| all[0].delay_until.is_some())
         })
         .await;
     scene.withdraw(&evacuation).await.unwrap();
-    app.says(&format!("{} was canceled", evacuation.name_any()))
-        .await
-        .unwrap();
+    app.says(&format!("{} was canceled", evacuation.name_any())).await.unwrap();
     let known = scene
-        .until(&evacuation, "the cancellation is acknowledged", |e| {
-            first(e).cancellation_acknowledged
-        })
+        .until(&evacuation, "the cancellation is acknowledged", |e| first(e).cancellation_acknowledged)
         .await;
     assert_eq!(first(&known).state, ResponderState::Canceled);
     assert!(scene.stays(&pod).await);
@@ -61,15 +53,10 @@ async fn one_that_is_deleted_goes_as_soon_as_the_app_knows() {
     app.says("give me 600 s").await.unwrap();
     let api = scene.evacuations();
     let deleted = Utc::now();
-    api.delete(&evacuation.name_any(), &DeleteParams::default())
-        .await
-        .unwrap();
+    api.delete(&evacuation.name_any(), &DeleteParams::default()).await.unwrap();
     scene.removed(&evacuation).await;
     app.says("was canceled").await.unwrap();
-    assert!(
-        Utc::now() < deleted + TimeDelta::seconds(20),
-        "it did not wait for 30 s"
-    );
+    assert!(Utc::now() < deleted + TimeDelta::seconds(20), "it did not wait for 30 s");
     assert!(scene.stays(&pod).await);
 }
 
@@ -79,17 +66,13 @@ async fn one_that_is_deleted_is_held_until_whoever_was_asked_knows_and_blocks_no
     let pod = scene.pod("app", PodSpec::watching()).await;
     let evacuation = scene.ask_and_reach(&pod, json!({})).await;
     let api = scene.evacuations();
-    api.delete(&evacuation.name_any(), &DeleteParams::default())
-        .await
-        .unwrap();
+    api.delete(&evacuation.name_any(), &DeleteParams::default()).await.unwrap();
     let held = scene.ends(&evacuation, "Failed Canceled").await;
     assert!(held.metadata.deletion_timestamp.is_some());
     assert_eq!(held.finalizers(), [CANCELLATION_FINALIZER]);
     let again = scene.ask_and_reach(&pod, json!({})).await;
     let app = scene.app(&pod).await;
-    answer(&app, &evacuation, json!({"acknowledgeCancellation": true}))
-        .await
-        .unwrap();
+    answer(&app, &evacuation, json!({"acknowledgeCancellation": true})).await.unwrap();
     scene.removed(&evacuation).await;
     answer(&app, &again, json!({"answer": "Accept"})).await.unwrap();
     scene.ends(&again, "Evacuated Evicted").await;
@@ -101,14 +84,9 @@ async fn one_that_nobody_was_asked_for_is_deleted_at_once() {
     let pod = scene.pod("app", PodSpec::default().label("app", "a")).await;
     scene.pods.budget("app", ("app", "a"), 0).await.unwrap();
     let evacuation = scene.ask(&pod, json!({})).await;
-    scene
-        .until_condition(&evacuation, "Blocked", "BudgetExhausted")
-        .await;
+    scene.until_condition(&evacuation, "Blocked", "BudgetExhausted").await;
     let api = scene.evacuations();
-    let deleted = api
-        .delete(&evacuation.name_any(), &DeleteParams::default())
-        .await
-        .unwrap();
+    let deleted = api.delete(&evacuation.name_any(), &DeleteParams::default()).await.unwrap();
     assert!(deleted.right().is_some(), "nothing holds it");
     scene.removed(&evacuation).await;
     assert!(scene.stays(&pod).await);
@@ -121,10 +99,8 @@ async fn in_a_terminating_namespace_anybody_who_may_delete_does_and_the_namespac
     let scene = Scene::new("namespace").await;
     let alice = scene.user("alice", &["evacuation:requester"]).await;
     let bob = scene.user("bob", &["evacuation:requester"]).await;
-    let (pod, going) = tokio::join!(
-        scene.pod("app", PodSpec::watching()),
-        scene.pod("going", PodSpec::watching())
-    );
+    let (pod, going) =
+        tokio::join!(scene.pod("app", PodSpec::watching()), scene.pod("going", PodSpec::watching()));
     let ask = async |pod: &Pod| {
         let entries = [json!({"name": "alice.example.com/repair"})];
         let wanted = wanting(&pod.name_any(), &entries);
@@ -135,11 +111,7 @@ async fn in_a_terminating_namespace_anybody_who_may_delete_does_and_the_namespac
     let (held, other) = (ask(&pod).await, ask(&going).await);
     let api = scene.evacuations_of(&bob.client);
     let params = DeleteParams::default();
-    refused_for(
-        api.delete(&held.name_any(), &params).await,
-        403,
-        "RequesterOfAnother",
-    );
+    refused_for(api.delete(&held.name_any(), &params).await, 403, "RequesterOfAnother");
 
     scene.finalizers(&pod, &["test.evacuation.dev/hold"]).await;
     let namespaces: Api<Namespace> = Api::all(scene.admin());

@@ -23,22 +23,14 @@ async fn fails(prefix: &str, reply: impl Fn(&ReviewRequest) -> Reply + Send + Sy
     let asked = scene.reached(&evacuation, 0).await;
     let ended = scene.ends(&evacuation, "Evacuated Evicted").await;
     let responder = first(&ended);
-    assert_eq!(
-        (responder.state, responder.answer),
-        (ResponderState::Interrupted, None)
-    );
+    assert_eq!((responder.state, responder.answer), (ResponderState::Interrupted, None));
     assert_eq!(responder.message.as_deref(), Some("it was silent for 3 s"));
     let lapse = first(&asked).active_time.unwrap().0 + TimeDelta::seconds(3);
     let evicted = scene.evicted_at("app");
-    assert!(
-        lapse <= evicted && evicted < lapse + TimeDelta::seconds(2),
-        "{lapse} {evicted}"
-    );
+    assert!(lapse <= evicted && evicted < lapse + TimeDelta::seconds(2), "{lapse} {evicted}");
     endpoint.hears(ReviewAction::Ask).await.unwrap();
     if !said.is_empty() {
-        let event = scene
-            .event("Evacuation", &evacuation.name_any(), "PushFailed")
-            .await;
+        let event = scene.event("Evacuation", &evacuation.name_any(), "PushFailed").await;
         assert!(event.contains(said), "{said:?} is not in {event:?}");
         scene.event("Pod", "app", "PushFailed").await;
     }
@@ -87,12 +79,7 @@ async fn an_endpoint_that_repeats_another_evacuations_uid_is_passed_over() {
         reply["response"]["evacuationUid"] = json!("another");
         Reply::Json(reply)
     };
-    fails(
-        "other-evacuation",
-        other,
-        "replied for evacuation with UID \"another\"",
-    )
-    .await;
+    fails("other-evacuation", other, "replied for evacuation with UID \"another\"").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -141,27 +128,18 @@ async fn an_endpoint_that_drips_its_reply_is_passed_over_at_its_timeout() {
 /// A pod's own endpoint sends the question elsewhere, where it would be accepted.
 async fn redirected(code: &str) {
     let scene = Scene::new("redirect").await;
-    let (pod, other) = tokio::join!(
-        scene.pod("app", registered(&scene, 3)),
-        scene.pod("other", PodSpec::default())
-    );
-    let elsewhere = Endpoint::of(&other, scene.port, |question| Reply::Json(accepting(question)))
-        .await
-        .unwrap();
+    let (pod, other) =
+        tokio::join!(scene.pod("app", registered(&scene, 3)), scene.pod("other", PodSpec::default()));
+    let elsewhere =
+        Endpoint::of(&other, scene.port, |question| Reply::Json(accepting(question))).await.unwrap();
     let ip = other.status.as_ref().unwrap().pod_ip.clone().unwrap();
     let location = format!("http://{ip}:{}/evacuation", scene.port);
     let redirect = format!("HTTP/1.1 {code}\r\nLocation: {location}\r\nContent-Length: 0\r\n\r\n");
-    let _endpoint = Endpoint::of(&pod, scene.port, move |_| {
-        Reply::Bytes(redirect.clone().into_bytes())
-    })
-    .await
-    .unwrap();
+    let _endpoint =
+        Endpoint::of(&pod, scene.port, move |_| Reply::Bytes(redirect.clone().into_bytes())).await.unwrap();
     let evacuation = scene.ask(&pod, json!({})).await;
     let ended = scene.ends(&evacuation, "Evacuated Evicted").await;
-    assert_eq!(
-        (first(&ended).state, first(&ended).answer),
-        (ResponderState::Interrupted, None)
-    );
+    assert_eq!((first(&ended).state, first(&ended).answer), (ResponderState::Interrupted, None));
     let said = scene.event("Pod", "app", "PushFailed").await;
     assert!(said.contains(&code[..3]), "{said}");
     assert!(elsewhere.asked().is_empty());
@@ -179,15 +157,10 @@ async fn a_pod_that_says_its_address_is_the_clouds_metadata_is_not_asked_there()
     let address = json!({"status": {"podIP": "169.254.169.254", "podIPs": [{"ip": "169.254.169.254"}]}});
     let params = PatchParams::default();
     let api = scene.pods.api();
-    api.patch_status("app", &params, &Patch::Merge(address))
-        .await
-        .unwrap();
+    api.patch_status("app", &params, &Patch::Merge(address)).await.unwrap();
     let evacuation = scene.ask(&pod, json!({})).await;
     let said = scene.event("Pod", "app", "PushFailed").await;
-    assert!(
-        said.contains("a link-local address, which is never asked: 169.254.169.254"),
-        "{said}"
-    );
+    assert!(said.contains("a link-local address, which is never asked: 169.254.169.254"), "{said}");
     let ended = scene.ends(&evacuation, "Evacuated Evicted").await;
     assert_eq!(first(&ended).state, ResponderState::Interrupted);
 }

@@ -10,9 +10,7 @@ use crate::scene::{ASKER, Scene, delay_end, first};
 
 async fn python(scene: &Scene, arguments: &[&str]) -> (k8s_openapi::api::core::v1::Pod, App) {
     let pod = scene.pod("app", PodSpec::pushed(scene.port)).await;
-    let app = App::python(scene.platform, &pod, scene.port, arguments)
-        .await
-        .unwrap();
+    let app = App::python(scene.platform, &pod, scene.port, arguments).await.unwrap();
     (pod, app)
 }
 
@@ -34,16 +32,11 @@ async fn the_guides_handler_delays_and_is_reminded_and_renews() {
     let scene = Scene::new("python-delay").await;
     let (pod, app) = python(&scene, &["--answer", "Delay", "--delay", "3"]).await;
     let evacuation = scene.ask(&pod, json!({})).await;
-    let granted = scene
-        .until(&evacuation, "a delay", |e| {
-            e.status.is_some() && first_delay(e).is_some()
-        })
-        .await;
+    let granted =
+        scene.until(&evacuation, "a delay", |e| e.status.is_some() && first_delay(e).is_some()).await;
     let until = delay_end(&granted);
     app.says(&format!("Remind by {ASKER}")).await.unwrap();
-    let renewed = scene
-        .until(&evacuation, "a longer delay", |e| first_delay(e) > Some(until))
-        .await;
+    let renewed = scene.until(&evacuation, "a longer delay", |e| first_delay(e) > Some(until)).await;
     assert_eq!(first(&renewed).state, ResponderState::Active);
     assert!(scene.stays(&pod).await);
     assert!(Utc::now() < delay_end(&renewed) + TimeDelta::seconds(3));
@@ -56,34 +49,19 @@ fn first_delay(evacuation: &evacuation_api::Evacuation) -> Option<chrono::DateTi
 #[tokio::test(flavor = "multi_thread")]
 async fn the_guides_handler_refuses_and_is_asked_again_when_it_said_and_learns_of_the_cancellation() {
     let scene = Scene::new("python-refuse").await;
-    let (pod, app) = python(
-        &scene,
-        &[
-            "--answer",
-            "Refuse",
-            "--message",
-            "a backup is running",
-            "--retry-after",
-            "2",
-        ],
-    )
-    .await;
+    let (pod, app) =
+        python(&scene, &["--answer", "Refuse", "--message", "a backup is running", "--retry-after", "2"])
+            .await;
     let evacuation = scene.ask(&pod, json!({"onRefusal": "Wait"})).await;
     let refused = scene.until_condition(&evacuation, "Blocked", "Refused").await;
     let asked_at = first(&refused).answer_time.unwrap();
     app.says(&format!("Remind by {ASKER}")).await.unwrap();
-    scene
-        .until(&evacuation, "the second refusal", |e| {
-            first(e).answer_time > Some(asked_at)
-        })
-        .await;
+    scene.until(&evacuation, "the second refusal", |e| first(e).answer_time > Some(asked_at)).await;
     scene.withdraw(&evacuation).await.unwrap();
     // By nobody: whoever asked has left.
     app.says("Cancel by").await.unwrap();
     let known = scene
-        .until(&evacuation, "the cancellation is acknowledged", |e| {
-            first(e).cancellation_acknowledged
-        })
+        .until(&evacuation, "the cancellation is acknowledged", |e| first(e).cancellation_acknowledged)
         .await;
     assert_eq!(first(&known).state, ResponderState::Canceled);
     assert!(scene.stays(&pod).await);
@@ -106,32 +84,18 @@ async fn the_question_names_the_pod_and_who_asks_and_until_when() {
         (&question.evacuation.name, &question.evacuation.uid),
         (&evacuation.name_any(), &evacuation.uid().unwrap())
     );
-    assert_eq!(
-        (question.pod.name.as_str(), &question.pod.uid),
-        ("app", &pod.uid().unwrap())
-    );
+    assert_eq!((question.pod.name.as_str(), &question.pod.uid), ("app", &pod.uid().unwrap()));
     assert_eq!(question.pod.namespace, scene.namespace());
     let requester = &question.requesters[0];
     assert_eq!(
-        (
-            requester.name.as_str(),
-            requester.reason.as_deref(),
-            requester.message.as_deref()
-        ),
+        (requester.name.as_str(), requester.reason.as_deref(), requester.message.as_deref()),
         (ASKER, Some("NodeMaintenance"), Some("kernel upgrade"))
     );
     let answer_by = question.answer_by.unwrap().0;
-    assert_eq!(
-        answer_by,
-        first(&ended).active_time.unwrap().0 + TimeDelta::seconds(60)
-    );
+    assert_eq!(answer_by, first(&ended).active_time.unwrap().0 + TimeDelta::seconds(60));
     assert_eq!(first(&ended).reason.as_deref(), Some("Busy"));
     // The end of one that it refused is news for the app, too.
     endpoint.hears(ReviewAction::Cancel).await.unwrap();
-    let count = endpoint
-        .asked()
-        .iter()
-        .filter(|q| q.action == ReviewAction::Ask)
-        .count();
+    let count = endpoint.asked().iter().filter(|q| q.action == ReviewAction::Ask).count();
     assert_eq!(count, 1, "an answer that was taken is not asked for again");
 }

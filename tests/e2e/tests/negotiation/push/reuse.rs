@@ -21,9 +21,7 @@ fn address(pod: &Pod) -> String {
 async fn readdress(scene: &Scene, pod: &Pod, address: &str) -> Pod {
     let patch = Patch::Merge(json!({"status": {"podIP": address, "podIPs": [{"ip": address}]}}));
     let api = scene.pods.api();
-    api.patch_status(&pod.name_any(), &PatchParams::default(), &patch)
-        .await
-        .unwrap()
+    api.patch_status(&pod.name_any(), &PatchParams::default(), &patch).await.unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -31,10 +29,7 @@ async fn the_answer_of_a_pod_that_was_replaced_meanwhile_is_not_taken() {
     let scene = Scene::new("late-answer").await;
     let old = scene.pod("db-0", PodSpec::pushed(scene.port)).await;
     let endpoint = Endpoint::of(&old, scene.port, |question| {
-        Reply::Late(
-            Duration::from_secs(3),
-            answering(question, json!({"answer": "Accept"})),
-        )
+        Reply::Late(Duration::from_secs(3), answering(question, json!({"answer": "Accept"})))
     })
     .await
     .unwrap();
@@ -52,11 +47,7 @@ async fn the_answer_of_a_pod_that_was_replaced_meanwhile_is_not_taken() {
     let again = scene.ask(&new, json!({})).await;
     let ended = scene.ends(&again, "Evacuated Evicted").await;
     assert_eq!(ended.spec.target.pod.uid, new.uid());
-    let asked: Vec<_> = endpoint
-        .asked()
-        .into_iter()
-        .map(|question| question.pod.uid)
-        .collect();
+    let asked: Vec<_> = endpoint.asked().into_iter().map(|question| question.pod.uid).collect();
     assert_eq!(asked, [old.uid().unwrap(), new.uid().unwrap()]);
     assert_eq!(scene.evictions("db-0").len(), 1);
 }
@@ -86,11 +77,7 @@ async fn a_pod_that_has_got_the_address_of_the_target_is_not_asked_in_its_place(
 
     let own = scene.ask(&heir, json!({"onRefusal": "GiveUp"})).await;
     scene.ends(&own, "Failed Refused").await;
-    let pods: Vec<_> = endpoint
-        .asked()
-        .into_iter()
-        .map(|question| question.pod.name)
-        .collect();
+    let pods: Vec<_> = endpoint.asked().into_iter().map(|question| question.pod.name).collect();
     assert!(pods.iter().all(|pod| pod == "heir"), "{pods:?}");
     assert!(scene.stays(&heir).await);
 }

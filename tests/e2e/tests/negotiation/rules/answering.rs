@@ -22,10 +22,7 @@ fn accept() -> Value {
 /// Nobody has answered and nothing has changed.
 async fn unanswered(scene: &Scene, evacuation: &Evacuation) {
     let now = scene.get(evacuation).await;
-    assert_eq!(
-        (first(&now).state, first(&now).answer),
-        (ResponderState::Active, None)
-    );
+    assert_eq!((first(&now).state, first(&now).answer), (ResponderState::Active, None));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -41,21 +38,9 @@ async fn rule_4_only_the_target_pod_itself_answers_as_self() {
     );
     let evacuation = scene.ask_and_reach(&target, json!({})).await;
     let callers: [(&str, Client, &str); 4] = [
-        (
-            "a pod of the same account",
-            scene.app(&sibling).await,
-            "only the target may",
-        ),
-        (
-            "a pod of another account",
-            scene.app(&stranger).await,
-            "only the target may",
-        ),
-        (
-            "a token without a pod",
-            scene.unbound(scene.namespace(), "default").await,
-            "is not a pod",
-        ),
+        ("a pod of the same account", scene.app(&sibling).await, "only the target may"),
+        ("a pod of another account", scene.app(&stranger).await, "only the target may"),
+        ("a token without a pod", scene.unbound(scene.namespace(), "default").await, "is not a pod"),
         ("a user with all rights", scene.admin(), "is not a pod"),
     ];
     for (who, client, said) in callers {
@@ -63,16 +48,10 @@ async fn rule_4_only_the_target_pod_itself_answers_as_self() {
         assert!(status.message.contains("selfevacuations"), "{who}: {status:?}");
     }
     // Nor by the other door, which takes a right on Evacuations.
-    refused_saying(
-        respond(&scene.admin(), &evacuation, accept()).await,
-        403,
-        "\"self\"",
-    );
+    refused_saying(respond(&scene.admin(), &evacuation, accept()).await, 403, "\"self\"");
     unanswered(&scene, &evacuation).await;
 
-    answer(&scene.app(&target).await, &evacuation, accept())
-        .await
-        .unwrap();
+    answer(&scene.app(&target).await, &evacuation, accept()).await.unwrap();
     let ended = scene.ends(&evacuation, "Evacuated Evicted").await;
     assert_eq!(first(&ended).answer, Some(Answer::Accept));
 }
@@ -99,11 +78,7 @@ async fn rule_4_a_pod_sees_and_answers_nothing_but_its_own_evacuations() {
     let status = refused(answer(&far, &evacuation, accept()).await);
     assert_eq!(status.code, 403, "{status:?}");
     let named = json!({"answer": "Accept", "responder": FAILOVER});
-    refused_saying(
-        answer(&scene.app(&target).await, &evacuation, named).await,
-        403,
-        "as \"self\" here",
-    );
+    refused_saying(answer(&scene.app(&target).await, &evacuation, named).await, 403, "as \"self\" here");
     unanswered(&scene, &evacuation).await;
 }
 
@@ -131,10 +106,7 @@ async fn rule_4_a_named_responder_needs_the_verb_respond_on_its_name_or_domain()
     let scene = Scene::new("named").await;
     let spec = || PodSpec::registered(&json!([{"name": FAILOVER}]));
     let (one, two) = tokio::join!(scene.pod("one", spec()), scene.pod("two", spec()));
-    let (one, two) = tokio::join!(
-        scene.ask_and_reach(&one, json!({})),
-        scene.ask_and_reach(&two, json!({}))
-    );
+    let (one, two) = tokio::join!(scene.ask_and_reach(&one, json!({})), scene.ask_and_reach(&two, json!({})));
     let named = || json!({"answer": "Accept", "responder": FAILOVER});
     let right = |name: &str| json!({"apiGroups": ["evacuation.dev"], "resources": ["responders"], "verbs": ["respond"], "resourceNames": [name]});
     let posting = || json!({"apiGroups": ["evacuation.dev"], "resources": ["evacuations/respond"], "verbs": ["create"]});
@@ -143,11 +115,7 @@ async fn rule_4_a_named_responder_needs_the_verb_respond_on_its_name_or_domain()
     scene.grant(&nobody.name, posting()).await;
     scene.grant(&nobody.name, right("db.acme.io/backup")).await;
     scene.grant(&nobody.name, right("db.example.com/*")).await;
-    refused_saying(
-        respond(&nobody.client, &one, named()).await,
-        403,
-        "the verb respond",
-    );
+    refused_saying(respond(&nobody.client, &one, named()).await, 403, "the verb respond");
     unanswered(&scene, &one).await;
 
     for (who, name, evacuation) in [("exact", FAILOVER, &one), ("domain", "db.acme.io/*", &two)] {
@@ -163,28 +131,17 @@ async fn rule_4_a_named_responder_needs_the_verb_respond_on_its_name_or_domain()
 async fn rule_4_a_relayed_answer_counts_only_for_an_endpoint_and_repeats_both_uids() {
     let scene = Scene::new("relay").await;
     // Nobody listens at that port: the controller itself relays nothing.
-    let (watching, pushed) = tokio::join!(
-        scene.pod("watching", PodSpec::watching()),
-        scene.pod("pushed", PodSpec::pushed(9)),
-    );
-    let (watching, pushed) = tokio::join!(
-        scene.ask_and_reach(&watching, json!({})),
-        scene.ask_and_reach(&pushed, json!({}))
-    );
+    let (watching, pushed) =
+        tokio::join!(scene.pod("watching", PodSpec::watching()), scene.pod("pushed", PodSpec::pushed(9)),);
+    let (watching, pushed) =
+        tokio::join!(scene.ask_and_reach(&watching, json!({})), scene.ask_and_reach(&pushed, json!({})));
     let echo = |of: &Evacuation| json!({"answer": "Accept", "responder": "self", "evacuationUid": of.uid(), "podUid": of.spec.target.pod.uid});
     let controller = scene.controller().await;
-    refused_saying(
-        respond(&controller, &watching, echo(&watching)).await,
-        403,
-        "\"self\"",
-    );
+    refused_saying(respond(&controller, &watching, echo(&watching)).await, 403, "\"self\"");
     unanswered(&scene, &watching).await;
 
     let status = refused(respond(&controller, &pushed, accept()).await);
-    assert_eq!(
-        (status.code, fields(&status)),
-        (422, vec!["spec.evacuationUid", "spec.podUid"])
-    );
+    assert_eq!((status.code, fields(&status)), (422, vec!["spec.evacuationUid", "spec.podUid"]));
     let mut wrong = echo(&pushed);
     wrong["podUid"] = json!(watching.spec.target.pod.uid);
     refused_for(respond(&controller, &pushed, wrong).await, 409, "WrongPod");
@@ -194,11 +151,7 @@ async fn rule_4_a_relayed_answer_counts_only_for_an_endpoint_and_repeats_both_ui
     let user = scene.user("user", &["evacuation:responder"]).await;
     let posting = json!({"group": "evacuation.dev", "resource": "evacuations", "subresource": "respond", "verb": "create"});
     scene.decided(&user.name, &posting, true).await;
-    refused_saying(
-        respond(&user.client, &pushed, echo(&pushed)).await,
-        403,
-        "\"self\"",
-    );
+    refused_saying(respond(&user.client, &pushed, echo(&pushed)).await, 403, "\"self\"");
     unanswered(&scene, &pushed).await;
 
     respond(&controller, &pushed, echo(&pushed)).await.unwrap();
@@ -212,23 +165,11 @@ async fn rule_4_nobody_answers_out_of_turn_nor_after_the_end() {
     let pod = scene.pod("app", spec).await;
     let evacuation = scene.ask_and_reach(&pod, json!({})).await;
     let app = scene.app(&pod).await;
-    refused_for(
-        answer(&app, &evacuation, accept()).await,
-        409,
-        "ResponderNotActive",
-    );
+    refused_for(answer(&app, &evacuation, accept()).await, 409, "ResponderNotActive");
     let unknown = json!({"answer": "Accept", "responder": "db.acme.io/unknown"});
-    refused_for(
-        respond(&scene.admin(), &evacuation, unknown).await,
-        422,
-        "NoSuchResponder",
-    );
+    refused_for(respond(&scene.admin(), &evacuation, unknown).await, 422, "NoSuchResponder");
     unanswered(&scene, &evacuation).await;
     leave(&scene.evacuations(), &evacuation).await.unwrap();
-    refused_for(
-        answer(&app, &evacuation, accept()).await,
-        409,
-        "EvacuationFinished",
-    );
+    refused_for(answer(&app, &evacuation, accept()).await, 409, "EvacuationFinished");
     assert!(scene.stays(&pod).await);
 }

@@ -24,17 +24,12 @@ async fn the_fence_holds_a_withdrawal_off_while_the_outcome_of_an_attempt_is_not
     let pod = scene.pod("app", PodSpec::default().label("app", "a")).await;
     scene.pods.budget("app", ("app", "a"), 0).await.unwrap();
     let evacuation = scene.ask(&pod, json!({})).await;
-    let mut blocked = scene
-        .until_condition(&evacuation, "Blocked", "BudgetExhausted")
-        .await;
+    let mut blocked = scene.until_condition(&evacuation, "Blocked", "BudgetExhausted").await;
     // As a controller leaves it that dies between recording an attempt and posting it.
     let attempt = blocked.status.as_mut().unwrap().eviction.get_or_insert_default();
     attempt.in_flight = true;
     let api = scene.evacuations();
-    let recorded = api
-        .replace_status(&blocked.name_any(), &PostParams::default(), &blocked)
-        .await
-        .unwrap();
+    let recorded = api.replace_status(&blocked.name_any(), &PostParams::default(), &blocked).await.unwrap();
     assert!(eviction(&recorded).in_flight);
 
     refused_for(scene.withdraw(&recorded).await, 409, "EvictionInFlight");
@@ -43,9 +38,7 @@ async fn the_fence_holds_a_withdrawal_off_while_the_outcome_of_an_attempt_is_not
     assert_eq!(refused.details.unwrap().retry_after_seconds, 1);
 
     // Whoever leads finds out what became of the attempt, by reading the pod.
-    let resolved = scene
-        .until(&evacuation, "the attempt is resolved", |e| !eviction(e).in_flight)
-        .await;
+    let resolved = scene.until(&evacuation, "the attempt is resolved", |e| !eviction(e).in_flight).await;
     assert_eq!(end_of(&resolved), None);
     scene.withdraw(&evacuation).await.unwrap();
     scene.ends(&evacuation, "Failed Canceled").await;
@@ -70,10 +63,7 @@ async fn the_fence_lets_no_eviction_follow_a_withdrawal_that_succeeded() {
         scene.ends(&race.evacuation, "Failed Canceled").await;
         assert!(scene.stays(&race.pod).await, "{name} was told to go");
         let taken = scene.evictions(&name).into_iter().find(|call| call.code() == 201);
-        assert!(
-            taken.is_none(),
-            "{name} was evicted after it was withdrawn: {taken:?}"
-        );
+        assert!(taken.is_none(), "{name} was evicted after it was withdrawn: {taken:?}");
     }
     for race in &evicted {
         scene.ends(&race.evacuation, "Evacuated Evicted").await;
@@ -122,11 +112,7 @@ async fn race(scene: &Scene, n: u64) -> Race {
         }
         Err(other) => panic!("{other}"),
     };
-    Race {
-        pod,
-        evacuation,
-        withdrawn,
-    }
+    Race { pod, evacuation, withdrawn }
 }
 
 /// Waits for the very write that records an attempt.

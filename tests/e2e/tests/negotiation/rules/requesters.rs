@@ -38,12 +38,7 @@ async fn both(prefix: &str) -> Both {
     let api = scene.evacuations_of(&alice.client);
     let created = api.create(&PostParams::default(), &wanted).await.unwrap();
     let evacuation = scene.reached(&created, 0).await;
-    let mut both = Both {
-        scene,
-        alice,
-        bob,
-        evacuation,
-    };
+    let mut both = Both { scene, alice, bob, evacuation };
     both.evacuation = both
         .write(&both.as_bob(), |e| {
             let own = entry(BOBS, json!({"reason": "Upgrade"}));
@@ -68,9 +63,7 @@ impl Both {
         loop {
             let mut edited = self.scene.get(&self.evacuation).await;
             edit(&mut edited);
-            let written = api
-                .replace(&edited.name_any(), &PostParams::default(), &edited)
-                .await;
+            let written = api.replace(&edited.name_any(), &PostParams::default(), &edited).await;
             match written {
                 Err(Error::Api(status)) if status.code == 409 && causes(&status).is_empty() => {}
                 other => return other,
@@ -83,19 +76,9 @@ impl Both {
 async fn rule_3_the_server_records_who_made_each_entry() {
     let both = both("recorded").await;
     let recorded = status(&both.evacuation).requesters;
-    let made: Vec<_> = recorded
-        .iter()
-        .map(|r| (r.name.as_str(), r.user.as_str()))
-        .collect();
-    assert_eq!(
-        made,
-        [(ALICES, both.alice.name.as_str()), (BOBS, both.bob.name.as_str())]
-    );
-    assert!(
-        recorded
-            .iter()
-            .all(|r| r.groups.contains(&"system:authenticated".to_owned()))
-    );
+    let made: Vec<_> = recorded.iter().map(|r| (r.name.as_str(), r.user.as_str())).collect();
+    assert_eq!(made, [(ALICES, both.alice.name.as_str()), (BOBS, both.bob.name.as_str())]);
+    assert!(recorded.iter().all(|r| r.groups.contains(&"system:authenticated".to_owned())));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -118,9 +101,7 @@ async fn rule_3_another_user_neither_changes_nor_removes_nor_forgets_an_entry() 
         let status = refused_for(both.write(&bob, edit).await, 403, "RequesterOfAnother");
         assert!(status.message.contains(ALICES), "{what}: {status:?}");
     }
-    let deleted = bob
-        .delete(&both.evacuation.name_any(), &DeleteParams::default())
-        .await;
+    let deleted = bob.delete(&both.evacuation.name_any(), &DeleteParams::default()).await;
     let status = refused_for(deleted, 403, "RequesterOfAnother");
     assert!(status.message.contains(ALICES), "{status:?}");
     let now = both.scene.get(&both.evacuation).await;
@@ -143,14 +124,8 @@ async fn rule_3_who_holds_the_verb_override_changes_and_deletes_what_others_aske
         })
         .await
         .unwrap();
-    assert_eq!(
-        status(&changed).requesters[0].user,
-        both.alice.name,
-        "a changed entry keeps its maker"
-    );
-    api.delete(&changed.name_any(), &DeleteParams::default())
-        .await
-        .unwrap();
+    assert_eq!(status(&changed).requesters[0].user, both.alice.name, "a changed entry keeps its maker");
+    api.delete(&changed.name_any(), &DeleteParams::default()).await.unwrap();
     both.scene.ends(&changed, "Failed Canceled").await;
 }
 
@@ -168,9 +143,7 @@ async fn rule_3_when_the_last_entry_leaves_it_is_canceled_and_cannot_be_joined_a
     assert_eq!(end_of(&after_bob).as_deref(), Some("Failed Canceled"));
     let late = both
         .write(&both.as_alice(), |e| {
-            e.spec
-                .requesters
-                .push(serde_json::from_value(entry(ALICES, json!({}))).unwrap());
+            e.spec.requesters.push(serde_json::from_value(entry(ALICES, json!({}))).unwrap());
         })
         .await;
     refused_for(late, 409, "EvacuationFinished");
@@ -187,9 +160,6 @@ async fn rule_3_who_joins_with_an_old_version_is_told_to_read_again() {
     .unwrap();
     let mut joined = stale;
     joined.spec.requesters[1].message = Some("too late".to_owned());
-    let written = both
-        .as_bob()
-        .replace(&joined.name_any(), &PostParams::default(), &joined)
-        .await;
+    let written = both.as_bob().replace(&joined.name_any(), &PostParams::default(), &joined).await;
     refused_saying(written, 409, "modified");
 }

@@ -32,9 +32,7 @@ async fn rule_5_who_may_not_evict_the_pod_neither_asks_nor_joins() {
     let mut entries = json!(evacuation.spec.requesters);
     entries.as_array_mut().unwrap().push(entry(ALICES, json!({})));
     let patch = Patch::Merge(json!({"spec": {"requesters": entries}}));
-    let joined = api
-        .patch(&evacuation.name_any(), &PatchParams::default(), &patch)
-        .await;
+    let joined = api.patch(&evacuation.name_any(), &PatchParams::default(), &patch).await;
     refused_saying(joined, 403, "pods/eviction");
 }
 
@@ -44,26 +42,12 @@ async fn rule_5_who_may_not_delete_the_pod_does_not_have_it_deleted_at_a_deadlin
     scene.pod("app", PodSpec::watching()).await;
     let alice = scene.user("alice", &["evacuation:requester"]).await;
     let api = scene.evacuations_of(&alice.client);
-    let deleting = entry(
-        ALICES,
-        json!({"deadline": in_millis(600_000), "atDeadline": "Delete"}),
-    );
-    let created = api
-        .create(
-            &PostParams::default(),
-            &wanting("app", std::slice::from_ref(&deleting)),
-        )
-        .await;
+    let deleting = entry(ALICES, json!({"deadline": in_millis(600_000), "atDeadline": "Delete"}));
+    let created = api.create(&PostParams::default(), &wanting("app", std::slice::from_ref(&deleting))).await;
     refused_saying(created, 403, "cannot delete resource \"pods\"");
 
-    let evicting = entry(
-        ALICES,
-        json!({"deadline": in_millis(600_000), "atDeadline": "Evict"}),
-    );
-    let evacuation = api
-        .create(&PostParams::default(), &wanting("app", &[evicting]))
-        .await
-        .unwrap();
+    let evicting = entry(ALICES, json!({"deadline": in_millis(600_000), "atDeadline": "Evict"}));
+    let evacuation = api.create(&PostParams::default(), &wanting("app", &[evicting])).await.unwrap();
     let harden = Patch::Merge(json!({"spec": {"requesters": [deleting]}}));
     let name = evacuation.name_any();
     let hardened = api.patch(&name, &PatchParams::default(), &harden).await;
@@ -75,10 +59,7 @@ async fn rule_5_who_may_not_delete_the_pod_does_not_have_it_deleted_at_a_deadlin
     scene.grant(&dora.name, rule).await;
     let mut entries = json!(evacuation.spec.requesters);
     let more = json!({"deadline": in_millis(600_000), "atDeadline": "Delete"});
-    entries
-        .as_array_mut()
-        .unwrap()
-        .push(entry("dora.example.com/repair", more));
+    entries.as_array_mut().unwrap().push(entry("dora.example.com/repair", more));
     let join = Patch::Merge(json!({"spec": {"requesters": entries}}));
     let api = scene.evacuations_of(&dora.client);
     api.patch(&name, &PatchParams::default(), &join).await.unwrap();
@@ -95,14 +76,9 @@ async fn rule_5_rights_that_are_lost_later_are_not_asked_for_again() {
     let evacuation = scene.reached(&created, 0).await;
 
     let bindings = scene.bindings();
-    bindings
-        .delete_collection(&DeleteParams::default(), &ListParams::default())
-        .await
-        .unwrap();
+    bindings.delete_collection(&DeleteParams::default(), &ListParams::default()).await.unwrap();
     let right = json!({"resource": "pods", "subresource": "eviction", "verb": "create", "name": "app"});
     scene.decided(&alice.name, &right, false).await;
-    answer(&scene.app(&pod).await, &evacuation, json!({"answer": "Accept"}))
-        .await
-        .unwrap();
+    answer(&scene.app(&pod).await, &evacuation, json!({"answer": "Accept"})).await.unwrap();
     scene.ends(&evacuation, "Evacuated Evicted").await;
 }

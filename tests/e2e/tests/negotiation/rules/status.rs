@@ -36,9 +36,7 @@ async fn write(
     loop {
         let mut now = api.get(&evacuation.name_any()).await?;
         edit(now.status.get_or_insert_default());
-        let written = api
-            .replace_status(&now.name_any(), &PostParams::default(), &now)
-            .await;
+        let written = api.replace_status(&now.name_any(), &PostParams::default(), &now).await;
         match written {
             Err(Error::Api(status)) if status.code == 409 && causes(&status).is_empty() => {}
             other => return other,
@@ -98,16 +96,10 @@ async fn rule_6_status_moves_only_along_the_table_of_transitions() {
             s.responders = Some(Vec::new());
         }),
         ("an attempt before the answer", "FieldValueInvalid", |s| {
-            s.eviction = Some(EvictionStatus {
-                in_flight: true,
-                ..EvictionStatus::default()
-            });
+            s.eviction = Some(EvictionStatus { in_flight: true, ..EvictionStatus::default() });
         }),
         ("accepted without an attempt", "FieldValueInvalid", |s| {
-            s.eviction = Some(EvictionStatus {
-                accepted: true,
-                ..EvictionStatus::default()
-            });
+            s.eviction = Some(EvictionStatus { accepted: true, ..EvictionStatus::default() });
         }),
         ("evicted without an attempt", "FieldValueInvalid", |s| {
             s.conditions = vec![condition("Evacuated", "Evicted")];
@@ -156,10 +148,7 @@ async fn rule_6_times_are_the_servers_and_nothing_lapses_before_them() {
 
 fn status_times(evacuation: &Evacuation) -> (Vec<Timestamp>, Option<Timestamp>) {
     let status = status(evacuation);
-    (
-        status.requesters.iter().map(|r| r.time).collect(),
-        status.finish_time,
-    )
+    (status.requesters.iter().map(|r| r.time).collect(), status.finish_time)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -172,11 +161,8 @@ async fn rule_7_the_controller_changes_neither_answers_nor_policy_nor_recorded_r
     )
     .await
     .unwrap();
-    let before = scene
-        .until(&evacuation, "the delay is seen", |e| {
-            first(e).answer == Some(Answer::Delay)
-        })
-        .await;
+    let before =
+        scene.until(&evacuation, "the delay is seen", |e| first(e).answer == Some(Answer::Delay)).await;
     let controller = scene.controller().await;
     let api = scene.evacuations_of(&controller);
     let edits: [(&str, Edit); 7] = [
@@ -210,15 +196,10 @@ async fn rule_7_the_controller_changes_neither_answers_nor_policy_nor_recorded_r
     // The spec is not in a status, and as an update it is another's entry.
     let mut object = scene.get(&evacuation).await;
     object.spec.requesters[0].message = Some("hurry".to_owned());
-    let written = api
-        .replace_status(&object.name_any(), &PostParams::default(), &object)
-        .await
-        .unwrap();
+    let written = api.replace_status(&object.name_any(), &PostParams::default(), &object).await.unwrap();
     assert_eq!(written.spec, before.spec);
     object.metadata.resource_version = None;
-    let updated = api
-        .replace(&object.name_any(), &PostParams::default(), &object)
-        .await;
+    let updated = api.replace(&object.name_any(), &PostParams::default(), &object).await;
     refused_for(updated, 403, "RequesterOfAnother");
     assert!(scene.stays(&pod).await);
 }

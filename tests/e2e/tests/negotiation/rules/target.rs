@@ -36,10 +36,7 @@ async fn rule_2_the_uid_is_that_of_the_live_pod_and_another_one_is_refused() {
     assert_eq!(pinned.spec.target.pod.uid, pod.uid());
     for change in [json!({"uid": "another"}), json!({"name": "another"})] {
         let patch = Patch::Merge(json!({"spec": {"target": {"pod": change}}}));
-        let changed = scene
-            .evacuations()
-            .patch(&pinned.name_any(), &PatchParams::default(), &patch)
-            .await;
+        let changed = scene.evacuations().patch(&pinned.name_any(), &PatchParams::default(), &patch).await;
         let status = refused(changed);
         assert_eq!((status.code, fields(&status)), (422, vec!["spec.target"]));
     }
@@ -54,21 +51,12 @@ async fn rule_2_who_may_not_evict_a_pod_does_not_learn_whether_it_exists() {
     scene.grant(&spy.name, rule).await;
     let api = scene.evacuations_of(&spy.client);
     let mut said = Vec::new();
-    for (name, uid) in [
-        ("app", None),
-        ("app", pod.uid()),
-        ("app", Some("x".to_owned())),
-        ("ghost", None),
-    ] {
+    for (name, uid) in [("app", None), ("app", pod.uid()), ("app", Some("x".to_owned())), ("ghost", None)] {
         let mut wanted = wanting(name, &[entry(ASKER, json!({}))]);
         wanted.metadata.generate_name = None;
         wanted.metadata.name = Some("probe".to_owned());
         wanted.spec.target.pod.uid = uid;
-        let status = refused_saying(
-            api.create(&PostParams::default(), &wanted).await,
-            403,
-            "pods/eviction",
-        );
+        let status = refused_saying(api.create(&PostParams::default(), &wanted).await, 403, "pods/eviction");
         said.push(status.message.replace(name, "POD"));
     }
     said.dedup();

@@ -28,10 +28,7 @@ async fn rule_1_of_twenty_creates_at_once_one_wins_and_the_others_are_told_its_n
     let winner = won.into_iter().next().unwrap().unwrap().name_any();
     for refused in lost {
         let status = refused_for(refused, 409, "ActiveEvacuationExists");
-        assert_eq!(
-            causes(&status),
-            [("ActiveEvacuationExists".to_owned(), winner.clone())]
-        );
+        assert_eq!(causes(&status), [("ActiveEvacuationExists".to_owned(), winner.clone())]);
     }
     let all = scene.evacuations().list(&ListParams::default()).await.unwrap();
     assert_eq!(all.items.len(), 1);
@@ -47,39 +44,24 @@ async fn rule_1_one_that_has_ended_never_blocks_a_new_one_whatever_holds_it() {
     held.metadata.finalizers = Some(vec!["test.evacuation.dev/hold".to_owned()]);
     let api = scene.evacuations();
     let held = api.create(&PostParams::default(), &held).await.unwrap();
-    let active = api
-        .create(
-            &PostParams::default(),
-            &wanting("app", &[entry(ASKER, json!({}))]),
-        )
-        .await;
+    let active = api.create(&PostParams::default(), &wanting("app", &[entry(ASKER, json!({}))])).await;
     refused_for(active, 409, "ActiveEvacuationExists");
-    api.delete(&held.name_any(), &DeleteParams::default())
-        .await
-        .unwrap();
+    api.delete(&held.name_any(), &DeleteParams::default()).await.unwrap();
 
     // Canceled, and kept as history.
     let history = scene.ask(&pod, json!({})).await;
     scene.withdraw(&history).await.unwrap();
 
     let third = scene.ask(&pod, json!({})).await;
-    let there: Vec<_> = api
-        .list(&ListParams::default())
-        .await
-        .unwrap()
-        .items
-        .iter()
-        .map(ResourceExt::name_any)
-        .collect();
+    let there: Vec<_> =
+        api.list(&ListParams::default()).await.unwrap().items.iter().map(ResourceExt::name_any).collect();
     for evacuation in [&held, &history, &third] {
         assert!(there.contains(&evacuation.name_any()), "{there:?}");
     }
     let mut held = scene.get(&held).await;
     assert!(held.metadata.deletion_timestamp.is_some());
     held.metadata.finalizers = None;
-    api.replace(&held.name_any(), &PostParams::default(), &held)
-        .await
-        .unwrap();
+    api.replace(&held.name_any(), &PostParams::default(), &held).await.unwrap();
     scene.removed(&held).await;
     assert!(
         crate::scene::end_of(&scene.get(&third).await).is_none(),

@@ -14,9 +14,6 @@ pub(crate) async fn accepted(stage: &Stage<'_>, cast: &Cast) -> anyhow::Result<(
     let audit = stage.audit()?;
     let (answered, evicted) = (audit.last_answer(&cast.web)?, audit.evicted(&cast.web)?);
     ensure!(answered < evicted, "web was evicted before it accepted");
-    stage.tell(format!(
-        "audit: web accepted, and was evicted {} ms later",
-        millis(answered, evicted)
-    ));
+    stage.tell(format!("audit: web accepted, and was evicted {} ms later", millis(answered, evicted)));
     Ok(())
 }

@@ -65,27 +65,14 @@ impl Cast {
         let (node, namespace) = (stage.node(), stage.namespace());
         stage.tell(format!("node {node} runs, in namespace {namespace}:"));
         stage.tell("  web      accepts                       (Rust, watches)");
-        stage.tell(format!(
-            "  worker   needs {WORK_SECONDS} s first              (Rust, watches)"
-        ));
+        stage.tell(format!("  worker   needs {WORK_SECONDS} s first              (Rust, watches)"));
         stage.tell("  backup   refuses                       (Python, is pushed to over HTTP)");
         stage
             .tell("  plain    two replicas, under a budget of maxUnavailable 1 (know nothing of evacuation)");
         stage.tell("and on other nodes:");
-        stage.tell(format!(
-            "  indexer  needs {INDEX_SECONDS} s first             (Rust, watches)"
-        ));
+        stage.tell(format!("  indexer  needs {INDEX_SECONDS} s first             (Rust, watches)"));
         stage.tell("  catalog  a single replica, under a budget of maxUnavailable 0");
-        Ok(Self {
-            web,
-            worker,
-            backup,
-            plain,
-            indexer,
-            catalog,
-            indexing,
-            others,
-        })
+        Ok(Self { web, worker, backup, plain, indexer, catalog, indexing, others })
     }
 
     /// Tells what the apps have printed, but for their logs.

@@ -18,9 +18,6 @@ use evacuation_api::{Answer, Evacuation};
 
 /// What the app has answered until now.
 fn answer(evacuation: &Evacuation) -> Option<Answer> {
-    let mut responders = evacuation
-        .status
-        .iter()
-        .flat_map(|s| s.responders.iter().flatten());
+    let mut responders = evacuation.status.iter().flat_map(|s| s.responders.iter().flatten());
     responders.find_map(|responder| responder.answer)
 }

@@ -15,20 +15,10 @@ use crate::{
 pub(crate) async fn overridden(stage: &Stage<'_>, cast: &Cast) -> anyhow::Result<()> {
     let backup = cast.backup.name_any();
     let create = ["create", "evacuation", &backup, "--reason", "SpotReclaim"];
-    let policy = [
-        "--on-refusal",
-        "Wait",
-        "--deadline",
-        "5s",
-        "--at-deadline",
-        "Evict",
-    ];
+    let policy = ["--on-refusal", "Wait", "--deadline", "5s", "--at-deadline", "Evict"];
     let wait = ["--wait", "--timeout", "60s"];
     let ended = stage.operator(&[&create[..], &policy, &wait].concat()).await?;
-    ensure!(
-        ended.code == Some(0),
-        "evacuating backup did not succeed: {ended:?}"
-    );
+    ensure!(ended.code == Some(0), "evacuating backup did not succeed: {ended:?}");
     let (answer, deadline) = recorded(stage, cast).await?;
     ensure!(answer == Some(Answer::Refuse), "backup did not refuse again");
     let audit = stage.audit()?;
@@ -53,8 +43,5 @@ async fn recorded(stage: &Stage<'_>, cast: &Cast) -> anyhow::Result<(Option<Answ
         .iter()
         .find_map(|e| Some((e, e.spec.requesters.iter().find_map(|r| r.deadline)?)))
         .context("no Evacuation of backup has a deadline")?;
-    Ok((
-        answer(evacuation),
-        Timestamp::from_microsecond(deadline.0.timestamp_micros())?,
-    ))
+    Ok((answer(evacuation), Timestamp::from_microsecond(deadline.0.timestamp_micros())?))
 }

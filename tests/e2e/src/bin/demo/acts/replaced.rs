@@ -15,23 +15,16 @@ pub(crate) async fn replaced(stage: &Stage<'_>, cast: &Cast) -> anyhow::Result<(
     Api::namespaced(stage.platform().client()?, stage.namespace())
         .create(&PostParams::default(), &registration)
         .await?;
-    stage.tell(format!(
-        "an EvacuationResponder names {REPLACEMENT_RESPONDER} for catalog"
-    ));
+    stage.tell(format!("an EvacuationResponder names {REPLACEMENT_RESPONDER} for catalog"));
     let catalog = cast.catalog.name_any();
     let create = ["create", "evacuation", &catalog, "--reason", "NodeMaintenance"];
     let wait = ["--wait", "--timeout", "60s"];
     let ended = stage.operator(&[&create[..], &wait].concat()).await?;
-    ensure!(
-        ended.code == Some(0),
-        "evacuating catalog did not succeed: {ended:?}"
-    );
+    ensure!(ended.code == Some(0), "evacuating catalog did not succeed: {ended:?}");
     let replacement = stage.ready("catalog", 1).await?.pop();
     let replacement = replacement.context("catalog has a replacement")?;
     let audit = stage.audit()?;
-    let ready = audit
-        .last_status(&replacement)
-        .context("nothing was reported of catalog's replacement")?;
+    let ready = audit.last_status(&replacement).context("nothing was reported of catalog's replacement")?;
     let evicted = audit.evicted(&cast.catalog)?;
     ensure!(
         ready <= evicted,
