@@ -12,29 +12,22 @@
 //! returned is what is decided on next. Nothing is written, posted or asked unless this process leads. What was decided is in the
 //! object: a successor goes on where this process stopped.
 
-mod backoff;
-mod clock;
+mod builtin;
+mod cluster;
 mod controller;
-mod error;
-mod events;
-mod evictor;
-mod index;
-mod key;
-mod lease;
-mod metrics;
-mod options;
+mod negotiation;
 mod process;
-mod push;
-mod queue;
-mod reachability;
-mod reconcile;
 mod refresh;
-mod responders;
-mod watch;
 
-use key::ObjectKey;
-use lease::{Leadership, NotLeading};
+use builtin as responders;
+use cluster::{
+    backoff, calls as error, clock, events, index,
+    key::ObjectKey,
+    lease,
+    lease::{Leadership, NotLeading},
+    metrics, queue, reachability, watch,
+};
+use negotiation::{evictor, push};
 
-pub use options::{LogFormat, Options};
-pub use process::{RunError, log, run, shutdown_signal};
+pub use process::{LogFormat, Options, RunError, log, run, shutdown_signal};
 pub use refresh::RefreshOptions;

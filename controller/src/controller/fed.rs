@@ -11,9 +11,9 @@ use tokio::time::Instant;
 
 use super::{Controller, lock};
 use crate::{
-    events::notices,
     evictor::BudgetStatus,
     index::{Indexed, Update},
+    negotiation::notices,
     refresh::{follow_evacuation, follow_namespace, follow_pod, follow_replica_set},
 };
 

@@ -2,6 +2,7 @@
 
 mod client;
 mod logging;
+mod options;
 mod signal;
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
@@ -14,10 +15,11 @@ use tracing::{info, warn};
 use uuid::Uuid;
 
 pub use logging::log;
+pub use options::{LogFormat, Options};
 pub use signal::shutdown_signal;
 
 use crate::{
-    Leadership, Options,
+    Leadership,
     controller::Controller,
     events::{EventSink, publish_events},
     lease::hold_lease,

@@ -3,5 +3,5 @@
 mod notice;
 mod recorder;
 
-pub(crate) use notice::{Notice, notices};
+pub(crate) use notice::Notice;
 pub(crate) use recorder::{EventSink, publish_events};

@@ -2,12 +2,17 @@
 
 mod act;
 mod attempt;
-mod push;
+pub(crate) mod evictor;
+mod notice;
+pub(crate) mod push;
+mod question;
 mod status;
 mod turn;
 mod world;
 
 use std::{sync::Arc, time::Duration};
+
+pub(crate) use notice::notices;
 
 use evacuation_api::{Evacuation, EvacuationStatus};
 use evacuation_protocol::{Attempt, record_eviction};

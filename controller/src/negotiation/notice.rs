@@ -6,28 +6,7 @@ use evacuation_api::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-/// One Event.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Notice {
-    /// CamelCase, for machines.
-    pub(crate) reason: &'static str,
-    /// Whether something went wrong or needs attention.
-    pub(crate) warning: bool,
-    /// For people.
-    pub(crate) note: String,
-}
-
-impl Notice {
-    /// A notice of something that went as it should.
-    pub(crate) fn normal(reason: &'static str, note: String) -> Self {
-        Self { reason, warning: false, note }
-    }
-
-    /// A notice of something that went wrong or needs attention.
-    pub(crate) fn warning(reason: &'static str, note: String) -> Self {
-        Self { reason, warning: true, note }
-    }
-}
+use crate::events::Notice;
 
 /// What happened to an Evacuation between two states of it.
 pub(crate) fn notices(old: &Evacuation, new: &Evacuation) -> Vec<Notice> {
