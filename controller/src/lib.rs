@@ -2,32 +2,20 @@
 //!
 //! # Flow
 //!
-//! Watches feed the index; what changed says which Evacuations to reconsider; workers take them from a queue, put
-//! together what is seen of each, let `evacuation-protocol` decide, and act: one write of the status a transition, a question to
-//! an app, an eviction in its turn.
+//! The [`cluster`] view watches the API and tells each feature what changed. A feature queues keys, and workers reconcile them
+//! while this process leads: [`negotiation`] asks responders and evicts, [`builtin`] plays two responders, [`refresh`] asks for
+//! pods in a crash loop. [`process`] wires them.
 //!
 //! # Guarantees
 //!
-//! One worker at a time works on an Evacuation. Every write is guarded by the resourceVersion that was decided on, and what it
-//! returned is what is decided on next. Nothing is written, posted or asked unless this process leads. What was decided is in the
-//! object: a successor goes on where this process stopped.
+//! The modules depend on each other in one direction: process, then features, then cluster. No feature knows another.
+//! Nothing is written, posted or asked unless this process leads.
 
 mod builtin;
 mod cluster;
-mod controller;
 mod negotiation;
 mod process;
 mod refresh;
-
-use builtin as responders;
-use cluster::{
-    backoff, calls as error, clock, events, index,
-    key::ObjectKey,
-    lease,
-    lease::{Leadership, NotLeading},
-    metrics, queue, reachability, watch,
-};
-use negotiation::{evictor, push};
 
 pub use process::{LogFormat, Options, RunError, log, run, shutdown_signal};
 pub use refresh::RefreshOptions;

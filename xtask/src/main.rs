@@ -6,11 +6,14 @@ mod bench;
 mod build;
 mod check;
 mod command;
+mod cycles;
 mod demo;
 mod generate;
 mod model;
 mod prerequisites;
 mod test;
+mod tokens;
+mod words;
 
 use clap::{Parser, Subcommand};
 

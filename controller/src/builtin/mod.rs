@@ -13,14 +13,20 @@
 //! successor, and also when the Evacuation is gone. Every patch is guarded by the pod's UID and resourceVersion.
 
 mod gate;
+mod interest;
 mod part;
 mod patch;
 mod reply;
 mod surge;
 #[cfg(test)]
 mod testing;
-mod wake;
-mod work;
 
-pub(crate) use surge::released_from;
-pub(crate) use work::Responders;
+pub(crate) use gate::Gate;
+pub(crate) use surge::Surge;
+
+use crate::cluster::CallError;
+
+/// Returns true when the object changed or went while the responder worked on it.
+fn is_expected(error: &CallError) -> bool {
+    matches!(error.code(), 404 | 409)
+}

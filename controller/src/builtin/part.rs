@@ -3,7 +3,7 @@
 use chrono::{DateTime, TimeDelta, Utc};
 use evacuation_api::{Answer, DeadlineAction, Evacuation, ResponderState, ResponderStatus};
 
-use crate::index::is_finished;
+use crate::cluster::is_finished;
 
 /// The delay that is asked for, in seconds: longer than another controller takes to take over.
 pub(super) const DELAY_SECONDS: i64 = 120;
@@ -128,7 +128,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::responders::testing::{at, evacuation, time};
+    use crate::builtin::testing::{at, evacuation, time};
 
     #[test]
     fn a_delay_is_renewed_well_before_it_ends_and_not_beyond_its_bounds() {

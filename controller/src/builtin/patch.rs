@@ -1,20 +1,15 @@
 //! Patching a pod, guarded by what was decided on.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::OwnerReference};
 use kube::{
-    Api,
+    Api, Client,
     api::{Patch, PatchParams},
 };
 use serde::Serialize;
 
-use crate::{
-    ObjectKey,
-    controller::Controller,
-    error::{CallError, call},
-    index::prune_pod,
-};
+use crate::cluster::{CallError, Cluster, Leadership, ObjectKey, View, call, prune_pod};
 
 /// Who changes pods, in their managed fields.
 const FIELD_MANAGER: &str = "evacuation-controller";
@@ -60,10 +55,26 @@ impl PodChange {
     }
 }
 
-impl Controller {
+/// Writer of changes of pods.
+pub(super) struct Patcher {
+    client: Client,
+    leadership: Leadership,
+    view: Arc<View>,
+}
+
+impl Patcher {
+    /// Returns a writer that stores what the API returns in the view.
+    pub(super) fn new(cluster: &Cluster) -> Self {
+        Self {
+            client: cluster.client.clone(),
+            leadership: cluster.leadership.clone(),
+            view: Arc::clone(&cluster.view),
+        }
+    }
+
     /// Changes a pod, if it is still the one that was decided on, in that very state. What the API returned is in the index
     /// afterwards.
-    pub(super) async fn patch_pod(&self, pod: &Pod, change: &PodChange) -> Result<(), CallError> {
+    pub(super) async fn patch(&self, pod: &Pod, change: &PodChange) -> Result<(), CallError> {
         self.leadership.check()?;
         let key = ObjectKey::of(pod);
         let api: Api<Pod> = Api::namespaced(self.client.clone(), &key.namespace);
@@ -79,7 +90,7 @@ impl Controller {
         let patch = Patch::Merge(&body);
         let mut patched = call(format!("patch pod {key}"), api.patch(&key.name, &parameters, &patch)).await?;
         prune_pod(&mut patched);
-        self.apply(patched);
+        self.view.apply(patched);
         Ok(())
     }
 }

@@ -1,17 +1,15 @@
 //! What a built-in responder says, and saying it: like every responder, by a post with this process' own credentials.
 
+use std::{collections::HashMap, sync::Mutex};
+
 use evacuation_api::{
-    Answer, Evacuation, EvacuationResponse, EvacuationResponseSpec, MAX_MESSAGE_LENGTH, MAX_REASON_LENGTH,
+    Answer, EvacuationResponse, EvacuationResponseSpec, MAX_MESSAGE_LENGTH, MAX_REASON_LENGTH,
 };
-use kube::{Api, api::PostParams};
+use kube::{Client, api::PostParams};
 use tracing::debug;
 
 use super::part::{DELAY_SECONDS, Part};
-use crate::{
-    ObjectKey,
-    controller::{Controller, lock},
-    error::{CallError, call},
-};
+use crate::cluster::{CallError, Cluster, Leadership, ObjectKey, call, evacuations, lock};
 
 /// What a built-in responder says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,25 +87,47 @@ fn cut(text: &str, most: usize) -> String {
     text.get(..end).unwrap_or_default().to_owned()
 }
 
-impl Controller {
+/// Poster of the replies of one built-in responder.
+pub(super) struct Replier {
+    client: Client,
+    leadership: Leadership,
+    /// Last reply to each Evacuation, by its UID, with the resourceVersion that it replied to. It only saves posts.
+    said: Mutex<HashMap<String, (String, Reply)>>,
+}
+
+impl Replier {
+    /// Returns a poster that has said nothing yet.
+    pub(super) fn new(cluster: &Cluster) -> Self {
+        Self {
+            client: cluster.client.clone(),
+            leadership: cluster.leadership.clone(),
+            said: Mutex::default(),
+        }
+    }
+
+    /// Forgets the last reply to an Evacuation that is gone.
+    pub(super) fn forget(&self, uid: &str) {
+        lock(&self.said).remove(uid);
+    }
+
     /// Posts a reply to `evacuations/NAME/respond`, once for each state of the Evacuation. What came of it is seen by the watch.
-    pub(super) async fn reply(&self, part: Part<'_>, reply: Reply) -> Result<(), CallError> {
+    pub(super) async fn post(&self, part: Part<'_>, reply: Reply) -> Result<(), CallError> {
         self.leadership.check()?;
         let key = ObjectKey::of(part.evacuation);
         let version = part.evacuation.metadata.resource_version.clone().unwrap_or_default();
         // The watch has not shown yet what came of saying that.
         let saying = (version, reply.clone());
-        if lock(&self.responders.said).get(part.uid()) == Some(&saying) {
+        if lock(&self.said).get(part.uid()) == Some(&saying) {
             return Ok(());
         }
-        let api: Api<Evacuation> = Api::namespaced(self.client.clone(), &key.namespace);
+        let api = evacuations(&self.client, &key.namespace);
         debug!(evacuation = %key, responder = part.responder.name, ?reply, "a built-in responder answers");
         let body = EvacuationResponse::new(reply.spec(part));
         let parameters = PostParams::default();
         let post = api.create_subresource::<_, EvacuationResponse>("respond", &key.name, &parameters, &body);
         let action = format!("answer evacuation {key} as {}", part.responder.name);
         call(action, post).await?;
-        lock(&self.responders.said).insert(part.uid().to_owned(), saying);
+        lock(&self.said).insert(part.uid().to_owned(), saying);
         Ok(())
     }
 }
@@ -118,7 +138,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::responders::testing::evacuation;
+    use crate::builtin::testing::evacuation;
 
     #[test]
     fn every_reply_is_one_that_the_api_takes() {

@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use evacuation_api::Evacuation;
+use kube::{Api, Client};
 use tokio::time::timeout;
 
-use crate::NotLeading;
+use super::NotLeading;
 
 /// How long a request to the API may take. One that is not answered by then counts as failed; whether it was carried out is
 /// not known.
@@ -58,6 +60,11 @@ impl CallError {
         let details = self.status().and_then(|status| status.details.as_ref())?;
         (details.retry_after_seconds > 0).then(|| Duration::from_secs(details.retry_after_seconds.into()))
     }
+}
+
+/// Returns the Evacuations of a namespace.
+pub(crate) fn evacuations(client: &Client, namespace: &str) -> Api<Evacuation> {
+    Api::namespaced(client.clone(), namespace)
 }
 
 /// Carries out a request with a timeout.

@@ -52,6 +52,13 @@ impl<K: Clone + Eq + Hash + Ord> WorkQueue<K> {
         }
     }
 
+    /// Lets each of the keys come up at once.
+    pub(crate) fn add_all(&self, keys: impl IntoIterator<Item = K>) {
+        for key in keys {
+            self.add(key);
+        }
+    }
+
     /// Lets a key come up at `time`, in place of any time that was named for it before.
     pub(crate) fn add_at(&self, key: K, time: Instant) {
         let mut state = self.lock();

@@ -1,8 +1,8 @@
 //! What the API reports, fed into the index.
 
 use std::{
+    collections::BTreeSet,
     fmt::Debug,
-    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -30,10 +30,10 @@ use tokio::{task::JoinSet, time::timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use crate::{
-    backoff::backoff,
-    controller::{Controller, Fed},
+use super::{
+    Cluster, Kind, backoff,
     index::{prune_namespace, prune_pod, prune_replica_set},
+    view::Viewed,
 };
 
 /// After how long a watch is begun anew where it stopped, in seconds: so long can a broken connection go unnoticed.
@@ -45,53 +45,38 @@ const PROBE_EVERY: Duration = Duration::from_millis(800);
 /// How long it may take to answer that.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// The names of what is watched, in the words of `/readyz`.
-pub(crate) const WATCHED: [&str; 4] =
-    ["watch of evacuations", "watch of pods", "watch of poddisruptionbudgets", "watch of nodes"];
-
-/// What is watched besides when pods are refreshed.
-pub(crate) const WATCHED_TO_REFRESH: [&str; 2] = ["watch of namespaces", "watch of replicasets"];
-/// The name of what else must be known, in the same words.
-pub(crate) const CLOCK: &str = "time of the API server";
 /// The header in which the API server says what time it is there.
 const SERVER_TIME: &str = "server-time";
 
-/// Starts every watch.
-pub(crate) fn follow_all(controller: &Arc<Controller>, stop: &CancellationToken, tasks: &mut JoinSet<()>) {
-    let [evacuations, pods, budgets, nodes] = WATCHED;
-    tasks.spawn(follow::<Evacuation>(Arc::clone(controller), evacuations, |_| {}, stop.clone()));
-    tasks.spawn(follow::<Pod>(Arc::clone(controller), pods, prune_pod, stop.clone()));
-    tasks.spawn(follow::<PodDisruptionBudget>(Arc::clone(controller), budgets, |_| {}, stop.clone()));
-    tasks.spawn(follow::<Node>(
-        Arc::clone(controller),
-        nodes,
-        |node| node.metadata.managed_fields = None,
-        stop.clone(),
-    ));
-    if controller.refresher.is_some() {
-        let [namespaces, replica_sets] = WATCHED_TO_REFRESH;
-        tasks.spawn(follow::<PartialObjectMeta<Namespace>>(
-            Arc::clone(controller),
-            namespaces,
-            prune_namespace,
-            stop.clone(),
-        ));
-        tasks.spawn(follow::<PartialObjectMeta<ReplicaSet>>(
-            Arc::clone(controller),
-            replica_sets,
-            prune_replica_set,
-            stop.clone(),
-        ));
+/// Starts the watches of those kinds.
+pub(crate) fn follow_kinds(
+    cluster: &Cluster,
+    kinds: &BTreeSet<Kind>,
+    stop: &CancellationToken,
+    tasks: &mut JoinSet<()>,
+) {
+    for kind in kinds {
+        let (cluster, kind, stop) = (cluster.clone(), *kind, stop.clone());
+        match kind {
+            Kind::Evacuations => tasks.spawn(follow::<Evacuation>(cluster, kind, |_| {}, stop)),
+            Kind::Pods => tasks.spawn(follow::<Pod>(cluster, kind, prune_pod, stop)),
+            Kind::Budgets => tasks.spawn(follow::<PodDisruptionBudget>(cluster, kind, |_| {}, stop)),
+            Kind::Nodes => {
+                tasks.spawn(follow::<Node>(cluster, kind, |node| node.metadata.managed_fields = None, stop))
+            }
+            Kind::Namespaces => {
+                tasks.spawn(follow::<PartialObjectMeta<Namespace>>(cluster, kind, prune_namespace, stop))
+            }
+            Kind::ReplicaSets => {
+                tasks.spawn(follow::<PartialObjectMeta<ReplicaSet>>(cluster, kind, prune_replica_set, stop))
+            }
+        };
     }
 }
 
-async fn follow<K>(
-    controller: Arc<Controller>,
-    name: &'static str,
-    prune: fn(&mut K),
-    stop: CancellationToken,
-) where
-    K: Fed
+async fn follow<K>(cluster: Cluster, kind: Kind, prune: fn(&mut K), stop: CancellationToken)
+where
+    K: Viewed
         + Resource<DynamicType = ()>
         + ResourceExt
         + Clone
@@ -101,9 +86,10 @@ async fn follow<K>(
         + Sync
         + 'static,
 {
+    let name = kind.watch_name();
     let config = watcher::Config::default().timeout(WATCH_SECONDS);
     let mut stream =
-        Box::pin(watcher(Api::<K>::all(controller.client().clone()), config).backoff(Pauses { failures: 0 }));
+        Box::pin(watcher(Api::<K>::all(cluster.client.clone()), config).backoff(Pauses { failures: 0 }));
     let mut listed = Vec::new();
     let mut broken = false;
     loop {
@@ -132,28 +118,28 @@ async fn follow<K>(
                 listed.push(object);
             }
             Event::InitDone => {
-                controller.reset(std::mem::take(&mut listed));
-                controller.set_synced(name);
+                cluster.view.reset(std::mem::take(&mut listed));
+                cluster.readiness.set(name);
             }
             Event::Apply(mut object) => {
                 prune(&mut object);
-                controller.apply(object);
+                cluster.view.apply(object);
             }
-            Event::Delete(object) => controller.delete(&object),
+            Event::Delete(object) => cluster.view.delete(&object),
         }
     }
 }
 
 /// Asks the API again and again whether it is there and what time it is there, so that outages and jumps of its clock are
 /// noticed also while nothing else is to be asked. A list of one, because it goes all the way to the store.
-pub(crate) async fn probe(controller: Arc<Controller>, stop: CancellationToken) {
+pub(crate) async fn probe(cluster: Cluster, stop: CancellationToken) {
     let mut out = false;
     loop {
         let sent = Instant::now();
-        if let Ok(Some(reply)) = timeout(PROBE_TIMEOUT, ask(controller.client())).await {
-            controller.api_answered(reply.time, sent, reply.received);
+        if let Ok(Some(reply)) = timeout(PROBE_TIMEOUT, ask(&cluster.client)).await {
+            cluster.api_answered(reply.time, sent, reply.received);
         }
-        if controller.reachability.is_out(Instant::now()) != out {
+        if cluster.reachability.is_out(Instant::now()) != out {
             out = !out;
             if out {
                 warn!("the API does not answer");

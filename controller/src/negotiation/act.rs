@@ -7,40 +7,35 @@ use evacuation_protocol::{Act, EvictionOutcome, PodView, World, record_eviction}
 use kube::api::{DeleteParams, PostParams, Preconditions};
 use tokio::time::Instant;
 
-use super::{Round, world::has_started};
-use crate::{
-    ObjectKey,
-    controller::{Controller, lock},
-    error::{CallError, call},
-    events::Notice,
-    evictor::Manner,
-};
+use super::{Negotiation, evictor::Manner, world::has_started};
+use crate::cluster::{CallError, Notice, ObjectKey, Requeue, call, evacuations};
 
-impl Controller {
+impl Negotiation {
+    /// Does one act that was decided.
     pub(super) async fn act(
-        self: &Arc<Self>,
+        &self,
         key: &ObjectKey,
         evacuation: &Arc<Evacuation>,
         world: &World,
         act: Act,
-    ) -> Result<Round, CallError> {
+    ) -> Result<Requeue, CallError> {
         self.leadership.check()?;
         match act {
             Act::WriteStatus(status) => {
-                self.write_status(key, evacuation, *status).await?;
+                self.writer.write(key, evacuation, *status).await?;
                 self.report_left_out(key, evacuation, world);
-                Ok(Round::Again)
+                Ok(Requeue::Now)
             }
             Act::Evict { grace_period_seconds } => {
-                self.start_attempt(key, evacuation, world, Manner::Evict, grace_period_seconds);
-                Ok(Round::Rest(None))
+                self.attempt_starter.start(key, evacuation, world, Manner::Evict, grace_period_seconds);
+                Ok(Requeue::OnEvent)
             }
             Act::Delete { grace_period_seconds } => {
-                self.start_attempt(key, evacuation, world, Manner::Delete, grace_period_seconds);
-                Ok(Round::Rest(None))
+                self.attempt_starter.start(key, evacuation, world, Manner::Delete, grace_period_seconds);
+                Ok(Requeue::OnEvent)
             }
             Act::ResolveInFlight => self.resolve(key, evacuation).await,
-            Act::Push(push) => Ok(Round::Rest(self.start_push(key, evacuation, push))),
+            Act::Push(push) => Ok(self.asker.start(key, evacuation, push).into()),
             Act::ReleaseFinalizer => self.release_finalizer(key, evacuation).await,
             Act::Remove => self.remove_finished(key, evacuation).await,
         }
@@ -49,7 +44,7 @@ impl Controller {
     /// Tells of the responders that are not asked because there are too many, when it was fixed who is.
     fn report_left_out(&self, key: &ObjectKey, before: &Evacuation, world: &World) {
         let left_out = &world.registered.left_out;
-        let now = lock(&self.index).evacuation(key);
+        let now = self.view.index().evacuation(key);
         if left_out.is_empty() || has_started(before) || !now.is_some_and(|now| has_started(&now)) {
             return;
         }
@@ -57,66 +52,70 @@ impl Controller {
             "more than {MAX_RESPONDERS} responders are registered for the pod; these of the lowest priority are not asked: {}",
             left_out.join(", ")
         );
-        self.notify(before, Notice::warning("RespondersLeftOut", note));
+        self.events.send(before, Notice::warning("RespondersLeftOut", note));
     }
 
     /// Finds out how an attempt of which nothing is known went, by reading the pod, and records it.
-    async fn resolve(&self, key: &ObjectKey, evacuation: &Arc<Evacuation>) -> Result<Round, CallError> {
+    async fn resolve(&self, key: &ObjectKey, evacuation: &Arc<Evacuation>) -> Result<Requeue, CallError> {
         let Some(status) = &evacuation.status else {
-            return Ok(Round::Rest(None));
+            return Ok(Requeue::OnEvent);
         };
         // The clock that decided may be ahead of the server's, which stamped the attempt.
         if let Some(over) = self.sightings.over(key, evacuation)
             && Instant::now() < over
         {
-            return Ok(Round::Rest(Some(over)));
+            return Ok(Requeue::At(over));
         }
-        let pod = self.read_target(key, evacuation).await?;
+        let pod = self.world_reader.target(key, evacuation).await?;
         let uid = evacuation.spec.target.pod.uid.as_deref().unwrap_or_default();
         let outcome = EvictionOutcome::from_pod(&PodView::of(pod.as_deref(), uid));
         let status = record_eviction(status, &outcome, rand::random(), self.clock.now());
-        self.write_status(key, evacuation, status).await?;
-        Ok(Round::Again)
+        self.writer.write(key, evacuation, status).await?;
+        Ok(Requeue::Now)
     }
 
-    async fn release_finalizer(&self, key: &ObjectKey, evacuation: &Evacuation) -> Result<Round, CallError> {
+    async fn release_finalizer(
+        &self,
+        key: &ObjectKey,
+        evacuation: &Evacuation,
+    ) -> Result<Requeue, CallError> {
         let mut released = evacuation.clone();
         if let Some(finalizers) = &mut released.metadata.finalizers {
             finalizers.retain(|name| name != CANCELLATION_FINALIZER);
         }
-        let api = self.evacuations(&key.namespace);
+        let api = evacuations(&self.client, &key.namespace);
         let parameters = PostParams::default();
         let action = format!("release evacuation {key}");
         match call(action, api.replace(&key.name, &parameters, &released)).await {
             Ok(released) if released.metadata.finalizers.as_ref().is_none_or(Vec::is_empty) => {
                 // The last finalizer: with it the object is gone.
-                self.remove::<Evacuation>(key);
-                Ok(Round::Rest(None))
+                self.view.remove::<Evacuation>(key);
+                Ok(Requeue::OnEvent)
             }
             Ok(released) => {
-                self.apply(released);
-                Ok(Round::Again)
+                self.view.apply(released);
+                Ok(Requeue::Now)
             }
             Err(error) if error.code() == 404 => {
-                self.remove::<Evacuation>(key);
-                Ok(Round::Rest(None))
+                self.view.remove::<Evacuation>(key);
+                Ok(Requeue::OnEvent)
             }
             Err(error) => Err(error),
         }
     }
 
-    async fn remove_finished(&self, key: &ObjectKey, evacuation: &Evacuation) -> Result<Round, CallError> {
+    async fn remove_finished(&self, key: &ObjectKey, evacuation: &Evacuation) -> Result<Requeue, CallError> {
         let preconditions = Preconditions {
             uid: evacuation.metadata.uid.clone(),
             resource_version: evacuation.metadata.resource_version.clone(),
         };
         let parameters = DeleteParams::default().preconditions(preconditions);
-        let api = self.evacuations(&key.namespace);
+        let api = evacuations(&self.client, &key.namespace);
         match call(format!("remove evacuation {key}"), api.delete(&key.name, &parameters)).await {
-            Ok(_) => Ok(Round::Rest(None)),
+            Ok(_) => Ok(Requeue::OnEvent),
             Err(error) if error.code() == 404 => {
-                self.remove::<Evacuation>(key);
-                Ok(Round::Rest(None))
+                self.view.remove::<Evacuation>(key);
+                Ok(Requeue::OnEvent)
             }
             Err(error) => Err(error),
         }

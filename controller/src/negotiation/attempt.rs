@@ -4,20 +4,51 @@ use std::sync::Arc;
 
 use evacuation_api::Evacuation;
 use evacuation_protocol::World;
-use tokio::time::Instant;
+use kube::Client;
 use tracing::info;
 
-use super::turn::budget_of;
-use crate::{
-    ObjectKey,
-    controller::{Controller, lock},
-    evictor::{AttemptId, Manner, Order, turn_end},
-    metrics::outcome_label,
+use super::{
+    evictor::{AttemptId, Attempts, Evictor, Manner, Order, turn_end},
+    metrics::{NegotiationMetrics, outcome_label},
+    turn::{BudgetGate, budget_of},
 };
+use crate::cluster::{Cluster, Leadership, ObjectKey, Term, WorkQueue};
 
-impl Controller {
-    /// Posts an attempt that is recorded, once, and has its outcome recorded when it is there.
-    pub(super) fn start_attempt(
+/// Starter of the attempts to evict or delete.
+pub(super) struct AttemptStarter {
+    client: Client,
+    leadership: Leadership,
+    term: Arc<Term>,
+    evictor: Evictor,
+    attempts: Arc<Attempts>,
+    gate: Arc<BudgetGate>,
+    metrics: NegotiationMetrics,
+    queue: Arc<WorkQueue<ObjectKey>>,
+}
+
+impl AttemptStarter {
+    /// Returns a starter that queues an Evacuation when its attempt is over.
+    pub(super) fn new(
+        cluster: &Cluster,
+        attempts: Arc<Attempts>,
+        gate: Arc<BudgetGate>,
+        metrics: NegotiationMetrics,
+        queue: Arc<WorkQueue<ObjectKey>>,
+    ) -> Self {
+        Self {
+            client: cluster.client.clone(),
+            leadership: cluster.leadership.clone(),
+            term: Arc::clone(&cluster.term),
+            evictor: Evictor::default(),
+            attempts,
+            gate,
+            metrics,
+            queue,
+        }
+    }
+
+    /// Posts an attempt that is recorded, once, and queues the Evacuation when the outcome is known.
+    pub(super) fn start(
         self: &Arc<Self>,
         key: &ObjectKey,
         evacuation: &Evacuation,
@@ -38,25 +69,20 @@ impl Controller {
             budgets: world.budgets.iter().map(|budget| budget.name.clone()).collect(),
         };
         let lane = (manner == Manner::Evict).then(|| budget_of(key, world)).flatten();
-        let (controller, key, term) = (Arc::clone(self), key.clone(), self.term());
+        let (starter, key, term) = (Arc::clone(self), key.clone(), self.term.token());
         tokio::spawn(async move {
-            let posted = controller.evictor.post(
-                &controller.client,
-                &controller.leadership,
-                &order,
-                lane.as_ref(),
-                until,
-            );
+            let posted =
+                starter.evictor.post(&starter.client, &starter.leadership, &order, lane.as_ref(), until);
             let outcome = tokio::select! {
                 () = term.cancelled() => return,
                 outcome = posted => outcome,
             };
             info!(evacuation = %key, pod = %order.pod, ?outcome, "an attempt is over");
-            controller.metrics.evictions.get_or_create(&outcome_label(outcome.as_ref())).inc();
-            let woken = lock(&controller.turns).finished(&key, turn_end(outcome.as_ref()), Instant::now());
-            controller.attempts.over(&key, &id, outcome);
-            controller.queue.add(key);
-            controller.wake(woken);
+            starter.metrics.evictions.get_or_create(&outcome_label(outcome.as_ref())).inc();
+            let end = turn_end(outcome.as_ref());
+            starter.attempts.over(&key, &id, outcome);
+            starter.gate.finished(&key, end);
+            starter.queue.add(key);
         });
     }
 }

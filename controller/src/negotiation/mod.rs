@@ -1,105 +1,145 @@
-//! The work on one Evacuation: see, decide, act, until there is nothing left to do.
+//! The negotiation: work on one Evacuation at a time, from the first question to the eviction.
+//!
+//! # Flow
+//!
+//! [`WorldReader`](world::WorldReader) collects what the decision depends on. `evacuation_protocol::decide` decides. The
+//! acts are one write of the status ([`StatusWriter`](status::StatusWriter)), a question to an app
+//! ([`Asker`](question::Asker)), or an attempt to evict ([`AttemptStarter`](attempt::AttemptStarter)).
+//!
+//! # Guarantees
+//!
+//! Every write is guarded by the resourceVersion that was decided on. What a write returned is what is decided on next.
+//! What was decided is in the object, so that a successor continues where this process stopped.
 
 mod act;
 mod attempt;
-pub(crate) mod evictor;
+mod evictor;
+mod metrics;
 mod notice;
-pub(crate) mod push;
+mod push;
 mod question;
 mod status;
 mod turn;
 mod world;
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, error::Error, sync::Arc, time::Duration};
 
-pub(crate) use notice::notices;
-
+use async_trait::async_trait;
 use evacuation_api::{Evacuation, EvacuationStatus};
-use evacuation_protocol::{Attempt, record_eviction};
-use tokio::time::Instant;
+use evacuation_protocol::{Attempt, phase, record_eviction};
+use kube::Client;
 use tracing::warn;
 
-use crate::{
-    ObjectKey,
-    backoff::backoff,
-    clock::due,
-    controller::{Controller, lock},
-    error::CallError,
-    evictor::AttemptId,
-    lease::LEASE_PAUSE,
+use attempt::AttemptStarter;
+use evictor::{AttemptId, Attempts, Sightings};
+use metrics::NegotiationMetrics;
+use notice::transitions;
+pub(crate) use push::Pusher;
+use question::Asker;
+use status::StatusWriter;
+use turn::BudgetGate;
+use world::WorldReader;
+
+use crate::cluster::{
+    CallError, Change, Cluster, ClusterEvent, EventSink, Feature, Kind, Leadership, ObjectKey, Requeue,
+    ServerClock, View, WorkQueue, WorkerSettings, due,
 };
 
-/// How many rounds one turn of a worker has at most; then others come first.
-const ROUNDS: usize = 16;
-/// The shortest and the longest pause after a failure.
-const PAUSE: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(10));
-
-/// What a round led to.
-#[derive(Debug, PartialEq, Eq)]
-enum Round {
-    /// The object changed: decide again.
-    Again,
-    /// Nothing is left to do before that time.
-    Rest(Option<Instant>),
+/// The feature that negotiates and evicts.
+pub(crate) struct Negotiation {
+    client: Client,
+    leadership: Leadership,
+    view: Arc<View>,
+    clock: Arc<ServerClock>,
+    events: EventSink,
+    metrics: NegotiationMetrics,
+    queue: Arc<WorkQueue<ObjectKey>>,
+    workers: usize,
+    attempts: Arc<Attempts>,
+    sightings: Sightings,
+    gate: Arc<BudgetGate>,
+    world_reader: WorldReader,
+    writer: StatusWriter,
+    asker: Arc<Asker>,
+    attempt_starter: Arc<AttemptStarter>,
 }
 
-impl Controller {
-    /// Works on an Evacuation until nothing is left to do, and schedules when to look again.
-    pub(crate) async fn work(self: &Arc<Self>, key: &ObjectKey) {
-        // Nothing could be written, and the workers would only wait for timeouts.
-        if self.reachability.is_out(std::time::Instant::now()) || self.leadership.check().is_err() {
-            self.queue.add_at(key.clone(), Instant::now() + LEASE_PAUSE);
+impl Negotiation {
+    /// Returns the feature, which works on `workers` Evacuations at once.
+    pub(crate) fn new(cluster: &Cluster, pusher: Pusher, workers: usize) -> Arc<Self> {
+        let metrics = NegotiationMetrics::new(&cluster.metrics);
+        let queue = Arc::<WorkQueue<ObjectKey>>::default();
+        let attempts = Arc::<Attempts>::default();
+        let gate = Arc::new(BudgetGate::new(cluster, Arc::clone(&queue)));
+        let starter = AttemptStarter::new(
+            cluster,
+            Arc::clone(&attempts),
+            Arc::clone(&gate),
+            metrics.clone(),
+            Arc::clone(&queue),
+        );
+        Arc::new(Self {
+            client: cluster.client.clone(),
+            leadership: cluster.leadership.clone(),
+            view: Arc::clone(&cluster.view),
+            clock: Arc::clone(&cluster.clock),
+            events: cluster.events.clone(),
+            workers,
+            sightings: Sightings::default(),
+            world_reader: WorldReader::new(cluster, Arc::clone(&attempts)),
+            writer: StatusWriter::new(cluster, Arc::clone(&attempts)),
+            asker: Arc::new(Asker::new(cluster, pusher, metrics.clone(), Arc::clone(&queue))),
+            attempt_starter: Arc::new(starter),
+            metrics,
+            queue,
+            attempts,
+            gate,
+        })
+    }
+
+    /// Records a change of an Evacuation, and publishes its transitions while this process leads.
+    fn observe(&self, change: &Change<Evacuation>) {
+        // Also on standby: an attempt in flight that was seen for its whole time is over at once when this process leads.
+        self.sightings.observe(&change.key, change.new.as_deref());
+        if self.leadership.check().is_err() {
             return;
         }
-        for _ in 0..ROUNDS {
-            match self.round(key).await {
-                Ok(Round::Again) => {
-                    lock(&self.failures).remove(key);
-                }
-                Ok(Round::Rest(time)) => {
-                    lock(&self.failures).remove(key);
-                    match time {
-                        Some(time) => self.queue.add_at(key.clone(), time),
-                        None => self.queue.unschedule(key),
-                    }
-                    return;
-                }
-                Err(error) => {
-                    self.failed(key, &error);
-                    return;
-                }
+        if let (Some(old), Some(new)) = (&change.old, &change.new) {
+            for (transition, note) in transitions(old, new) {
+                self.metrics.count(transition, new);
+                self.events.send(new, transition.notice(note));
             }
         }
-        self.queue.add(key.clone());
     }
 
-    async fn round(self: &Arc<Self>, key: &ObjectKey) -> Result<Round, CallError> {
-        let known = lock(&self.index).evacuation(key);
+    async fn round(&self, key: &ObjectKey) -> Result<Requeue, CallError> {
+        let known = self.view.index().evacuation(key);
         let Some(evacuation) = known else {
             self.forget(key);
-            return Ok(Round::Rest(None));
+            return Ok(Requeue::OnEvent);
         };
         if self.record_outcome(key, &evacuation).await? {
-            return Ok(Round::Again);
+            return Ok(Requeue::Now);
         }
         let now = self.clock.now();
-        let world = self.world(key, &evacuation).await?;
-        let (decision, probe) = self.decide(key, &evacuation, world.clone(), now);
-        let mut rest = earlier(decision.wake_at.map(|time| due(time, now)), probe);
+        let world = self.world_reader.read(key, &evacuation).await?;
+        let (decision, probe) = self.gate.decide(key, &evacuation, world.clone(), now);
+        let wake_at = decision.wake_at.map(|time| due(time, now));
+        let mut next = Requeue::from(wake_at).min(probe.into());
         for act in decision.acts {
             match self.act(key, &evacuation, &world, act).await? {
-                Round::Again => return Ok(Round::Again),
-                Round::Rest(time) => rest = earlier(rest, time),
+                Requeue::Now => return Ok(Requeue::Now),
+                later => next = next.min(later),
             }
         }
-        Ok(Round::Rest(rest))
+        Ok(next)
     }
 
-    /// Writes down how an attempt went, once it is over. True when that changed the object.
+    /// Records the outcome of an attempt that is over. Returns true when that changed the object.
     async fn record_outcome(&self, key: &ObjectKey, evacuation: &Arc<Evacuation>) -> Result<bool, CallError> {
         let id = AttemptId::last(evacuation);
         if !in_flight(evacuation.status.as_ref()) {
-            // The record of an attempt that was never posted, or whose outcome somebody else found out.
+            // The record of an attempt that was never posted, or whose outcome another process recorded.
             if self.attempts.outcome(key, &id).is_some() || self.attempts.view(key, &id) == Attempt::Recorded
             {
                 self.attempts.forget(key);
@@ -110,73 +150,107 @@ impl Controller {
             return Ok(false);
         };
         let status = record_eviction(status, &outcome, rand::random(), self.clock.now());
-        self.write_status(key, evacuation, status).await?;
+        self.writer.write(key, evacuation, status).await?;
         Ok(true)
     }
 
-    /// Records the outcomes of the attempts that are under way. Ends when there are none left.
-    pub(crate) async fn drain(self: &Arc<Self>) {
+    /// Forgets what was kept of an Evacuation that is gone.
+    fn forget(&self, key: &ObjectKey) {
+        self.attempts.forget(key);
+        self.asker.forget(key);
+        self.gate.leave(key);
+    }
+}
+
+#[async_trait]
+impl Feature for Negotiation {
+    fn name(&self) -> &'static str {
+        "negotiation"
+    }
+
+    fn watches(&self) -> &'static [Kind] {
+        &[Kind::Evacuations, Kind::Pods, Kind::Budgets, Kind::Nodes]
+    }
+
+    fn queue(&self) -> &WorkQueue<ObjectKey> {
+        &self.queue
+    }
+
+    fn workers(&self) -> WorkerSettings {
+        WorkerSettings { count: self.workers, ..WorkerSettings::default() }
+    }
+
+    fn handle(&self, event: &ClusterEvent<'_>) {
+        match event {
+            ClusterEvent::Evacuation(change) => self.observe(change),
+            ClusterEvent::Budget(change) => self.gate.observe(change),
+            ClusterEvent::Affected(keys) => self.queue.add_all(keys.iter().cloned()),
+            ClusterEvent::Pod(_) | ClusterEvent::Namespace(_) | ClusterEvent::ReplicaSet(_) => {}
+        }
+    }
+
+    fn resync(&self) {
+        let keys: Vec<ObjectKey> = self.view.index().evacuations().map(|(key, _)| key.clone()).collect();
+        self.queue.add_all(keys);
+    }
+
+    async fn reconcile(&self, key: &ObjectKey) -> Result<Requeue, CallError> {
+        let outcome = self.round(key).await;
+        // An Evacuation that cannot be worked on must not hold up those behind it in its budget's queue.
+        if outcome.is_err() && !self.attempts.has(key) {
+            self.gate.leave(key);
+        }
+        outcome
+    }
+
+    fn collect(&self) {
+        let mut phases: BTreeMap<&'static str, i64> = BTreeMap::new();
+        for (_, evacuation) in self.view.index().evacuations() {
+            *phases.entry(phase(evacuation).as_str()).or_default() += 1;
+        }
+        let queues = [
+            ("ready", self.queue.ready()),
+            ("scheduled", self.queue.scheduled()),
+            ("budget", self.gate.waiting()),
+        ];
+        self.metrics.set(&phases, &queues);
+    }
+
+    /// Records the outcomes of the attempts in progress. Ends when none is left.
+    async fn drain(&self) {
         loop {
             let open = self.attempts.open();
             if open.is_empty() {
                 return;
             }
             for key in open {
-                let known = lock(&self.index).evacuation(&key);
+                let known = self.view.index().evacuation(&key);
                 let Some(evacuation) = known else {
                     self.attempts.forget(&key);
                     continue;
                 };
                 if let Err(error) = self.record_outcome(&key, &evacuation).await {
-                    warn!(error = &error as &dyn std::error::Error, evacuation = %key, "the outcome was not recorded");
+                    warn!(error = &error as &dyn Error, evacuation = %key, "the outcome was not recorded");
                 }
             }
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }
 
-    fn failed(&self, key: &ObjectKey, error: &CallError) {
-        if !self.attempts.has(key) {
-            self.leave_queue(key);
-        }
-        let failures = {
-            let mut failures = lock(&self.failures);
-            let count = failures.entry(key.clone()).or_default();
-            *count = count.saturating_add(1);
-            *count
-        };
-        self.metrics.failures.inc();
-        let pause = error.retry_after().unwrap_or_else(|| backoff(PAUSE.0, PAUSE.1, failures));
-        // What the API calls a conflict, or too early, is the way of things.
-        if error.code() != 409 {
-            warn!(error = error as &dyn std::error::Error, evacuation = %key, "the work on an evacuation failed");
-        }
-        self.queue.add_at(key.clone(), Instant::now() + pause);
-    }
-
-    /// Forgets what was kept of an Evacuation that is gone.
-    fn forget(&self, key: &ObjectKey) {
-        lock(&self.failures).remove(key);
-        self.attempts.forget(key);
-        self.deliveries.forget(key);
-        self.leave_queue(key);
+    fn end_term(&self) {
+        self.attempts.clear();
+        self.asker.clear();
+        self.gate.clear();
     }
 }
 
-/// Whether an attempt is recorded whose outcome is not.
+/// Returns true while an attempt is recorded whose outcome is not.
 fn in_flight(status: Option<&EvacuationStatus>) -> bool {
     status.and_then(|status| status.eviction.as_ref()).is_some_and(|eviction| eviction.in_flight)
 }
 
 fn uid(evacuation: &Evacuation) -> &str {
     evacuation.metadata.uid.as_deref().unwrap_or_default()
-}
-
-fn earlier(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
-    match (a, b) {
-        (Some(a), Some(b)) => Some(a.min(b)),
-        (a, b) => a.or(b),
-    }
 }
 
 #[cfg(test)]

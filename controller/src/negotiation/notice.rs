@@ -1,4 +1,4 @@
-//! What is worth an Event: the difference between two states of an Evacuation, or something that went wrong.
+//! Transitions of an Evacuation that are worth an Event.
 
 use evacuation_api::{
     Answer, ConditionType, DeadlineAction, Evacuation, EvacuationStatus, FailedReason, ResponderState,
@@ -6,10 +6,78 @@ use evacuation_api::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-use crate::events::Notice;
+use crate::cluster::Notice;
 
-/// What happened to an Evacuation between two states of it.
-pub(crate) fn notices(old: &Evacuation, new: &Evacuation) -> Vec<Notice> {
+/// A transition of an Evacuation. Its name is the reason of the Event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Transition {
+    Asked,
+    Accepted,
+    Delayed,
+    Refused,
+    /// A responder did not answer in time.
+    Silent,
+    /// A deadline skipped a responder.
+    Interrupted,
+    /// A responder could not be asked.
+    Skipped,
+    Evicting,
+    UnreadableResponders,
+    EvictionBlocked,
+    Deleted,
+    Evicted,
+    /// The pod is gone, neither evicted nor deleted by the controller.
+    Evacuated,
+    Canceled,
+    Failed,
+}
+
+impl Transition {
+    /// Returns the reason of the Event.
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Asked => "Asked",
+            Self::Accepted => "Accepted",
+            Self::Delayed => "Delayed",
+            Self::Refused => "Refused",
+            Self::Silent => "Silent",
+            Self::Interrupted => "Interrupted",
+            Self::Skipped => "Skipped",
+            Self::Evicting => "Evicting",
+            Self::UnreadableResponders => "UnreadableResponders",
+            Self::EvictionBlocked => "EvictionBlocked",
+            Self::Deleted => "Deleted",
+            Self::Evicted => "Evicted",
+            Self::Evacuated => "Evacuated",
+            Self::Canceled => "Canceled",
+            Self::Failed => "Failed",
+        }
+    }
+
+    fn is_warning(self) -> bool {
+        matches!(
+            self,
+            Self::Refused
+                | Self::Silent
+                | Self::Interrupted
+                | Self::UnreadableResponders
+                | Self::EvictionBlocked
+                | Self::Failed
+        )
+    }
+
+    /// Returns the Event of the transition.
+    pub(super) fn notice(self, note: String) -> Notice {
+        if self.is_warning() {
+            Notice::warning(self.as_str(), note)
+        } else {
+            Notice::normal(self.as_str(), note)
+        }
+    }
+}
+
+/// Returns the transitions between two states of an Evacuation, each with its note for people.
+pub(super) fn transitions(old: &Evacuation, new: &Evacuation) -> Vec<(Transition, String)> {
     let empty = EvacuationStatus::default();
     let old = old.status.as_ref().unwrap_or(&empty);
     let Some(new) = new.status.as_ref() else {
@@ -36,7 +104,7 @@ fn responder_notice(
     before: Option<&ResponderStatus>,
     after: &ResponderStatus,
     forced: bool,
-) -> Option<Notice> {
+) -> Option<(Transition, String)> {
     let name = &after.name;
     let state = before.map_or(ResponderState::Inactive, |before| before.state);
     let answered =
@@ -50,63 +118,65 @@ fn responder_notice(
     match after.state {
         ResponderState::Active => {
             let note = format!("responder {name} was asked; it has {} s to answer", after.timeout_seconds);
-            Some(Notice::normal("Asked", note))
+            Some((Transition::Asked, note))
         }
         ResponderState::Interrupted if state == ResponderState::Active => {
             let why = after.message.as_deref().unwrap_or("it did not answer in time");
-            Some(Notice::warning(
-                if forced { "Interrupted" } else { "Silent" },
+            Some((
+                if forced { Transition::Interrupted } else { Transition::Silent },
                 format!("responder {name} was passed over: {why}"),
             ))
         }
         ResponderState::Interrupted => {
             let why = after.message.as_deref().unwrap_or("it cannot be asked");
-            Some(Notice::normal("Skipped", format!("responder {name} was not asked: {why}")))
+            Some((Transition::Skipped, format!("responder {name} was not asked: {why}")))
         }
         ResponderState::Inactive | ResponderState::Canceled | ResponderState::Completed => None,
     }
 }
 
-fn answer_notice(name: &str, answer: Answer, responder: &ResponderStatus) -> Notice {
+fn answer_notice(name: &str, answer: Answer, responder: &ResponderStatus) -> (Transition, String) {
     let said: Vec<&str> =
         [&responder.reason, &responder.message].into_iter().flatten().map(String::as_str).collect();
     let said = if said.is_empty() { String::new() } else { format!(" ({})", said.join(": ")) };
     let until = |time: Option<Timestamp>| time.map(|time| time.0.format("%H:%M:%S UTC").to_string());
     match answer {
-        Answer::Accept => Notice::normal("Accepted", format!("responder {name} accepted{said}")),
+        Answer::Accept => (Transition::Accepted, format!("responder {name} accepted{said}")),
         Answer::Delay => {
             let until = until(responder.delay_until).map_or(String::new(), |until| format!(" until {until}"));
-            Notice::normal("Delayed", format!("responder {name} was granted a delay{until}{said}"))
+            (Transition::Delayed, format!("responder {name} was granted a delay{until}{said}"))
         }
         Answer::Refuse => {
             let again = until(responder.retry_time)
                 .map_or(String::new(), |time| format!("; to be asked again at {time}"));
-            Notice::warning("Refused", format!("responder {name} refused{said}{again}"))
+            (Transition::Refused, format!("responder {name} refused{said}{again}"))
         }
     }
 }
 
-fn eviction_notice(old: &EvacuationStatus, new: &EvacuationStatus) -> Option<Notice> {
+fn eviction_notice(old: &EvacuationStatus, new: &EvacuationStatus) -> Option<(Transition, String)> {
     let started =
         |status: &EvacuationStatus| status.eviction.as_ref().is_some_and(|e| e.in_flight || e.attempts > 0);
-    (started(new) && !started(old)).then(|| {
-        Notice::normal("Evicting", "every responder is done: the pod is being told to go".to_owned())
-    })
+    (started(new) && !started(old))
+        .then(|| (Transition::Evicting, "every responder is done: the pod is being told to go".to_owned()))
 }
 
-fn blocked_notice(old: &EvacuationStatus, new: &EvacuationStatus) -> Option<Notice> {
+fn blocked_notice(old: &EvacuationStatus, new: &EvacuationStatus) -> Option<(Transition, String)> {
     let blocked =
         |status: &EvacuationStatus| condition(status, ConditionType::Blocked).map(|c| c.reason.clone());
     let now = condition(new, ConditionType::Blocked)?;
     if blocked(old).as_ref() == Some(&now.reason) {
         return None;
     }
-    let reason =
-        if now.reason == "UnreadableResponders" { "UnreadableResponders" } else { "EvictionBlocked" };
-    Some(Notice::warning(reason, format!("{}: {}", now.reason, now.message)))
+    let transition = if now.reason == Transition::UnreadableResponders.as_str() {
+        Transition::UnreadableResponders
+    } else {
+        Transition::EvictionBlocked
+    };
+    Some((transition, format!("{}: {}", now.reason, now.message)))
 }
 
-fn end_notice(old: &EvacuationStatus, new: &EvacuationStatus) -> Vec<Notice> {
+fn end_notice(old: &EvacuationStatus, new: &EvacuationStatus) -> Vec<(Transition, String)> {
     if condition(old, ConditionType::Finished).is_some() || condition(new, ConditionType::Finished).is_none()
     {
         return Vec::new();
@@ -115,20 +185,20 @@ fn end_notice(old: &EvacuationStatus, new: &EvacuationStatus) -> Vec<Notice> {
         if c.message.is_empty() { c.reason.clone() } else { format!("{}: {}", c.reason, c.message) }
     };
     if let Some(evacuated) = condition(new, ConditionType::Evacuated) {
-        let reason = match evacuated.reason.as_str() {
-            "Deleted" => "Deleted",
-            "Evicted" => "Evicted",
-            _ => "Evacuated",
+        let transition = match evacuated.reason.as_str() {
+            "Deleted" => Transition::Deleted,
+            "Evicted" => Transition::Evicted,
+            _ => Transition::Evacuated,
         };
-        return vec![Notice::normal(reason, format!("the pod is gone ({})", said(evacuated)))];
+        return vec![(transition, format!("the pod is gone ({})", said(evacuated)))];
     }
     let Some(failed) = condition(new, ConditionType::Failed) else {
         return Vec::new();
     };
     if failed.reason == FailedReason::Canceled.as_str() {
-        return vec![Notice::normal("Canceled", format!("the pod is left alone ({})", said(failed)))];
+        return vec![(Transition::Canceled, format!("the pod is left alone ({})", said(failed)))];
     }
-    vec![Notice::warning("Failed", format!("the pod is left alone ({})", said(failed)))]
+    vec![(Transition::Failed, format!("the pod is left alone ({})", said(failed)))]
 }
 
 /// The condition of that type, where it is True.
@@ -250,8 +320,9 @@ mod tests {
             ),
         ];
         for (old, new, expected) in table {
-            let found = notices(&evacuation(&old), &evacuation(&new));
-            let found: Vec<(&str, &str)> = found.iter().map(|n| (n.reason, n.note.as_str())).collect();
+            let found = transitions(&evacuation(&old), &evacuation(&new));
+            let found: Vec<(&str, &str)> =
+                found.iter().map(|(transition, note)| (transition.as_str(), note.as_str())).collect();
             assert_eq!(found, expected, "{new}");
         }
     }

@@ -7,17 +7,55 @@ use evacuation_protocol::Push;
 use tokio::time::Instant;
 use tracing::{debug, info};
 
-use super::uid;
-use crate::{
-    ObjectKey,
-    controller::{Controller, lock},
-    events::Notice,
-    push::{Next, PushError},
+use super::{
+    metrics::NegotiationMetrics,
+    push::{Deliveries, Next, PushError, Pusher},
+    uid,
 };
+use crate::cluster::{Cluster, EventSink, Notice, ObjectKey, Term, View, WorkQueue};
 
-impl Controller {
+/// Poster of the questions to apps.
+pub(super) struct Asker {
+    view: Arc<View>,
+    term: Arc<Term>,
+    events: EventSink,
+    deliveries: Deliveries,
+    pusher: Pusher,
+    metrics: NegotiationMetrics,
+    queue: Arc<WorkQueue<ObjectKey>>,
+}
+
+impl Asker {
+    /// Returns an asker that queues an Evacuation when its question must be posted again.
+    pub(super) fn new(
+        cluster: &Cluster,
+        pusher: Pusher,
+        metrics: NegotiationMetrics,
+        queue: Arc<WorkQueue<ObjectKey>>,
+    ) -> Self {
+        Self {
+            view: Arc::clone(&cluster.view),
+            term: Arc::clone(&cluster.term),
+            events: cluster.events.clone(),
+            deliveries: Deliveries::default(),
+            pusher,
+            metrics,
+            queue,
+        }
+    }
+
+    /// Forgets the questions of an Evacuation that is gone.
+    pub(super) fn forget(&self, key: &ObjectKey) {
+        self.deliveries.forget(key);
+    }
+
+    /// Forgets every question.
+    pub(super) fn clear(&self) {
+        self.deliveries.clear();
+    }
+
     /// Posts a question unless it was delivered or is being posted. Returns when to post it again.
-    pub(super) fn start_push(
+    pub(super) fn start(
         self: &Arc<Self>,
         key: &ObjectKey,
         evacuation: &Arc<Evacuation>,
@@ -29,11 +67,11 @@ impl Controller {
             Next::At(time) => return Some(time),
             Next::Nothing => return None,
         };
-        let (controller, key, evacuation) = (Arc::clone(self), key.clone(), Arc::clone(evacuation));
-        let term = self.term();
+        let (asker, key, evacuation) = (Arc::clone(self), key.clone(), Arc::clone(evacuation));
+        let term = self.term.token();
         tokio::spawn(async move {
-            let is_node = |address| lock(&controller.index).is_node_address(address);
-            let pushed = controller.pusher.push(&evacuation, &question.responder, question.action, is_node);
+            let is_node = |address| asker.view.index().is_node_address(address);
+            let pushed = asker.pusher.push(&evacuation, &question.responder, question.action, is_node);
             let result = tokio::select! {
                 () = term.cancelled() => return,
                 () = overtaken.cancelled() => return,
@@ -42,16 +80,15 @@ impl Controller {
             let delivered = match result {
                 Ok(answer) => {
                     debug!(evacuation = %key, responder = question.responder, ?answer, "an app answered");
-                    controller.metrics.pushes.get_or_create(&[("outcome", "answered")]).inc();
+                    asker.metrics.pushes.get_or_create(&[("outcome", "answered")]).inc();
                     true
                 }
-                Err(error) => controller.push_failed(&key, &evacuation, &question, &error),
+                Err(error) => asker.push_failed(&key, &evacuation, &question, &error),
             };
-            let again =
-                controller.deliveries.over(&key, &evacuation_uid, &question, delivered, Instant::now());
+            let again = asker.deliveries.over(&key, &evacuation_uid, &question, delivered, Instant::now());
             if again.is_some() {
                 // The worker asks when to post again, and sets its clock by that.
-                controller.queue.add(key);
+                asker.queue.add(key);
             }
         });
         None
@@ -80,7 +117,7 @@ impl Controller {
         };
         let note = format!("responder {} could not be {verb}: {}", question.responder, chain(error));
         info!(evacuation = %key, note, "a question failed");
-        self.notify(evacuation, Notice::warning("PushFailed", note));
+        self.events.send(evacuation, Notice::warning("PushFailed", note));
         false
     }
 }

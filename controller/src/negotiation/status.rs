@@ -3,21 +3,37 @@
 use std::{sync::Arc, time::Instant};
 
 use evacuation_api::{Evacuation, EvacuationStatus};
-use kube::api::PostParams;
+use kube::{Client, api::PostParams};
 use tracing::debug;
 
-use super::in_flight;
-use crate::{
-    ObjectKey,
-    controller::{Controller, lock},
-    error::{CallError, call},
-    evictor::AttemptId,
+use super::{
+    evictor::{AttemptId, Attempts},
+    in_flight,
 };
+use crate::cluster::{CallError, Cluster, Leadership, ObjectKey, View, call, evacuations};
 
-impl Controller {
+/// Writer of the status of Evacuations.
+pub(super) struct StatusWriter {
+    client: Client,
+    leadership: Leadership,
+    view: Arc<View>,
+    attempts: Arc<Attempts>,
+}
+
+impl StatusWriter {
+    /// Returns a writer that tells `attempts` which attempts it recorded.
+    pub(super) fn new(cluster: &Cluster, attempts: Arc<Attempts>) -> Self {
+        Self {
+            client: cluster.client.clone(),
+            leadership: cluster.leadership.clone(),
+            view: Arc::clone(&cluster.view),
+            attempts,
+        }
+    }
+
     /// Writes a status in place of the one that was decided on. What the server returned is in the index afterwards; after a
     /// conflict it is what the server has.
-    pub(super) async fn write_status(
+    pub(super) async fn write(
         &self,
         key: &ObjectKey,
         evacuation: &Arc<Evacuation>,
@@ -25,7 +41,7 @@ impl Controller {
     ) -> Result<(), CallError> {
         self.leadership.check()?;
         let proposed = Evacuation { status: Some(status), ..evacuation.as_ref().clone() };
-        let api = self.evacuations(&key.namespace);
+        let api = evacuations(&self.client, &key.namespace);
         let began = tokio::time::Instant::now();
         let timer = Instant::now();
         let parameters = PostParams::default();
@@ -44,7 +60,7 @@ impl Controller {
                 if was && !is {
                     self.attempts.forget(key);
                 }
-                self.apply(written);
+                self.view.apply(written);
                 Ok(())
             }
             Err(error) if error.has_cause("NotYet") => Err(error),
@@ -60,16 +76,16 @@ impl Controller {
         known: &Evacuation,
         error: CallError,
     ) -> Result<(), CallError> {
-        let api = self.evacuations(&key.namespace);
+        let api = evacuations(&self.client, &key.namespace);
         match call(format!("read evacuation {key}"), api.get_opt(&key.name)).await? {
             None => {
-                self.remove::<Evacuation>(key);
+                self.view.remove::<Evacuation>(key);
                 Ok(())
             }
             Some(found) if found.metadata.resource_version == known.metadata.resource_version => Err(error),
             Some(found) => {
-                self.apply(found);
-                let newest = lock(&self.index).evacuation(key);
+                self.view.apply(found);
+                let newest = self.view.index().evacuation(key);
                 let moved = newest
                     .is_some_and(|now| now.metadata.resource_version != known.metadata.resource_version);
                 if moved { Ok(()) } else { Err(error) }

@@ -15,7 +15,9 @@ use serde_json::{Value, json};
 use tower_test::mock::{self, SendResponse};
 
 use super::*;
-use crate::{Leadership, events::EventSink, push::Pusher};
+use tokio::time::Instant;
+
+use crate::cluster::Worker;
 
 type Fault = (u16, Value);
 
@@ -35,7 +37,8 @@ struct Server {
 }
 
 struct Fixture {
-    controller: Arc<Controller>,
+    negotiation: Arc<Negotiation>,
+    worker: Worker,
     server: Arc<Mutex<Server>>,
 }
 
@@ -151,18 +154,28 @@ impl Fixture {
         });
         let pusher = Pusher::new(client.clone(), Vec::new(), 4).unwrap();
         let (events, _) = EventSink::new();
-        let controller = Arc::new(Controller::new(client, leadership, pusher, events));
-        controller.apply(pod());
-        controller.apply(evacuation);
-        Self { controller, server }
+        let cluster = Cluster::new(client, leadership, events);
+        let negotiation = Negotiation::new(&cluster, pusher, 1);
+        cluster.features.register(&[Arc::clone(&negotiation) as Arc<dyn Feature>]);
+        cluster.view.apply(pod());
+        cluster.view.apply(evacuation);
+        Self {
+            worker: Worker::new(Arc::clone(&negotiation) as Arc<dyn Feature>, cluster),
+            negotiation,
+            server,
+        }
     }
 
     fn leading(evacuation: Evacuation) -> Self {
         Self::new(evacuation, Leadership::alone())
     }
 
+    fn view(&self) -> &View {
+        &self.negotiation.view
+    }
+
     async fn work(&self) {
-        self.controller.work(&ObjectKey::new("ns", "e")).await;
+        self.worker.work(&ObjectKey::new("ns", "e")).await;
     }
 
     /// Works until the API was asked so often.
@@ -247,7 +260,7 @@ async fn a_process_that_does_not_lead_asks_for_nothing() {
     let fixture = Fixture::new(evacuation(&json!({})), Leadership::standby());
     fixture.work().await;
     assert_eq!(fixture.asked(), Vec::<String>::new());
-    assert_eq!(fixture.controller.queue.scheduled(), 1, "a lease that is renewed late finds its work");
+    assert_eq!(fixture.negotiation.queue.scheduled(), 1, "a lease that is renewed late finds its work");
 }
 
 #[tokio::test]
@@ -266,7 +279,7 @@ async fn what_is_too_early_by_the_servers_clock_waits_as_long_as_the_server_says
     fixture.break_next("PUT status", failure(409, "NotYet", 30));
     fixture.work().await;
     assert_eq!(fixture.asked(), ["GET p", "PUT status"]);
-    assert_eq!((fixture.controller.queue.scheduled(), fixture.controller.queue.ready()), (1, 1));
+    assert_eq!((fixture.negotiation.queue.scheduled(), fixture.negotiation.queue.ready()), (1, 1));
 }
 
 #[tokio::test]
@@ -274,7 +287,7 @@ async fn an_attempt_of_another_process_is_left_alone_until_its_time_is_over() {
     let fixture = Fixture::leading(evacuation(&in_flight(5)));
     fixture.work().await;
     assert_eq!(fixture.asked(), Vec::<String>::new());
-    assert_eq!(fixture.controller.queue.scheduled(), 1);
+    assert_eq!(fixture.negotiation.queue.scheduled(), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -283,7 +296,7 @@ async fn an_attempt_is_left_alone_until_it_was_seen_for_its_time_although_this_c
     tokio::time::advance(Duration::from_millis(9999)).await;
     fixture.work().await;
     assert_eq!(fixture.asked(), Vec::<String>::new());
-    assert_eq!(fixture.controller.queue.scheduled(), 1);
+    assert_eq!(fixture.negotiation.queue.scheduled(), 1);
     tokio::time::advance(Duration::from_millis(1)).await;
     fixture.work().await;
     assert_eq!(fixture.asked()[..2], ["GET p", "PUT status"]);
@@ -325,7 +338,7 @@ async fn a_pod_that_is_missing_from_a_list_is_read_before_it_counts_as_gone() {
         if !there {
             fixture.server.lock().unwrap().pod = None;
         }
-        fixture.controller.reset::<Pod>(Vec::new());
+        fixture.view().reset::<Pod>(Vec::new());
         fixture.work().await;
         assert_eq!(fixture.asked()[0], "GET p");
         let finished = fixture.status().finish_time.is_some();
@@ -345,7 +358,7 @@ async fn an_eviction_that_a_budget_holds_back_is_not_posted_and_goes_when_the_bu
         .unwrap()
     };
     let fixture = Fixture::leading(evacuation(&json!({})));
-    fixture.controller.apply(budget("1", 0));
+    fixture.view().apply(budget("1", 0));
     fixture.work().await;
     fixture.work().await;
     assert_eq!(
@@ -355,7 +368,7 @@ async fn an_eviction_that_a_budget_holds_back_is_not_posted_and_goes_when_the_bu
     );
     let blocked = fixture.status().eviction.unwrap().blocked_by;
     assert_eq!(blocked.iter().map(|b| b.name.as_str()).collect::<Vec<_>>(), ["b"]);
-    fixture.controller.apply(budget("2", 1));
+    fixture.view().apply(budget("2", 1));
     fixture.work_until(5).await;
     assert_eq!(fixture.asked()[2..], ["PUT status", "POST eviction", "PUT status"]);
 }
@@ -371,7 +384,7 @@ async fn an_app_that_has_just_started_is_asked_although_no_watch_has_shown_it_ye
     pending.metadata.resource_version = Some("6".to_owned());
     pending.status = None;
     fixture.server.lock().unwrap().pod = Some(running);
-    fixture.controller.apply(pending);
+    fixture.view().apply(pending);
     fixture.work_until(2).await;
     assert_eq!(fixture.asked(), ["GET p", "PUT status"]);
     let responders = fixture.status().responders.unwrap();
@@ -419,9 +432,9 @@ async fn an_app_is_asked_unless_its_node_read_live_does_not_answer() {
         pod.spec.as_mut().unwrap().node_name = Some("n".to_owned());
         fixture.server.lock().unwrap().node = live;
         fixture.server.lock().unwrap().pod = Some(pod.clone());
-        fixture.controller.apply(pod);
+        fixture.view().apply(pod);
         if let Some(node) = watched {
-            fixture.controller.apply(node);
+            fixture.view().apply(node);
         }
         fixture.work_until(requests).await;
         let mut asked = vec!["GET p", "GET n", "PUT status"];
@@ -429,13 +442,4 @@ async fn an_app_is_asked_unless_its_node_read_live_does_not_answer() {
         assert_eq!(fixture.asked()[..requests], asked, "{name}");
         assert_eq!(fixture.status().responders.unwrap()[0].state, expected, "{name}");
     }
-}
-
-#[tokio::test]
-async fn an_event_that_is_dropped_is_counted() {
-    let fixture = Fixture::leading(evacuation(&json!({})));
-    let notice = crate::events::Notice { reason: "Asked", warning: false, note: String::new() };
-    // Nobody takes Events from the fixture's sink.
-    fixture.controller.notify(&evacuation(&json!({})), notice);
-    assert_eq!(fixture.controller.metrics.events_dropped.get(), 1);
 }

@@ -1,19 +1,59 @@
 //! Deciding, with the queues of the budgets in mind.
 
+use std::sync::{Arc, Mutex};
+
 use chrono::{DateTime, Utc};
 use evacuation_api::Evacuation;
 use evacuation_protocol::{Act, Decision, World, decide};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use tokio::time::Instant;
 
-use super::in_flight;
-use crate::{
-    ObjectKey,
-    clock::due,
-    controller::{Controller, budget_status, lock},
-    evictor::{BudgetStatus, Turn},
+use super::{
+    evictor::{BudgetStatus, Turn, TurnEnd, Turns},
+    in_flight,
 };
+use crate::cluster::{Change, Cluster, ObjectKey, View, WorkQueue, due, lock};
 
-impl Controller {
+/// The queues of the budgets, and the decision that depends on them.
+pub(super) struct BudgetGate {
+    view: Arc<View>,
+    queue: Arc<WorkQueue<ObjectKey>>,
+    turns: Mutex<Turns>,
+}
+
+impl BudgetGate {
+    /// Returns a gate that wakes Evacuations through `queue`.
+    pub(super) fn new(cluster: &Cluster, queue: Arc<WorkQueue<ObjectKey>>) -> Self {
+        Self { view: Arc::clone(&cluster.view), queue, turns: Mutex::default() }
+    }
+
+    /// Records a change of a budget.
+    pub(super) fn observe(&self, change: &Change<PodDisruptionBudget>) {
+        let mut turns = lock(&self.turns);
+        let woken = match &change.new {
+            Some(budget) => turns.observe(&change.key, budget_status(budget), Instant::now()),
+            None => turns.forget(&change.key),
+        };
+        drop(turns);
+        self.queue.add_all(woken);
+    }
+
+    /// Records the outcome of an attempt that had its turn.
+    pub(super) fn finished(&self, key: &ObjectKey, end: TurnEnd) {
+        let woken = lock(&self.turns).finished(key, end, Instant::now());
+        self.queue.add_all(woken);
+    }
+
+    /// Returns the number of evictions that wait for a budget.
+    pub(super) fn waiting(&self) -> usize {
+        lock(&self.turns).waiting()
+    }
+
+    /// Forgets every queue.
+    pub(super) fn clear(&self) {
+        *lock(&self.turns) = Turns::default();
+    }
+
     /// What to do. An eviction that would go if it were its turn asks for it, and waits in its budget's queue if it is not.
     /// Also returns when a queue is to be asked again.
     pub(super) fn decide(
@@ -27,7 +67,7 @@ impl Controller {
         let budget = budget_of(key, &world);
         let Some(budget) = budget.filter(|_| !starts_attempt(evacuation, &waiting)) else {
             if !in_flight(evacuation.status.as_ref()) {
-                self.leave_queue(key);
+                self.leave(key);
             }
             return (waiting, None);
         };
@@ -36,16 +76,16 @@ impl Controller {
         }
         let going = decide(evacuation, &World { turn: true, ..world }, now);
         if !starts_attempt(evacuation, &going) {
-            self.leave_queue(key);
+            self.leave(key);
             return (waiting, going.wake_at.map(|time| due(time, now)));
         }
         let status = || {
-            let budget = lock(&self.index).budget(&budget);
+            let budget = self.view.index().budget(&budget);
             budget.map_or_else(BudgetStatus::default, |budget| budget_status(&budget))
         };
         let pod = &evacuation.spec.target.pod.name;
         let (turn, woken) = lock(&self.turns).ask(&budget, status, key, pod, Instant::now());
-        self.wake(woken);
+        self.queue.add_all(woken);
         match turn {
             Turn::Go => (going, None),
             Turn::Wait(probe) => (waiting, probe),
@@ -53,9 +93,9 @@ impl Controller {
     }
 
     /// Takes an Evacuation out of its budget's queue.
-    pub(super) fn leave_queue(&self, key: &ObjectKey) {
+    pub(super) fn leave(&self, key: &ObjectKey) {
         let woken = lock(&self.turns).leave(key, Instant::now());
-        self.wake(woken);
+        self.queue.add_all(woken);
     }
 }
 
@@ -70,4 +110,18 @@ pub(super) fn budget_of(key: &ObjectKey, world: &World) -> Option<ObjectKey> {
 fn starts_attempt(evacuation: &Evacuation, decision: &Decision) -> bool {
     !in_flight(evacuation.status.as_ref())
         && decision.acts.iter().any(|act| matches!(act, Act::WriteStatus(status) if in_flight(Some(status))))
+}
+
+/// What a budget's status says. One that was not computed for the newest spec allows nothing, as in the eviction API.
+fn budget_status(budget: &PodDisruptionBudget) -> BudgetStatus {
+    let Some(status) = &budget.status else {
+        return BudgetStatus::default();
+    };
+    let (current, desired) = (status.current_healthy.unwrap_or(0), status.desired_healthy.unwrap_or(0));
+    let stale = status.observed_generation.unwrap_or(0) < budget.metadata.generation.unwrap_or(0);
+    BudgetStatus {
+        disruptions_allowed: if stale { 0 } else { status.disruptions_allowed.unwrap_or(0) },
+        disrupted_pods: status.disrupted_pods.iter().flatten().map(|(pod, _)| pod.clone()).collect(),
+        healthy: desired > 0 && current >= desired,
+    }
 }

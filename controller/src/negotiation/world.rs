@@ -5,14 +5,12 @@ use std::{sync::Arc, time::Instant};
 use evacuation_api::{Evacuation, EvacuationResponder, ResponderState, SELF_RESPONDER};
 use evacuation_protocol::{BudgetView, LivePod, PodPhase, PodView, World, registered_responders};
 use k8s_openapi::api::core::v1::{Node, Pod};
-use kube::{Api, api::ListParams};
+use kube::{Api, Client, api::ListParams};
 
-use crate::{
-    ObjectKey,
-    controller::{Controller, lock},
-    error::{CallError, call},
-    evictor::AttemptId,
-    index::{TargetPod, is_finished, is_reachable, node_name},
+use super::evictor::{AttemptId, Attempts};
+use crate::cluster::{
+    CallError, Cluster, ObjectKey, Reachability, ServerClock, TargetPod, View, call, is_finished,
+    is_reachable, node_name, prune_pod,
 };
 
 /// Whether it is fixed who is asked.
@@ -21,26 +19,46 @@ pub(super) fn has_started(evacuation: &Evacuation) -> bool {
     status.is_some_and(|status| status.responders.is_some())
 }
 
-impl Controller {
+/// Reader of the state around an Evacuation: pod, node, registrations and budgets.
+pub(super) struct WorldReader {
+    client: Client,
+    view: Arc<View>,
+    clock: Arc<ServerClock>,
+    reachability: Arc<Reachability>,
+    attempts: Arc<Attempts>,
+}
+
+impl WorldReader {
+    /// Returns a reader that knows the attempts of this process.
+    pub(super) fn new(cluster: &Cluster, attempts: Arc<Attempts>) -> Self {
+        Self {
+            client: cluster.client.clone(),
+            view: Arc::clone(&cluster.view),
+            clock: Arc::clone(&cluster.clock),
+            reachability: Arc::clone(&cluster.reachability),
+            attempts,
+        }
+    }
+
     /// What is seen besides the Evacuation. A pod that the watch does not show is read live, for the watch may lag behind; and
     /// so is one of which it is decided who is asked, or whose app would be passed over, and its node.
-    pub(super) async fn world(&self, key: &ObjectKey, evacuation: &Evacuation) -> Result<World, CallError> {
-        let target = lock(&self.index).target(evacuation);
+    pub(super) async fn read(&self, key: &ObjectKey, evacuation: &Evacuation) -> Result<World, CallError> {
+        let target = self.view.index().target(evacuation);
         let starts = !has_started(evacuation) && !is_finished(evacuation);
         let mut registrations = Vec::new();
         let pod = match target {
             TargetPod::Live(_) | TargetPod::Unknown if starts => {
                 let pod;
                 (pod, registrations) =
-                    tokio::try_join!(self.read_target(key, evacuation), self.registrations(key))?;
+                    tokio::try_join!(self.target(key, evacuation), self.registrations(key))?;
                 pod
             }
-            TargetPod::Live(pod) if would_skip(evacuation, &pod) => self.read_target(key, evacuation).await?,
+            TargetPod::Live(pod) if would_skip(evacuation, &pod) => self.target(key, evacuation).await?,
             TargetPod::Live(pod) => Some(pod),
             TargetPod::Gone => None,
             // What has ended does not need its pod.
             TargetPod::Unknown if is_finished(evacuation) => None,
-            TargetPod::Unknown => self.read_target(key, evacuation).await?,
+            TargetPod::Unknown => self.target(key, evacuation).await?,
         };
         let uid = evacuation.spec.target.pod.uid.as_deref().unwrap_or_default();
         let pod = pod.as_deref();
@@ -49,7 +67,7 @@ impl Controller {
             None => true,
         };
         let recovered = self.reachability.recovered_at(Instant::now());
-        let index = lock(&self.index);
+        let index = self.view.index();
         Ok(World {
             pod: PodView::of(pod, uid),
             node_reachable,
@@ -65,7 +83,7 @@ impl Controller {
 
     /// Whether the kubelet of the pod's node reports. One that would keep the app from being asked is read live.
     async fn node_reachable(&self, evacuation: &Evacuation, pod: &Pod) -> Result<bool, CallError> {
-        if lock(&self.index).node_reachable(pod) {
+        if self.view.index().node_reachable(pod) {
             return Ok(true);
         }
         let Some(name) = node_name(pod).filter(|_| may_skip_self(evacuation)) else {
@@ -76,7 +94,7 @@ impl Controller {
             return Ok(false);
         };
         let reachable = is_reachable(&node);
-        self.apply(node);
+        self.view.apply(node);
         Ok(reachable)
     }
 
@@ -90,7 +108,7 @@ impl Controller {
     }
 
     /// The target as the API has it now. `None` when it is gone.
-    pub(super) async fn read_target(
+    pub(super) async fn target(
         &self,
         key: &ObjectKey,
         evacuation: &Evacuation,
@@ -101,11 +119,11 @@ impl Controller {
         let found = call(format!("read pod {pod_key}"), api.get_opt(&target.name)).await?;
         let found = found.filter(|pod| pod.metadata.uid == target.uid);
         match (&found, &target.uid) {
-            (None, Some(uid)) => lock(&self.index).note_gone(&pod_key, uid),
+            (None, Some(uid)) => self.view.index().note_gone(&pod_key, uid),
             (Some(pod), _) => {
                 let mut pod = pod.clone();
-                crate::index::prune_pod(&mut pod);
-                self.apply(pod);
+                prune_pod(&mut pod);
+                self.view.apply(pod);
             }
             (None, None) => {}
         }

@@ -5,7 +5,7 @@ mod logging;
 mod options;
 mod signal;
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, path::PathBuf, sync::Arc, time::Duration};
 
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
@@ -19,14 +19,13 @@ pub use options::{LogFormat, Options};
 pub use signal::shutdown_signal;
 
 use crate::{
-    Leadership,
-    controller::Controller,
-    events::{EventSink, publish_events},
-    lease::hold_lease,
-    metrics::serve_metrics,
-    push::Pusher,
+    builtin::{Gate, Surge},
+    cluster::{
+        Cluster, EventSink, Feature, Kind, Leadership, Probe, follow_kinds, hold_lease, probe,
+        publish_events, required_names, serve_metrics, spawn_resync, spawn_workers,
+    },
+    negotiation::{Negotiation, Pusher},
     refresh::Refresher,
-    watch,
 };
 
 /// How long the attempts that are under way may take to be recorded when the process ends.
@@ -85,16 +84,19 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> Result<(), Ru
     let identity = identity();
     let leadership = if options.leader_elect { Leadership::standby() } else { Leadership::alone() };
     let (events, waiting) = EventSink::new();
-    let controller = Controller::new(client.clone(), leadership.clone(), pusher, events)
-        .with_refresher(Refresher::new(&options.refresh));
-    let controller = Arc::new(controller);
+    let cluster = Cluster::new(client.clone(), leadership.clone(), events);
+    let features = features(&cluster, pusher, &options);
+    cluster.features.register(&features);
+    let required = required_names(&features);
 
     let background = CancellationToken::new();
     let mut tasks = JoinSet::new();
-    tasks.spawn(serve_metrics(listener, Arc::clone(&controller), background.clone()));
+    let probed = Arc::new(Probe::new(cluster.clone(), required.clone()));
+    tasks.spawn(serve_metrics(listener, probed, background.clone()));
     tasks.spawn(publish_events(client.clone(), identity.clone(), waiting, background.clone()));
-    tasks.spawn(watch::probe(Arc::clone(&controller), background.clone()));
-    watch::follow_all(&controller, &background, &mut tasks);
+    tasks.spawn(probe(cluster.clone(), background.clone()));
+    let kinds: BTreeSet<Kind> = features.iter().flat_map(|feature| feature.watches()).copied().collect();
+    follow_kinds(&cluster, &kinds, &background, &mut tasks);
     let mut lease = JoinSet::new();
     let give_back = CancellationToken::new();
     if options.leader_elect {
@@ -102,7 +104,7 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> Result<(), Ru
         lease.spawn(hold_lease(api, options.lease_name, identity, leadership.clone(), give_back.clone()));
     }
 
-    lead(&controller, &leadership, options.workers, &shutdown).await;
+    lead(&cluster, &features, &required, &shutdown).await;
 
     give_back.cancel();
     if timeout(RELEASE, async { while lease.join_next().await.is_some() {} }).await.is_err() {
@@ -113,14 +115,24 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> Result<(), Ru
     Ok(())
 }
 
-/// Acts whenever this process leads, until `shutdown`.
+/// Returns the features of the controller. A new feature is one line here.
+fn features(cluster: &Cluster, pusher: Pusher, options: &Options) -> Vec<Arc<dyn Feature>> {
+    let mut features: Vec<Arc<dyn Feature>> =
+        vec![Negotiation::new(cluster, pusher, options.workers), Surge::new(cluster), Gate::new(cluster)];
+    if options.refresh.refresh {
+        features.push(Refresher::new(cluster, &options.refresh));
+    }
+    features
+}
+
+/// Lets the features act whenever this process leads, until `shutdown`.
 async fn lead(
-    controller: &Arc<Controller>,
-    leadership: &Leadership,
-    workers: usize,
+    cluster: &Cluster,
+    features: &[Arc<dyn Feature>],
+    required: &[&'static str],
     shutdown: &CancellationToken,
 ) {
-    let mut leads = leadership.subscribe();
+    let mut leads = cluster.leadership.subscribe();
     loop {
         tokio::select! {
             biased;
@@ -130,33 +142,35 @@ async fn lead(
         tokio::select! {
             biased;
             () = shutdown.cancelled() => return,
-            () = controller.synced() => {}
+            () = cluster.readiness.wait(required) => {}
         }
         let term = CancellationToken::new();
-        controller.start_term(term.clone());
+        cluster.begin_term(term.clone());
         info!("acting");
-        let stop = CancellationToken::new();
-        let mut workers = controller.spawn_workers(workers, &stop);
+        let (stop, mut workers) = (CancellationToken::new(), JoinSet::new());
+        for feature in features {
+            spawn_workers(feature, cluster, &mut workers, &stop);
+        }
+        spawn_resync(cluster, &mut workers, &stop);
         let lost = tokio::select! {
             () = shutdown.cancelled() => false,
             _ = leads.wait_for(|leads| !*leads) => true,
         };
         stop.cancel();
-        if lost {
-            term.cancel();
-            workers.shutdown().await;
-        } else {
+        if !lost {
             let finish = async {
                 while workers.join_next().await.is_some() {}
-                controller.drain().await;
+                for feature in features {
+                    feature.drain().await;
+                }
             };
             if timeout(DRAIN, finish).await.is_err() {
                 warn!("some attempts were not recorded in time; the next leader resolves them");
             }
-            term.cancel();
-            workers.shutdown().await;
         }
-        controller.end_term();
+        term.cancel();
+        workers.shutdown().await;
+        cluster.end_term();
         info!("no longer acting");
     }
 }

@@ -5,7 +5,7 @@ use std::{net::SocketAddr, path::PathBuf};
 use clap::{ArgAction, Parser, ValueEnum};
 use ipnet::IpNet;
 
-use crate::RefreshOptions;
+use crate::refresh::RefreshOptions;
 
 /// The evacuation controller: asks responders and evicts within budgets.
 #[derive(Clone, Debug, Parser)]

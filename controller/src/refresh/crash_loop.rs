@@ -4,7 +4,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use evacuation_api::from_condition_time;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodCondition};
 
-use super::wish::Thresholds;
+use super::opt_in::Thresholds;
 
 /// The reason for which the kubelet makes a container wait.
 const WAITING_REASON: &str = "CrashLoopBackOff";

@@ -15,11 +15,11 @@ use super::{
     history::{History, ended, owner_uid},
     hold::Hold,
     names::REQUESTER,
+    opt_in::{OptIn, Unreadable},
     owner::{Owned, Owner, owner},
-    seen::Seen,
-    wish::{Unreadable, Wish},
+    snapshot::Snapshot,
 };
-use crate::index::is_finished;
+use crate::cluster::is_finished;
 
 /// What to do in a namespace, and what to tell.
 #[derive(Clone, Debug, Default)]
@@ -79,49 +79,49 @@ struct Due<'a> {
 }
 
 /// What follows from what is seen of a namespace.
-pub(crate) fn step(seen: &Seen, limits: &Limits, now: DateTime<Utc>) -> Decision {
+pub(crate) fn step(snapshot: &Snapshot, limits: &Limits, now: DateTime<Utc>) -> Decision {
     let mut decision = Decision::default();
-    decision.withdraw(seen, limits, now);
-    let due = decision.due(seen, now);
-    decision.ask(seen, &due, limits, now);
-    decision.settle(seen, limits, now);
+    decision.withdraw(snapshot, limits, now);
+    let due = decision.due(snapshot, now);
+    decision.ask(snapshot, &due, limits, now);
+    decision.settle(snapshot, limits, now);
     decision.pending |= decision.wake_at.is_some() || !decision.held.is_empty();
     decision
 }
 
 impl Decision {
     /// Takes back the requests for pods that recovered or opted out.
-    fn withdraw(&mut self, seen: &Seen, limits: &Limits, now: DateTime<Utc>) {
-        for evacuation in seen.evacuations.iter().filter(|e| is_own(e) && !is_finished(e)) {
+    fn withdraw(&mut self, snapshot: &Snapshot, limits: &Limits, now: DateTime<Utc>) {
+        for evacuation in snapshot.evacuations.iter().filter(|e| is_own(e) && !is_finished(e)) {
             self.pending = true;
             let uid = evacuation.spec.target.pod.uid.as_ref();
-            let mut pods = seen.pods.iter().filter(|pod| is_live(pod));
+            let mut pods = snapshot.pods.iter().filter(|pod| is_live(pod));
             let Some(pod) = pods.find(|pod| pod.metadata.uid.as_ref() == uid) else {
                 continue;
             };
-            let why = match (seen.wish(pod), well_since(pod)) {
-                (Wish::Refresh(_), None) => continue,
-                (Wish::Refresh(_), Some(since)) if since + limits.recovered_after > now => {
+            let why = match (snapshot.opt_in(pod), well_since(pod)) {
+                (OptIn::Refresh(_), None) => continue,
+                (OptIn::Refresh(_), Some(since)) if since + limits.recovered_after > now => {
                     self.wake(since + limits.recovered_after);
                     continue;
                 }
-                (Wish::Refresh(_), Some(_)) => "the pod recovered",
-                (Wish::LeaveAlone | Wish::Unreadable(_), _) => "the pod is to be left alone",
+                (OptIn::Refresh(_), Some(_)) => "the pod recovered",
+                (OptIn::LeaveAlone | OptIn::Unreadable(_), _) => "the pod is to be left alone",
             };
             self.acts.push(Act::Withdraw { evacuation: Arc::clone(evacuation), why });
         }
     }
 
     /// The pods that reached a threshold, by owner.
-    fn due<'a>(&mut self, seen: &'a Seen, now: DateTime<Utc>) -> BTreeMap<&'a str, Due<'a>> {
+    fn due<'a>(&mut self, snapshot: &'a Snapshot, now: DateTime<Utc>) -> BTreeMap<&'a str, Due<'a>> {
         let mut all: BTreeMap<&str, Due> = BTreeMap::new();
-        for pod in seen.pods.iter().filter(|pod| is_live(pod)) {
-            let thresholds = match seen.wish(pod) {
-                Wish::Refresh(thresholds) => thresholds,
-                Wish::LeaveAlone => continue,
+        for pod in snapshot.pods.iter().filter(|pod| is_live(pod)) {
+            let thresholds = match snapshot.opt_in(pod) {
+                OptIn::Refresh(thresholds) => thresholds,
+                OptIn::LeaveAlone => continue,
                 // Of a mistake in a namespace only those pods tell that it matters to.
-                Wish::Unreadable(what) if what.of_namespace && !is_crash_looping(pod) => continue,
-                Wish::Unreadable(what) => {
+                OptIn::Unreadable(what) if what.of_namespace && !is_crash_looping(pod) => continue,
+                OptIn::Unreadable(what) => {
                     self.unreadable.push((Arc::clone(pod), what));
                     continue;
                 }
@@ -134,7 +134,7 @@ impl Decision {
                 }
                 Reached::Not => continue,
             };
-            match owner(pod, &seen.replica_sets) {
+            match owner(pod, &snapshot.replica_sets) {
                 Owned::By(owner) => all
                     .entry(owner.uid)
                     .or_insert_with(|| Due { owner, pods: Vec::new() })
@@ -151,12 +151,12 @@ impl Decision {
     }
 
     /// Asks one pod of each owner, unless something holds it back.
-    fn ask(&mut self, seen: &Seen, due: &BTreeMap<&str, Due>, limits: &Limits, now: DateTime<Utc>) {
-        let mut recent = seen.recent.clone();
-        let active = seen.evacuations.iter().filter(|e| !is_finished(e));
+    fn ask(&mut self, snapshot: &Snapshot, due: &BTreeMap<&str, Due>, limits: &Limits, now: DateTime<Utc>) {
+        let mut recent = snapshot.recent.clone();
+        let active = snapshot.evacuations.iter().filter(|e| !is_finished(e));
         let asked: BTreeSet<_> = active.map(|e| e.spec.target.pod.uid.as_deref()).collect();
         for Due { owner, pods } in due.values() {
-            let history = History::of(seen.evacuations.iter().map(Arc::as_ref), owner.uid);
+            let history = History::of(snapshot.evacuations.iter().map(Arc::as_ref), owner.uid);
             // One that somebody asks already is on its way.
             let waiting = || pods.iter().filter(|(pod, _)| !asked.contains(&pod.metadata.uid.as_deref()));
             let first = waiting().min_by_key(|(pod, _)| {
@@ -165,7 +165,7 @@ impl Decision {
             let Some((pod, crash_loop)) = first else {
                 continue;
             };
-            if let Some((hold, until)) = hold(seen, *owner, &history, &recent, limits, now) {
+            if let Some((hold, until)) = hold(snapshot, *owner, &history, &recent, limits, now) {
                 if let Some(until) = until {
                     self.wake(until);
                 }
@@ -184,16 +184,16 @@ impl Decision {
     }
 
     /// Writes down of which owners all pods are well again, for so long that the next attempt is a first one.
-    fn settle(&mut self, seen: &Seen, limits: &Limits, now: DateTime<Utc>) {
-        let owners: BTreeSet<&str> = seen.evacuations.iter().filter_map(|e| owner_uid(e)).collect();
+    fn settle(&mut self, snapshot: &Snapshot, limits: &Limits, now: DateTime<Utc>) {
+        let owners: BTreeSet<&str> = snapshot.evacuations.iter().filter_map(|e| owner_uid(e)).collect();
         for uid in owners {
-            let of_namespace = || seen.evacuations.iter().filter(|e| owner_uid(e) == Some(uid));
+            let of_namespace = || snapshot.evacuations.iter().filter(|e| owner_uid(e) == Some(uid));
             let history = History::of(of_namespace().map(Arc::as_ref), uid);
             let (None, Some(last)) = (history.active(), history.unsettled()) else {
                 continue;
             };
             self.pending = true;
-            let Some(since) = well_since_all(seen, uid).map(|since| since.max(ended(last))) else {
+            let Some(since) = well_since_all(snapshot, uid).map(|since| since.max(ended(last))) else {
                 continue;
             };
             if since + limits.settled_after > now {
@@ -212,7 +212,7 @@ impl Decision {
 
 /// What holds back every pod of an owner, and until when, where that is known.
 fn hold(
-    seen: &Seen,
+    snapshot: &Snapshot,
     owner: Owner,
     history: &History,
     recent: &[DateTime<Utc>],
@@ -227,7 +227,7 @@ fn hold(
         let attempts = history.next_attempt().saturating_sub(1);
         return Some((Hold::Backoff { until, attempts }, Some(until)));
     }
-    let new = pods_of(seen, owner.uid).find_map(|pod| Some((pod, new_until(pod, now)?)));
+    let new = pods_of(snapshot, owner.uid).find_map(|pod| Some((pod, new_until(pod, now)?)));
     if let Some((pod, until)) = new {
         let pod = pod.metadata.name.clone().unwrap_or_default();
         return Some((Hold::NewPod { pod }, Some(until)));
@@ -236,21 +236,21 @@ fn hold(
 }
 
 /// Since when every pod of an owner is well; `None` when one is not, or there is none, or it is not known of one whose it is.
-fn well_since_all(seen: &Seen, owner_uid: &str) -> Option<DateTime<Utc>> {
-    let mut live = seen.pods.iter().filter(|pod| is_live(pod));
-    if live.any(|pod| owner(pod, &seen.replica_sets) == Owned::Unseen) {
+fn well_since_all(snapshot: &Snapshot, owner_uid: &str) -> Option<DateTime<Utc>> {
+    let mut live = snapshot.pods.iter().filter(|pod| is_live(pod));
+    if live.any(|pod| owner(pod, &snapshot.replica_sets) == Owned::Unseen) {
         return None;
     }
-    let since: Option<Vec<_>> = pods_of(seen, owner_uid).map(well_since).collect();
+    let since: Option<Vec<_>> = pods_of(snapshot, owner_uid).map(well_since).collect();
     since?.into_iter().max()
 }
 
-fn pods_of<'a>(seen: &'a Seen, owner_uid: &str) -> impl Iterator<Item = &'a Pod> {
-    let of_owner = move |pod: &&Pod| match owner(pod, &seen.replica_sets) {
+fn pods_of<'a>(snapshot: &'a Snapshot, owner_uid: &str) -> impl Iterator<Item = &'a Pod> {
+    let of_owner = move |pod: &&Pod| match owner(pod, &snapshot.replica_sets) {
         Owned::By(owner) => owner.uid == owner_uid,
         Owned::Unseen | Owned::Nobody(_) => false,
     };
-    seen.pods.iter().map(Arc::as_ref).filter(|pod| is_live(pod)).filter(of_owner)
+    snapshot.pods.iter().map(Arc::as_ref).filter(|pod| is_live(pod)).filter(of_owner)
 }
 
 /// Whether a pod has neither ended nor been told to go.

@@ -7,7 +7,7 @@ use super::{
     Limits,
     names::{ATTEMPT, OWNER, SETTLED},
 };
-use crate::index::is_finished;
+use crate::cluster::is_finished;
 
 /// The UID of the owner whose pod was asked; `None` for an Evacuation that is somebody else's.
 pub(crate) fn owner_uid(evacuation: &Evacuation) -> Option<&str> {

@@ -14,26 +14,23 @@
 //! have been well for a while. Nothing that decides is only in memory. The platform negotiates, honours budgets and evicts as
 //! for any other requester.
 
-mod act;
 mod crash_loop;
 mod decide;
 mod duration;
-mod fed;
 mod history;
 mod hold;
+mod hold_reporter;
 mod limits;
 mod manifest;
 mod names;
+mod opt_in;
 mod owner;
+mod planner;
 mod refresher;
-mod run;
-mod seen;
-mod tell;
-mod wish;
+mod requests;
+mod snapshot;
 
-pub(crate) use fed::{follow_evacuation, follow_namespace, follow_pod, follow_replica_set};
 pub use limits::RefreshOptions;
-pub(crate) use names::{AFTER, AFTER_RESTARTS, ENABLED};
 pub(crate) use refresher::Refresher;
 
 use limits::Limits;

@@ -10,46 +10,47 @@ mod step;
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use evacuation_api::{Evacuation, GATE_ASKED_ANNOTATION, GATE_RESPONDER};
 use k8s_openapi::api::core::v1::Pod;
+use kube::Client;
 
-use super::{part::Part, reply::Reply, work::Round};
-use crate::{
-    ObjectKey,
-    controller::{Controller, lock},
-    error::{CallError, call},
+use super::{
+    interest::{Interest, deleted_evacuation},
+    is_expected,
+    part::Part,
+    patch::Patcher,
+    reply::{Replier, Reply},
+};
+use crate::cluster::{
+    CallError, Cluster, ClusterEvent, Feature, Kind, ObjectKey, Requeue, ServerClock, View, WorkQueue, call,
+    due, evacuations,
 };
 
-impl Controller {
-    /// Plays the responder for a pod, one step.
-    pub(super) async fn gate(&self, key: &ObjectKey) -> Result<Round, CallError> {
-        let (pod, mut evacuations) = {
-            let index = lock(&self.index);
-            (index.pod(key), index.evacuations_of(key))
-        };
-        if let Some(pod) = &pod {
-            evacuations.extend(self.told_of(key, pod, &evacuations).await?);
-        }
-        let step = match &pod {
-            Some(pod) => step::step(pod, evacuations.iter().map(AsRef::as_ref), self.clock.now()),
-            None => step::Step::default(),
-        };
-        if let (Some(pod), Some(change)) = (&pod, &step.change) {
-            self.patch_pod(pod, change).await?;
-            return Ok(Round::Again);
-        }
-        let parts = || evacuations.iter().filter_map(|e| Part::of(e, GATE_RESPONDER));
-        let uid = pod.as_ref().and_then(|pod| pod.metadata.uid.as_deref());
-        if let Some(reply) = step.reply
-            && let Some(part) = parts().find(|part| part.targets(uid) && part.is_active())
-        {
-            self.reply(part, reply).await?;
-        }
-        // By now the pod was told: who waits for the acknowledgement finds it as it was.
-        for part in parts().filter(Part::must_acknowledge) {
-            self.reply(part, Reply::Acknowledge).await?;
-        }
-        Ok(Round::Rest(step.wake_at))
+/// Pods that the responder must look at.
+const INTEREST: Interest = Interest { responder: GATE_RESPONDER, is_marked: is_told };
+
+/// The feature that plays the responder.
+pub(crate) struct Gate {
+    client: Client,
+    view: Arc<View>,
+    clock: Arc<ServerClock>,
+    patcher: Patcher,
+    replier: Replier,
+    queue: WorkQueue<ObjectKey>,
+}
+
+impl Gate {
+    /// Returns the feature.
+    pub(crate) fn new(cluster: &Cluster) -> Arc<Self> {
+        Arc::new(Self {
+            client: cluster.client.clone(),
+            view: Arc::clone(&cluster.view),
+            clock: Arc::clone(&cluster.clock),
+            patcher: Patcher::new(cluster),
+            replier: Replier::new(cluster),
+            queue: WorkQueue::default(),
+        })
     }
 
     /// The Evacuation that a pod was told of, read live if the watch has not shown it: it may lag behind.
@@ -67,7 +68,73 @@ impl Controller {
             return Ok(None);
         }
         let action = format!("read evacuation {}/{name}", key.namespace);
-        let found = call(action, self.evacuations(&key.namespace).get_opt(name)).await?;
+        let found = call(action, evacuations(&self.client, &key.namespace).get_opt(name)).await?;
         Ok(found.map(Arc::new))
     }
+}
+
+#[async_trait]
+impl Feature for Gate {
+    fn name(&self) -> &'static str {
+        "gate"
+    }
+
+    fn watches(&self) -> &'static [Kind] {
+        &[Kind::Evacuations, Kind::Pods]
+    }
+
+    fn queue(&self) -> &WorkQueue<ObjectKey> {
+        &self.queue
+    }
+
+    fn handle(&self, event: &ClusterEvent<'_>) {
+        if let Some(uid) = deleted_evacuation(event) {
+            self.replier.forget(uid);
+        }
+        self.queue.add_all(INTEREST.concerned(&self.view, event));
+    }
+
+    fn resync(&self) {
+        self.queue.add_all(INTEREST.all(&self.view));
+    }
+
+    async fn reconcile(&self, key: &ObjectKey) -> Result<Requeue, CallError> {
+        let (pod, mut evacuations) = {
+            let index = self.view.index();
+            (index.pod(key), index.evacuations_of(key))
+        };
+        if let Some(pod) = &pod {
+            evacuations.extend(self.told_of(key, pod, &evacuations).await?);
+        }
+        let now = self.clock.now();
+        let step = match &pod {
+            Some(pod) => step::step(pod, evacuations.iter().map(AsRef::as_ref), now),
+            None => step::Step::default(),
+        };
+        if let (Some(pod), Some(change)) = (&pod, &step.change) {
+            self.patcher.patch(pod, change).await?;
+            return Ok(Requeue::Now);
+        }
+        let parts = || evacuations.iter().filter_map(|e| Part::of(e, GATE_RESPONDER));
+        let uid = pod.as_ref().and_then(|pod| pod.metadata.uid.as_deref());
+        if let Some(reply) = step.reply
+            && let Some(part) = parts().find(|part| part.targets(uid) && part.is_active())
+        {
+            self.replier.post(part, reply).await?;
+        }
+        // By now the pod was told, so that a requester that waits for the acknowledgement finds it as it was.
+        for part in parts().filter(Part::must_acknowledge) {
+            self.replier.post(part, Reply::Acknowledge).await?;
+        }
+        Ok(step.wake_at.map(|time| due(time, self.clock.now())).into())
+    }
+
+    fn is_expected(&self, error: &CallError) -> bool {
+        is_expected(error)
+    }
+}
+
+/// Returns true for a pod that was told that it is asked.
+fn is_told(pod: &Pod) -> bool {
+    pod.metadata.annotations.as_ref().is_some_and(|all| all.contains_key(GATE_ASKED_ANNOTATION))
 }

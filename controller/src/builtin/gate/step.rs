@@ -8,12 +8,12 @@ use evacuation_api::{
 use k8s_openapi::api::core::v1::Pod;
 
 use crate::{
-    index::is_finished,
-    responders::{
+    builtin::{
         part::{Part, Renewal},
         patch::PodChange,
         reply::{Reply, fitting},
     },
+    cluster::is_finished,
 };
 
 /// What to do next.
@@ -136,7 +136,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::responders::testing::{at, ended, evacuation, time};
+    use crate::builtin::testing::{at, ended, evacuation, time};
 
     fn pod(annotations: &Value, conditions: &[(&str, &str)]) -> Pod {
         let conditions: Vec<Value> =
@@ -170,7 +170,7 @@ mod tests {
         let asked = |patch: &Value| vec![evacuation("e", GATE_RESPONDER, patch)];
         let told = |more: &Value| {
             let mut all = json!({GATE_ASKED_ANNOTATION: "e"});
-            crate::responders::testing::merge(&mut all, more);
+            crate::builtin::testing::merge(&mut all, more);
             pod(&all, &[])
         };
         let waiting = "delay: waiting for the pod's condition gate.evacuation.dev/Open or its annotation gate.evacuation.dev/open";

@@ -11,7 +11,7 @@ use k8s_openapi::api::{
 use kube::ResourceExt;
 
 use super::record::Record;
-use crate::{index::controller_of, responders::part::after};
+use crate::{builtin::part::after, cluster::controller_of};
 
 /// A ReplicaSet and its pods.
 #[derive(Clone, Debug, Default)]
@@ -77,7 +77,7 @@ impl Group {
                     if self.min_ready_seconds == 0 || due <= now {
                         available += 1;
                     } else {
-                        next = crate::responders::part::sooner(next, Some(due));
+                        next = crate::builtin::part::sooner(next, Some(due));
                     }
                 }
                 None => {
@@ -157,7 +157,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::responders::testing::{at, merge};
+    use crate::builtin::testing::{at, merge};
 
     fn replica_set(patch: &Value) -> ReplicaSet {
         let mut set =

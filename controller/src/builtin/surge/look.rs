@@ -10,35 +10,41 @@ use k8s_openapi::{
     },
     apimachinery::pkg::apis::meta::v1::OwnerReference,
 };
-use kube::{Api, api::ListParams};
+use kube::{Api, Client, api::ListParams};
 
 use super::{
     group::Group,
     record::{Label, Record},
     release::{Obstacle, Selecting, label, owner},
 };
-use crate::{
-    ObjectKey,
-    controller::{Controller, lock},
-    error::{CallError, call},
-    index::controller_of,
-};
+use crate::cluster::{CallError, Cluster, ObjectKey, View, call, controller_of, evacuations};
 
-impl Controller {
+/// Reader of what surrounds a pod.
+pub(super) struct Lookup {
+    client: Client,
+    view: Arc<View>,
+}
+
+impl Lookup {
+    /// Returns a reader.
+    pub(super) fn new(cluster: &Cluster) -> Self {
+        Self { client: cluster.client.clone(), view: Arc::clone(&cluster.view) }
+    }
+
     /// The Evacuation that a record names, read live: the watch may not have shown it yet.
-    pub(super) async fn recorded_evacuation(
+    pub(super) async fn evacuation(
         &self,
         pod: &ObjectKey,
         record: &Record,
     ) -> Result<Option<Arc<Evacuation>>, CallError> {
         let (name, uid) = (&record.evacuation.name, &record.evacuation.uid);
         let action = format!("read evacuation {}/{name}", pod.namespace);
-        let found = call(action, self.evacuations(&pod.namespace).get_opt(name)).await?;
+        let found = call(action, evacuations(&self.client, &pod.namespace).get_opt(name)).await?;
         Ok(found.filter(|e| e.metadata.uid.as_ref() == Some(uid)).map(Arc::new))
     }
 
     /// The label to release a pod by, and the owner to release it from.
-    pub(super) async fn find_label(
+    pub(super) async fn label(
         &self,
         key: &ObjectKey,
         pod: &Pod,
@@ -55,7 +61,7 @@ impl Controller {
         let action = format!("list the services of namespace {}", key.namespace);
         let services = call(action, api.list(&ListParams::default())).await?.items;
         let mut others: Vec<Selecting> = services.iter().filter_map(Selecting::service).collect();
-        others.extend(lock(&self.index).budgets_in(&key.namespace).filter_map(|budget| {
+        others.extend(self.view.index().budgets_in(&key.namespace).filter_map(|budget| {
             Some(Selecting {
                 who: format!("PodDisruptionBudget {}", budget.metadata.name.as_deref().unwrap_or_default()),
                 selector: budget.spec.as_ref()?.selector.clone()?,
@@ -70,7 +76,7 @@ impl Controller {
         let Some(set) = self.replica_set(pod, name, uid).await? else {
             return Ok(None);
         };
-        let index = lock(&self.index);
+        let index = self.view.index();
         Ok(Group::of(&set, index.pods_in(&pod.namespace).cloned()))
     }
 

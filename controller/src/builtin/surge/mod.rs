@@ -19,28 +19,35 @@ mod group;
 mod look;
 mod record;
 mod release;
+mod released;
 mod situation;
 mod step;
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use evacuation_api::{Evacuation, REPLACEMENT_RESPONDER};
 use k8s_openapi::api::core::v1::Pod;
-
-pub(crate) use record::{is_released, released_from};
+use prometheus_client::metrics::{counter::Counter, family::Family};
 
 use self::{
-    record::Record,
+    look::Lookup,
+    record::{Record, is_released},
+    released::ReleasedPods,
     situation::{Situation, situation},
     step::{Step, end_return, give_back, hold, release, replace},
 };
-use super::{part::Part, reply::Reply, work::Round};
-use crate::{
-    ObjectKey,
-    controller::{Controller, lock},
-    error::CallError,
-    events::Notice,
+use super::{
+    interest::{Interest, deleted_evacuation, states},
+    is_expected,
+    part::Part,
+    patch::Patcher,
+    reply::{Replier, Reply},
+};
+use crate::cluster::{
+    CallError, Cluster, ClusterEvent, EventSink, Feature, Kind, Label, Notice, ObjectKey, Requeue,
+    ServerClock, View, WorkQueue, controller_of, due,
 };
 
 /// The reason of an Accept for a pod that can have no replacement beside it.
@@ -48,68 +55,55 @@ const NO_REPLACEMENT: &str = "NoReplacement";
 /// What those are told who ask for a pod that is on its way back.
 const RETURNING: &str = "the pod is being given back to its ReplicaSet after an earlier evacuation";
 
-impl Controller {
-    /// Plays the responder for a pod, one step.
-    pub(super) async fn surge(&self, key: &ObjectKey) -> Result<Round, CallError> {
-        let now = self.clock.now();
-        let (pod, evacuations) = self.surge_seen(key).await?;
-        let parts = || evacuations.iter().filter_map(|e| Part::of(e, REPLACEMENT_RESPONDER));
-        let mut step = Step::default();
-        if let Some(pod) = &pod {
-            let situation = situation(pod, evacuations.iter().map(AsRef::as_ref), now);
-            step = self.surge_step(key, pod, &situation, now).await?;
-            if let Some(change) = &step.change {
-                self.patch_pod(pod, change).await?;
-                self.tell(&situation, parts());
-                return Ok(Round::Again);
-            }
-            let uid = pod.metadata.uid.as_deref();
-            match &situation {
-                Situation::Asked(part) | Situation::Replacing(part, _) => {
-                    if let Some(reply) = step.reply {
-                        self.reply_counted(*part, reply).await?;
-                    }
-                }
-                // Whoever asks while the pod is given back from an earlier Evacuation waits for that.
-                Situation::Returning(_) => {
-                    if let Some(part) = parts().find(|part| part.targets(uid) && part.is_awaited())
-                        && let Some(reply) = hold(part, RETURNING.to_owned(), now).reply
-                    {
-                        self.reply(part, reply).await?;
-                    }
-                }
-                Situation::Nothing
-                | Situation::Refused(_)
-                | Situation::Leaving(_)
-                | Situation::GiveBack(_) => {}
-            }
-        }
-        // The label is back by now, and what is left to do needs no Evacuation.
-        for part in parts().filter(Part::must_acknowledge) {
-            self.reply(part, Reply::Acknowledge).await?;
-        }
-        Ok(Round::Rest(step.wake_at))
-    }
+/// Pods that the responder must look at, beside those whose replacement changed.
+const INTEREST: Interest = Interest { responder: REPLACEMENT_RESPONDER, is_marked: is_released };
 
+/// The feature that plays the responder.
+pub(crate) struct Surge {
+    view: Arc<View>,
+    clock: Arc<ServerClock>,
+    events: EventSink,
+    /// Replacements made before an eviction, by their outcome.
+    replacements: Family<Label, Counter>,
+    lookup: Lookup,
+    patcher: Patcher,
+    replier: Replier,
+    released: ReleasedPods,
+    queue: WorkQueue<ObjectKey>,
+}
+
+impl Surge {
+    /// Returns the feature.
+    pub(crate) fn new(cluster: &Cluster) -> Arc<Self> {
+        let help = "Pods released for a replacement to be ready before they go, by what became of it";
+        Arc::new(Self {
+            view: Arc::clone(&cluster.view),
+            clock: Arc::clone(&cluster.clock),
+            events: cluster.events.clone(),
+            replacements: cluster.metrics.counters("replacements", help),
+            lookup: Lookup::new(cluster),
+            patcher: Patcher::new(cluster),
+            replier: Replier::new(cluster),
+            released: ReleasedPods::default(),
+            queue: WorkQueue::default(),
+        })
+    }
     /// A pod and the Evacuations that target it, with the one that its record names.
-    async fn surge_seen(
-        &self,
-        key: &ObjectKey,
-    ) -> Result<(Option<Arc<Pod>>, Vec<Arc<Evacuation>>), CallError> {
+    async fn seen(&self, key: &ObjectKey) -> Result<(Option<Arc<Pod>>, Vec<Arc<Evacuation>>), CallError> {
         let (pod, mut evacuations) = {
-            let index = lock(&self.index);
+            let index = self.view.index();
             (index.pod(key), index.evacuations_of(key))
         };
         if let Some(record) = pod.as_deref().and_then(Record::of) {
             let named = Some(record.evacuation.uid.as_str());
             if !evacuations.iter().any(|e| e.metadata.uid.as_deref() == named) {
-                evacuations.extend(self.recorded_evacuation(key, &record).await?);
+                evacuations.extend(self.lookup.evacuation(key, &record).await?);
             }
         }
         Ok((pod, evacuations))
     }
 
-    async fn surge_step(
+    async fn step(
         &self,
         key: &ObjectKey,
         pod: &Arc<Pod>,
@@ -119,7 +113,7 @@ impl Controller {
         Ok(match situation {
             Situation::Nothing => Step::default(),
             Situation::Refused(until) => Step { wake_at: Some(*until), ..Step::default() },
-            Situation::Asked(part) => match self.find_label(key, pod).await? {
+            Situation::Asked(part) => match self.lookup.label(key, pod).await? {
                 Ok((label, owner)) => {
                     Step { change: Some(release(*part, label, &owner, now)), ..Step::default() }
                 }
@@ -134,33 +128,33 @@ impl Controller {
                 },
             },
             Situation::Replacing(part, record) => {
-                let group = self.group(key, record).await?;
+                let group = self.lookup.group(key, record).await?;
                 let step = replace(*part, pod, record, group.as_ref(), now);
                 if matches!(step.reply, Some(Reply::Accept { .. })) {
                     // The watch of pods may lag behind, and an acceptance binds.
-                    let group = self.fresh_group(key, record).await?;
+                    let group = self.lookup.fresh_group(key, record).await?;
                     replace(*part, pod, record, group.as_ref(), now)
                 } else {
                     step
                 }
             }
-            Situation::Leaving(record) => match self.group(key, record).await? {
+            Situation::Leaving(record) => match self.lookup.group(key, record).await? {
                 // Its owner is gone or wants no pods: nothing else would take this one away.
                 None => give_back(pod, record, None),
                 Some(group) if group.wants_none() => give_back(pod, record, Some(&group)),
                 Some(_) => Step::default(),
             },
             Situation::GiveBack(record) => {
-                let group = self.group(key, record).await?;
+                let group = self.lookup.group(key, record).await?;
                 give_back(pod, record, group.as_ref())
             }
             Situation::Returning(record) => {
-                let group = self.group(key, record).await?;
+                let group = self.lookup.group(key, record).await?;
                 let step = end_return(pod, record, group.as_ref(), now);
                 match (&step.change, group) {
                     // The watch of pods may lag behind: the deletion cost must hold until the choice was made.
                     (Some(_), Some(_)) => {
-                        let group = self.fresh_group(key, record).await?;
+                        let group = self.lookup.fresh_group(key, record).await?;
                         end_return(pod, record, group.as_ref(), now)
                     }
                     _ => step,
@@ -176,7 +170,7 @@ impl Controller {
             Reply::Refuse { .. } => Some("failed"),
             Reply::Delay { .. } | Reply::Acknowledge => None,
         };
-        self.reply(part, reply).await?;
+        self.replier.post(part, reply).await?;
         if let Some(outcome) = outcome {
             self.count_replacement(outcome);
         }
@@ -189,7 +183,7 @@ impl Controller {
             Situation::Asked(part) => {
                 self.count_replacement("released");
                 let note = "the pod was released from its ReplicaSet, which makes a replacement".to_owned();
-                self.notify(part.evacuation, Notice::normal("Released", note));
+                self.events.send(part.evacuation, Notice::normal("Released", note));
             }
             Situation::GiveBack(record) => {
                 self.count_replacement("given_back");
@@ -197,7 +191,7 @@ impl Controller {
                 let note =
                     format!("the pod stays and was given back to ReplicaSet {set}, which deletes another");
                 if let Some(part) = parts.find(|part| part.uid() == record.evacuation.uid) {
-                    self.notify(part.evacuation, Notice::normal("GivenBack", note));
+                    self.events.send(part.evacuation, Notice::normal("GivenBack", note));
                 } else {
                     tracing::info!(evacuation = record.evacuation.name, "{note}");
                 }
@@ -207,6 +201,84 @@ impl Controller {
     }
 
     fn count_replacement(&self, outcome: &'static str) {
-        self.metrics.replacements.get_or_create(&[("outcome", outcome)]).inc();
+        self.replacements.get_or_create(&[("outcome", outcome)]).inc();
+    }
+}
+
+#[async_trait]
+impl Feature for Surge {
+    fn name(&self) -> &'static str {
+        "surge"
+    }
+
+    fn watches(&self) -> &'static [Kind] {
+        &[Kind::Evacuations, Kind::Pods, Kind::Budgets]
+    }
+
+    fn queue(&self) -> &WorkQueue<ObjectKey> {
+        &self.queue
+    }
+
+    fn handle(&self, event: &ClusterEvent<'_>) {
+        if let Some(uid) = deleted_evacuation(event) {
+            self.replier.forget(uid);
+        }
+        if let ClusterEvent::Pod(change) = event {
+            self.released.observe(change);
+            // The pod can be the replacement of one that was released from the same ReplicaSet.
+            for owner in states(change).filter_map(controller_of) {
+                self.queue.add_all(self.released.from(&owner.uid));
+            }
+        }
+        self.queue.add_all(INTEREST.concerned(&self.view, event));
+    }
+
+    fn resync(&self) {
+        self.queue.add_all(INTEREST.all(&self.view));
+    }
+
+    async fn reconcile(&self, key: &ObjectKey) -> Result<Requeue, CallError> {
+        let now = self.clock.now();
+        let (pod, evacuations) = self.seen(key).await?;
+        let parts = || evacuations.iter().filter_map(|e| Part::of(e, REPLACEMENT_RESPONDER));
+        let mut step = Step::default();
+        if let Some(pod) = &pod {
+            let situation = situation(pod, evacuations.iter().map(AsRef::as_ref), now);
+            step = self.step(key, pod, &situation, now).await?;
+            if let Some(change) = &step.change {
+                self.patcher.patch(pod, change).await?;
+                self.tell(&situation, parts());
+                return Ok(Requeue::Now);
+            }
+            let uid = pod.metadata.uid.as_deref();
+            match &situation {
+                Situation::Asked(part) | Situation::Replacing(part, _) => {
+                    if let Some(reply) = step.reply {
+                        self.reply_counted(*part, reply).await?;
+                    }
+                }
+                // Whoever asks while the pod is given back from an earlier Evacuation waits for that.
+                Situation::Returning(_) => {
+                    if let Some(part) = parts().find(|part| part.targets(uid) && part.is_awaited())
+                        && let Some(reply) = hold(part, RETURNING.to_owned(), now).reply
+                    {
+                        self.replier.post(part, reply).await?;
+                    }
+                }
+                Situation::Nothing
+                | Situation::Refused(_)
+                | Situation::Leaving(_)
+                | Situation::GiveBack(_) => {}
+            }
+        }
+        // The label is back by now, and what is left to do needs no Evacuation.
+        for part in parts().filter(Part::must_acknowledge) {
+            self.replier.post(part, Reply::Acknowledge).await?;
+        }
+        Ok(step.wake_at.map(|time| due(time, self.clock.now())).into())
+    }
+
+    fn is_expected(&self, error: &CallError) -> bool {
+        is_expected(error)
     }
 }

@@ -66,11 +66,11 @@ pub(super) fn annotation<'a>(pod: &'a Pod, name: &str) -> Option<&'a str> {
 }
 
 /// Whether a pod carries the annotation, readable or not.
-pub(crate) fn is_released(pod: &Pod) -> bool {
+pub(super) fn is_released(pod: &Pod) -> bool {
     annotation(pod, RELEASED_ANNOTATION).is_some()
 }
 
 /// The UID of the ReplicaSet that a pod was released from.
-pub(crate) fn released_from(pod: &Pod) -> Option<String> {
+pub(super) fn released_from(pod: &Pod) -> Option<String> {
     Record::of(pod).map(|record| record.replica_set.uid)
 }

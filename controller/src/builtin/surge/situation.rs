@@ -5,7 +5,7 @@ use evacuation_api::{Answer, ConditionType, Evacuation, REPLACEMENT_RESPONDER, R
 use k8s_openapi::api::core::v1::Pod;
 
 use super::record::Record;
-use crate::{index::is_finished, responders::part::Part};
+use crate::{builtin::part::Part, cluster::is_finished};
 
 /// What is to be done about a pod.
 #[derive(Clone, Debug, PartialEq)]
@@ -94,7 +94,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::responders::testing::{at, ended, evacuation, merge, time};
+    use crate::builtin::testing::{at, ended, evacuation, merge, time};
 
     fn pod(record: Option<&Value>, patch: &Value) -> Pod {
         let mut pod = json!({"metadata": {"name": "p", "uid": "p1"}});

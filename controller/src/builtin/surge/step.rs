@@ -10,12 +10,12 @@ use super::{
     situation::has_ended,
 };
 use crate::{
-    index::controller_of,
-    responders::{
+    builtin::{
         part::{Part, Renewal, after, sooner},
         patch::PodChange,
         reply::Reply,
     },
+    cluster::controller_of,
 };
 
 /// How long a replacement may take, in seconds, where the pod does not say.

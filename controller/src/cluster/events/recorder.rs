@@ -2,7 +2,10 @@
 
 use std::{
     collections::HashMap,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -12,6 +15,7 @@ use kube::{
     Client, Resource,
     runtime::events::{Event, EventType, Recorder, Reporter},
 };
+use prometheus_client::metrics::counter::Counter;
 use tokio::{
     sync::mpsc::{Receiver, Sender, channel},
     time::Instant,
@@ -20,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use super::Notice;
-use crate::error::call;
+use crate::cluster::call;
 
 /// The name under which Events are reported.
 const REPORTER: &str = "evacuation-controller";
@@ -31,12 +35,14 @@ const SERIES_END: Duration = Duration::from_mins(6);
 /// The longest note that the API takes, in bytes.
 const MAX_NOTE: usize = 1024;
 
-/// Takes Events and never waits.
-#[derive(Debug)]
+/// Takes Events and never waits. Clones share the queue.
+#[derive(Clone, Debug)]
 pub(crate) struct EventSink {
     sender: Sender<Waiting>,
     /// Whether the last Event was dropped: the first of many is warned of.
-    dropping: AtomicBool,
+    dropping: Arc<AtomicBool>,
+    /// Number of Events that were dropped.
+    dropped: Counter,
 }
 
 #[derive(Debug)]
@@ -51,8 +57,12 @@ impl EventSink {
     /// A sink and what it is emptied by.
     pub(crate) fn new() -> (Self, Receiver<Waiting>) {
         let (sender, receiver) = channel(WAITING);
-        let dropping = AtomicBool::new(false);
-        (Self { sender, dropping }, receiver)
+        (Self { sender, dropping: Arc::default(), dropped: Counter::default() }, receiver)
+    }
+
+    /// Returns the counter of the Events that were dropped.
+    pub(crate) fn dropped(&self) -> Counter {
+        self.dropped.clone()
     }
 
     /// Has an Event published on an Evacuation and on its pod. False when it was dropped, because too many wait.
@@ -78,6 +88,9 @@ impl EventSink {
     fn take(&self, waiting: Waiting) -> bool {
         let sent = self.sender.try_send(waiting);
         let dropped = sent.is_err();
+        if dropped {
+            self.dropped.inc();
+        }
         if !self.dropping.swap(dropped, Ordering::Relaxed)
             && let Err(error) = sent
         {
@@ -180,6 +193,7 @@ mod tests {
             assert!(sink.send(&evacuation, notice()));
         }
         assert!(!sink.send(&evacuation, notice()));
+        assert_eq!(sink.dropped().get(), 1, "a metric counts it");
         waiting.try_recv().unwrap();
         assert!(sink.send(&evacuation, notice()));
     }

@@ -6,7 +6,7 @@ use k8s_openapi::api::{core::v1::Pod, policy::v1::PodDisruptionBudget};
 use kube::core::{Selector, SelectorExt};
 
 use super::{Change, Index, Indexed, Table};
-use crate::ObjectKey;
+use crate::cluster::ObjectKey;
 
 impl Indexed for PodDisruptionBudget {
     fn table(index: &mut Index) -> &mut Table<Self> {

@@ -3,7 +3,7 @@
 use evacuation_api::Evacuation;
 
 use super::{Change, Index, Indexed, Table};
-use crate::ObjectKey;
+use crate::cluster::ObjectKey;
 
 impl Indexed for Evacuation {
     fn table(index: &mut Index) -> &mut Table<Self> {

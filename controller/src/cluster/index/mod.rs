@@ -26,7 +26,7 @@ pub(crate) use owners::{prune_namespace, prune_replica_set};
 pub(crate) use pods::{TargetPod, controller_of, prune_pod};
 pub(crate) use table::{Change, Table};
 
-use crate::ObjectKey;
+use super::ObjectKey;
 
 /// What is known of Evacuations, pods, PodDisruptionBudgets and nodes, and of the metadata of namespaces and ReplicaSets.
 ///
@@ -50,8 +50,6 @@ pub(crate) struct Index {
     by_pod: BTreeMap<ObjectKey, BTreeSet<ObjectKey>>,
     /// The parsed selectors of the budgets; `None` for one that selects nothing.
     selectors: BTreeMap<ObjectKey, Option<Selector>>,
-    /// The pods that were released from a ReplicaSet for their replacement, by its UID.
-    released: BTreeMap<String, BTreeSet<ObjectKey>>,
     /// The UIDs of targets that were seen to go.
     gone: BTreeSet<String>,
 }

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use k8s_openapi::api::core::v1::{Node, Pod};
 
 use super::{Change, Index, Indexed, Table};
-use crate::ObjectKey;
+use crate::cluster::ObjectKey;
 
 /// The taint of a node whose kubelet does not report: it is set when the node's Ready condition is Unknown.
 const UNREACHABLE_TAINT: &str = "node.kubernetes.io/unreachable";

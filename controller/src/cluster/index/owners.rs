@@ -5,11 +5,8 @@ use std::sync::Arc;
 use k8s_openapi::api::{apps::v1::ReplicaSet, core::v1::Namespace};
 use kube::core::{ObjectMeta, PartialObjectMeta};
 
-use super::{Change, Index, Indexed, Table};
-use crate::{
-    ObjectKey,
-    refresh::{AFTER, AFTER_RESTARTS, ENABLED},
-};
+use super::{Change, Index, Indexed, Table, pods::is_own};
+use crate::cluster::ObjectKey;
 
 impl Indexed for PartialObjectMeta<Namespace> {
     fn table(index: &mut Index) -> &mut Table<Self> {
@@ -62,10 +59,8 @@ pub(crate) fn prune_namespace(namespace: &mut PartialObjectMeta<Namespace>) {
         name: metadata.name,
         uid: metadata.uid,
         resource_version: metadata.resource_version,
-        labels: Some(labels.into_iter().filter(|(name, _)| name == ENABLED).collect()),
-        annotations: Some(
-            annotations.into_iter().filter(|(name, _)| name == AFTER || name == AFTER_RESTARTS).collect(),
-        ),
+        labels: Some(labels.into_iter().filter(|(name, _)| is_own(name)).collect()),
+        annotations: Some(annotations.into_iter().filter(|(name, _)| is_own(name)).collect()),
         ..ObjectMeta::default()
     };
 }
@@ -92,14 +87,17 @@ mod tests {
     #[test]
     fn what_refreshing_needs_survives_the_pruning() {
         let mut namespace: PartialObjectMeta<Namespace> = serde_json::from_value(json!({"metadata": {
-            "name": "shop", "uid": "n", "resourceVersion": "1", "labels": {ENABLED: "true", "team": "x"},
-            "annotations": {AFTER: "1m", AFTER_RESTARTS: "5", "note": "long"}, "managedFields": [{}],
+            "name": "shop", "uid": "n", "resourceVersion": "1", "labels": {"refresh.evacuation.dev/enabled": "true", "team": "x"},
+            "annotations": {"refresh.evacuation.dev/after": "1m", "evacuation.dev/x": "5", "notevacuation.dev/x": "long"}, "managedFields": [{}],
         }}))
         .unwrap();
         prune_namespace(&mut namespace);
         let metadata = namespace.metadata;
         assert_eq!(metadata.name.as_deref(), Some("shop"));
-        assert_eq!(metadata.labels.unwrap().into_keys().collect::<Vec<_>>(), [ENABLED]);
+        assert_eq!(
+            metadata.labels.unwrap().into_keys().collect::<Vec<_>>(),
+            ["refresh.evacuation.dev/enabled"]
+        );
         assert_eq!(metadata.annotations.unwrap().len(), 2);
         assert_eq!(metadata.managed_fields, None);
 

@@ -2,30 +2,19 @@
 
 use std::sync::Arc;
 
-use evacuation_api::{Evacuation, RESPONDERS_ANNOTATION};
+use evacuation_api::{DOMAIN, Evacuation};
 use k8s_openapi::{
     api::core::v1::{Container, Pod, PodSpec, PodStatus},
     apimachinery::pkg::apis::meta::v1::OwnerReference,
 };
 
 use super::{Change, Index, Indexed, Table, evacuations::pod_key, is_finished};
-use crate::{
-    ObjectKey,
-    refresh::{AFTER, AFTER_RESTARTS, ENABLED},
-    responders::released_from,
-};
+use crate::cluster::ObjectKey;
 
 /// The annotation that marks a pod as the mirror of a static one.
 const MIRROR_ANNOTATION: &str = "kubernetes.io/config.mirror";
-/// The annotations of pods that the controller reads.
-const READ: [&str; 6] =
-    [RESPONDERS_ANNOTATION, MIRROR_ANNOTATION, DELETION_COST_ANNOTATION, ENABLED, AFTER, AFTER_RESTARTS];
-
 /// The annotation by which users say which pods of a ReplicaSet are deleted first.
 const DELETION_COST_ANNOTATION: &str = "controller.kubernetes.io/pod-deletion-cost";
-/// The domains of the annotations by which the built-in responders are steered.
-const RESPONDERS_DOMAINS: [&str; 2] = ["surge.evacuation.dev/", "gate.evacuation.dev/"];
-
 /// What is known of an Evacuation's target.
 #[derive(Clone, Debug)]
 pub(crate) enum TargetPod {
@@ -50,7 +39,6 @@ impl Indexed for Pod {
         if let Some(old) = old.filter(seen_to_go) {
             index.note_gone(&change.key, &old);
         }
-        index.note_released(change);
         index.active_of(&change.key)
     }
 }
@@ -69,30 +57,6 @@ impl Index {
     /// The pods of a namespace.
     pub(crate) fn pods_in(&self, namespace: &str) -> impl Iterator<Item = &Arc<Pod>> {
         self.pods.namespace(namespace).map(|(_, pod)| pod)
-    }
-
-    /// The pods that were released from the ReplicaSet of that UID.
-    pub(crate) fn released_from(&self, replica_set: &str) -> impl Iterator<Item = ObjectKey> {
-        self.released.get(replica_set).into_iter().flatten().cloned()
-    }
-
-    fn note_released(&mut self, change: &Change<Pod>) {
-        let old = change.old.as_deref().and_then(released_from);
-        let new = change.new.as_deref().and_then(released_from);
-        if old == new {
-            return;
-        }
-        if let Some(old) = old
-            && let Some(keys) = self.released.get_mut(&old)
-        {
-            keys.remove(&change.key);
-            if keys.is_empty() {
-                self.released.remove(&old);
-            }
-        }
-        if let Some(new) = new {
-            self.released.entry(new).or_default().insert(change.key.clone());
-        }
     }
 
     /// What is known of an Evacuation's target.
@@ -147,9 +111,15 @@ pub(crate) fn prune_pod(pod: &mut Pod) {
     }
 }
 
-/// Whether the controller has a use for an annotation of that name.
+/// Returns true for the names of the project's own domain, and for the two annotations of Kubernetes that are read.
 fn is_kept(name: &str) -> bool {
-    READ.contains(&name) || RESPONDERS_DOMAINS.iter().any(|domain| name.starts_with(domain))
+    is_own(name) || [MIRROR_ANNOTATION, DELETION_COST_ANNOTATION].contains(&name)
+}
+
+/// Returns true for a label or annotation of the project's domain or of a subdomain.
+pub(super) fn is_own(name: &str) -> bool {
+    let prefix = name.split_once('/').map_or("", |(prefix, _)| prefix);
+    prefix.strip_suffix(DOMAIN).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
 }
 
 /// The owner that manages a pod.

@@ -7,7 +7,7 @@ use std::{
 
 use kube::ResourceExt;
 
-use crate::ObjectKey;
+use crate::cluster::ObjectKey;
 
 /// What became of one object. `old` and `new` differ in at least their resourceVersion.
 #[derive(Debug)]

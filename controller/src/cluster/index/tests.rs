@@ -189,30 +189,3 @@ fn a_pruned_pod_keeps_what_decisions_need() {
         assert!(!text.contains(dropped), "{dropped} is dropped");
     }
 }
-
-#[test]
-fn a_released_pod_is_found_by_its_replica_set_until_it_is_given_back_or_gone() {
-    let mut index = Index::default();
-    let released = |version: &str, record: Option<&str>| {
-        let record = record.map(|uid| {
-            json!({"label": {"key": "k", "value": "v"}, "replicaSet": {"name": "r", "uid": uid},
-                "evacuation": {"name": "e", "uid": "e1"}, "time": "2026-01-01T00:00:00Z"})
-            .to_string()
-        });
-        let mut pod = pod("p", "1", version, &json!({}));
-        pod.metadata.annotations =
-            record.map(|record| [(evacuation_api::RELEASED_ANNOTATION.to_owned(), record)].into());
-        prune_pod(&mut pod);
-        pod
-    };
-    let found = |index: &Index, uid: &str| index.released_from(uid).map(|key| key.name).collect::<Vec<_>>();
-    index.apply(released("1", Some("r1")));
-    assert_eq!(found(&index, "r1"), ["p"]);
-    index.apply(released("2", Some("r2")));
-    assert_eq!((found(&index, "r1").len(), found(&index, "r2").len()), (0, 1));
-    index.apply(released("3", None));
-    assert!(found(&index, "r2").is_empty());
-    index.apply(released("4", Some("r1")));
-    index.delete(&released("5", Some("r1")));
-    assert!(found(&index, "r1").is_empty());
-}

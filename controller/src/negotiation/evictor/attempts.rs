@@ -10,7 +10,7 @@ use evacuation_api::Evacuation;
 use evacuation_protocol::{ATTEMPT_TIMEOUT_SECONDS, Attempt, EvictionOutcome};
 use tokio::time::Instant;
 
-use crate::ObjectKey;
+use crate::cluster::ObjectKey;
 
 /// How long before the end of its time an attempt must be over, so that another process, which counts from the server's
 /// record of the attempt, never takes one for lost that is still to be posted.

@@ -22,7 +22,7 @@ pub(crate) use post::{Manner, Order};
 pub(crate) use sightings::Sightings;
 pub(crate) use turns::{BudgetStatus, Turn, TurnEnd, Turns};
 
-use crate::{Leadership, ObjectKey};
+use crate::cluster::{Leadership, ObjectKey};
 
 /// How many evictions and deletions are posted at once, over all budgets.
 const AT_ONCE: usize = 64;

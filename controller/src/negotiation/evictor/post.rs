@@ -12,7 +12,7 @@ use kube::{Api, Client, core::Status};
 use serde::Serialize;
 use tokio::time::timeout;
 
-use crate::{ObjectKey, error::call};
+use crate::cluster::{ObjectKey, call};
 
 /// The cause with which pods/eviction names a budget.
 const BUDGET_CAUSE: &str = "DisruptionBudget";

@@ -10,7 +10,7 @@ use evacuation_api::Evacuation;
 use evacuation_protocol::ATTEMPT_TIMEOUT_SECONDS;
 use tokio::time::Instant;
 
-use crate::ObjectKey;
+use crate::cluster::ObjectKey;
 
 /// The attempts that this process sees in flight, one an Evacuation, whoever made them.
 ///

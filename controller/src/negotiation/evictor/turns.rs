@@ -8,7 +8,7 @@ use std::{
 use evacuation_protocol::PROBE_SECONDS;
 use tokio::time::Instant;
 
-use crate::ObjectKey;
+use crate::cluster::ObjectKey;
 
 /// How often a queue that is blocked tries all the same, for a webhook or a stale budget can hide that it is free.
 const PROBE_EVERY: Duration = Duration::from_secs(PROBE_SECONDS.unsigned_abs());

@@ -10,7 +10,7 @@ use evacuation_protocol::Push;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::{ObjectKey, backoff::backoff};
+use crate::cluster::{ObjectKey, backoff};
 
 /// The shortest and the longest pause before a question is posted again.
 const PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(15));

@@ -23,11 +23,7 @@ use super::{
     tokens::{TokenError, Tokens},
     transport::{Destination, Https, PostError, Transport},
 };
-use crate::{
-    ObjectKey,
-    backoff::backoff,
-    error::{CallError, call},
-};
+use crate::cluster::{CallError, ObjectKey, backoff, call};
 
 /// How many questions are under way at once.
 const AT_ONCE: usize = 256;

@@ -13,10 +13,7 @@ use k8s_openapi::api::{
 use kube::{Api, Client, api::PostParams};
 use tokio::time::Instant;
 
-use crate::{
-    ObjectKey,
-    error::{CallError, call},
-};
+use crate::cluster::{CallError, ObjectKey, call};
 
 /// For how long a token is valid: the shortest that Kubernetes gives.
 const LIFETIME_SECONDS: i64 = 600;

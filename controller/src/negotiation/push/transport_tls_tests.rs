@@ -19,7 +19,7 @@ use super::{
     tests::{answer, endpoint_with, http, question, read_request, transport},
     *,
 };
-use crate::push::service::trusting;
+use crate::negotiation::push::service::trusting;
 
 const HOST: &str = "failover.shop.svc";
 

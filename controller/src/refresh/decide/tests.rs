@@ -10,7 +10,7 @@ const NOW: i64 = 100_000;
 
 /// A namespace as it is seen, with one Deployment `web` (UID `d`) whose ReplicaSet is `web-1`.
 struct Cluster {
-    seen: Seen,
+    snapshot: Snapshot,
     limits: Limits,
 }
 
@@ -18,12 +18,12 @@ impl Cluster {
     fn new() -> Self {
         let replica_set = json!({"metadata": {"name": "web-1", "uid": "r", "ownerReferences": [
             {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "d", "controller": true}]}});
-        let seen = Seen {
+        let snapshot = Snapshot {
             replica_sets: [("web-1".to_owned(), Arc::new(serde_json::from_value(replica_set).unwrap()))]
                 .into(),
-            ..Seen::default()
+            ..Snapshot::default()
         };
-        Self { seen, limits: limits() }
+        Self { snapshot, limits: limits() }
     }
 
     /// The same with one more pod of the Deployment, that says so much else.
@@ -39,7 +39,7 @@ impl Cluster {
             "status": {"phase": "Running"},
         });
         merge(&mut pod, more);
-        self.seen.pods.push(Arc::new(serde_json::from_value(pod).unwrap()));
+        self.snapshot.pods.push(Arc::new(serde_json::from_value(pod).unwrap()));
         self
     }
 
@@ -54,12 +54,12 @@ impl Cluster {
             "spec": {"target": {"pod": {"name": pod, "uid": format!("{pod}-uid")}}, "requesters": [{"name": "a.b/c"}]},
         });
         merge(&mut evacuation, more);
-        self.seen.evacuations.push(Arc::new(serde_json::from_value(evacuation).unwrap()));
+        self.snapshot.evacuations.push(Arc::new(serde_json::from_value(evacuation).unwrap()));
         self
     }
 
     fn step(&self) -> Decision {
-        step(&self.seen, &self.limits, at(NOW))
+        step(&self.snapshot, &self.limits, at(NOW))
     }
 }
 
@@ -264,7 +264,7 @@ fn no_more_pods_of_the_cluster_are_asked_within_a_minute_than_allowed() {
         &crashing(5),
     );
     cluster.limits.per_minute = 2;
-    cluster.seen.recent = vec![at(NOW - 10)];
+    cluster.snapshot.recent = vec![at(NOW - 10)];
     let decision = cluster.step();
     assert_eq!(acts(&decision), ["ask web-a Deployment web 1"]);
     assert_eq!(held(&decision), [("db-0".to_owned(), "rate_limit")]);
@@ -368,7 +368,7 @@ fn a_pods_own_annotation_that_cannot_be_read_is_told_at_once_and_its_namespaces_
         let mut cluster = Cluster::new().pod("web-a", &pod);
         let namespace = json!({"metadata": {"labels": {"refresh.evacuation.dev/enabled": "true"},
                                             "annotations": {"refresh.evacuation.dev/after": "soon"}}});
-        cluster.seen.namespace = Some(Arc::new(serde_json::from_value(namespace).unwrap()));
+        cluster.snapshot.namespace = Some(Arc::new(serde_json::from_value(namespace).unwrap()));
         let decision = cluster.step();
         assert_eq!((decision.unreadable.len(), decision.acts.len()), (told, 0));
     }
@@ -384,7 +384,7 @@ fn every_pod_of_many_is_reached_in_the_end() {
     let mut asked = Vec::new();
     for round in 0..6_i64 {
         let now = NOW + round * 40_000;
-        let decision = step(&cluster.seen, &cluster.limits, at(now));
+        let decision = step(&cluster.snapshot, &cluster.limits, at(now));
         let [Act::Ask(ask)] = decision.acts.as_slice() else {
             panic!("{decision:?}");
         };

@@ -5,7 +5,7 @@ use k8s_openapi::api::apps::v1::ReplicaSet;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::responders::testing::{at, evacuation, merge, time};
+use crate::builtin::testing::{at, evacuation, merge, time};
 
 fn record(patch: &Value) -> Record {
     let mut record = json!({"label": {"key": "k", "value": "v"}, "replicaSet": {"name": "r", "uid": "r1"},

@@ -1,78 +1,94 @@
-//! Doing what was decided: each write guarded by what it was decided on.
+//! The requests of the refresher: each write is guarded by what it was decided on.
+
+use std::sync::Arc;
 
 use evacuation_api::Evacuation;
 use k8s_openapi::api::core::v1::Pod;
 use kube::{
-    Api, ResourceExt,
+    Api, Client, ResourceExt,
     api::{ListParams, PostParams},
 };
+use prometheus_client::metrics::{counter::Counter, family::Family};
 use tracing::{debug, info};
 
 use super::{
-    Refresher,
     decide::{Act, Ask, Decision},
     manifest::{message, request, settled, withdrawn},
     names::OWNER,
+    planner::Planner,
 };
-use crate::{
-    ObjectKey,
-    controller::Controller,
-    error::{CallError, call},
-    events::Notice,
-    index::prune_pod,
+use crate::cluster::{
+    CallError, Cluster, EventSink, Label, Leadership, Notice, ObjectKey, ServerClock, View, call,
+    evacuations, prune_pod,
 };
 
-impl Controller {
-    /// Tells and does what was decided for a namespace. What fails does not keep the rest from being done; the first failure is
-    /// given back.
-    pub(super) async fn act_on_refreshes(
-        &self,
-        refresher: &Refresher,
-        namespace: &str,
-        decision: &Decision,
-    ) -> Result<(), CallError> {
-        self.tell_refreshes(refresher, namespace, decision);
-        let mut failure = None;
+/// Writer of the refresher's Evacuations.
+pub(super) struct Requests {
+    client: Client,
+    leadership: Leadership,
+    view: Arc<View>,
+    clock: Arc<ServerClock>,
+    events: EventSink,
+    planner: Arc<Planner>,
+    /// Refreshes by how they ended.
+    refreshes: Family<Label, Counter>,
+}
+
+impl Requests {
+    /// Returns a writer that has `planner` confirm each request.
+    pub(super) fn new(cluster: &Cluster, planner: Arc<Planner>) -> Self {
+        let help = "Evacuations of pods in a crash loop by how they ended";
+        Self {
+            client: cluster.client.clone(),
+            leadership: cluster.leadership.clone(),
+            view: Arc::clone(&cluster.view),
+            clock: Arc::clone(&cluster.clock),
+            events: cluster.events.clone(),
+            planner,
+            refreshes: cluster.metrics.counters("refreshes", help),
+        }
+    }
+
+    /// Does what was decided for a namespace. Returns false when a pod that was to be asked must be decided on again.
+    ///
+    /// # Errors
+    ///
+    /// The first failure. It does not keep the other acts from being done.
+    pub(super) async fn act(&self, namespace: &str, decision: &Decision) -> Result<bool, CallError> {
+        let (mut failure, mut confirmed) = (None, true);
         for act in &decision.acts {
             let done = match act {
-                Act::Ask(ask) => self.ask_for_refresh(refresher, namespace, ask).await,
-                Act::Withdraw { evacuation, why } => self.withdraw_refresh(evacuation, why).await,
+                Act::Ask(ask) => self.ask(namespace, ask).await.map(|asked| confirmed &= asked),
+                Act::Withdraw { evacuation, why } => self.withdraw(evacuation, why).await,
                 Act::Settle { evacuation, since } => {
-                    let settled = settled(evacuation, *since);
-                    self.replace(&settled, "settle").await.map(|_| ())
+                    self.replace(&settled(evacuation, *since), "settle").await.map(|_| ())
                 }
             };
             if let Err(error) = done {
                 failure.get_or_insert(error);
             }
         }
-        failure.map_or(Ok(()), Err)
+        failure.map_or(Ok(confirmed), Err)
     }
 
     /// Asks a pod to move, if that is still what follows when the pod and what was asked of its owner are read live: the watches may
     /// lag behind, and another process may have led until now.
-    async fn ask_for_refresh(
-        &self,
-        refresher: &Refresher,
-        namespace: &str,
-        ask: &Ask,
-    ) -> Result<(), CallError> {
+    async fn ask(&self, namespace: &str, ask: &Ask) -> Result<bool, CallError> {
         self.look_again(namespace, ask).await?;
-        let decision = self.decide_refreshes(refresher, namespace, self.clock.now());
+        let decision = self.planner.decide(namespace, self.clock.now());
         let confirmed = decision.acts.iter().find_map(|act| match act {
             Act::Ask(again) if again.pod.metadata.uid == ask.pod.metadata.uid => Some(again),
             _ => None,
         });
         let Some(ask) = confirmed else {
-            refresher.wake(namespace.to_owned());
-            return Ok(());
+            return Ok(false);
         };
         self.leadership.check()?;
         let pod = ask.pod.name_any();
-        let api = self.evacuations(namespace);
+        let api = evacuations(&self.client, namespace);
         let created = call(
             format!("ask pod {namespace}/{pod} to move"),
-            api.create(&PostParams::default(), &request(ask, &refresher.limits)),
+            api.create(&PostParams::default(), &request(ask, &self.planner.limits)),
         )
         .await;
         match created {
@@ -84,18 +100,18 @@ impl Controller {
                     attempt = ask.attempt,
                     "a pod in a crash loop is asked to move"
                 );
-                self.notify(&created, Notice::normal("Refreshing", message(ask)));
-                self.apply(created);
-                Ok(())
+                self.events.send(&created, Notice::normal("Refreshing", message(ask)));
+                self.view.apply(created);
+                Ok(true)
             }
             // Somebody else asked it meanwhile, which is enough; or it is gone, or another has its name.
             Err(error) if error.has_cause("ActiveEvacuationExists") => {
-                self.count_refresh("already_asked");
-                Ok(())
+                self.count("already_asked");
+                Ok(true)
             }
             Err(error) if error.has_cause("WrongPod") || is_missing(&error) => {
                 debug!(pod, namespace, "the pod to refresh is gone");
-                Ok(())
+                Ok(true)
             }
             Err(error) => Err(error),
         }
@@ -108,21 +124,21 @@ impl Controller {
         match call(format!("read pod {namespace}/{name}"), pods.get_opt(&name)).await? {
             Some(mut pod) => {
                 prune_pod(&mut pod);
-                self.apply(pod);
+                self.view.apply(pod);
             }
-            None => self.remove::<Pod>(&ObjectKey::new(namespace, name)),
+            None => self.view.remove::<Pod>(&ObjectKey::new(namespace, name)),
         }
         let of_owner = ListParams::default().labels(&format!("{OWNER}={}", ask.owner_uid));
-        let list = self.evacuations(namespace);
+        let list = evacuations(&self.client, namespace);
         let action = format!("list the evacuations of namespace {namespace}");
         for evacuation in call(action, list.list(&of_owner)).await?.items {
-            self.apply(evacuation);
+            self.view.apply(evacuation);
         }
         Ok(())
     }
 
     /// Takes a request back. When it is too late, the platform has the last word.
-    async fn withdraw_refresh(&self, evacuation: &Evacuation, why: &str) -> Result<(), CallError> {
+    async fn withdraw(&self, evacuation: &Evacuation, why: &str) -> Result<(), CallError> {
         let written = self.replace(&withdrawn(evacuation), "withdraw from").await?;
         if written {
             info!(evacuation = %ObjectKey::of(evacuation), "a refresh was withdrawn: {why}");
@@ -135,12 +151,12 @@ impl Controller {
     async fn replace(&self, evacuation: &Evacuation, verb: &str) -> Result<bool, CallError> {
         self.leadership.check()?;
         let key = ObjectKey::of(evacuation);
-        let api = self.evacuations(&key.namespace);
+        let api = evacuations(&self.client, &key.namespace);
         let parameters = PostParams::default();
         let write = api.replace(&key.name, &parameters, evacuation);
         match call(format!("{verb} evacuation {key}"), write).await {
             Ok(written) => {
-                self.apply(written);
+                self.view.apply(written);
                 Ok(true)
             }
             Err(error) if matches!(error.code(), 404 | 409) => {
@@ -152,8 +168,8 @@ impl Controller {
     }
 
     /// Counts how a refresh ended.
-    pub(super) fn count_refresh(&self, outcome: &'static str) {
-        self.metrics.refreshes.get_or_create(&[("outcome", outcome)]).inc();
+    pub(super) fn count(&self, outcome: &'static str) {
+        self.refreshes.get_or_create(&[("outcome", outcome)]).inc();
     }
 }
 

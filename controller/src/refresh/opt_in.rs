@@ -22,7 +22,7 @@ pub(crate) struct Thresholds {
 
 /// What is wanted for a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Wish {
+pub(crate) enum OptIn {
     /// It is left alone.
     LeaveAlone,
     /// It is refreshed when one of these is reached.
@@ -43,13 +43,13 @@ pub(crate) struct Unreadable {
 }
 
 /// What is wanted for a pod. What the pod says itself comes first; numbers of its own take the place of both of the namespace's.
-pub(crate) fn wish(pod: &ObjectMeta, namespace: Option<&ObjectMeta>) -> Wish {
+pub(crate) fn opt_in(pod: &ObjectMeta, namespace: Option<&ObjectMeta>) -> OptIn {
     let enabled = match annotation(pod, ENABLED) {
-        Some("false") => return Wish::LeaveAlone,
+        Some("false") => return OptIn::LeaveAlone,
         Some("true") => true,
         None => false,
         Some(other) => {
-            return Wish::Unreadable(Unreadable {
+            return OptIn::Unreadable(Unreadable {
                 annotation: ENABLED,
                 of_namespace: false,
                 value: shown(other),
@@ -59,17 +59,17 @@ pub(crate) fn wish(pod: &ObjectMeta, namespace: Option<&ObjectMeta>) -> Wish {
     };
     let own = match thresholds(pod, false) {
         Ok(own) => own,
-        Err(unreadable) => return Wish::Unreadable(unreadable),
+        Err(unreadable) => return OptIn::Unreadable(unreadable),
     };
     if let Some(own) = own {
-        return Wish::Refresh(own);
+        return OptIn::Refresh(own);
     }
     if !enabled && !namespace.is_some_and(is_labelled) {
-        return Wish::LeaveAlone;
+        return OptIn::LeaveAlone;
     }
     match namespace.map_or(Ok(None), |namespace| thresholds(namespace, true)) {
-        Ok(thresholds) => Wish::Refresh(thresholds.unwrap_or(DEFAULT)),
-        Err(unreadable) => Wish::Unreadable(unreadable),
+        Ok(thresholds) => OptIn::Refresh(thresholds.unwrap_or(DEFAULT)),
+        Err(unreadable) => OptIn::Unreadable(unreadable),
     }
 }
 
@@ -172,13 +172,13 @@ mod tests {
         ];
         for (annotations, namespace, expected) in table {
             let pod = object(&json!({"annotations": annotations}));
-            match (wish(&pod, Some(&object(namespace))), expected) {
-                (Wish::LeaveAlone, LeftAlone) => {}
-                (Wish::Refresh(found), Refreshed(restarts, minutes)) => {
+            match (opt_in(&pod, Some(&object(namespace))), expected) {
+                (OptIn::LeaveAlone, LeftAlone) => {}
+                (OptIn::Refresh(found), Refreshed(restarts, minutes)) => {
                     let found = (found.restarts, found.time.map(|time| time.num_minutes()));
                     assert_eq!(found, (restarts, minutes), "{annotations}");
                 }
-                (Wish::Unreadable(found), Told(expected)) => {
+                (OptIn::Unreadable(found), Told(expected)) => {
                     assert!(found.to_string().starts_with(expected), "{found}");
                 }
                 (found, _) => panic!("{annotations}, {namespace}: {found:?}"),
@@ -190,12 +190,12 @@ mod tests {
     fn numbers_of_restarts_that_are_none_are_unreadable() {
         for text in ["0", "-1", "five", "", "5.0", "99999999999"] {
             let pod = object(&json!({"annotations": {AFTER_RESTARTS: text}}));
-            assert!(matches!(wish(&pod, None), Wish::Unreadable(_)), "{text:?}");
+            assert!(matches!(opt_in(&pod, None), OptIn::Unreadable(_)), "{text:?}");
         }
     }
 
     #[test]
     fn a_pod_whose_namespace_is_not_known_is_judged_by_itself() {
-        assert_eq!(wish(&ObjectMeta::default(), None), Wish::LeaveAlone);
+        assert_eq!(opt_in(&ObjectMeta::default(), None), OptIn::LeaveAlone);
     }
 }

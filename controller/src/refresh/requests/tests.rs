@@ -3,28 +3,26 @@ use std::{
     time::Duration,
 };
 
-use chrono::{TimeDelta, Utc};
+use chrono::TimeDelta;
 use http::{Request, Response};
 use http_body_util::BodyExt;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{Client, client::Body, core::PartialObjectMeta};
 use serde_json::{Value, json};
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tower_test::mock;
 
 use super::{super::RefreshOptions, *};
 use crate::{
-    Leadership,
-    controller::lock,
-    events::EventSink,
-    metrics::Probed,
-    push::Pusher,
-    watch::{CLOCK, WATCHED, WATCHED_TO_REFRESH},
+    cluster::{CLOCK, EventSink, Feature, Kind, Requeue, lock, required_names, spawn_workers},
+    refresh::Refresher,
 };
 
 /// The controller against an API that has one pod in a crash loop, and records what it is asked.
 struct Fixture {
-    controller: Arc<Controller>,
+    cluster: Cluster,
+    refresher: Arc<Refresher>,
     server: Arc<Mutex<Server>>,
 }
 
@@ -106,8 +104,6 @@ impl Fixture {
                 send.send_response(Response::builder().status(code).body(body).unwrap());
             }
         });
-        let pusher = Pusher::new(client.clone(), Vec::new(), 4).unwrap();
-        let (events, _) = EventSink::new();
         let options = RefreshOptions {
             refresh: true,
             refresh_backoff: TimeDelta::minutes(10),
@@ -116,18 +112,16 @@ impl Fixture {
             refresh_recovered_after: TimeDelta::minutes(1),
             refresh_per_minute: 10,
         };
-        let controller =
-            Controller::new(client, leadership, pusher, events).with_refresher(Refresher::new(&options));
-        controller.apply::<Pod>(serde_json::from_value(pod("5", "CrashLoopBackOff")).unwrap());
-        Self { controller: Arc::new(controller), server }
+        let cluster = Cluster::new(client, leadership, EventSink::new().0);
+        let refresher = Refresher::new(&cluster, &options);
+        cluster.features.register(&[Arc::clone(&refresher) as Arc<dyn Feature>]);
+        cluster.view.apply::<Pod>(serde_json::from_value(pod("5", "CrashLoopBackOff")).unwrap());
+        Self { cluster, refresher, server }
     }
 
     /// Decides on what the watches showed, and acts.
-    async fn act(&self) -> Result<(), CallError> {
-        let refresher = self.controller.refresher.as_ref().unwrap();
-        let decision = self.controller.decide_refreshes(refresher, "ns", Utc::now());
-        assert_eq!(decision.acts.len(), 1, "{decision:?}");
-        self.controller.act_on_refreshes(refresher, "ns", &decision).await
+    async fn act(&self) -> Result<Requeue, CallError> {
+        self.refresher.reconcile(&ObjectKey::new("", "ns")).await
     }
 
     fn asked(&self) -> Vec<String> {
@@ -135,8 +129,7 @@ impl Fixture {
     }
 
     fn counted(&self, outcome: &'static str) -> u64 {
-        let refreshes = &self.controller.metrics.refreshes;
-        refreshes.get_or_create(&[("outcome", outcome)]).get()
+        self.refresher.requests().refreshes.get_or_create(&[("outcome", outcome)]).get()
     }
 }
 
@@ -157,7 +150,7 @@ async fn a_pod_is_asked_after_a_live_read_and_is_known_to_be_asked_at_once() {
     assert_eq!(written["spec"]["ttlSecondsAfterFinished"], 30 * 3600);
     let entry = &written["spec"]["requesters"][0];
     assert_eq!((&entry["onRefusal"], &entry["reason"]), (&json!("GiveUp"), &json!("CrashLoopBackOff")));
-    let index = lock(&fixture.controller.index);
+    let index = fixture.cluster.view.index();
     assert!(index.evacuation(&ObjectKey::new("ns", "made")).is_some());
 }
 
@@ -198,12 +191,9 @@ async fn a_request_that_fails_does_not_keep_others_from_being_made() {
     other["metadata"]["name"] = json!("web-0");
     other["metadata"]["uid"] = json!("w");
     other["metadata"]["ownerReferences"][0]["uid"] = json!("z");
-    fixture.controller.apply::<Pod>(serde_json::from_value(other).unwrap());
+    fixture.cluster.view.apply::<Pod>(serde_json::from_value(other).unwrap());
     lock(&fixture.server).refusal = Some((403, "Forbidden"));
-    let refresher = fixture.controller.refresher.as_ref().unwrap();
-    let decision = fixture.controller.decide_refreshes(refresher, "ns", Utc::now());
-    assert_eq!(decision.acts.len(), 2);
-    let done = fixture.controller.act_on_refreshes(refresher, "ns", &decision).await;
+    let done = fixture.act().await;
     assert_eq!(done.unwrap_err().code(), 403);
     let asked = fixture.asked();
     assert_eq!(asked.iter().filter(|asked| *asked == "GET web-0").count(), 1, "{asked:?}");
@@ -227,9 +217,9 @@ async fn a_withdrawal_takes_back_its_own_entry_only_and_may_come_too_late() {
         [None, Some((409, "EvictionInFlight")), Some((409, "EvictionAccepted")), Some((404, "NotFound"))]
     {
         let fixture = Fixture::new(Leadership::alone());
-        fixture.controller.apply::<Pod>(serde_json::from_value(opted_out()).unwrap());
+        fixture.cluster.view.apply::<Pod>(serde_json::from_value(opted_out()).unwrap());
         let asked: Evacuation = serde_json::from_value(evacuation("asked", "db-0")).unwrap();
-        fixture.controller.apply(asked);
+        fixture.cluster.view.apply(asked);
         lock(&fixture.server).refusal = refusal;
         fixture.act().await.unwrap();
         assert_eq!(fixture.asked(), ["PUT asked"]);
@@ -249,58 +239,66 @@ async fn how_a_refresh_ended_is_counted_once() {
     ] {
         let fixture = Fixture::new(Leadership::alone());
         let mut value = evacuation("asked", "db-0");
-        fixture.controller.apply::<Evacuation>(serde_json::from_value(value.clone()).unwrap());
+        fixture.cluster.view.apply::<Evacuation>(serde_json::from_value(value.clone()).unwrap());
         let condition = |kind: &str| json!({"type": kind, "status": "True", "reason": reason, "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"});
         value["status"] = json!({"conditions": [condition(kind), condition("Finished")]});
         for version in ["51", "52"] {
             value["metadata"]["resourceVersion"] = json!(version);
-            fixture.controller.apply::<Evacuation>(serde_json::from_value(value.clone()).unwrap());
+            fixture.cluster.view.apply::<Evacuation>(serde_json::from_value(value.clone()).unwrap());
         }
         assert_eq!(fixture.counted(outcome), 1, "{reason}");
+    }
+}
+
+impl Fixture {
+    /// Starts the workers of the feature.
+    fn spawn(&self, stop: &CancellationToken) -> JoinSet<()> {
+        let (feature, mut workers) = (Arc::clone(&self.refresher) as Arc<dyn Feature>, JoinSet::new());
+        spawn_workers(&feature, &self.cluster, &mut workers, stop);
+        workers
+    }
+
+    fn list(&self, kinds: &[Kind]) {
+        for kind in kinds {
+            self.cluster.readiness.set(kind.watch_name());
+        }
+        self.cluster.readiness.set(CLOCK);
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn no_pod_is_asked_before_namespaces_and_replica_sets_were_listed_and_nothing_else_waits_for_them() {
     let fixture = Fixture::new(Leadership::alone());
-    let controller = &fixture.controller;
     let namespace = json!({"metadata": {"name": "ns", "uid": "n", "resourceVersion": "1"}});
-    controller.apply::<PartialObjectMeta<Namespace>>(serde_json::from_value(namespace).unwrap());
-    for name in WATCHED.into_iter().chain([CLOCK]) {
-        controller.set_synced(name);
-    }
-    assert!(controller.not_ready().is_empty());
+    fixture.cluster.view.apply::<PartialObjectMeta<Namespace>>(serde_json::from_value(namespace).unwrap());
+    fixture.list(&[Kind::Evacuations, Kind::Pods]);
+    assert_eq!(required_names(&[Arc::clone(&fixture.refresher) as Arc<dyn Feature>]), [CLOCK]);
     let stop = CancellationToken::new();
-    let task = tokio::spawn(Arc::clone(controller).refresh_pods(stop.clone()));
+    let workers = fixture.spawn(&stop);
     // The clock stands still, so this is over when nobody has anything left to do.
     tokio::time::sleep(Duration::from_hours(1)).await;
     assert_eq!(fixture.asked(), [""; 0]);
-    for name in WATCHED_TO_REFRESH {
-        controller.set_synced(name);
-    }
+    fixture.list(&[Kind::Namespaces, Kind::ReplicaSets]);
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(fixture.asked(), ASKS);
     stop.cancel();
-    task.await.unwrap();
+    workers.join_all().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_request_that_failed_is_made_again_later_and_later() {
     let fixture = Fixture::new(Leadership::alone());
-    let controller = &fixture.controller;
     lock(&fixture.server).refusal = Some((403, "Forbidden"));
-    for name in WATCHED_TO_REFRESH {
-        controller.set_synced(name);
-    }
-    controller.refresher.as_ref().unwrap().wake("ns".to_owned());
+    fixture.list(fixture.refresher.watches());
+    fixture.refresher.queue().add(ObjectKey::new("", "ns"));
     let stop = CancellationToken::new();
-    let task = tokio::spawn(Arc::clone(controller).refresh_pods(stop.clone()));
+    let workers = fixture.spawn(&stop);
     tokio::time::sleep(Duration::from_mins(1)).await;
     let tries = fixture.asked().iter().filter(|asked| *asked == "POST evacuations").count();
     assert!((5..=8).contains(&tries), "{tries}");
     lock(&fixture.server).refusal = None;
     tokio::time::sleep(Duration::from_mins(1)).await;
-    assert!(lock(&controller.index).evacuation(&ObjectKey::new("ns", "made")).is_some());
+    assert!(fixture.cluster.view.index().evacuation(&ObjectKey::new("ns", "made")).is_some());
     stop.cancel();
-    task.await.unwrap();
+    workers.join_all().await;
 }

@@ -9,17 +9,17 @@ use kube::core::PartialObjectMeta;
 
 use super::{
     history::{created, owner_uid},
+    opt_in::{OptIn, opt_in},
     owner::ReplicaSets,
-    wish::{Wish, wish},
 };
-use crate::index::Index;
+use crate::cluster::Index;
 
 /// How far back it is looked for pods of the cluster that were asked.
 const LATELY: TimeDelta = TimeDelta::minutes(2);
 
 /// What is seen of one namespace, and how many were asked in all of them.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct Snapshot {
     /// The namespace itself.
     pub(super) namespace: Option<Arc<PartialObjectMeta<Namespace>>>,
     /// Its ReplicaSets.
@@ -32,7 +32,7 @@ pub(crate) struct Seen {
     pub(super) recent: Vec<DateTime<Utc>>,
 }
 
-impl Seen {
+impl Snapshot {
     /// What is seen of a namespace.
     pub(super) fn of(index: &Index, namespace: &str, now: DateTime<Utc>) -> Self {
         let asked = index.evacuations().map(|(_, evacuation)| evacuation);
@@ -56,8 +56,8 @@ impl Seen {
     }
 
     /// What is wanted for a pod of the namespace.
-    pub(super) fn wish(&self, pod: &Pod) -> Wish {
+    pub(super) fn opt_in(&self, pod: &Pod) -> OptIn {
         let namespace = self.namespace.as_deref();
-        wish(&pod.metadata, namespace.map(|namespace| &namespace.metadata))
+        opt_in(&pod.metadata, namespace.map(|namespace| &namespace.metadata))
     }
 }

@@ -1,0 +1,62 @@
+//! Pods that a built-in responder must look at.
+
+use std::collections::BTreeSet;
+
+use evacuation_api::Evacuation;
+use k8s_openapi::api::core::v1::Pod;
+
+use super::part::Part;
+use crate::cluster::{Change, ClusterEvent, ObjectKey, View, pod_key};
+
+/// Rule by which a responder finds its pods.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Interest {
+    /// Name of the responder.
+    pub(super) responder: &'static str,
+    /// Returns true for a pod that carries something that the responder must remove later.
+    pub(super) is_marked: fn(&Pod) -> bool,
+}
+
+impl Interest {
+    /// Returns the pods that an event concerns.
+    pub(super) fn concerned(&self, view: &View, event: &ClusterEvent<'_>) -> BTreeSet<ObjectKey> {
+        match event {
+            ClusterEvent::Evacuation(change) => states(change)
+                .filter(|evacuation| self.is_asked_by(evacuation))
+                .map(|evacuation| pod_key(evacuation))
+                .collect(),
+            ClusterEvent::Pod(change) => {
+                let asked = || view.index().evacuations_of(&change.key).iter().any(|e| self.is_asked_by(e));
+                let ours = states(change).any(|pod| (self.is_marked)(pod)) || asked();
+                ours.then(|| change.key.clone()).into_iter().collect()
+            }
+            _ => BTreeSet::new(),
+        }
+    }
+
+    /// Returns every pod that may need work.
+    pub(super) fn all(&self, view: &View) -> BTreeSet<ObjectKey> {
+        let index = view.index();
+        let evacuations = index.evacuations().map(|(_, evacuation)| evacuation);
+        let targets = evacuations.filter(|evacuation| self.is_asked_by(evacuation)).map(|e| pod_key(e));
+        let marked = index.pods().filter(|(_, pod)| (self.is_marked)(pod));
+        targets.chain(marked.map(|(key, _)| key.clone())).collect()
+    }
+
+    fn is_asked_by(&self, evacuation: &Evacuation) -> bool {
+        Part::of(evacuation, self.responder).is_some()
+    }
+}
+
+/// Returns the known states of a changed object, the old one first.
+pub(super) fn states<K>(change: &Change<K>) -> impl Iterator<Item = &K> {
+    [&change.old, &change.new].into_iter().flatten().map(AsRef::as_ref)
+}
+
+/// Returns the UID of an Evacuation if the event is its deletion.
+pub(super) fn deleted_evacuation<'a>(event: &'a ClusterEvent<'_>) -> Option<&'a str> {
+    match event {
+        ClusterEvent::Evacuation(Change { old: Some(gone), new: None, .. }) => gone.metadata.uid.as_deref(),
+        _ => None,
+    }
+}

@@ -1,0 +1,98 @@
+//! The cluster view: the index, and the events that follow from its changes.
+
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use evacuation_api::Evacuation;
+use k8s_openapi::api::{
+    apps::v1::ReplicaSet,
+    core::v1::{Namespace, Node, Pod},
+    policy::v1::PodDisruptionBudget,
+};
+use kube::core::PartialObjectMeta;
+
+use super::{
+    Change, ClusterEvent, Features, Index, ObjectKey,
+    index::{Indexed, Update},
+    lock,
+};
+
+/// A kind whose changes are events.
+pub(crate) trait Viewed: Indexed {
+    /// Returns the event of a change. `None` for a kind that no feature follows by itself.
+    fn event(change: &Change<Self>) -> Option<ClusterEvent<'_>>;
+}
+
+macro_rules! viewed {
+    ($($kind:ty => $event:ident),* $(,)?) => {$(
+        impl Viewed for $kind {
+            fn event(change: &Change<Self>) -> Option<ClusterEvent<'_>> {
+                Some(ClusterEvent::$event(change))
+            }
+        }
+    )*};
+}
+
+viewed! {
+    Evacuation => Evacuation,
+    Pod => Pod,
+    PodDisruptionBudget => Budget,
+    PartialObjectMeta<Namespace> => Namespace,
+    PartialObjectMeta<ReplicaSet> => ReplicaSet,
+}
+
+impl Viewed for Node {
+    fn event(_change: &Change<Self>) -> Option<ClusterEvent<'_>> {
+        None
+    }
+}
+
+/// The index, and the features that learn of its changes.
+pub(crate) struct View {
+    index: Mutex<Index>,
+    features: Arc<Features>,
+}
+
+impl View {
+    /// Returns an empty view that passes its events to `features`.
+    pub(crate) fn new(features: Arc<Features>) -> Self {
+        Self { index: Mutex::default(), features }
+    }
+
+    /// Locks the index for reading. The caller must not hold the guard across a call of the view.
+    pub(crate) fn index(&self) -> MutexGuard<'_, Index> {
+        lock(&self.index)
+    }
+
+    /// Stores the state of an object.
+    pub(crate) fn apply<K: Viewed>(&self, object: K) {
+        let update = self.index().apply(object);
+        self.publish(&update);
+    }
+
+    /// Records the deletion of an object.
+    pub(crate) fn delete<K: Viewed>(&self, object: &K) {
+        let update = self.index().delete(object);
+        self.publish(&update);
+    }
+
+    /// Records that the object of that key does not exist.
+    pub(crate) fn remove<K: Viewed>(&self, key: &ObjectKey) {
+        let update = self.index().remove::<K>(key);
+        self.publish(&update);
+    }
+
+    /// Stores a whole list.
+    pub(crate) fn reset<K: Viewed>(&self, objects: Vec<K>) {
+        let update = self.index().reset(objects);
+        self.publish(&update);
+    }
+
+    fn publish<K: Viewed>(&self, update: &Update<K>) {
+        for event in update.changes.iter().filter_map(K::event) {
+            self.features.handle(&event);
+        }
+        if !update.touched.is_empty() {
+            self.features.handle(&ClusterEvent::Affected(&update.touched));
+        }
+    }
+}
