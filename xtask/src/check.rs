@@ -3,19 +3,20 @@
 use std::path::{Path, PathBuf};
 
 use crate::{
-    command::{cargo, command, run},
-    generate, prerequisites,
+    command::{cargo, command, root, run},
+    cycles, generate, prerequisites,
 };
 use anyhow::Context;
 
 /// The version of cargo-deny that is installed where there is none.
 const CARGO_DENY: &str = "0.20.2";
 
-/// Format, lints, documentation, licences.
+/// Format, lints, dependencies between modules, documentation, licences.
 pub(crate) fn check() -> anyhow::Result<()> {
     prerequisites::ensure()?;
     run(cargo()?.args(["fmt", "--all", "--check"]))?;
     run(cargo()?.args(["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
+    cycles::check(&root()?)?;
     let mut doc = cargo()?;
     doc.args(["doc", "--quiet", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings");
     run(&mut doc)?;

@@ -14,7 +14,16 @@ use anyhow::{Context, bail};
 use crate::tokens::{Token, tokens};
 
 /// Crates whose modules still depend on each other in a circle.
-const EXEMPT: &[&str] = &[];
+const EXEMPT: [&str; 8] = [
+    "agent/src",
+    "api/src",
+    "apiserver/src",
+    "machinery/openapi/src",
+    "machinery/server/src",
+    "protocol/src",
+    "tests/controlplane/src",
+    "tests/model/src",
+];
 
 /// Modules by the modules that they depend on, each with a file that names it.
 type Graph = BTreeMap<String, BTreeMap<String, PathBuf>>;
@@ -24,11 +33,10 @@ pub(crate) fn check(root: &Path) -> anyhow::Result<()> {
     let mut problems = Vec::new();
     for source in crates(root)? {
         let name = source.strip_prefix(root).unwrap_or(&source).display().to_string();
-        if EXEMPT.contains(&name.as_str()) {
-            continue;
-        }
-        if let Some(cycle) = find_cycle(&graph(&source)?) {
-            problems.push(format!("{name}: {cycle}"));
+        match (find_cycle(&graph(&source)?), EXEMPT.contains(&name.as_str())) {
+            (Some(cycle), false) => problems.push(format!("{name}: {cycle}")),
+            (None, true) => problems.push(format!("{name}: no circle is left, so it needs no exemption")),
+            (Some(_), true) | (None, false) => {}
         }
     }
     if !problems.is_empty() {
@@ -48,7 +56,8 @@ fn crates(root: &Path) -> anyhow::Result<Vec<PathBuf>> {
         for entry in fs::read_dir(&folder).with_context(|| format!("cannot read {}", folder.display()))? {
             let path = entry?.path();
             let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-            if path.is_dir() && !name.starts_with('.') && !["src", "target", "docs"].contains(&name.as_str()) {
+            if path.is_dir() && !name.starts_with('.') && !["src", "target", "docs"].contains(&name.as_str())
+            {
                 folders.push(path);
             }
         }
@@ -255,7 +264,8 @@ mod tests {
     #[test]
     fn a_name_that_the_root_re_exports_stands_for_its_module() {
         let exported = exports(&tokens("mod a; pub use a::{B, C}; use self::d::E;"));
-        let modules: Vec<(&str, &str)> = exported.iter().map(|(name, of)| (name.as_str(), of.as_str())).collect();
+        let modules: Vec<(&str, &str)> =
+            exported.iter().map(|(name, of)| (name.as_str(), of.as_str())).collect();
         assert_eq!(modules, [("B", "a"), ("C", "a"), ("E", "d")]);
     }
 

@@ -35,6 +35,8 @@ enum Command {
     Model(model::Model),
     /// Format, lints, documentation, licences: what CI checks besides the tests.
     Check,
+    /// Check the comments: their length, and the words with which they open.
+    Words,
     /// Measure, beside the peers.
     Bench(bench::Bench),
     /// Write the files that are made from the code, or check that they are up to date.
@@ -47,6 +49,7 @@ fn main() -> anyhow::Result<()> {
         Command::Test(test) => test.run(),
         Command::Model(model) => model.run(),
         Command::Check => check::check(),
+        Command::Words => words::check(&command::root()?),
         Command::Bench(bench) => bench.run(),
         Command::Generate(generate) => generate.run(),
     }

@@ -9,9 +9,8 @@ const COLUMNS: usize = 110;
 /// Maximum share of doc comments that open with a question word, in percent.
 const PERCENT: usize = 2;
 /// Words with which a doc comment does not open.
-const QUESTION_WORDS: [&str; 13] = [
-    "What", "Who", "Whose", "Whom", "How", "When", "Where", "Whether", "Why", "So", "Nor", "To", "Which",
-];
+const QUESTION_WORDS: [&str; 13] =
+    ["What", "Who", "Whose", "Whom", "How", "When", "Where", "Whether", "Why", "So", "Nor", "To", "Which"];
 
 /// Findings in a set of files.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -50,7 +49,8 @@ fn read_folder(root: &Path, folder: &Path, findings: &mut Findings) -> anyhow::R
         if path.is_dir() && !name.starts_with('.') && name != "target" {
             read_folder(root, &path, findings)?;
         } else if path.extension().is_some_and(|extension| extension == "rs") {
-            let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+            let text =
+                fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
             read_file(&path.strip_prefix(root).unwrap_or(&path).display().to_string(), &text, findings);
         }
     }
@@ -90,7 +90,8 @@ mod tests {
 
     #[test]
     fn a_doc_comment_that_opens_with_a_question_word_is_found_by_its_first_line() {
-        let findings = found("//! Rules.\n\n/// Who asks.\n/// What else.\nstruct A;\n    /// Size.\n// How.\n");
+        let findings =
+            found("//! Rules.\n\n/// Who asks.\n/// What else.\nstruct A;\n    /// Size.\n// How.\n");
         assert_eq!(findings.comments, 3);
         assert_eq!(findings.questions, ["x.rs:3: /// Who asks."]);
     }
