@@ -13,7 +13,7 @@ use k8s_openapi::{
 
 use super::record::Label;
 
-/// The label by which the ReplicaSets of one Deployment differ: nothing else is meant to use it.
+/// Label by which the ReplicaSets of one Deployment differ. Nothing else is meant to use it.
 const TEMPLATE_HASH: &str = "pod-template-hash";
 
 /// Why no replacement can be made beside a pod.
@@ -38,13 +38,21 @@ pub(super) enum Obstacle {
     /// The ReplicaSet is on its way out.
     #[error("ReplicaSet {0} is gone or being deleted")]
     Gone(String),
-    /// Whatever label was taken, somebody else would lose sight of the pod.
-    #[error("each label by which ReplicaSet {name} selects the pod is in use: {uses}")]
-    LabelsInUse {
+    /// The ReplicaSet does not select by the label that nothing else is meant to use. Another label can be one by which a
+    /// NetworkPolicy lets the pod's traffic pass.
+    #[error(
+        "ReplicaSet {0} does not select its pods by the label pod-template-hash, as that of a Deployment does"
+    )]
+    NoTemplateHash(String),
+    /// Without the label another object would lose sight of the pod.
+    #[error(
+        "the label pod-template-hash, by which ReplicaSet {name} would release the pod, is in use by {user}"
+    )]
+    LabelInUse {
         /// The ReplicaSet's name.
         name: String,
-        /// The labels, and who uses each.
-        uses: String,
+        /// The object that selects by the label.
+        user: String,
     },
     /// Somebody wrote the annotation.
     #[error("the pod's annotation surge.evacuation.dev/released cannot be read")]
@@ -86,28 +94,21 @@ pub(super) fn owner(pod: &Pod, controller: Option<&OwnerReference>) -> Result<Ow
     }
 }
 
-/// The label whose removal hides a pod from its ReplicaSet and from nobody else.
+/// Returns the label `pod-template-hash` of a pod, if its removal hides the pod from its ReplicaSet and from nothing else.
 pub(super) fn label(pod: &Pod, replica_set: &ReplicaSet, others: &[Selecting]) -> Result<Label, Obstacle> {
     let name = replica_set.metadata.name.clone().unwrap_or_default();
-    let spec = &replica_set.spec;
     let labels = pod.metadata.labels.clone().unwrap_or_default();
-    let labels = &labels;
-    let mut candidates: Vec<(&String, &String)> =
-        labels.iter().filter(|(key, _)| !selects(&spec.selector, &without(labels, key))).collect();
-    candidates.sort_by_key(|(key, _)| (key.as_str() != TEMPLATE_HASH, key.as_str()));
-    let mut uses = Vec::new();
-    for (key, value) in candidates {
-        let rest = without(labels, key);
-        let other =
-            others.iter().find(|other| selects(&other.selector, labels) != selects(&other.selector, &rest));
-        match other {
-            None => {
-                return Ok(Label { key: key.clone(), value: value.clone() });
-            }
-            Some(other) => uses.push(format!("{key} by {}", other.who)),
-        }
+    let rest = without(&labels, TEMPLATE_HASH);
+    let Some(value) = labels.get(TEMPLATE_HASH).filter(|_| !selects(&replica_set.spec.selector, &rest))
+    else {
+        return Err(Obstacle::NoTemplateHash(name));
+    };
+    let user =
+        others.iter().find(|other| selects(&other.selector, &labels) != selects(&other.selector, &rest));
+    match user {
+        None => Ok(Label { key: TEMPLATE_HASH.to_owned(), value: value.clone() }),
+        Some(user) => Err(Obstacle::LabelInUse { name, user: user.who.clone() }),
     }
-    Err(Obstacle::LabelsInUse { name, uses: uses.join(", ") })
 }
 
 fn without(labels: &BTreeMap<String, String>, key: &str) -> BTreeMap<String, String> {
@@ -155,41 +156,37 @@ mod tests {
     fn the_label_that_is_taken_hides_the_pod_from_its_replica_set_alone() {
         let web = pod(&json!({"app": "web", "tier": "front", "pod-template-hash": "1"}));
         let of_deployment = replica_set(&json!({"matchLabels": {"app": "web", "pod-template-hash": "1"}}));
-        let bare = replica_set(&json!({"matchLabels": {"app": "web", "tier": "front"}}));
-        let by_expression = replica_set(&json!({"matchExpressions": [
-            {"key": "tier", "operator": "In", "values": ["front"]}, {"key": "old", "operator": "DoesNotExist"}
-        ]}));
-        let app = || service("web", &json!({"app": "web"}));
+        let exists = json!({"matchExpressions": [{"key": "pod-template-hash", "operator": "Exists"}]});
+        let absent = json!({"matchExpressions": [{"key": "pod-template-hash", "operator": "DoesNotExist"}]});
+        let in_use = |by: &str| {
+            format!(
+                "the label pod-template-hash, by which ReplicaSet web-1 would release the pod, is in use by {by}"
+            )
+        };
+        let taken = || "pod-template-hash=1".to_owned();
         let table = [
-            (&of_deployment, vec![app()], "pod-template-hash=1"),
-            (&of_deployment, vec![service("one", &json!({"pod-template-hash": "1"}))], "app=web"),
-            (&bare, vec![app()], "tier=front"),
-            (&bare, vec![], "app=web"),
-            (&bare, vec![service("all", &Value::Null), service("none", &json!({}))], "app=web"),
-            (&bare, vec![Some(budget(&json!({"matchLabels": {"app": "web"}})))], "tier=front"),
-            (&by_expression, vec![app()], "tier=front"),
-            (
-                &bare,
-                vec![
-                    app(),
-                    Some(budget(&json!({"matchExpressions": [{"key": "tier", "operator": "Exists"}]}))),
-                ],
-                "each label by which ReplicaSet web-1 selects the pod is in use: app by Service web, \
-                 tier by PodDisruptionBudget b",
-            ),
-            (
-                &bare,
-                vec![
-                    app(),
-                    Some(budget(&json!({"matchExpressions": [{"key": "tier", "operator": "DoesNotExist"}]}))),
-                ],
-                "each label by which ReplicaSet web-1 selects the pod is in use: app by Service web, \
-                 tier by PodDisruptionBudget b",
-            ),
-            (&bare, vec![service("else", &json!({"app": "other", "tier": "front"}))], "app=web"),
+            (vec![service("web", &json!({"app": "web"}))], taken()),
+            (vec![service("all", &Value::Null), service("none", &json!({}))], taken()),
+            (vec![Some(budget(&json!({"matchLabels": {"app": "web"}})))], taken()),
+            (vec![service("else", &json!({"app": "other", "pod-template-hash": "1"}))], taken()),
+            (vec![service("one", &json!({"pod-template-hash": "1"}))], in_use("Service one")),
+            (vec![Some(budget(&exists))], in_use("PodDisruptionBudget b")),
+            (vec![Some(budget(&absent))], in_use("PodDisruptionBudget b")),
         ];
-        for (set, others, expected) in table {
-            assert_eq!(found(&web, set, others), expected, "{:?}", set.spec);
+        for (others, expected) in table {
+            assert_eq!(found(&web, &of_deployment, others), expected);
+        }
+    }
+
+    #[test]
+    fn no_other_label_is_taken_for_a_network_policy_may_select_by_it() {
+        let web = pod(&json!({"app": "web", "tier": "front", "pod-template-hash": "1"}));
+        for selector in [
+            json!({"matchLabels": {"app": "web", "tier": "front"}}),
+            json!({"matchExpressions": [{"key": "tier", "operator": "In", "values": ["front"]}]}),
+        ] {
+            let expected = "ReplicaSet web-1 does not select its pods by the label pod-template-hash, as that of a Deployment does";
+            assert_eq!(found(&web, &replica_set(&selector), vec![]), expected);
         }
     }
 

@@ -64,14 +64,15 @@ async fn two_replicas_that_are_evacuated_at_once_both_move_without_a_gap() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_pod_of_a_bare_replica_set_is_released_by_a_label_that_no_service_uses() {
+async fn a_pod_of_a_bare_replica_set_is_released_by_its_template_hash_and_stays_behind_its_service() {
     let scene = Scene::new("bare").await;
     scene.register(REPLACEMENT_RESPONDER).await;
     scene
         .create::<Service>(json!({"metadata": {"name": "web"},
             "spec": {"selector": {"app": "web"}, "ports": [{"port": 80}]}}))
         .await;
-    let workload = Workload { labels: json!({"app": "web", "tier": "front"}), ..Workload::default() };
+    let workload =
+        Workload { labels: json!({"app": "web", "pod-template-hash": "1"}), ..Workload::default() };
     let pods = workload.annotated("controlplane.test/running-after", "2s").replica_set(&scene).await;
     let availability = Availability::watch(&scene).await;
     let evacuation = scene.ask(&pods[0]).await;

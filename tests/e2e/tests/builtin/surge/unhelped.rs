@@ -2,7 +2,7 @@
 
 use evacuation_api::{Answer, RELEASED_ANNOTATION, REPLACEMENT_RESPONDER};
 use evacuation_e2e::PodSpec;
-use k8s_openapi::api::{apps::v1::StatefulSet, core::v1::Service};
+use k8s_openapi::api::apps::v1::StatefulSet;
 use serde_json::json;
 
 use crate::{
@@ -33,18 +33,14 @@ async fn a_pod_of_a_stateful_set_is_accepted_with_the_reason_and_left_to_its_bud
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_pod_whose_every_label_is_in_use_is_accepted_with_the_names_of_the_users_and_not_touched() {
+async fn a_pod_without_the_label_that_nothing_else_uses_is_accepted_with_the_reason_and_not_touched() {
     let scene = Scene::new("in-use").await;
     scene.register(REPLACEMENT_RESPONDER).await;
-    scene
-        .create::<Service>(json!({"metadata": {"name": "web"},
-            "spec": {"selector": {"app": "web"}, "ports": [{"port": 80}]}}))
-        .await;
     let pods = Workload::of(1).replica_set(&scene).await;
     let evacuation = scene.ask(&pods[0]).await;
     let answer = scene.answered(&evacuation, Answer::Accept).await;
     let message = answer.message.unwrap();
-    assert!(message.contains("app by Service web"), "{message}");
+    assert!(message.contains("does not select its pods by the label pod-template-hash"), "{message}");
     let name = pods[0].metadata.name.clone().unwrap();
     let pod = scene.pod(&name, "it is there", |_| true).await;
     assert_eq!(annotation(&pod, RELEASED_ANNOTATION), None);
