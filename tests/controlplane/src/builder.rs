@@ -132,7 +132,7 @@ impl Builder {
     async fn start_in(&self, binaries: Binaries, folder: Arc<Folder>) -> Result<ControlPlane> {
         let network = Reservation::take("network", NETWORKS)?;
         let certificates = Certificates::make(folder.subfolder("pki")?)?;
-        let etcd = Etcd::spawn(&binaries, Arc::clone(&folder), false)?;
+        let etcd = Etcd::spawn(&binaries, Arc::clone(&folder), false, &[])?;
         etcd.component().ready().await?;
         let apiserver = ApiServer::spawn(&binaries, &folder, &certificates, &etcd, self).await?;
         apiserver.component.ready().await?;

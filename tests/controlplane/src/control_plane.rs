@@ -99,7 +99,16 @@ impl ControlPlane {
     ///
     /// When TLS cannot be set up.
     pub async fn client_with_token(&self, token: &str) -> Result<kube::Client> {
-        client("token", self.access.config("token", &Credentials::Token(token)).await?)
+        client("token", self.client_config_with_token(token).await?)
+    }
+
+    /// A client's configuration with this bearer token, otherwise as [`ControlPlane::client_config`].
+    ///
+    /// # Errors
+    ///
+    /// When TLS cannot be set up.
+    pub async fn client_config_with_token(&self, token: &str) -> Result<kube::Config> {
+        self.access.config("token", &Credentials::Token(token)).await
     }
 
     /// A new client with a certificate for this user and group.

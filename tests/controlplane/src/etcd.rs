@@ -34,7 +34,16 @@ impl Etcd {
     ///
     /// When etcd is not to be had or does not become ready.
     pub async fn start() -> Result<Self> {
-        Self::start_alone(false).await
+        Self::start_alone(false, &[]).await
+    }
+
+    /// The same with further arguments of etcd.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Etcd::start`].
+    pub async fn start_with(arguments: &[String]) -> Result<Self> {
+        Self::start_alone(false, arguments).await
     }
 
     /// Starts one that serves TLS only and demands a client certificate, and waits until it is ready.
@@ -43,19 +52,24 @@ impl Etcd {
     ///
     /// When etcd is not to be had or does not become ready.
     pub async fn start_with_tls() -> Result<Self> {
-        Self::start_alone(true).await
+        Self::start_alone(true, &[]).await
     }
 
-    async fn start_alone(tls: bool) -> Result<Self> {
+    async fn start_alone(tls: bool, arguments: &[String]) -> Result<Self> {
         let binaries = Binaries::find_or_build_in_background(&[Program::Etcd]).await?;
         let folder = Arc::new(Folder::new("etcd")?);
-        let etcd = Self::spawn(&binaries, folder, tls)?;
+        let etcd = Self::spawn(&binaries, folder, tls, arguments)?;
         etcd.component.ready().await?;
         Ok(etcd)
     }
 
     /// Starts one in a folder that others use too; it is not ready yet.
-    pub(crate) fn spawn(binaries: &Binaries, folder: Arc<Folder>, tls: bool) -> Result<Self> {
+    pub(crate) fn spawn(
+        binaries: &Binaries,
+        folder: Arc<Folder>,
+        tls: bool,
+        arguments: &[String],
+    ) -> Result<Self> {
         let logs = folder.subfolder("logs")?;
         let data = folder.subfolder("etcd")?;
         let (client_port, peer_port, metrics_port) = (free_port()?, free_port()?, free_port()?);
@@ -70,7 +84,8 @@ impl Etcd {
             .args(["--listen-client-urls", &endpoint, "--advertise-client-urls", &endpoint])
             .args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer])
             .args(["--initial-cluster", &format!("default={peer}")])
-            .args(["--listen-metrics-urls", &format!("http://127.0.0.1:{metrics_port}")]);
+            .args(["--listen-metrics-urls", &format!("http://127.0.0.1:{metrics_port}")])
+            .args(arguments);
         let tls = if tls { Some(Self::serve_tls(&mut command, &data)?) } else { None };
 
         let process = Process::spawn("etcd", command, &logs)?;

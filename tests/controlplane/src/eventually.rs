@@ -70,7 +70,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_probe_that_hangs_is_cut_off_at_the_time_out() {
         let error =
-            eventually(Duration::from_secs(1), "the answer", || std::future::pending::<Result<(), String>>())
+            eventually(Duration::from_secs(1), "the answer", std::future::pending::<Result<(), String>>)
                 .await
                 .unwrap_err();
         assert!(error.last.contains("did not return"), "{error}");

@@ -87,6 +87,15 @@ impl Process {
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
+    /// The present length of the log in bytes, for [`Process::wait_for_log_since`].
+    ///
+    /// # Errors
+    ///
+    /// When the log cannot be read.
+    pub fn mark(&self) -> Result<usize> {
+        self.log().map(|log| log.len())
+    }
+
     /// Starts it again with the same command. Nothing happens when it runs.
     ///
     /// # Errors

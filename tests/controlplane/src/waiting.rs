@@ -77,6 +77,20 @@ impl Process {
         .await
     }
 
+    /// Waits until the log contains `text` after its first `mark` bytes: see [`Process::mark`].
+    ///
+    /// # Errors
+    ///
+    /// As for [`Process::wait_for`].
+    pub async fn wait_for_log_since(&self, timeout: Duration, mark: usize, text: &str) -> Result<()> {
+        self.wait_for(timeout, &format!("{text:?} in the log"), async || match self.log() {
+            Ok(log) if log.get(mark..).is_some_and(|log| log.contains(text)) => Ok(()),
+            Ok(_) => Err("a log without it".to_owned()),
+            Err(error) => Err(error.to_string()),
+        })
+        .await
+    }
+
     /// Waits until something listens at `port` of 127.0.0.1.
     ///
     /// # Errors
