@@ -1,4 +1,4 @@
-//! A clock on the wall that is wrong, for a process of ours: Debian's faketime.
+//! A wrong wall clock for a process of the system, by Debian's faketime.
 
 use std::{ffi::OsString, fs, path::PathBuf};
 
@@ -7,8 +7,8 @@ use chrono::TimeDelta;
 use controlplane::output_of;
 use tempfile::TempDir;
 
-/// A clock on the wall for one process, which can be set while that runs. The monotonic clock stays as it is, as when a real
-/// clock is set.
+/// A wall clock for one process, which a test sets while the process runs. The monotonic clock stays right, as when a
+/// real clock is set.
 #[derive(Debug)]
 pub struct FakeClock {
     library: String,
@@ -16,7 +16,7 @@ pub struct FakeClock {
 }
 
 impl FakeClock {
-    /// A clock that is right so far.
+    /// A clock that is right at first.
     ///
     /// # Errors
     ///
@@ -36,7 +36,7 @@ impl FakeClock {
         Ok(clock)
     }
 
-    /// Sets the clock so far ahead of the real one; behind it when that is negative.
+    /// Sets the clock ahead of the real one by this much; behind it when negative.
     ///
     /// # Errors
     ///
@@ -49,7 +49,7 @@ impl FakeClock {
         Ok(())
     }
 
-    /// The environment of a process that has this clock.
+    /// The environment variables of a process that has this clock.
     pub fn environment(&self) -> Vec<(String, OsString)> {
         [
             ("LD_PRELOAD", self.library.clone().into()),

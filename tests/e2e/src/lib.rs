@@ -10,13 +10,15 @@ mod kubeconfig;
 mod platform;
 mod pods;
 mod programs;
+pub mod scene;
 mod shared;
 
 pub use app::{App, pod_client};
 pub use endpoint::{Endpoint, Reply, answering, ok};
 pub use fake_clock::FakeClock;
 pub use kubeconfig::write_kubeconfig;
-pub use platform::{Platform, PlatformOptions, Storage};
+pub use platform::{Clocks, Platform, PlatformOptions, Storage};
 pub use pods::{PodSpec, Pods};
 pub use programs::Programs;
+pub use scene::{Pool, Scene};
 pub use shared::{shared, shared_with};

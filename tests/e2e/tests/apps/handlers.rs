@@ -1,16 +1,15 @@
 //! The guide's HTTP handlers: the same app in each language.
 
+use evacuation_e2e::{App, PodSpec, Scene, scene::ASKER};
 use std::{process::Command, time::Duration};
 
 use evacuation_api::{Answer, ResponderState};
-use evacuation_e2e::{App, PodSpec};
 use futures::future::join_all;
 use k8s_openapi::api::core::v1::Pod;
 
-use crate::{
-    languages::Language,
-    scene::{ASKER, Scene},
-};
+use crate::languages::Language;
+
+use crate::question::{ask, ends};
 
 /// The first of the ports. Each app has its own, for the address of a pod that is gone may be given to another pod
 /// while the first one's app still listens.
@@ -53,7 +52,7 @@ async fn speaks(scene: &Scene, language: Language) {
             let pod = scene.pod(&name, PodSpec::pushed(port)).await;
             let mut command = Command::new(&words[0]);
             command.args(&words[1..]);
-            let app = App::handler(scene.platform, &pod, command, port, case.arguments()).await;
+            let app = App::handler(scene.platform(), &pod, command, port, case.arguments()).await;
             honoured(scene, case, &pod, &app.unwrap()).await;
         }
     });
@@ -61,22 +60,22 @@ async fn speaks(scene: &Scene, language: Language) {
 }
 
 async fn honoured(scene: &Scene, case: Case, pod: &Pod, app: &App) {
-    let evacuation = scene.ask(pod, "Wait").await;
+    let evacuation = ask(scene, pod, "Wait").await;
     app.says(&format!("Ask by {ASKER}")).await.unwrap();
     match case {
         Case::Accept => {
-            let said = scene.ends(&evacuation, "Evicted").await;
+            let said = ends(scene, &evacuation, "Evacuated Evicted").await;
             assert_eq!((said.answer, said.message.as_deref()), (Some(Answer::Accept), Some(WHY)));
         }
         Case::Delay => {
-            let said = scene.until(&evacuation, "a delay", |r| r.delay_until.is_some()).await;
+            let said = scene.until_responder(&evacuation, "a delay", |r| r.delay_until.is_some()).await;
             assert_eq!((said.answer, said.message.as_deref()), (Some(Answer::Delay), Some(WHY)));
             let time = said.delay_until.unwrap().0 - said.answer_time.unwrap().0;
             assert_eq!(time.to_std().unwrap(), Duration::from_secs(20));
             canceled(scene, &evacuation, pod, app).await;
         }
         Case::Refuse => {
-            let said = scene.until(&evacuation, "a refusal", |r| r.answer.is_some()).await;
+            let said = scene.until_responder(&evacuation, "a refusal", |r| r.answer.is_some()).await;
             assert_eq!((said.answer, said.message.as_deref()), (Some(Answer::Refuse), Some(WHY)));
             app.says(&format!("Remind by {ASKER}")).await.unwrap();
             canceled(scene, &evacuation, pod, app).await;
@@ -85,9 +84,10 @@ async fn honoured(scene: &Scene, case: Case, pod: &Pod, app: &App) {
 }
 
 async fn canceled(scene: &Scene, evacuation: &evacuation_api::Evacuation, pod: &Pod, app: &App) {
-    scene.withdraw(evacuation).await;
+    scene.withdraw(evacuation).await.unwrap();
     app.says("Cancel by").await.unwrap();
-    let known = scene.until(evacuation, "the cancellation is known", |r| r.cancellation_acknowledged).await;
+    let known =
+        scene.until_responder(evacuation, "the cancellation is known", |r| r.cancellation_acknowledged).await;
     assert_eq!(known.state, ResponderState::Canceled);
     assert!(scene.stays(pod).await);
 }

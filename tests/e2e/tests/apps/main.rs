@@ -10,6 +10,7 @@
 
 mod handlers;
 mod languages;
-mod scene;
+mod question;
+
 mod side_car;
 mod stopping;

@@ -1,10 +1,10 @@
 //! The side-car answers for an app that cannot be changed.
 
+use evacuation_e2e::{App, PodSpec, Scene, scene::ASKER};
 use std::path::{Path, PathBuf};
 
 use controlplane::eventually;
 use evacuation_api::{Answer, ResponderState};
-use evacuation_e2e::{App, PodSpec};
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::json;
 use tempfile::TempDir;
@@ -13,7 +13,7 @@ use tokio::{
     net::TcpListener,
 };
 
-use crate::scene::{ASKER, MESSAGE, Scene};
+use crate::question::{MESSAGE, ask, ends};
 
 /// The work of a test: a script with a log and a gate that it may wait for.
 pub(crate) struct Script {
@@ -75,9 +75,9 @@ async fn the_exit_code_of_a_command_is_the_answer() {
         r#"echo starting; printf '50 %%\r\033[1;31m%s\033[0m\r\n' "$EVACUATION_MESSAGE" >&2; exit 3"#,
     );
     let pod = watched(&scene).await;
-    let agent = App::agent(scene.platform, &pod, &["--exec", "sh", &refuse]).await.unwrap();
-    let refused = scene.ask(&pod, "GiveUp").await;
-    let said = scene.ends(&refused, "Refused").await;
+    let agent = App::agent(scene.platform(), &pod, &["--exec", "sh", &refuse]).await.unwrap();
+    let refused = ask(&scene, &pod, "GiveUp").await;
+    let said = ends(&scene, &refused, "Failed Refused").await;
     assert_eq!((said.answer, said.message.as_deref()), (Some(Answer::Refuse), Some(MESSAGE)));
     assert!(scene.stays(&pod).await);
     drop(agent);
@@ -87,11 +87,11 @@ async fn the_exit_code_of_a_command_is_the_answer() {
         "second",
         "if [ -e $gate ]; then echo flushed; else touch $gate; echo copying >&2; echo 3; exit 75; fi",
     );
-    let _agent = App::agent(scene.platform, &pod, &["--exec", "sh", &second]).await.unwrap();
-    let accepted = scene.ask(&pod, "Wait").await;
-    let delayed = scene.until(&accepted, "a delay", |r| r.answer.is_some()).await;
+    let _agent = App::agent(scene.platform(), &pod, &["--exec", "sh", &second]).await.unwrap();
+    let accepted = ask(&scene, &pod, "Wait").await;
+    let delayed = scene.until_responder(&accepted, "a delay", |r| r.answer.is_some()).await;
     assert_eq!((delayed.answer, delayed.message.as_deref()), (Some(Answer::Delay), Some("copying")));
-    let said = scene.ends(&accepted, "Evicted").await;
+    let said = ends(&scene, &accepted, "Evacuated Evicted").await;
     assert_eq!((said.answer, said.message.as_deref()), (Some(Answer::Accept), Some("flushed")));
 }
 
@@ -102,15 +102,16 @@ async fn the_platform_waits_while_the_command_runs() {
     let work = script.file("work", WAITS);
     let pod = watched(&scene).await;
     let arguments = ["--hold", "2s", "--exec", "sh", &work];
-    let agent = App::agent(scene.platform, &pod, &arguments).await.unwrap();
-    let evacuation = scene.ask(&pod, "Wait").await;
-    let first = scene.until(&evacuation, "a delay", |r| r.delay_until.is_some()).await;
-    let renewed = scene.until(&evacuation, "a longer delay", |r| r.delay_until > first.delay_until).await;
+    let agent = App::agent(scene.platform(), &pod, &arguments).await.unwrap();
+    let evacuation = ask(&scene, &pod, "Wait").await;
+    let first = scene.until_responder(&evacuation, "a delay", |r| r.delay_until.is_some()).await;
+    let renewed =
+        scene.until_responder(&evacuation, "a longer delay", |r| r.delay_until > first.delay_until).await;
     assert_eq!((renewed.state, renewed.answer), (ResponderState::Active, Some(Answer::Delay)));
     assert!(scene.stays(&pod).await);
     small(agent.process().pid().unwrap());
     script.open_gate();
-    let said = scene.ends(&evacuation, "Evicted").await;
+    let said = ends(&scene, &evacuation, "Evacuated Evicted").await;
     assert_eq!((said.answer, said.message.as_deref()), (Some(Answer::Accept), Some("flushed")));
     assert_eq!(script.log(), "Ask\n");
 }
@@ -139,12 +140,14 @@ async fn a_cancellation_stops_the_command_and_undoes_it() {
     let undo = script.file("undo", "echo $EVACUATION_EVENT $EVACUATION_POD >> $log");
     let pod = watched(&scene).await;
     let arguments = ["--on-cancel", "sh", &undo, ";", "--exec", "sh", &work];
-    let _agent = App::agent(scene.platform, &pod, &arguments).await.unwrap();
-    let evacuation = scene.ask(&pod, "Wait").await;
+    let _agent = App::agent(scene.platform(), &pod, &arguments).await.unwrap();
+    let evacuation = ask(&scene, &pod, "Wait").await;
     script.logged("Ask\n").await;
-    scene.withdraw(&evacuation).await;
+    scene.withdraw(&evacuation).await.unwrap();
     script.logged("Ask\nstopped\nCancel app\n").await;
-    let known = scene.until(&evacuation, "the cancellation is known", |r| r.cancellation_acknowledged).await;
+    let known = scene
+        .until_responder(&evacuation, "the cancellation is known", |r| r.cancellation_acknowledged)
+        .await;
     assert_eq!(known.state, ResponderState::Canceled);
     assert!(scene.stays(&pod).await);
 }
@@ -155,8 +158,8 @@ async fn the_reply_of_a_local_url_is_the_answer() {
     let pod = watched(&scene).await;
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/drain", listener.local_addr().unwrap());
-    let _agent = App::agent(scene.platform, &pod, &["--url", &url]).await.unwrap();
-    let evacuation = scene.ask(&pod, "GiveUp").await;
+    let _agent = App::agent(scene.platform(), &pod, &["--url", &url]).await.unwrap();
+    let evacuation = ask(&scene, &pod, "GiveUp").await;
     let (mut stream, _) = listener.accept().await.unwrap();
     let mut request = Vec::new();
     while !request.ends_with(b"}") {
@@ -171,7 +174,7 @@ async fn the_reply_of_a_local_url_is_the_answer() {
     assert_eq!(body["evacuation"]["requesters"], json!([ASKER]));
     let reply = b"HTTP/1.1 409 Conflict\r\nContent-Length: 13\r\n\r\na backup runs";
     stream.write_all(reply).await.unwrap();
-    let said = scene.ends(&evacuation, "Refused").await;
+    let said = ends(&scene, &evacuation, "Failed Refused").await;
     assert_eq!(said.message.as_deref(), Some("a backup runs"));
 }
 
@@ -181,13 +184,13 @@ async fn a_command_that_gives_no_answer_is_silence_unless_it_was_chosen_otherwis
     let quick = json!([{"name": "self", "timeoutSeconds": 2}]);
     let pod = scene.pod("chosen", PodSpec::registered(&quick)).await;
     let arguments = ["--on-error", "refuse", "--exec", "/no/such/program"];
-    let _agent = App::agent(scene.platform, &pod, &arguments).await.unwrap();
-    let said = scene.ends(&scene.ask(&pod, "GiveUp").await, "Refused").await;
+    let _agent = App::agent(scene.platform(), &pod, &arguments).await.unwrap();
+    let said = ends(&scene, &ask(&scene, &pod, "GiveUp").await, "Failed Refused").await;
     let message = said.message.unwrap();
     assert!(message.starts_with("/no/such/program did not start"), "{message}");
 
     let pod = scene.pod("silent", PodSpec::registered(&quick)).await;
-    let _agent = App::agent(scene.platform, &pod, &["--exec", "/no/such/program"]).await.unwrap();
-    let said = scene.ends(&scene.ask(&pod, "GiveUp").await, "Evicted").await;
+    let _agent = App::agent(scene.platform(), &pod, &["--exec", "/no/such/program"]).await.unwrap();
+    let said = ends(&scene, &ask(&scene, &pod, "GiveUp").await, "Evacuated Evicted").await;
     assert_eq!((said.state, said.answer), (ResponderState::Interrupted, None));
 }

@@ -1,18 +1,17 @@
 //! The side-car and the end of its pod: preStop hooks, probes, SIGTERM.
 
+use evacuation_e2e::{App, PodSpec, Scene};
 use std::{path::Path, process::Command, time::Duration};
 
 use controlplane::{Output, Signal, free_port, output_of};
-use evacuation_e2e::{App, PodSpec};
 
-use crate::{
-    scene::Scene,
-    side_car::{Script, WAITS},
-};
+use crate::side_car::{Script, WAITS};
+
+use crate::question::ask;
 
 /// What a preStop hook of the app's container does.
 async fn pre_stop(scene: &Scene, socket: &Path, more: &[&str]) -> Output {
-    let mut hook = Command::new(scene.platform.programs().binary("evacuation-agent"));
+    let mut hook = Command::new(scene.platform().programs().binary("evacuation-agent"));
     hook.args(["pre-stop", "--timeout", "30s", "--socket"]).arg(socket).args(more);
     output_of("the hook", hook).await.unwrap()
 }
@@ -27,13 +26,13 @@ async fn a_pre_stop_hook_needs_no_second_run_of_work_that_was_accepted() {
     let pod = scene.pod("app", PodSpec::watching().label("app", "held")).await;
     scene.pods.budget("held", ("app", "held"), 0).await.unwrap();
     let arguments = ["--socket", socket.to_str().unwrap(), "--exec", "sh", &work];
-    let _agent = App::agent(scene.platform, &pod, &arguments).await.unwrap();
-    let evacuation = scene.ask(&pod, "Wait").await;
+    let _agent = App::agent(scene.platform(), &pod, &arguments).await.unwrap();
+    let evacuation = ask(&scene, &pod, "Wait").await;
     script.logged("Ask\n").await;
     // A hook that comes while the work goes on waits for it.
     let opener = async {
         script.open_gate();
-        scene.until(&evacuation, "the answer", |r| r.message.as_deref() == Some("flushed")).await
+        scene.until_responder(&evacuation, "the answer", |r| r.message.as_deref() == Some("flushed")).await
     };
     let (hook, _) = tokio::join!(pre_stop(&scene, &socket, &[]), opener);
     assert!(hook.success(), "{hook:?}");
@@ -51,7 +50,7 @@ async fn a_pod_that_is_deleted_without_being_asked_does_its_work_in_the_hook() {
     let socket = script.path("agent.sock");
     let pod = scene.pod("app", PodSpec::watching()).await;
     let arguments = ["--socket", socket.to_str().unwrap(), "--exec", "sh", &work];
-    let agent = App::agent(scene.platform, &pod, &arguments).await.unwrap();
+    let agent = App::agent(scene.platform(), &pod, &arguments).await.unwrap();
     let hook = pre_stop(&scene, &socket, &[]).await;
     assert!(hook.success(), "{hook:?}");
     assert_eq!(script.log(), "PreStop\n");
@@ -72,12 +71,12 @@ async fn sigterm_ends_the_agent_and_the_command_and_probes_are_answered_until_th
     let pod = scene.pod("app", PodSpec::watching()).await;
     let address = format!("127.0.0.1:{}", free_port().unwrap());
     let arguments = ["--health-address", &address, "--exec", "sh", &work];
-    let agent = App::agent(scene.platform, &pod, &arguments).await.unwrap();
+    let agent = App::agent(scene.platform(), &pod, &arguments).await.unwrap();
     for path in ["livez", "readyz"] {
         let reply = reqwest::get(format!("http://{address}/{path}")).await.unwrap();
         assert_eq!(reply.status(), 200, "{path}");
     }
-    scene.ask(&pod, "Wait").await;
+    ask(&scene, &pod, "Wait").await;
     script.logged("Ask\n").await;
     agent.process().signal(Signal::Terminate).unwrap();
     let status = agent.process().wait(Duration::from_mins(1)).await.unwrap();

@@ -1,5 +1,6 @@
 //! How many pods were ready at every moment, by the watch.
 
+use evacuation_e2e::Scene;
 use std::collections::BTreeMap;
 
 use futures::{StreamExt, pin_mut};
@@ -10,7 +11,7 @@ use kube::{
 };
 use tokio::{sync::oneshot, task::JoinHandle};
 
-use crate::{scene::Scene, workload::is_ready};
+use crate::workload::is_ready;
 
 /// Notes after each change of a pod how many are ready.
 pub(crate) struct Availability {

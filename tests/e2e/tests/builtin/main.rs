@@ -9,6 +9,5 @@
 
 mod availability;
 mod gate;
-mod scene;
 mod surge;
 mod workload;

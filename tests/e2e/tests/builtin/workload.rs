@@ -1,6 +1,7 @@
 //! Deployments and ReplicaSets of pods labelled `app: web`, with a budget that allows no disruption.
 
 use controlplane::eventually;
+use evacuation_e2e::{Scene, scene::PATIENCE};
 use k8s_openapi::api::{
     apps::v1::{Deployment, ReplicaSet},
     core::v1::Pod,
@@ -12,8 +13,6 @@ use kube::{
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-
-use crate::scene::{PATIENCE, Scene};
 
 /// What a workload is made of.
 #[derive(Clone, Debug)]

@@ -3,13 +3,13 @@
 use chrono::TimeDelta;
 
 use crate::{
-    scene::{MINUTE, Scene},
     waits::{begin, done, nothing_is_done},
+    wrong::{MINUTE, Wrong},
 };
 
 #[tokio::test(flavor = "multi_thread")]
 async fn when_the_api_servers_clock_is_set_forward_what_is_due_by_it_is_done() {
-    let scene = Scene::new("forward").await;
+    let scene = Wrong::new("forward").await;
     let waits = begin(&scene).await;
     let set = scene.set_api_server(MINUTE);
     done(&scene, waits, MINUTE).await.in_time(set);
@@ -17,7 +17,7 @@ async fn when_the_api_servers_clock_is_set_forward_what_is_due_by_it_is_done() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn when_the_api_servers_clock_is_set_back_nothing_is_done_until_it_says_so() {
-    let scene = Scene::new("back").await;
+    let scene = Wrong::new("back").await;
     let waits = begin(&scene).await;
     scene.set_api_server(-MINUTE);
     // By every other clock all of it is due by then.

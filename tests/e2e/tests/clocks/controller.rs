@@ -3,8 +3,8 @@
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::{
-    scene::{MINUTE, Scene},
     waits::{begin, done},
+    wrong::{MINUTE, Wrong},
 };
 
 /// Since ever.
@@ -12,7 +12,7 @@ const ALWAYS: DateTime<Utc> = DateTime::<Utc>::MIN_UTC;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_controller_whose_clock_is_a_minute_ahead_is_not_early() {
-    let scene = Scene::new("ahead").await;
+    let scene = Wrong::new("ahead").await;
     scene.set_controller(MINUTE);
     let waits = begin(&scene).await;
     done(&scene, waits, TimeDelta::zero()).await.in_time(ALWAYS);
@@ -20,7 +20,7 @@ async fn a_controller_whose_clock_is_a_minute_ahead_is_not_early() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_controller_whose_clock_is_a_minute_behind_is_not_late() {
-    let scene = Scene::new("behind").await;
+    let scene = Wrong::new("behind").await;
     scene.set_controller(-MINUTE);
     let waits = begin(&scene).await;
     done(&scene, waits, TimeDelta::zero()).await.in_time(ALWAYS);
@@ -29,7 +29,7 @@ async fn a_controller_whose_clock_is_a_minute_behind_is_not_late() {
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_changes_when_the_controllers_clock_is_set_a_minute_forward_or_back() {
     for ahead in [MINUTE, -MINUTE] {
-        let scene = Scene::new("set").await;
+        let scene = Wrong::new("set").await;
         let waits = begin(&scene).await;
         scene.set_controller(ahead);
         done(&scene, waits, TimeDelta::zero()).await.in_time(ALWAYS);
@@ -39,7 +39,7 @@ async fn nothing_changes_when_the_controllers_clock_is_set_a_minute_forward_or_b
 #[tokio::test(flavor = "multi_thread")]
 async fn a_controller_that_begins_anew_with_a_wrong_clock_keeps_every_time() {
     for ahead in [MINUTE, -MINUTE] {
-        let scene = Scene::new("restart").await;
+        let scene = Wrong::new("restart").await;
         let waits = begin(&scene).await;
         scene.set_controller(ahead);
         scene.restart_controller().await;

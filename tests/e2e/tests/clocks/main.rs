@@ -10,5 +10,5 @@
 
 mod api_server;
 mod controller;
-mod scene;
 mod waits;
+mod wrong;

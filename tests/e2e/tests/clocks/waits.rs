@@ -2,16 +2,15 @@
 
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use controlplane::eventually;
-use evacuation_api::{
-    Evacuation, EvacuationResponse, EvacuationResponseStatus, ResponderState, ResponderStatus, ReviewAction,
-    SelfEvacuation,
+use evacuation_api::{Evacuation, ReviewAction};
+use evacuation_e2e::{
+    Endpoint, PodSpec, Reply, answering,
+    scene::{answer, first, responder},
 };
-use evacuation_e2e::{Endpoint, PodSpec, Reply, answering, pod_client};
 use k8s_openapi::api::core::v1::Pod;
-use kube::{Api, ResourceExt, api::PostParams};
 use serde_json::{Value, json};
 
-use crate::scene::Scene;
+use crate::wrong::Wrong;
 
 /// How long everything waits, in seconds: long enough to be set up on a busy machine, and to set a clock meanwhile.
 const WAIT: i64 = 10;
@@ -56,22 +55,24 @@ impl Done {
 }
 
 /// One pod for each, all at once; by now each waits.
-pub(crate) async fn begin(scene: &Scene) -> Vec<Wait> {
+pub(crate) async fn begin(scene: &Wrong) -> Vec<Wait> {
     let deadline = |pod: &'static str, action: &'static str| async move {
         let pod = scene.pod(pod, silent(&json!({"timeoutSeconds": 600}))).await;
         let time = (Utc::now() + TimeDelta::seconds(WAIT)).to_rfc3339_opts(SecondsFormat::Micros, true);
-        let asked = scene.ask(&pod, &json!({"deadline": time, "atDeadline": action}), &json!({})).await;
+        let asked =
+            scene.ask_as_named(&pod, &json!({"deadline": time, "atDeadline": action}), &json!({})).await;
         asked.spec.requesters[0].deadline.unwrap().0
     };
     let lapse = async {
         let pod = scene.pod("lapse", silent(&json!({"timeoutSeconds": WAIT}))).await;
         let asked = reached(scene, &pod).await;
-        asked.active_time.unwrap().0 + TimeDelta::seconds(WAIT)
+        first(&asked).active_time.unwrap().0 + TimeDelta::seconds(WAIT)
     };
     let delay = |name: &'static str, registered: Value, seconds: i64| async move {
         let pod = scene.pod(name, silent(&registered)).await;
-        reached(scene, &pod).await;
-        let granted = answer(scene, &pod, json!({"answer": "Delay", "delaySeconds": seconds})).await;
+        let asked = reached(scene, &pod).await;
+        let spec = json!({"answer": "Delay", "delaySeconds": seconds});
+        let granted = answer(&scene.client_of(&pod).await, &asked, spec).await.unwrap();
         granted.delay_until.unwrap().0
     };
     let (evict, delete, give_up, lapse, delay, longest, (retry, endpoint), removal) = tokio::join!(
@@ -98,16 +99,16 @@ pub(crate) async fn begin(scene: &Scene) -> Vec<Wait> {
 }
 
 /// Waits until everything that waited is done. The API server's clock is so far ahead of the right one.
-pub(crate) async fn done(scene: &Scene, waits: Vec<Wait>, ahead: TimeDelta) -> Done {
+pub(crate) async fn done(scene: &Wrong, waits: Vec<Wait>, ahead: TimeDelta) -> Done {
     let mut done = Vec::new();
     for Wait { what, due, shows } in waits {
         let at = match shows {
             Shows::Attempt => {
-                let found = until(scene, what, |e| attempt(e).is_some()).await;
+                let found = scene.until(what, "it is done", |e| attempt(e).is_some()).await;
                 attempt(&found).unwrap()
             }
             Shows::End => {
-                let found = until(scene, what, |e| end(e).is_some()).await;
+                let found = scene.until(what, "it is done", |e| end(e).is_some()).await;
                 end(&found).unwrap()
             }
             Shows::Removal => removed(scene, what).await + ahead,
@@ -119,14 +120,14 @@ pub(crate) async fn done(scene: &Scene, waits: Vec<Wait>, ahead: TimeDelta) -> D
 }
 
 /// Nothing of what waits was done yet.
-pub(crate) async fn nothing_is_done(scene: &Scene, waits: &[Wait]) {
+pub(crate) async fn nothing_is_done(scene: &Wrong, waits: &[Wait]) {
     for Wait { what, shows, .. } in waits {
         if let Shows::Reminder(endpoint) = shows {
             let asked = endpoint.asked();
             assert!(asked.iter().all(|asked| asked.action == ReviewAction::Ask), "{asked:?}");
             continue;
         }
-        let found = scene.pods.evacuations().get(what).await.unwrap();
+        let found = scene.evacuations().get(what).await.unwrap();
         let ended = end(&found).is_some() && !matches!(shows, Shows::Removal);
         assert!(!ended && (attempt(&found).is_none() || matches!(shows, Shows::Removal)), "{found:?}");
     }
@@ -140,66 +141,46 @@ fn silent(more: &Value) -> PodSpec {
 }
 
 /// Asks a pod, and waits until its app is asked.
-async fn reached(scene: &Scene, pod: &Pod) -> ResponderStatus {
-    scene.ask(pod, &json!({}), &json!({})).await;
-    let active =
-        |e: &Evacuation| responder(e).is_some_and(|responder| responder.state == ResponderState::Active);
-    let found = until(scene, &pod.name_any(), active).await;
-    responder(&found).unwrap().clone()
+async fn reached(scene: &Wrong, pod: &Pod) -> Evacuation {
+    let asked = scene.ask_as_named(pod, &json!({}), &json!({})).await;
+    scene.reached(&asked, 0).await
 }
 
 /// An app refuses, and names a time to ask again.
-async fn retry(scene: &Scene) -> (DateTime<Utc>, Endpoint) {
+async fn retry(scene: &Wrong) -> (DateTime<Utc>, Endpoint) {
     let http = json!({"http": {"port": scene.port}, "timeoutSeconds": 600});
     let pod = scene.pod("retry", silent(&http)).await;
     let refuse = |question: &evacuation_api::ReviewRequest| {
         Reply::Json(answering(question, json!({"answer": "Refuse", "retryAfterSeconds": WAIT})))
     };
     let endpoint = Endpoint::of(&pod, scene.port, refuse).await.unwrap();
-    scene.ask(&pod, &json!({"onRefusal": "Wait"}), &json!({})).await;
-    let refused = |e: &Evacuation| responder(e).is_some_and(|responder| responder.retry_time.is_some());
-    let found = until(scene, "retry", refused).await;
-    (responder(&found).unwrap().retry_time.unwrap().0, endpoint)
+    scene.ask_as_named(&pod, &json!({"onRefusal": "Wait"}), &json!({})).await;
+    let refused = |e: &Evacuation| responder(e, 0).is_some_and(|responder| responder.retry_time.is_some());
+    let found = scene.until("retry", "the refusal is recorded", refused).await;
+    (first(&found).retry_time.unwrap().0, endpoint)
 }
 
 /// An Evacuation that has ended, and whose time to live is not over.
-async fn removal(scene: &Scene) -> DateTime<Utc> {
+async fn removal(scene: &Wrong) -> DateTime<Utc> {
     let pod = scene.pod("removal", PodSpec::default()).await;
-    scene.ask(&pod, &json!({}), &json!({"ttlSecondsAfterFinished": WAIT})).await;
-    let found = until(scene, "removal", |e| end(e).is_some()).await;
+    scene.ask_as_named(&pod, &json!({}), &json!({"ttlSecondsAfterFinished": WAIT})).await;
+    let found = scene.until("removal", "it is done", |e| end(e).is_some()).await;
     end(&found).unwrap() + TimeDelta::seconds(WAIT)
 }
 
 /// When the kube-apiserver passed on that an Evacuation is to be removed.
-async fn removed(scene: &Scene, name: &str) -> DateTime<Utc> {
+async fn removed(scene: &Wrong, name: &str) -> DateTime<Utc> {
     let found = eventually(std::time::Duration::from_mins(1), "it is removed", || async {
-        let events = scene.platform.control_plane().audit_events().unwrap();
+        let events = scene.control_plane().audit_events().unwrap();
         let mut removals = events.into_iter().filter(|event| {
             (event.verb(), event.resource()) == ("delete", "evacuations")
-                && (event.namespace(), event.name()) == (scene.pods.namespace(), name)
+                && (event.namespace(), event.name()) == (scene.namespace(), name)
                 && event.code() == 200
         });
         removals.next().ok_or("it is there")
     });
     let time = found.await.unwrap().answered().unwrap();
     DateTime::from_timestamp_micros(time.as_microsecond()).unwrap()
-}
-
-async fn answer(scene: &Scene, pod: &Pod, spec: Value) -> EvacuationResponseStatus {
-    let client = pod_client(scene.platform, pod).await.unwrap();
-    let api: Api<SelfEvacuation> = Api::namespaced(client, scene.pods.namespace());
-    let body = EvacuationResponse::new(serde_json::from_value(spec).unwrap());
-    let posted: EvacuationResponse =
-        api.create_subresource("respond", &pod.name_any(), &PostParams::default(), &body).await.unwrap();
-    posted.status.unwrap()
-}
-
-async fn until(scene: &Scene, name: &str, wanted: impl Fn(&Evacuation) -> bool) -> Evacuation {
-    scene.pods.until(name, "it goes on", wanted).await.unwrap()
-}
-
-fn responder(evacuation: &Evacuation) -> Option<&ResponderStatus> {
-    evacuation.status.as_ref()?.responders.as_ref()?.first()
 }
 
 fn attempt(evacuation: &Evacuation) -> Option<DateTime<Utc>> {

@@ -1,29 +1,35 @@
-//! One person's desk: a namespace, and kubectl in it.
+//! A person's desk: a scene, and kubectl in its namespace.
 
-use std::{path::PathBuf, process::Command};
+use std::{ops::Deref, path::PathBuf, process::Command};
 
 use controlplane::{Output, Process, output_of};
 use evacuation_api::Evacuation;
-use evacuation_client::{Answer, Requester, Responder};
-use evacuation_e2e::{Platform, PodSpec, Pods, pod_client, shared};
+use evacuation_client::Answer;
+use evacuation_e2e::{PodSpec, Scene, scene::Running};
 use k8s_openapi::api::core::v1::Pod;
-use kube::{ResourceExt, api::ListParams};
+use kube::api::ListParams;
 use tempfile::TempDir;
 
 /// The node on which pods run, unless their test has a node of its own.
 const NODE: &str = "node-1";
 
-/// A namespace, and kubectl in it.
+/// A scene, and kubectl in its namespace.
 pub(crate) struct Desk {
-    pub(crate) platform: &'static Platform,
-    pub(crate) pods: Pods,
+    scene: Scene,
     files: TempDir,
+}
+
+impl Deref for Desk {
+    type Target = Scene;
+
+    fn deref(&self) -> &Scene {
+        &self.scene
+    }
 }
 
 impl Desk {
     pub(crate) async fn new(prefix: &str) -> Self {
-        let platform = shared().await.unwrap();
-        Self { platform, pods: platform.namespace(prefix).await.unwrap(), files: TempDir::new().unwrap() }
+        Self { scene: Scene::new(prefix).await, files: TempDir::new().unwrap() }
     }
 
     /// A pod whose app knows nothing of evacuation.
@@ -38,27 +44,21 @@ impl Desk {
 
     /// An Evacuation of that pod, by the requester `test.evacuation.dev/desk`.
     pub(crate) async fn evacuation(&self, pod: &str) -> Evacuation {
-        let requester = Requester::new(self.platform.client().unwrap(), "test.evacuation.dev/desk");
-        let evacuation = requester.evacuate(self.pods.namespace(), pod).await.unwrap();
-        evacuation.object().clone()
+        let requester = self.requester("test.evacuation.dev/desk");
+        requester.evacuate(self.namespace(), pod).await.unwrap().object().clone()
     }
 
     /// An Evacuation whose app is asked and stays silent.
     pub(crate) async fn asked(&self, pod: &str) -> Evacuation {
         self.silent_pod(pod).await;
         let evacuation = self.evacuation(pod).await;
-        self.pods
-            .until(&evacuation.name_any(), "the app is asked", |e| {
-                evacuation_protocol::state_word(e) == "Asking"
-            })
-            .await
-            .unwrap()
+        self.until_state(&evacuation, "Asking").await
     }
 
     /// The arguments, in this namespace.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = self.platform.kubectl_command();
-        command.args(arguments).args(["-n", self.pods.namespace()]);
+        let mut command = self.platform().kubectl_command();
+        command.args(arguments).args(["-n", self.namespace()]);
         command
     }
 
@@ -83,8 +83,8 @@ impl Desk {
 
     /// Starts a kubectl that runs beside the test.
     pub(crate) fn start(&self, arguments: &[&str]) -> Process {
-        let name = format!("kubectl-{}", self.pods.namespace());
-        let logs = self.platform.control_plane().logs();
+        let name = format!("kubectl-{}", self.namespace());
+        let logs = self.platform().control_plane().logs();
         Process::spawn(name, self.command(arguments), &logs).unwrap()
     }
 
@@ -95,28 +95,18 @@ impl Desk {
         path.display().to_string()
     }
 
-    /// The Evacuation of that pod, the only one.
-    pub(crate) async fn evacuation_of(&self, pod: &str) -> Evacuation {
-        let field = format!("spec.target.pod.name={pod}");
-        let list = self.pods.evacuations().list(&ListParams::default().fields(&field)).await.unwrap();
-        assert_eq!(list.items.len(), 1, "{list:?}");
-        list.items.into_iter().next().unwrap()
+    /// The number of Evacuations in the namespace.
+    pub(crate) async fn count(&self) -> usize {
+        self.evacuations().list(&ListParams::default()).await.unwrap().items.len()
     }
 
-    /// How many Evacuations there are in the namespace.
-    pub(crate) async fn evacuations(&self) -> usize {
-        let api = self.pods.evacuations();
-        api.list(&ListParams::default()).await.unwrap().items.len()
-    }
-
-    /// Has the pod's app give that answer whenever it is asked.
-    pub(crate) async fn answers(&self, pod: &Pod, answer: Answer) {
-        let client = pod_client(self.platform, pod).await.unwrap();
-        let handler = move |_| {
+    /// Runs the pod's app, which gives that answer to every question.
+    pub(crate) async fn answers(&self, pod: &Pod, answer: Answer) -> Running {
+        self.app(pod, move |_| {
             let answer = answer.clone();
             async move { answer }
-        };
-        tokio::spawn(Responder::of_pod(client).run(handler));
+        })
+        .await
     }
 }
 

@@ -13,7 +13,7 @@ async fn explain_knows_every_field() {
     let desk = Desk::new("explain").await;
     // The kube-apiserver fetches the documents of aggregated APIs in its own time.
     let fetched = eventually(PATIENCE, "the kube-apiserver has our document", || async {
-        let index = desk.platform.kubectl(&["get", "--raw", "/openapi/v3"]).await.unwrap();
+        let index = desk.platform().kubectl(&["get", "--raw", "/openapi/v3"]).await.unwrap();
         if index.stdout.contains("apis/evacuation.dev/v1alpha1") { Ok(()) } else { Err(index.stdout) }
     });
     fetched.await.unwrap();
@@ -43,7 +43,7 @@ async fn explain_knows_every_field() {
 async fn api_resources_lists_the_kinds_with_their_short_names() {
     let desk = Desk::new("resources").await;
     let arguments = ["api-resources", "--api-group=evacuation.dev", "--no-headers", "-o", "wide"];
-    let text = desk.platform.kubectl(&arguments).await.unwrap();
+    let text = desk.platform().kubectl(&arguments).await.unwrap();
     let text = text.stdout;
     let rows = table(&text);
     let row = |name: &str| rows.iter().find(|row| row[0] == name).unwrap_or_else(|| panic!("{text}"));
@@ -56,7 +56,7 @@ async fn api_resources_lists_the_kinds_with_their_short_names() {
         "{text}"
     );
 
-    let raw = desk.platform.kubectl(&["get", "--raw", "/apis/evacuation.dev/v1alpha1"]).await.unwrap();
+    let raw = desk.platform().kubectl(&["get", "--raw", "/apis/evacuation.dev/v1alpha1"]).await.unwrap();
     let raw: Value = serde_json::from_str(&raw.stdout).unwrap();
     assert_eq!(raw["kind"], "APIResourceList");
     let names: Vec<&str> = raw["resources"]

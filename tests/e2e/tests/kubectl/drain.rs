@@ -19,14 +19,14 @@ use crate::desk::{Desk, assert_has};
 /// A node of this test's own. Nothing else runs there.
 pub(crate) async fn own_node(desk: &Desk) -> String {
     let name = format!("node-of-{}", desk.pods.namespace());
-    let control_plane = desk.platform.control_plane();
+    let control_plane = desk.control_plane();
     control_plane.add_node(&name, &[("for", desk.pods.namespace())]).await.unwrap();
     name
 }
 
 /// Whether a node is cordoned.
 pub(crate) async fn cordoned(desk: &Desk, node: &str) -> bool {
-    let nodes: Api<Node> = Api::all(desk.platform.client().unwrap());
+    let nodes: Api<Node> = Api::all(desk.admin());
     let node = nodes.get(node).await.unwrap();
     node.spec.and_then(|spec| spec.unschedulable) == Some(true)
 }
@@ -35,7 +35,7 @@ pub(crate) async fn cordoned(desk: &Desk, node: &str) -> bool {
 pub(crate) async fn evacuate(desk: &Desk, node: &str, arguments: &[&str]) -> controlplane::Output {
     let mut all = vec!["evacuate", "node", node];
     all.extend(arguments);
-    desk.platform.kubectl(&all).await.unwrap()
+    desk.platform().kubectl(&all).await.unwrap()
 }
 
 /// A Deployment's ready pods, once it has that many.
@@ -81,7 +81,7 @@ async fn all_pods_of_a_node_move_and_their_budget_is_kept() {
         },
     });
     let deployment: Deployment = serde_json::from_value(deployment).unwrap();
-    Api::<Deployment>::namespaced(desk.platform.client().unwrap(), desk.pods.namespace())
+    Api::<Deployment>::namespaced(desk.admin(), desk.pods.namespace())
         .create(&PostParams::default(), &deployment)
         .await
         .unwrap();
@@ -89,7 +89,7 @@ async fn all_pods_of_a_node_move_and_their_budget_is_kept() {
     desk.pods.budget("web", ("app", "web"), 1).await.unwrap();
     // Where they can go.
     let other = format!("other-{node}");
-    let control_plane = desk.platform.control_plane();
+    let control_plane = desk.control_plane();
     control_plane.add_node(&other, &[("for", desk.pods.namespace())]).await.unwrap();
 
     let output = evacuate(&desk, &node, &["--reason=NodeMaintenance", "--timeout=60s"]).await;
@@ -125,7 +125,7 @@ async fn an_unmanaged_pod_stops_the_drain_before_anything_is_cordoned() {
     assert_eq!(output.code, Some(1), "{output:?}");
     assert_has(&output.stderr, &[&format!("{}/lonely", desk.pods.namespace()), "no controller", "--force"]);
     assert!(!cordoned(&desk, &node).await);
-    assert_eq!(desk.evacuations().await, 0);
+    assert_eq!(desk.count().await, 0);
 
     let output = evacuate(&desk, &node, &["--force", "--requester=nodomain"]).await;
     assert_eq!(output.code, Some(1), "{output:?}");
@@ -148,7 +148,7 @@ async fn pods_of_a_daemon_set_are_left_alone_only_with_the_flag() {
         "spec": {"selector": {"matchLabels": {"app": "agent"}}, "template": template(&desk, "agent")},
     });
     let set: DaemonSet = serde_json::from_value(set).unwrap();
-    Api::<DaemonSet>::namespaced(desk.platform.client().unwrap(), desk.pods.namespace())
+    Api::<DaemonSet>::namespaced(desk.admin(), desk.pods.namespace())
         .create(&PostParams::default(), &set)
         .await
         .unwrap();
@@ -164,7 +164,7 @@ async fn pods_of_a_daemon_set_are_left_alone_only_with_the_flag() {
     let now = desk.pods.api().get(&agent.name_any()).await.unwrap();
     assert_eq!(now.uid(), agent.uid());
     assert!(now.metadata.deletion_timestamp.is_none());
-    assert_eq!(desk.evacuations().await, 1, "only of the other pod");
+    assert_eq!(desk.count().await, 1, "only of the other pod");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -183,7 +183,7 @@ async fn a_dry_run_names_the_pods_and_changes_nothing() {
         assert_has(&output.stdout, &[&format!("node/{node} cordoned {note}"), &pod]);
     }
     assert!(!cordoned(&desk, &node).await);
-    assert_eq!(desk.evacuations().await, 0);
+    assert_eq!(desk.count().await, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]

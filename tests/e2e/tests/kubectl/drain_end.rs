@@ -16,7 +16,7 @@ async fn a_refusal_leaves_the_pod_and_ends_with_code_2() {
     let node = own_node(&desk).await;
     let pod = desk.pods.create("db-0", &PodSpec::watching().on(&node)).await.unwrap();
     desk.pods.create("web-0", &PodSpec::default().on(&node)).await.unwrap();
-    desk.answers(&pod, Answer::refuse("a backup runs")).await;
+    let _app = desk.answers(&pod, Answer::refuse("a backup runs")).await;
     let output = evacuate(&desk, &node, &["--force", "--timeout=60s"]).await;
     assert_eq!(output.code, Some(2), "{output:?}");
     assert_has(&output.stdout, &["db-0: Failed", "a backup runs", "web-0: Evacuated"]);
@@ -41,7 +41,7 @@ async fn at_the_deadline_a_pod_that_refuses_under_wait_is_evicted_all_the_same()
     let desk = Desk::new("drainhard").await;
     let node = own_node(&desk).await;
     let pod = desk.pods.create("db-0", &PodSpec::watching().on(&node)).await.unwrap();
-    desk.answers(&pod, Answer::refuse("a backup runs")).await;
+    let _app = desk.answers(&pod, Answer::refuse("a backup runs")).await;
     let output =
         evacuate(&desk, &node, &["--force", "--on-refusal=wait", "--deadline=4s", "--timeout=60s"]).await;
     assert_eq!(output.code, Some(0), "{output:?}");

@@ -107,16 +107,17 @@ async fn delete_cancels_and_removes_one_or_all() {
         desk.asked("db-1").await.name_any(),
         desk.asked("db-2").await.name_any(),
     ];
+    let mut apps = Vec::new();
     for pod in ["db-0", "db-1", "db-2"] {
         let pod = desk.pods.api().get(pod).await.unwrap();
-        // The app learns of it, and only then the object goes.
-        desk.answers(&pod, evacuation_client::Answer::refuse("not now")).await;
+        // The app acknowledges the cancellation, and only then the object goes.
+        apps.push(desk.answers(&pod, evacuation_client::Answer::refuse("not now")).await);
     }
     assert_has(&desk.kubectl(&["delete", "evac", &names[0]]).await, &["deleted"]);
-    assert_eq!(desk.evacuations().await, 2);
+    assert_eq!(desk.count().await, 2);
     let text = desk.kubectl(&["delete", "evacuations", "--all"]).await;
     assert_has(&text, &[&names[1], &names[2]]);
-    assert_eq!(desk.evacuations().await, 0);
+    assert_eq!(desk.count().await, 0);
     for pod in ["db-0", "db-1", "db-2"] {
         let pod = desk.pods.api().get(pod).await.unwrap();
         assert!(pod.metadata.deletion_timestamp.is_none(), "the pod was left alone");

@@ -10,7 +10,7 @@ async fn an_unknown_field_is_refused_by_its_name_unless_told_otherwise() {
     let file = desk.file("unknown.yaml", &text);
     let error = desk.fails(1, &["create", "-f", &file]).await;
     assert_has(&error, &["unknown field", "spec.requesters[0].onRefusl"]);
-    assert_eq!(desk.evacuations().await, 0);
+    assert_eq!(desk.count().await, 0);
 
     let warned = desk.run(&["create", "-f", &file, "--validate=warn"]).await;
     assert_eq!(warned.code, Some(0), "{warned:?}");
@@ -39,7 +39,7 @@ async fn bad_values_are_refused_by_their_field() {
         let error = desk.fails(1, &["create", "-f", &file]).await;
         assert_has(&error, expected);
     }
-    assert_eq!(desk.evacuations().await, 0);
+    assert_eq!(desk.count().await, 0);
     let file = desk.file(
         "two.yaml",
         &good
@@ -68,7 +68,7 @@ async fn a_server_side_dry_run_checks_everything_and_stores_nothing() {
     let file = desk.file("good.yaml", &manifest("mine", "db-0"));
     let text = desk.kubectl(&["create", "-f", &file, "--dry-run=server", "-o", "yaml"]).await;
     assert_has(&text, &["uid:", "user: admin"]);
-    assert_eq!(desk.evacuations().await, 0);
+    assert_eq!(desk.count().await, 0);
     let file = desk.file("bad.yaml", &manifest("mine", "nobody"));
     let error = desk.fails(1, &["create", "-f", &file, "--dry-run=server"]).await;
     assert_has(&error, &["nobody"]);

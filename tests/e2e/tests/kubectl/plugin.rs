@@ -103,7 +103,7 @@ async fn waiting_ends_with_the_pods_and_tells_what_each_answered() {
     let desk = Desk::new("gone").await;
     let pod = desk.silent_pod("db-0").await;
     desk.plain_pod("web-0").await;
-    desk.answers(&pod, Answer::accept()).await;
+    let _app = desk.answers(&pod, Answer::accept()).await;
     let text = desk.kubectl(&["create", "evacuation", "db-0", "web-0", "--wait", "--timeout=60s"]).await;
     let namespace = desk.pods.namespace();
     assert_has(
@@ -117,7 +117,7 @@ async fn waiting_ends_with_the_pods_and_tells_what_each_answered() {
 async fn waiting_for_a_pod_that_refuses_ends_with_code_2_and_its_words() {
     let desk = Desk::new("refused").await;
     let pod = desk.silent_pod("db-0").await;
-    desk.answers(&pod, Answer::refuse("a backup runs")).await;
+    let _app = desk.answers(&pod, Answer::refuse("a backup runs")).await;
     let output =
         desk.run(&["create", "evacuation", "db-0", "--on-refusal=give-up", "--wait", "--timeout=60s"]).await;
     assert_eq!(output.code, Some(2), "{output:?}");

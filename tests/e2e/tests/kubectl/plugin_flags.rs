@@ -15,7 +15,7 @@ async fn a_dry_run_stores_nothing_and_prints_what_would_be() {
     assert_has(&server, &["created (server dry run)"]);
     let error = desk.fails(1, &["create", "evacuation", "nobody", "--dry-run=server"]).await;
     assert_has(&error, &["nobody"]);
-    assert_eq!(desk.evacuations().await, 0);
+    assert_eq!(desk.count().await, 0);
     // What the client's dry run prints is what kubectl takes.
     let file = desk.file("printed.yaml", &manifest);
     assert_has(&desk.kubectl(&["create", "-f", &file]).await, &["created"]);
@@ -88,7 +88,7 @@ async fn bad_usage_ends_with_code_1_and_names_the_flag() {
         all.extend(arguments);
         assert_has(&desk.fails(1, &all).await, expected);
     }
-    assert_eq!(desk.evacuations().await, 0);
+    assert_eq!(desk.count().await, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -110,7 +110,7 @@ async fn help_explains_itself() {
         (&["evacuate", "--help"], "kubectl evacuate"),
         (&["evacuate", "node", "--help"], "kubectl evacuate node"),
     ] {
-        let output = desk.platform.kubectl(plugin).await.unwrap();
+        let output = desk.platform().kubectl(plugin).await.unwrap();
         assert_eq!(output.code, Some(0), "{output:?}");
         assert_has(&output.stdout, &[expected, "Usage:"]);
     }

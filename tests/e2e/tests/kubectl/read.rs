@@ -27,7 +27,7 @@ async fn get_shows_target_state_answer_and_age() {
     );
     assert_eq!(rows[1][3..5], ["test.evacuation.dev/desk", "self"], "no answer yet: {text}");
 
-    let everywhere = desk.platform.kubectl(&["get", "evac", "-A"]).await.unwrap().stdout;
+    let everywhere = desk.platform().kubectl(&["get", "evac", "-A"]).await.unwrap().stdout;
     let rows = table(&everywhere);
     assert_eq!(rows[0][..2], ["NAMESPACE", "NAME"], "{everywhere}");
     let own = rows.iter().find(|row| row[0] == desk.pods.namespace());
@@ -41,7 +41,7 @@ async fn get_shows_target_state_answer_and_age() {
 async fn the_answer_is_in_the_table() {
     let desk = Desk::new("answer").await;
     let pod = desk.silent_pod("db-0").await;
-    desk.answers(&pod, evacuation_client::Answer::refuse("a backup runs")).await;
+    let _app = desk.answers(&pod, evacuation_client::Answer::refuse("a backup runs")).await;
     let name = desk.evacuation("db-0").await.name_any();
     desk.pods
         .until(&name, "the app has refused", |e| evacuation_protocol::state_word(e) == "Refused")

@@ -21,7 +21,7 @@ async fn on_a_terminal_a_bar_shows_how_far_the_drain_is() {
     let desk = Desk::new("terminal").await;
     let node = own_node(&desk).await;
     desk.pods.create("web-0", &PodSpec::default().on(&node)).await.unwrap();
-    let kubectl = desk.platform.kubectl_command();
+    let kubectl = desk.platform().kubectl_command();
     let mut command = Command::new("script");
     for (key, value) in kubectl.get_envs() {
         command.env(key, value.unwrap_or_default());

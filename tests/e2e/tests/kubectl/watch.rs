@@ -26,7 +26,7 @@ async fn wait_returns_when_the_evacuation_is_finished_and_the_pod_evacuated() {
 async fn wait_for_finished_ends_after_a_refusal_too() {
     let desk = Desk::new("waitfail").await;
     let pod = desk.silent_pod("db-0").await;
-    desk.answers(&pod, Answer::refuse("a backup runs")).await;
+    let _app = desk.answers(&pod, Answer::refuse("a backup runs")).await;
     desk.kubectl(&["create", "evacuation", "db-0", "--on-refusal=give-up"]).await;
     let name = desk.evacuation_of("db-0").await.name_any();
     let name = format!("evacuation/{name}");
@@ -45,7 +45,7 @@ async fn wait_for_deletion_returns_when_the_object_is_gone() {
     let name = desk.asked("db-0").await.name_any();
     let waiting = desk.start(&["wait", "--for=delete", &format!("evacuation/{name}"), "--timeout=120s"]);
     let pod = desk.pods.api().get("db-0").await.unwrap();
-    desk.answers(&pod, Answer::accept()).await;
+    let _app = desk.answers(&pod, Answer::accept()).await;
     desk.pods.ended(&name).await.unwrap();
     desk.kubectl(&["delete", "evac", &name]).await;
     assert!(waiting.wait(PATIENCE).await.unwrap().success(), "{:?}", waiting.log());
@@ -58,7 +58,7 @@ async fn get_with_watch_prints_every_change_of_state() {
     let watching = desk.start(&["get", "evacuations", "-w"]);
     desk.evacuation("db-0").await;
     watching.wait_for_log(PATIENCE, "Asking").await.unwrap();
-    desk.answers(&pod, Answer::accept()).await;
+    let _app = desk.answers(&pod, Answer::accept()).await;
     watching.wait_for_log(PATIENCE, "Terminating").await.unwrap();
     watching.wait_for_log(PATIENCE, "Evacuated").await.unwrap();
     let log = watching.log().unwrap();

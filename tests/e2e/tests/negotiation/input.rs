@@ -1,13 +1,11 @@
 //! Bad input: a clear error, and nothing stored.
 
-use evacuation_e2e::PodSpec;
+use evacuation_e2e::{
+    PodSpec, Scene,
+    scene::{ASKER, Posted, entry, in_millis, post, wanting},
+};
 use kube::api::ListParams;
 use serde_json::{Value, json};
-
-use crate::{
-    record::{Posted, post},
-    scene::{ASKER, Scene, entry, in_millis, wanting},
-};
 
 fn evacuation() -> Value {
     let mut wanted = json!(wanting("app", &[entry(ASKER, json!({}))]));

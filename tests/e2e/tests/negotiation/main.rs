@@ -9,12 +9,8 @@
 )]
 
 mod answers;
-mod cast;
 mod eviction;
 mod input;
 mod push;
-mod record;
-mod refusal;
 mod rules;
-mod scene;
 mod windows;

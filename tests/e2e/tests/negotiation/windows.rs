@@ -1,24 +1,20 @@
 //! Requesters that wait for a window.
 
+use evacuation_e2e::{
+    PodSpec, Scene,
+    scene::{ASKER, answer, entry, fields, first, in_millis, post, refused, responder, status, wanting},
+};
 use std::time::Duration;
 
 use chrono::{DateTime, Datelike, SecondsFormat, TimeDelta, Timelike, Utc};
 use controlplane::eventually;
-use evacuation_api::{Evacuation, ResponderState};
-use evacuation_e2e::PodSpec;
+use evacuation_api::ResponderState;
 use evacuation_protocol::state_word;
 use kube::{
     ResourceExt,
     api::{Patch, PatchParams},
 };
 use serde_json::{Value, json};
-
-use crate::{
-    cast::answer,
-    record::post,
-    refusal::{fields, refused},
-    scene::{ASKER, Scene, entry, first, in_millis, responder, status, wanting},
-};
 
 /// Longer than the longest way to a full minute.
 const A_MINUTE: Duration = Duration::from_secs(100);
@@ -41,16 +37,6 @@ fn next_minute() -> DateTime<Utc> {
     now + TimeDelta::nanoseconds(60_000_000_000 - into)
 }
 
-impl Scene {
-    /// Waits until the controller has looked at an Evacuation as it is.
-    async fn looked_at(&self, evacuation: &Evacuation) -> Evacuation {
-        self.until(evacuation, "the controller has looked", |e| {
-            status(e).observed_generation == e.metadata.generation
-        })
-        .await
-    }
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn outside_of_the_window_nobody_is_asked_and_the_status_names_the_next_one() {
     let scene = Scene::new("asleep").await;
@@ -61,7 +47,7 @@ async fn outside_of_the_window_nobody_is_asked_and_the_status_names_the_next_one
     let mut asleep = Vec::new();
     for pod in [&watching, &plain] {
         let evacuation = scene.ask(pod, json!({"window": window, "onRefusal": "Override"})).await;
-        asleep.push(scene.looked_at(&evacuation).await);
+        asleep.push(scene.observed(&evacuation).await);
     }
     // What is asked after them without a window is long done.
     let other = scene.ask(&awake, json!({})).await;
@@ -74,7 +60,7 @@ async fn outside_of_the_window_nobody_is_asked_and_the_status_names_the_next_one
         let wanted = (Utc::now() + TimeDelta::days(100)).timestamp();
         assert!((wanted - next.timestamp()).abs() < 180, "{next}");
         let shown = scene
-            .platform
+            .platform()
             .kubectl(&["get", "evac", "-n", scene.namespace(), &evacuation.name_any(), "-o", "wide"])
             .await
             .unwrap();
@@ -119,7 +105,7 @@ async fn a_window_that_opens_starts_the_negotiation_not_before_and_within_a_seco
     assert!(within(arrived), "opened at {opens}, evicted at {arrived}");
 
     // It is awake from now on, whenever the window closes.
-    let app = scene.app(&watching).await;
+    let app = scene.client_of(&watching).await;
     answer(&app, &asked, json!({"answer": "Accept"})).await.unwrap();
     scene.ends(&asked, "Evacuated Evicted").await;
 }
@@ -138,7 +124,7 @@ async fn one_who_joins_without_a_window_starts_it_and_when_that_one_leaves_it_re
     let scene = Scene::new("joined").await;
     let pod = scene.pod("app", PodSpec::watching()).await;
     let evacuation = scene.ask(&pod, json!({"window": far(), "onRefusal": "Override"})).await;
-    scene.looked_at(&evacuation).await;
+    scene.observed(&evacuation).await;
     let api = scene.evacuations();
     let put = |entries: Value| Patch::Merge(json!({"spec": {"requesters": entries}}));
     let sleeper = entry(ASKER, json!({"window": far(), "onRefusal": "Override"}));
@@ -147,7 +133,7 @@ async fn one_who_joins_without_a_window_starts_it_and_when_that_one_leaves_it_re
     let joined = api.patch(&name, &params, &put(json!([sleeper, other]))).await.unwrap();
     scene.reached(&joined, 0).await;
     // The sleeper's Override does not count.
-    answer(&scene.app(&pod).await, &evacuation, json!({"answer": "Refuse"})).await.unwrap();
+    answer(&scene.client_of(&pod).await, &evacuation, json!({"answer": "Refuse"})).await.unwrap();
     scene.until_condition(&evacuation, "Blocked", "Refused").await;
 
     api.patch(&name, &params, &put(json!([sleeper]))).await.unwrap();
@@ -201,7 +187,7 @@ async fn who_waits_for_a_window_can_withdraw() {
     let scene = Scene::new("withdraws").await;
     let pod = scene.pod("app", PodSpec::watching()).await;
     let evacuation = scene.ask(&pod, json!({"window": far()})).await;
-    scene.looked_at(&evacuation).await;
+    scene.observed(&evacuation).await;
     scene.withdraw(&evacuation).await.unwrap();
     scene.ends(&evacuation, "Failed Canceled").await;
     assert!(scene.stays(&pod).await);

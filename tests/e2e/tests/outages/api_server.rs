@@ -1,21 +1,21 @@
 //! Our API server is restarted.
 
+use evacuation_e2e::scene::PATIENCE;
 use std::time::Duration;
 
 use evacuation_client::End;
-use evacuation_e2e::PlatformOptions;
 use futures::StreamExt;
 use kube::{
     ResourceExt,
     runtime::{WatchStreamExt, watcher},
 };
 
-use crate::scene::{PATIENCE, Scene, Worker};
+use crate::worker::{self, Worker};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn restarts_and_crashes_of_the_api_server_lose_nothing_and_watches_go_on() {
-    let scene = Scene::new("restart", PlatformOptions::default()).await;
-    let server = scene.platform.apiserver();
+    let scene = worker::scene("restart").await;
+    let server = scene.platform().apiserver();
     // An informer of a third party, from the start.
     let (seen, mut states) = tokio::sync::mpsc::unbounded_channel();
     let watched = watcher(scene.pods.evacuations(), watcher::Config::default())
@@ -31,7 +31,7 @@ async fn restarts_and_crashes_of_the_api_server_lose_nothing_and_watches_go_on()
 
     for (pod, graceful) in [("db-0", true), ("db-1", false)] {
         let worker = Worker::new(Duration::from_mins(1));
-        scene.app(pod, worker.handler()).await;
+        let (_, _app) = worker::app(&scene, pod, worker.handler()).await;
         let evacuation = scene.evacuate(pod).await;
         let before = scene.until_state(evacuation.name(), "Delayed").await;
         let waiting = tokio::spawn({

@@ -1,22 +1,22 @@
 //! The embedded store instead of an etcd.
 
+use evacuation_e2e::{PlatformOptions, PodSpec, Scene, Storage, scene::PATIENCE};
 use std::time::Duration;
 
 use evacuation_client::{Answer, End};
-use evacuation_e2e::{PlatformOptions, PodSpec, Storage};
 
-use crate::scene::{PATIENCE, Scene, Worker};
+use crate::worker::{self, Worker};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn on_the_embedded_store_pods_are_asked_and_evicted_and_a_kill_loses_nothing() {
     let options = PlatformOptions { storage: Storage::Embedded, ..PlatformOptions::default() };
-    let scene = Scene::new("embedded", options).await;
-    assert!(scene.platform.etcd().is_none());
+    let scene = Scene::alone("embedded", options).await;
+    assert!(scene.platform().etcd().is_none());
     // Three ends: by itself, after an acceptance, and not at all.
     scene.pods.create("web-0", &PodSpec::default()).await.unwrap();
-    let refusing = scene.app("db-0", |_| async { Answer::refuse("a backup runs") }).await;
+    let (refusing, _app) = worker::app(&scene, "db-0", |_| async { Answer::refuse("a backup runs") }).await;
     let worker = Worker::new(Duration::from_mins(1));
-    scene.app("job-0", worker.handler()).await;
+    let (_, _app) = worker::app(&scene, "job-0", worker.handler()).await;
     let plain = scene.evacuate("web-0").await;
     let refused = scene.evacuate("db-0").await;
     let delayed = scene.evacuate("job-0").await;
@@ -30,7 +30,7 @@ async fn on_the_embedded_store_pods_are_asked_and_evicted_and_a_kill_loses_nothi
     let before = list().await.unwrap();
     assert_eq!(before.len(), 3);
 
-    let server = scene.platform.apiserver();
+    let server = scene.platform().apiserver();
     server.kill().unwrap();
     server.start().unwrap();
     let back = controlplane::eventually(PATIENCE, "the API is back", || async { list().await });

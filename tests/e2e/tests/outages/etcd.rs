@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use evacuation_client::Answer;
-use evacuation_e2e::PlatformOptions;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
-use crate::scene::Scene;
+use crate::worker;
 
 /// How long it is away.
 const OUTAGE: Duration = Duration::from_secs(30);
@@ -15,13 +14,13 @@ const CALM: SignedDuration = SignedDuration::from_secs(29);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_delay_that_ends_while_etcd_is_down_lapses_only_thirty_seconds_after_it_is_back() {
-    let scene = Scene::new("etcd", PlatformOptions::default()).await;
+    let scene = worker::scene("etcd").await;
     let answer = |_| async { Answer::delay(Duration::from_secs(15)).message("finishing") };
-    let pod = scene.app("db-0", answer).await;
+    let (pod, _app) = worker::app(&scene, "db-0", answer).await;
     let evacuation = scene.evacuate("db-0").await;
     let before = scene.until_state(evacuation.name(), "Delayed").await;
 
-    let etcd = scene.platform.etcd().unwrap();
+    let etcd = scene.platform().etcd().unwrap();
     etcd.stop().unwrap();
     // The outage itself, which outlasts the delay.
     tokio::time::sleep(OUTAGE).await;
@@ -38,7 +37,7 @@ async fn a_delay_that_ends_while_etcd_is_down_lapses_only_thirty_seconds_after_i
     assert!(scene.stays(&pod).await);
     scene.pods.ended(evacuation.name()).await.unwrap();
     scene.pods.gone(&pod).await.unwrap();
-    let evictions = scene.evictions();
+    let evictions = scene.evicted();
     assert_eq!(evictions.len(), 1, "{evictions:?}");
     assert!(evictions[0] >= recovered + CALM, "recovered at {recovered}, evicted at {evictions:?}");
 }

@@ -2,37 +2,23 @@
 
 use controlplane::eventually;
 use evacuation_client::End;
-use evacuation_e2e::{PlatformOptions, PodSpec};
-use k8s_openapi::api::coordination::v1::Lease;
-use kube::{
-    Api, ResourceExt,
-    api::{DeleteParams, ListParams},
-};
+use evacuation_e2e::{PodSpec, scene::PATIENCE};
+use kube::ResourceExt;
 
-use crate::{
-    scene::{PATIENCE, Scene},
-    webhook::{Verdict, Webhook},
-};
+use crate::webhook::{Verdict, Webhook};
 
-/// Kills the controller and starts it again, with nobody's lease to wait for.
-async fn next_leader(scene: &Scene) {
-    let controller = &scene.platform.controllers()[0];
-    controller.kill().unwrap();
-    let leases: Api<Lease> = Api::namespaced(scene.platform.client().unwrap(), "evacuation-system");
-    leases.delete_collection(&DeleteParams::default(), &ListParams::default()).await.unwrap();
-    controller.start().unwrap();
-}
+use crate::worker;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_attempt_that_did_not_happen_is_found_out_by_the_next_leader_and_made_again() {
-    let scene = Scene::new("lost", PlatformOptions::default()).await;
+    let scene = worker::scene("lost").await;
     let pod = scene.pods.create("web-0", &PodSpec::default()).await.unwrap();
     let webhook = Webhook::start(&scene).await;
     webhook.set(Verdict::Hold);
     let evacuation = scene.evacuate("web-0").await;
     webhook.holds().await;
     // The eviction waits in the webhook, so its outcome is not recorded; and with the controller it dies.
-    scene.platform.controllers()[0].kill().unwrap();
+    scene.kill_controller();
     webhook.set(Verdict::Deny);
     let found = scene.pods.evacuations().get(evacuation.name()).await.unwrap();
     let eviction = found.status.unwrap().eviction.unwrap();
@@ -42,19 +28,20 @@ async fn an_attempt_that_did_not_happen_is_found_out_by_the_next_leader_and_made
     assert!(scene.stays(&pod).await);
 
     webhook.set(Verdict::Allow);
-    next_leader(&scene).await;
+    scene.kill_controller();
+    scene.start_controller().await;
     let end = scene.pods.ended(evacuation.name()).await.unwrap();
     assert!(matches!(&end, End::Evacuated { reason, .. } if reason == "Evicted"), "{end}");
     let found = scene.pods.evacuations().get(evacuation.name()).await.unwrap();
     let eviction = found.status.unwrap().eviction.unwrap();
     assert_eq!((eviction.in_flight, eviction.attempts), (false, 2), "{eviction:?}");
-    assert_eq!(scene.evictions().len(), 1);
+    assert_eq!(scene.evicted().len(), 1);
     webhook.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_attempt_that_happened_is_found_out_by_the_next_leader_and_not_made_again() {
-    let scene = Scene::new("made", PlatformOptions::default()).await;
+    let scene = worker::scene("made").await;
     let spec = PodSpec::default().annotation("controlplane.test/gone-after", "20s");
     let pod = scene.pods.create("web-0", &spec).await.unwrap();
     let webhook = Webhook::start(&scene).await;
@@ -62,7 +49,7 @@ async fn an_attempt_that_happened_is_found_out_by_the_next_leader_and_not_made_a
     let evacuation = scene.evacuate("web-0").await;
     webhook.holds().await;
     // The controller sleeps while its eviction succeeds, and is killed in its sleep.
-    scene.platform.controllers()[0].pause().unwrap();
+    scene.platform().controllers()[0].pause().unwrap();
     webhook.set(Verdict::Allow);
     let taken = eventually(PATIENCE, "the pod is told to go", || async {
         if scene.stays(&pod).await { Err("it stays") } else { Ok(()) }
@@ -70,7 +57,8 @@ async fn an_attempt_that_happened_is_found_out_by_the_next_leader_and_not_made_a
     taken.await.unwrap();
     let found = scene.pods.evacuations().get(evacuation.name()).await.unwrap();
     assert!(found.status.unwrap().eviction.unwrap().in_flight);
-    next_leader(&scene).await;
+    scene.kill_controller();
+    scene.start_controller().await;
 
     let found = scene
         .pods
@@ -88,6 +76,6 @@ async fn an_attempt_that_happened_is_found_out_by_the_next_leader_and_not_made_a
     );
     let end = scene.pods.ended(evacuation.name()).await.unwrap();
     assert!(matches!(&end, End::Evacuated { reason, .. } if reason == "Evicted"), "{end}");
-    assert_eq!(scene.evictions().len(), 1);
+    assert_eq!(scene.evicted().len(), 1);
     webhook.stop().await;
 }

@@ -4,10 +4,9 @@ use std::time::Duration;
 
 use evacuation_api::{Evacuation, ResponderState, ResponderStatus};
 use evacuation_client::End;
-use evacuation_e2e::PlatformOptions;
 use k8s_openapi::jiff::Timestamp;
 
-use crate::scene::{Scene, Worker};
+use crate::worker::{self, Worker};
 
 /// How long it is away.
 const OUTAGE: Duration = Duration::from_secs(30);
@@ -16,9 +15,9 @@ const STEP: Duration = Duration::from_secs(10);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_app_that_renews_its_delay_keeps_its_pod_through_thirty_seconds_without_kube_apiserver() {
-    let scene = Scene::new("kube", PlatformOptions::default()).await;
+    let scene = worker::scene("kube").await;
     let worker = Worker::new(STEP);
-    let pod = scene.app("db-0", worker.handler()).await;
+    let (pod, _app) = worker::app(&scene, "db-0", worker.handler()).await;
     let evacuation = scene.evacuate("db-0").await;
     let before = scene.until_state(evacuation.name(), "Delayed").await;
     let waiting = tokio::spawn({
@@ -26,7 +25,7 @@ async fn an_app_that_renews_its_delay_keeps_its_pod_through_thirty_seconds_witho
         async move { evacuation.wait().await }
     });
 
-    let kube_apiserver = scene.platform.control_plane().apiserver();
+    let kube_apiserver = scene.control_plane().apiserver();
     kube_apiserver.stop().unwrap();
     // The outage itself, which outlasts the delay.
     tokio::time::sleep(OUTAGE).await;
@@ -43,13 +42,13 @@ async fn an_app_that_renews_its_delay_keeps_its_pod_through_thirty_seconds_witho
     assert_eq!(twice.spec, before.spec, "nothing was lost");
     assert_eq!(responder(&twice).state, ResponderState::Active);
     assert!(scene.stays(&pod).await);
-    assert!(scene.evictions().is_empty());
+    assert!(scene.evicted().is_empty());
 
     let finished = Timestamp::now();
     worker.finish();
     let end = waiting.await.unwrap().unwrap();
     assert!(matches!(&end, End::Evacuated { reason, .. } if reason == "Evicted"), "{end}");
-    let evictions = scene.evictions();
+    let evictions = scene.evicted();
     assert_eq!(evictions.len(), 1, "{evictions:?}");
     assert!(evictions[0] >= finished, "done at {finished}, evicted at {evictions:?}");
 }

@@ -1,6 +1,6 @@
 //! What becomes of Evacuations when parts of the system go away and come back.
 //!
-//! Each test disturbs its platform, so each has its own, and they run one after another.
+//! Each test disturbs its platform, so that a platform serves one test at a time. The next test finds it mended.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -15,6 +15,6 @@ mod embedded;
 mod etcd;
 mod in_flight;
 mod kube_apiserver;
-mod scene;
 mod takeover;
 mod webhook;
+mod worker;

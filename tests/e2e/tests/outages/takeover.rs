@@ -1,39 +1,36 @@
 //! Two controllers: when the one that leads goes, the other acts.
 
+use evacuation_e2e::{PodSpec, Scene, scene::PATIENCE};
 use std::time::{Duration, Instant};
 
 use chrono::{DurationRound, TimeDelta, Timelike, Utc};
 use controlplane::{Process, Signal, eventually};
 use evacuation_api::Window;
 use evacuation_client::{End, Requester};
-use evacuation_e2e::{PlatformOptions, PodSpec};
-use k8s_openapi::api::coordination::v1::Lease;
-use kube::{Api, api::ListParams};
 
-use crate::scene::{PATIENCE, Scene};
+use crate::worker;
 
 const AFTER_SIGTERM: Duration = Duration::from_secs(3);
 const AFTER_SIGKILL: Duration = Duration::from_secs(20);
 
-/// Who holds the lease, if anybody does.
+/// The second controller of the platform.
+fn second(scene: &Scene) -> &Process {
+    &scene.platform().controllers()[1]
+}
+
+/// The identity of the leader.
 async fn holder(scene: &Scene) -> Option<String> {
-    let leases: Api<Lease> = Api::namespaced(scene.platform.client().unwrap(), "evacuation-system");
-    let found = leases.list(&ListParams::default()).await.unwrap().items;
-    let holder = found.into_iter().next()?.spec?.holder_identity?;
-    (!holder.is_empty()).then_some(holder)
+    scene.platform().holder().await.unwrap()
 }
 
-/// The controllers: the one that leads, and the other.
-fn parts(scene: &Scene) -> (&Process, &Process) {
-    let [first, second] = scene.platform.controllers() else {
-        panic!("two controllers");
-    };
-    if first.log().unwrap().contains("this process leads") { (first, second) } else { (second, first) }
-}
-
+/// A scene whose first controller leads, and whose second has read the lease and waits for it.
 async fn two_controllers(prefix: &str) -> Scene {
-    let options = PlatformOptions { controllers: 2, ..PlatformOptions::default() };
-    Scene::new(prefix, options).await
+    let scene = worker::scene(prefix).await;
+    let (leader, other) = (&scene.platform().controllers()[0], second(&scene));
+    scene.platform().start_controllers().await.unwrap();
+    let holder = holder(&scene).await.unwrap();
+    assert!(holder.starts_with(leader.name()) && other.is_running(), "{holder} leads");
+    scene
 }
 
 /// Waits for another holder, until `bound` after `since`, and returns it.
@@ -52,15 +49,15 @@ async fn another_holder(scene: &Scene, old: &str, since: Instant, bound: Duratio
 async fn evacuates(scene: &Scene, evacuation: &str) {
     let end = scene.pods.ended(evacuation).await.unwrap();
     assert!(matches!(&end, End::Evacuated { reason, .. } if reason == "Evicted"), "{end}");
-    assert_eq!(scene.evictions().len(), 1, "the pod was evicted once");
+    assert_eq!(scene.evicted().len(), 1, "the pod was evicted once");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn after_sigterm_the_other_controller_leads_within_three_seconds() {
     let scene = two_controllers("term").await;
     scene.pods.create("web-0", &PodSpec::default()).await.unwrap();
-    let (leader, other) = parts(&scene);
-    assert!(!other.log().unwrap().contains("this process leads"), "only one leads");
+    let (leader, other) = (&scene.platform().controllers()[0], second(&scene));
+    let mark = other.mark().unwrap();
     let old = holder(&scene).await.unwrap();
 
     let since = Instant::now();
@@ -69,14 +66,14 @@ async fn after_sigterm_the_other_controller_leads_within_three_seconds() {
     another_holder(&scene, &old, since, AFTER_SIGTERM).await;
     assert!(leader.wait(PATIENCE).await.unwrap().success());
     evacuates(&scene, evacuation.name()).await;
-    other.wait_for_log(PATIENCE, "acting").await.unwrap();
+    other.wait_for_log_since(PATIENCE, mark, "acting").await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn after_sigkill_the_other_controller_leads_within_twenty_seconds() {
     let scene = two_controllers("kill").await;
     scene.pods.create("web-0", &PodSpec::default()).await.unwrap();
-    let (leader, _) = parts(&scene);
+    let leader = &scene.platform().controllers()[0];
     let old = holder(&scene).await.unwrap();
 
     let since = Instant::now();
@@ -90,7 +87,7 @@ async fn after_sigkill_the_other_controller_leads_within_twenty_seconds() {
 async fn who_sleeps_when_the_leader_dies_is_woken_by_the_other_controller() {
     let scene = two_controllers("asleep").await;
     scene.pods.create("web-0", &PodSpec::default()).await.unwrap();
-    let (leader, _) = parts(&scene);
+    let leader = &scene.platform().controllers()[0];
     let old = holder(&scene).await.unwrap();
     // The next full minute that leaves time for the takeover.
     let now = Utc::now() + AFTER_SIGKILL + Duration::from_secs(5);
@@ -100,7 +97,7 @@ async fn who_sleeps_when_the_leader_dies_is_woken_by_the_other_controller() {
         duration_seconds: 60,
         time_zone: None,
     };
-    let client = scene.platform.client().unwrap();
+    let client = scene.platform().client().unwrap();
     let requester = Requester::new(client, "test.evacuation.dev/outages").window(window);
     let asked = requester.evacuate(scene.pods.namespace(), "web-0").await;
     let evacuation = asked.unwrap();
@@ -121,7 +118,7 @@ async fn who_sleeps_when_the_leader_dies_is_woken_by_the_other_controller() {
     });
     ended.await.unwrap();
     evacuates(&scene, evacuation.name()).await;
-    let evicted = scene.evictions()[0].as_millisecond();
+    let evicted = scene.evicted()[0].as_millisecond();
     let late = evicted - opens.timestamp_millis();
     assert!((0..1000).contains(&late), "{late} ms after it opened");
 }
@@ -130,15 +127,15 @@ async fn who_sleeps_when_the_leader_dies_is_woken_by_the_other_controller() {
 async fn a_leader_that_was_frozen_past_its_lease_does_not_act_when_it_goes_on() {
     let scene = two_controllers("frozen").await;
     scene.pods.create("web-0", &PodSpec::default()).await.unwrap();
-    let (leader, _) = parts(&scene);
+    let leader = &scene.platform().controllers()[0];
     let old = holder(&scene).await.unwrap();
 
-    let since = Instant::now();
+    let (since, mark) = (Instant::now(), leader.mark().unwrap());
     leader.pause().unwrap();
     let new = another_holder(&scene, &old, since, AFTER_SIGKILL).await;
     leader.resume().unwrap();
     let evacuation = scene.evacuate("web-0").await;
     evacuates(&scene, evacuation.name()).await;
-    leader.wait_for_log(PATIENCE, "this process no longer leads").await.unwrap();
+    leader.wait_for_log_since(PATIENCE, mark, "this process no longer leads").await.unwrap();
     assert_eq!(holder(&scene).await, Some(new));
 }

@@ -1,10 +1,10 @@
 //! An admission webhook that holds evictions for as long as the test likes.
 
+use evacuation_e2e::{Platform, Scene, scene::PATIENCE};
 use std::{sync::Arc, time::Duration};
 
 use actix_web::{App, HttpResponse, HttpServer, web};
 use controlplane::{eventually, free_port};
-use evacuation_e2e::Platform;
 use k8s_openapi::{ByteString, api::admissionregistration::v1::ValidatingWebhookConfiguration};
 use kube::{
     Api, ResourceExt,
@@ -16,8 +16,6 @@ use rustls::{
 };
 use serde_json::{Value, json};
 use tokio::sync::{Notify, watch};
-
-use crate::scene::{PATIENCE, Scene};
 
 /// What becomes of evictions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,7 +69,7 @@ impl Webhook {
                 .workers(1)
                 .disable_signals()
                 .shutdown_timeout(0)
-                .bind_rustls_0_23(("127.0.0.1", port), tls(&scene.platform))
+                .bind_rustls_0_23(("127.0.0.1", port), tls(scene.platform()))
                 .unwrap()
                 .run();
         let handle = server.handle();
@@ -81,7 +79,7 @@ impl Webhook {
             verdict,
             held,
             server: handle,
-            api: Api::all(scene.platform.client().unwrap()),
+            api: Api::all(scene.platform().client().unwrap()),
             name: format!("hold-{namespace}"),
         };
         let configuration = json!({
@@ -90,7 +88,7 @@ impl Webhook {
                 "name": "hold.test.evacuation.dev",
                 "clientConfig": {
                     "url": format!("https://127.0.0.1:{port}/"),
-                    "caBundle": ByteString(scene.platform.control_plane().pki().ca_pem().into_bytes()),
+                    "caBundle": ByteString(scene.control_plane().pki().ca_pem().into_bytes()),
                 },
                 "rules": [{
                     "operations": ["CREATE"],

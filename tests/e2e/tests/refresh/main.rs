@@ -8,7 +8,7 @@
 )]
 
 mod backoff;
+mod crashes;
 mod others;
-mod scene;
 mod thresholds;
 mod withdrawal;

@@ -5,26 +5,26 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::{Api, ResourceExt, api::DeleteParams};
 use serde_json::json;
 
-use crate::scene::{AFTER_RESTARTS, KEEPER, Scene};
+use crate::crashes::{AFTER_RESTARTS, Crashes, KEEPER};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_responder_that_refuses_keeps_the_pod() {
-    let scene = Scene::new("refuses").await;
+    let scene = Crashes::new("refuses").await;
     scene.register_keeper().await;
     let keeper = Responder::named(scene.admin(), KEEPER, Some(scene.pods.namespace()));
     let keeper = tokio::spawn(keeper.run(|_: Question| async { Answer::refuse("a debugger is attached") }));
     let pods = scene.deployment("web", 1, &json!({AFTER_RESTARTS: "5"})).await;
     scene.crash(&pods[0], 5).await;
-    scene.ended(&pods[0], "Refused").await;
+    scene.ended(&pods[0], "Failed Refused").await;
     assert!(scene.stays(&pods[0]).await);
     // That counts as an attempt: it is not asked again at once.
-    scene.event(&pods[0], "RefreshBackoff", "not before").await;
+    scene.event_on(&pods[0], "RefreshBackoff", "not before").await;
     keeper.abort();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_budget_that_allows_nothing_holds() {
-    let scene = Scene::new("budget").await;
+    let scene = Crashes::new("budget").await;
     let pods = scene.deployment("web", 1, &json!({AFTER_RESTARTS: "5"})).await;
     scene.pods.budget("none", ("app", "web"), 0).await.unwrap();
     scene.crash(&pods[0], 5).await;
@@ -42,12 +42,12 @@ async fn a_budget_that_allows_nothing_holds() {
     assert!(scene.stays(&pods[0]).await);
     let budgets: Api<PodDisruptionBudget> = Api::namespaced(scene.admin(), scene.pods.namespace());
     budgets.delete("none", &DeleteParams::default()).await.unwrap();
-    scene.ended(&pods[0], "Evicted").await;
+    scene.ended(&pods[0], "Evacuated Evicted").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pod_that_somebody_else_asked_is_not_asked_twice() {
-    let scene = Scene::new("joined").await;
+    let scene = Crashes::new("joined").await;
     let five = json!({AFTER_RESTARTS: "5"});
     let (asked, other) =
         tokio::join!(scene.deployment("asked", 1, &five), scene.deployment("other", 1, &five));
@@ -69,11 +69,11 @@ async fn a_pod_that_somebody_else_asked_is_not_asked_twice() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pod_that_nobody_makes_anew_is_left_alone() {
-    let scene = Scene::new("alone").await;
+    let scene = Crashes::new("alone").await;
     let spec = evacuation_e2e::PodSpec::default().annotation(AFTER_RESTARTS, "5");
     let pod = scene.pods.create("alone", &spec).await.unwrap();
     scene.crash(&pod, 5).await;
-    let told = scene.event(&pod, "RefreshNotPossible", "").await;
+    let told = scene.event_on(&pod, "RefreshNotPossible", "").await;
     assert_eq!(told, "in a crash loop, and left alone: no controller would make it anew");
     assert!(scene.evacuations_of(&pod).await.is_empty());
 }

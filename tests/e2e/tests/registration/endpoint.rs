@@ -1,5 +1,6 @@
 //! A Service's endpoint, played by the test at the Service's cluster IP.
 
+use evacuation_e2e::scene::Running;
 use std::{net::SocketAddr, sync::Arc};
 
 use controlplane::Identity;
@@ -16,8 +17,6 @@ use tokio_rustls::{
         pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
     },
 };
-
-use crate::scene::Running;
 
 /// One question as it arrived.
 #[derive(Debug)]
@@ -71,7 +70,7 @@ pub(crate) async fn accepting(
             let _ = stream.shutdown().await;
         }
     });
-    (Running(task), received)
+    (task.into(), received)
 }
 
 async fn read(stream: &mut (impl tokio::io::AsyncRead + Unpin)) -> Asked {

@@ -7,7 +7,8 @@
     reason = "a test fails by panic, so that the logs are kept"
 )]
 
+mod database;
 mod endpoint;
 mod order;
-mod scene;
+
 mod service;

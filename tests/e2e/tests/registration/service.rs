@@ -1,19 +1,18 @@
 //! Push to a Service.
 
+use evacuation_e2e::{PodSpec, Scene};
 use std::net::SocketAddr;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use controlplane::Pki;
 use evacuation_api::{Answer, ResponderState};
-use evacuation_e2e::PodSpec;
 use k8s_openapi::api::{authentication::v1::TokenReview, core::v1::Service};
 use kube::{Api, api::PostParams};
 use serde_json::json;
 
-use crate::{
-    endpoint::accepting,
-    scene::{FAILOVER, Scene},
-};
+use crate::endpoint::accepting;
+
+use crate::database::{self, FAILOVER};
 
 const PORT: u16 = 8443;
 /// The user that the controller is.
@@ -32,7 +31,7 @@ async fn register(scene: &Scene, authority: &Pki, timeout: i64) {
     let https = json!({"caBundle": STANDARD.encode(authority.ca_pem())});
     let service = json!({"name": "failover", "port": PORT, "path": "/moves", "https": https});
     let spec = json!({"service": service, "timeoutSeconds": timeout});
-    scene.register("failover", FAILOVER, spec).await;
+    database::register(scene, "failover", FAILOVER, spec).await;
 }
 
 /// Whose token it is, if it is good for that audience; for the API's own without one.
@@ -48,16 +47,16 @@ async fn whose(scene: &Scene, token: &str, audience: Option<String>) -> Option<S
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_service_is_asked_over_https_and_can_check_who_asks() {
-    let scene = Scene::new("service").await;
+    let scene = database::scene("service").await;
     let authority = Pki::new("the-apps-own-ca").unwrap();
     let host = format!("failover.{}.svc", scene.namespace());
     let address = service(&scene).await;
     let identity = authority.serving(&[&host]).unwrap();
     let (_endpoint, mut asked) = accepting(address, &identity).await;
     register(&scene, &authority, 60).await;
-    let pod = scene.pod(PodSpec::default()).await;
-    let evacuation = scene.ask(&pod).await;
-    let responders = scene.evacuated(&evacuation).await;
+    let pod = database::pod(&scene, PodSpec::default()).await;
+    let evacuation = database::ask(&scene, &pod).await;
+    let responders = database::evacuated(&scene, &evacuation).await;
     assert_eq!(responders[0].answer, Some(Answer::Accept));
 
     let asked = asked.try_recv().unwrap();
@@ -69,16 +68,16 @@ async fn a_service_is_asked_over_https_and_can_check_who_asks() {
 
 /// A Service that shows a certificate of that authority for that name hears nothing of the question.
 async fn hears_nothing(prefix: &str, shown: &Pki, host: impl Fn(&Scene) -> String, authority: &Pki) {
-    let scene = Scene::new(prefix).await;
+    let scene = database::scene(prefix).await;
     let address = service(&scene).await;
     let identity = shown.serving(&[&host(&scene)]).unwrap();
     let (_endpoint, mut asked) = accepting(address, &identity).await;
     register(&scene, authority, 3).await;
-    let pod = scene.pod(PodSpec::default()).await;
-    let evacuation = scene.ask(&pod).await;
-    let event = scene.event("PushFailed").await;
+    let pod = database::pod(&scene, PodSpec::default()).await;
+    let evacuation = database::ask(&scene, &pod).await;
+    let event = database::event(&scene, "PushFailed").await;
     assert!(event.contains("certificate"), "{event}");
-    let responders = scene.evacuated(&evacuation).await;
+    let responders = database::evacuated(&scene, &evacuation).await;
     assert_eq!(responders[0].state, ResponderState::Interrupted);
     assert!(asked.try_recv().is_err());
 }

@@ -1,22 +1,23 @@
 //! Story 1: whoever drains a node sees who accepted, who asks for time and until when, who is evicted without an answer, and who
 //! refuses.
 
+use evacuation_e2e::{
+    PodSpec, Scene,
+    scene::{PATIENCE, end_of, responder_named},
+};
 use std::time::Duration;
 
 use controlplane::eventually;
 use evacuation_api::{Answer as Said, ResponderState};
 use evacuation_client::Answer;
-use evacuation_e2e::PodSpec;
 use kube::api::ListParams;
 use serde_json::json;
-
-use crate::scene::{PATIENCE, Scene, end, responder};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_drain_tells_who_accepted_who_delays_until_when_who_was_silent_and_who_refused() {
     let scene = Scene::new("progress").await;
     let node = format!("node-of-{}", scene.namespace());
-    let control_plane = scene.platform.control_plane();
+    let control_plane = scene.control_plane();
     control_plane.add_node(&node, &[]).await.unwrap();
     let silent = PodSpec::registered(&json!([{"name": "self", "timeoutSeconds": 2}]));
     let (accepts, delays, _silent, refuses) = tokio::join!(
@@ -32,11 +33,11 @@ async fn a_drain_tells_who_accepted_who_delays_until_when_who_was_silent_and_who
         scene.app(&refuses, |_| async { Answer::refuse("a backup runs") }),
     );
     let command = ["evacuate", "node", &node, "--force", "--on-refusal=give-up"];
-    let draining = scene.platform.kubectl(&command);
+    let draining = scene.platform().kubectl(&command);
     let looking = async {
         let listed = eventually(PATIENCE, "the delay is in the table", || async {
             let output = scene
-                .platform
+                .platform()
                 .kubectl(&["get", "evacuations", "-o", "wide", "-n", scene.namespace()])
                 .await?;
             let mut lines = output.stdout.lines();
@@ -51,19 +52,19 @@ async fn a_drain_tells_who_accepted_who_delays_until_when_who_was_silent_and_who
     assert_eq!(drained.code, Some(2), "somebody refused: {drained:?}");
     let all = scene.pods.evacuations().list(&ListParams::default()).await.unwrap();
     let of = |pod: &str| all.items.iter().find(|e| e.spec.target.pod.name == pod).unwrap();
-    let state = |pod: &str| (responder(of(pod), "self").state, responder(of(pod), "self").answer);
+    let state = |pod: &str| (responder_named(of(pod), "self").state, responder_named(of(pod), "self").answer);
     assert_eq!(state("accepts"), (ResponderState::Completed, Some(Said::Accept)));
     assert_eq!(state("delays"), (ResponderState::Interrupted, Some(Said::Delay)));
     assert_eq!(state("silent"), (ResponderState::Interrupted, None));
-    assert_eq!(responder(of("silent"), "self").message.as_deref(), Some("it was silent for 2 s"));
+    assert_eq!(responder_named(of("silent"), "self").message.as_deref(), Some("it was silent for 2 s"));
     assert_eq!(state("refuses").1, Some(Said::Refuse));
     for pod in ["accepts", "delays", "silent"] {
-        assert_eq!(end(of(pod)), Some("Evicted"));
+        assert_eq!(end_of(of(pod)).as_deref(), Some("Evacuated Evicted"));
     }
-    assert_eq!(end(of("refuses")), Some("Refused"));
+    assert_eq!(end_of(of("refuses")).as_deref(), Some("Failed Refused"));
 
     // The same in the words of the command and of the table.
-    let until = responder(of("delays"), "self").delay_until.unwrap().0;
+    let until = responder_named(of("delays"), "self").delay_until.unwrap().0;
     let until = until.format("%Y-%m-%dT%H:%M:%SZ").to_string();
     assert!(listed.contains(&until), "{until} is not in {listed}");
     let said = |pod: &str, words: &str| {

@@ -1,12 +1,13 @@
 //! The second cancellation: of several requesters only the last to leave cancels, and what is left follows those who stay.
 
+use evacuation_e2e::{
+    PodSpec, Scene,
+    scene::{end_of, responder_named},
+};
 use std::time::Duration;
 
 use evacuation_api::{DeadlineAction, RefusalPolicy, ResponderState};
 use evacuation_client::{Answer, Question};
-use evacuation_e2e::PodSpec;
-
-use crate::scene::{Scene, end, responder};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_evacuation_goes_on_until_the_last_requester_leaves() {
@@ -34,8 +35,8 @@ async fn the_evacuation_goes_on_until_the_last_requester_leaves() {
 
     first.withdraw().await.unwrap();
     let left = scene.until(name, "one is left", |e| e.spec.requesters.len() == 1).await;
-    assert_eq!(end(&left), None, "somebody still wants the pod moved");
-    assert_eq!(responder(&left, "self").state, ResponderState::Active);
+    assert_eq!(end_of(&left), None, "somebody still wants the pod moved");
+    assert_eq!(responder_named(&left, "self").state, ResponderState::Active);
     let policy = left.status.unwrap().policy.unwrap();
     assert_eq!(
         (policy.on_refusal, policy.deadlines.len()),
@@ -44,8 +45,8 @@ async fn the_evacuation_goes_on_until_the_last_requester_leaves() {
     );
 
     second.withdraw().await.unwrap();
-    scene.ends(name, "Canceled").await;
-    scene.until(name, "the app knows", |e| responder(e, "self").cancellation_acknowledged).await;
+    scene.ends(name, "Failed Canceled").await;
+    scene.until(name, "the app knows", |e| responder_named(e, "self").cancellation_acknowledged).await;
     assert!(scene.stays(&pod).await);
-    assert_eq!(scene.evictions(), 0);
+    assert_eq!(scene.all_evictions().len(), 0);
 }

@@ -1,16 +1,14 @@
 //! Story 4: a descheduler moves a pod to a better node, and the app finishes its work before.
 
+use evacuation_e2e::{PodSpec, Scene, scene::PATIENCE};
 use std::{sync::Arc, time::Duration};
 
 use evacuation_api::RefusalPolicy;
 use evacuation_client::{Answer, End, Question};
-use evacuation_e2e::PodSpec;
 use k8s_openapi::api::apps::v1::ReplicaSet;
 use kube::{ResourceExt, api::ListParams};
 use serde_json::json;
 use tokio::sync::Notify;
-
-use crate::scene::{PATIENCE, Scene};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pod_that_is_rebalanced_finishes_its_work_and_another_takes_its_place() {
@@ -53,7 +51,7 @@ async fn a_pod_that_is_rebalanced_finishes_its_work_and_another_takes_its_place(
         })
         .await;
     assert!(scene.stays(&old).await);
-    assert_eq!(scene.evictions(), 0);
+    assert_eq!(scene.all_evictions().len(), 0);
     finished.notify_one();
     let end = tokio::time::timeout(PATIENCE, evacuation.wait()).await.unwrap().unwrap();
     assert!(matches!(&end, End::Evacuated { reason, .. } if reason == "Evicted"), "{end}");

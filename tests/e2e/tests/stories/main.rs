@@ -12,7 +12,7 @@ mod an_admin_sees_progress;
 mod cancellation_by_the_last_requester;
 mod cancellation_is_acknowledged;
 mod descheduling;
+mod registration;
 mod responders_with_priorities;
 mod scale_down_keeps_the_spread;
-mod scene;
 mod termination_in_place;

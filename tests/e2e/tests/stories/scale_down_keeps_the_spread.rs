@@ -1,6 +1,7 @@
 //! Story 5: an autoscaler takes a replica away and asks which; the workload's operator refuses the one whose loss would break the
 //! spread over zones, and the autoscaler asks another.
 
+use evacuation_e2e::{Scene, scene::PATIENCE};
 use std::{collections::BTreeMap, time::Duration};
 
 use evacuation_api::RefusalPolicy;
@@ -12,7 +13,7 @@ use kube::{
 };
 use serde_json::json;
 
-use crate::scene::{PATIENCE, Scene};
+use crate::registration::register;
 
 const OPERATOR: &str = "web.acme.io/spread";
 /// By how many pods two zones may differ.
@@ -59,7 +60,7 @@ async fn scale_down(client: Client, namespace: String, question: Question) -> An
 #[tokio::test(flavor = "multi_thread")]
 async fn the_replica_whose_loss_would_break_the_spread_is_refused_and_another_goes() {
     let scene = Scene::new("spread").await;
-    let control_plane = scene.platform.control_plane();
+    let control_plane = scene.control_plane();
     let zones = ["a", "b"].map(|zone| format!("zone-{zone}-of-{}", scene.namespace()));
     for zone in &zones {
         let labels = [("topology.kubernetes.io/zone", zone.as_str()), ("for", scene.namespace())];
@@ -87,7 +88,7 @@ async fn the_replica_whose_loss_would_break_the_spread_is_refused_and_another_go
         .await;
     let before = scene.ready_pods("web", 3, &[]).await;
     assert_eq!(skew(&spread(&before, None)), 1, "two in one zone, one in the other");
-    scene.register(OPERATOR, "web", 10_000).await;
+    register(&scene, OPERATOR, "web", 10_000).await;
     let (client, namespace) = (scene.admin(), scene.namespace().to_owned());
     let _operator =
         scene.responder(OPERATOR, move |question| scale_down(client.clone(), namespace.clone(), question));
@@ -121,5 +122,5 @@ async fn the_replica_whose_loss_would_break_the_spread_is_refused_and_another_go
         after.iter().all(|pod| before.iter().any(|old| old.uid() == pod.uid())),
         "no other was made in its place"
     );
-    assert_eq!(scene.evictions(), 0, "the workload took its replica away itself");
+    assert_eq!(scene.all_evictions().len(), 0, "the workload took its replica away itself");
 }

@@ -1,9 +1,9 @@
 //! Story 7: a pod that is never restarted ends by itself, and its object stays, to be read by whoever collects results.
 
+use evacuation_e2e::{PodSpec, Scene};
 use std::{sync::Arc, time::Duration};
 
 use evacuation_client::{Answer, Question};
-use evacuation_e2e::PodSpec;
 use k8s_openapi::api::core::v1::Pod;
 use kube::{
     ResourceExt,
@@ -11,8 +11,6 @@ use kube::{
 };
 use serde_json::json;
 use tokio::sync::Notify;
-
-use crate::scene::Scene;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_app_that_ends_by_itself_leaves_its_pod_object_behind() {
@@ -56,7 +54,7 @@ async fn an_app_that_ends_by_itself_leaves_its_pod_object_behind() {
     let api = scene.pods.api();
     let params = PatchParams::default();
     api.patch_status("job", &params, &Patch::Merge(ended)).await.unwrap();
-    scene.ends(evacuation.name(), "TerminatedInPlace").await;
+    scene.ends(evacuation.name(), "Evacuated TerminatedInPlace").await;
     assert!(scene.stays(&job).await, "its object is still there");
-    assert_eq!(scene.evictions(), 0);
+    assert_eq!(scene.all_evictions().len(), 0);
 }

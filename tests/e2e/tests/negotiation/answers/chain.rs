@@ -1,13 +1,11 @@
 //! Several responders, one after the other.
 
 use evacuation_api::{Answer, Evacuation, ResponderState, ResponderState::*};
-use evacuation_e2e::PodSpec;
-use serde_json::{Value, json};
-
-use crate::{
-    cast::{User, answer, respond},
-    scene::{Scene, responder, status},
+use evacuation_e2e::{
+    PodSpec, Scene,
+    scene::{User, answer, respond, responder, status},
 };
+use serde_json::{Value, json};
 
 const FAILOVER: &str = "db.acme.io/failover";
 
@@ -50,7 +48,7 @@ async fn the_highest_priority_is_asked_first_and_each_next_when_the_one_before_i
     let next = scene.reached(&evacuation, 1).await;
     assert_eq!(states(&next), expected(Completed, Active));
     assert!(scene.stays(&pod).await);
-    answer(&scene.app(&pod).await, &evacuation, json!({"answer": "Accept"})).await.unwrap();
+    answer(&scene.client_of(&pod).await, &evacuation, json!({"answer": "Accept"})).await.unwrap();
     let ended = scene.ends(&evacuation, "Evacuated Evicted").await;
     assert_eq!(states(&ended), expected(Completed, Completed));
     let times: Vec<_> = (0..2).map(|n| responder(&ended, n).unwrap().active_time.unwrap()).collect();
@@ -76,7 +74,7 @@ async fn who_accepted_learns_that_the_next_one_refused() {
     let evacuation = scene.ask_and_reach(&pod, json!({"onRefusal": "GiveUp"})).await;
     respond(&operator.client, &evacuation, named("Accept")).await.unwrap();
     scene.reached(&evacuation, 1).await;
-    answer(&scene.app(&pod).await, &evacuation, json!({"answer": "Refuse"})).await.unwrap();
+    answer(&scene.client_of(&pod).await, &evacuation, json!({"answer": "Refuse"})).await.unwrap();
     let ended = scene.ends(&evacuation, "Failed Refused").await;
     assert_eq!(states(&ended), expected(Canceled, Canceled));
     let acknowledge = json!({"responder": FAILOVER, "acknowledgeCancellation": true});

@@ -2,22 +2,19 @@
 
 use chrono::TimeDelta;
 use evacuation_api::ResponderState;
-use evacuation_e2e::PodSpec;
+use evacuation_e2e::{
+    PodSpec, Scene,
+    scene::{CONTROLLER, answer, condition, entry, first, in_millis, received, status, wanting},
+};
 use kube::api::PostParams;
 use serde_json::{Value, json};
-
-use crate::{
-    cast::answer,
-    record::{CONTROLLER, received},
-    scene::{Scene, condition, entry, first, in_millis, status, wanting},
-};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn at_an_evict_deadline_whoever_is_left_is_skipped() {
     let scene = Scene::new("evict").await;
     let pod = scene.pod("app", PodSpec::watching()).await;
     let evacuation = scene.ask_and_reach(&pod, json!({"deadline": in_millis(2500)})).await;
-    answer(&scene.app(&pod).await, &evacuation, json!({"answer": "Refuse"})).await.unwrap();
+    answer(&scene.client_of(&pod).await, &evacuation, json!({"answer": "Refuse"})).await.unwrap();
     let deadline = evacuation.spec.requesters[0].deadline.unwrap().0;
     let ended = scene.ends(&evacuation, "Evacuated Evicted").await;
     assert_eq!(first(&ended).state, ResponderState::Interrupted);
@@ -50,7 +47,7 @@ async fn at_a_give_up_deadline_the_pod_is_left_alone() {
     let more = json!({"deadline": in_millis(2000), "atDeadline": "GiveUp"});
     let evacuation = scene.ask_and_reach(&pod, more).await;
     // A delay is not cut by a deadline that only ends the asking.
-    let app = scene.app(&pod).await;
+    let app = scene.client_of(&pod).await;
     let granted = answer(&app, &evacuation, json!({"answer": "Delay", "delaySeconds": 600})).await.unwrap();
     assert_eq!(granted.granted_seconds, Some(600));
     let ended = scene.ends(&evacuation, "Failed DeadlineGaveUp").await;

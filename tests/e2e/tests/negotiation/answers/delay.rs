@@ -2,16 +2,12 @@
 
 use chrono::{TimeDelta, Utc};
 use evacuation_api::{Answer, ResponderState};
-use evacuation_e2e::PodSpec;
+use evacuation_e2e::{
+    PodSpec, Scene,
+    scene::{CONTROLLER, answer, delay_end, fields, first, in_millis, refused_for},
+};
 use kube::ResourceExt;
 use serde_json::{Value, json};
-
-use crate::{
-    cast::answer,
-    record::CONTROLLER,
-    refusal::{fields, refused_for},
-    scene::{Scene, delay_end, first, in_millis},
-};
 
 fn delay(seconds: i64) -> Value {
     json!({"answer": "Delay", "delaySeconds": seconds})
@@ -23,7 +19,7 @@ async fn a_pod_that_accepts_is_evicted_at_once_and_not_before() {
     let pod = scene.pod("app", PodSpec::watching()).await;
     let evacuation = scene.ask_and_reach(&pod, json!({})).await;
     assert!(scene.stays(&pod).await);
-    let app = scene.app(&pod).await;
+    let app = scene.client_of(&pod).await;
     let accept = || json!({"answer": "Accept", "reason": "Idle", "message": "nothing to do"});
     answer(&app, &evacuation, accept()).await.unwrap();
     let ended = scene.ends(&evacuation, "Evacuated Evicted").await;
@@ -46,7 +42,7 @@ async fn a_delay_is_granted_and_renewed_and_lapses_at_its_end_and_not_before() {
     let scene = Scene::new("delay").await;
     let pod = scene.pod("app", PodSpec::watching()).await;
     let evacuation = scene.ask_and_reach(&pod, json!({})).await;
-    let app = scene.app(&pod).await;
+    let app = scene.client_of(&pod).await;
     let before = Utc::now();
     let granted = answer(&app, &evacuation, delay(600)).await.unwrap();
     assert_eq!((granted.granted_seconds, &granted.message), (Some(600), &None));
@@ -73,7 +69,7 @@ async fn a_delay_ends_at_the_deadline_and_the_app_is_told_so() {
     let evacuation =
         scene.ask_and_reach(&pod, json!({"deadline": in_millis(4000), "atDeadline": "Evict"})).await;
     let deadline = evacuation.spec.requesters[0].deadline.unwrap().0;
-    let granted = answer(&scene.app(&pod).await, &evacuation, delay(60)).await.unwrap();
+    let granted = answer(&scene.client_of(&pod).await, &evacuation, delay(60)).await.unwrap();
     assert!((1..=4).contains(&granted.granted_seconds.unwrap()), "{granted:?}");
     assert!(granted.delay_until.unwrap().0 <= deadline);
     assert!(granted.message.as_ref().unwrap().contains("the deadline of requester"), "{granted:?}");
@@ -87,7 +83,7 @@ async fn all_delays_together_last_no_longer_than_was_registered() {
     let spec = PodSpec::registered(&json!([{"name": "self", "maxDelaySeconds": 4}]));
     let pod = scene.pod("app", spec).await;
     let evacuation = scene.ask_and_reach(&pod, json!({})).await;
-    let app = scene.app(&pod).await;
+    let app = scene.client_of(&pod).await;
     let end = first(&evacuation).active_time.unwrap().0 + TimeDelta::seconds(4);
     let granted = answer(&app, &evacuation, delay(60)).await.unwrap();
     assert!(granted.delay_until.unwrap().0 <= end, "{granted:?}");
@@ -101,7 +97,7 @@ async fn when_no_whole_second_is_left_a_delay_is_refused_and_another_answer_is_n
     let spec = PodSpec::registered(&json!([{"name": "self", "maxDelaySeconds": 1}]));
     let pod = scene.pod("app", spec).await;
     let evacuation = scene.ask_and_reach(&pod, json!({})).await;
-    let app = scene.app(&pod).await;
+    let app = scene.client_of(&pod).await;
     let refused = answer(&app, &evacuation, delay(1)).await;
     let status = refused_for(refused, 422, "DelayExhausted");
     assert_eq!(fields(&status), ["spec.delaySeconds"]);
@@ -131,7 +127,7 @@ async fn an_accept_binds_and_may_be_said_twice() {
     let pod = scene.pod("app", PodSpec::watching().label("app", "a")).await;
     scene.pods.budget("app", ("app", "a"), 0).await.unwrap();
     let evacuation = scene.ask_and_reach(&pod, json!({})).await;
-    let app = scene.app(&pod).await;
+    let app = scene.client_of(&pod).await;
     let accept = || json!({"answer": "Accept"});
     answer(&app, &evacuation, accept()).await.unwrap();
     let blocked = scene.until_condition(&evacuation, "Blocked", "BudgetExhausted").await;

@@ -2,14 +2,12 @@
 
 use chrono::{TimeDelta, Utc};
 use evacuation_api::{Answer, ResponderState};
-use evacuation_e2e::PodSpec;
+use evacuation_e2e::{
+    PodSpec, Scene,
+    scene::{answer, condition, first, status},
+};
 use kube::ResourceExt;
 use serde_json::{Value, json};
-
-use crate::{
-    cast::answer,
-    scene::{Scene, condition, first, status},
-};
 
 fn refuse() -> Value {
     json!({"answer": "Refuse", "reason": "BackupRunning", "message": "a backup is running", "retryAfterSeconds": 600})
@@ -20,7 +18,7 @@ async fn a_refusal_under_give_up_ends_it_and_the_pod_stays() {
     let scene = Scene::new("give-up").await;
     let pod = scene.pod("app", PodSpec::watching()).await;
     let evacuation = scene.ask_and_reach(&pod, json!({"onRefusal": "GiveUp"})).await;
-    let app = scene.app(&pod).await;
+    let app = scene.client_of(&pod).await;
     answer(&app, &evacuation, refuse()).await.unwrap();
     let ended = scene.ends(&evacuation, "Failed Refused").await;
     assert_eq!(first(&ended).answer, Some(Answer::Refuse));
@@ -37,7 +35,7 @@ async fn a_refusal_under_wait_is_waited_out_and_may_be_taken_back() {
     let scene = Scene::new("wait").await;
     let pod = scene.pod("app", PodSpec::watching()).await;
     let evacuation = scene.ask_and_reach(&pod, json!({"onRefusal": "Wait"})).await;
-    let app = scene.app(&pod).await;
+    let app = scene.client_of(&pod).await;
     let before = Utc::now();
     answer(&app, &evacuation, refuse()).await.unwrap();
     let blocked = scene.until_condition(&evacuation, "Blocked", "Refused").await;
@@ -63,7 +61,7 @@ async fn a_refusal_under_override_is_recorded_and_overridden() {
     let scene = Scene::new("override").await;
     let pod = scene.pod("app", PodSpec::watching()).await;
     let evacuation = scene.ask_and_reach(&pod, json!({"onRefusal": "Override"})).await;
-    answer(&scene.app(&pod).await, &evacuation, refuse()).await.unwrap();
+    answer(&scene.client_of(&pod).await, &evacuation, refuse()).await.unwrap();
     let ended = scene.ends(&evacuation, "Evacuated Evicted").await;
     let responder = first(&ended);
     assert_eq!((responder.state, responder.answer), (ResponderState::Completed, Some(Answer::Refuse)));
@@ -75,7 +73,7 @@ async fn a_harder_requester_who_joins_overrides_a_refusal_that_was_waited_out() 
     let scene = Scene::new("hardest").await;
     let pod = scene.pod("app", PodSpec::watching()).await;
     let evacuation = scene.ask_and_reach(&pod, json!({"onRefusal": "Wait"})).await;
-    answer(&scene.app(&pod).await, &evacuation, refuse()).await.unwrap();
+    answer(&scene.client_of(&pod).await, &evacuation, refuse()).await.unwrap();
     scene.until_condition(&evacuation, "Blocked", "Refused").await;
     let mut entries = json!(evacuation.spec.requesters);
     let harder = json!({"name": "test.evacuation.dev/harder", "onRefusal": "Override"});

@@ -1,7 +1,10 @@
 //! Pods that have ended, are going, or come back: what an Evacuation of them is.
 
 use controlplane::eventually;
-use evacuation_e2e::PodSpec;
+use evacuation_e2e::{
+    PodSpec, Scene,
+    scene::{ASKER, PATIENCE, condition, end_of, entry, fields, post, refused_saying, responder, wanting},
+};
 use k8s_openapi::api::{
     apps::v1::DaemonSet,
     core::v1::{Node, Pod},
@@ -11,12 +14,6 @@ use kube::{
     api::{ListParams, PostParams},
 };
 use serde_json::json;
-
-use crate::{
-    record::post,
-    refusal::{fields, refused_saying},
-    scene::{ASKER, PATIENCE, Scene, condition, end_of, entry, responder, wanting},
-};
 
 fn wanted(pod: &str) -> serde_json::Value {
     json!(wanting(pod, &[entry(ASKER, json!({}))]))

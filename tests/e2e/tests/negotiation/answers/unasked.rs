@@ -2,14 +2,12 @@
 
 use chrono::TimeDelta;
 use evacuation_api::{RESPONDERS_ANNOTATION, ResponderState};
-use evacuation_e2e::PodSpec;
+use evacuation_e2e::{
+    PodSpec, Scene,
+    scene::{ASKER, condition, entry, first, in_millis, post, quick, status, wanting},
+};
 use kube::ResourceExt;
 use serde_json::json;
-
-use crate::{
-    record::post,
-    scene::{ASKER, Scene, condition, entry, first, in_millis, quick, status, wanting},
-};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pod_without_the_annotation_is_evicted_at_once() {

@@ -1,13 +1,11 @@
 //! What an eviction carries, and what is left of an Evacuation.
 
-use evacuation_e2e::PodSpec;
+use evacuation_e2e::{
+    PodSpec, Scene,
+    scene::{ASKER, answer, entry, wanting},
+};
 use kube::{ResourceExt, api::PostParams};
 use serde_json::{Value, json};
-
-use crate::{
-    cast::answer,
-    scene::{ASKER, Scene, entry, wanting},
-};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_shortest_grace_period_that_a_requester_names_is_passed_on() {
@@ -62,7 +60,7 @@ async fn pod_and_evacuation_both_tell_what_happened() {
     let scene = Scene::new("events").await;
     let pod = scene.pod("app", PodSpec::watching()).await;
     let evacuation = scene.ask_and_reach(&pod, json!({})).await;
-    let app = scene.app(&pod).await;
+    let app = scene.client_of(&pod).await;
     answer(&app, &evacuation, json!({"answer": "Delay", "delaySeconds": 500, "message": "in a minute"}))
         .await
         .unwrap();

@@ -2,40 +2,22 @@
 
 use chrono::TimeDelta;
 use evacuation_api::Evacuation;
-use evacuation_e2e::PodSpec;
+use evacuation_e2e::{
+    PodSpec, Scene,
+    scene::{condition, status},
+};
 use futures::{StreamExt, future::join_all, pin_mut};
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::Pod, policy::v1::PodDisruptionBudget};
 use kube::{
     Api, ResourceExt,
-    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams},
+    api::{DeleteParams, ListParams, PostParams, WatchEvent, WatchParams},
 };
 use serde_json::json;
-
-use crate::scene::{Scene, condition, status};
 
 fn blockers(evacuation: &Evacuation) -> Vec<String> {
     let eviction = status(evacuation).eviction.unwrap_or_default();
     let blockers = eviction.blocked_by.into_iter();
     blockers.map(|blocker| format!("{} {}", blocker.kind, blocker.name)).collect()
-}
-
-impl Scene {
-    /// A budget for the pods with that label. One that counts from below, for the pods of a test belong to nothing
-    /// whose replicas a budget could count.
-    async fn floor(&self, name: &str, label: (&str, &str), min_available: i32) {
-        self.pods.budget(name, label, 0).await.unwrap();
-        self.lower(name, min_available).await;
-    }
-
-    async fn lower(&self, name: &str, min_available: i32) {
-        let patch = Patch::Merge(json!({"spec": {"maxUnavailable": null, "minAvailable": min_available}}));
-        let budgets = self.budgets();
-        budgets.patch(name, &PatchParams::default(), &patch).await.unwrap();
-    }
-
-    fn budgets(&self) -> Api<PodDisruptionBudget> {
-        Api::namespaced(self.admin(), self.namespace())
-    }
 }
 
 /// Three pods of a Deployment, each of which is replaced when it goes.
@@ -53,7 +35,7 @@ async fn deployed(scene: &Scene) -> Vec<Pod> {
     let deployment: Deployment = serde_json::from_value(deployment).unwrap();
     let api: Api<Deployment> = Api::namespaced(scene.admin(), scene.namespace());
     api.create(&PostParams::default(), &deployment).await.unwrap();
-    let pods = controlplane::eventually(crate::scene::PATIENCE, "three pods", || async {
+    let pods = controlplane::eventually(evacuation_e2e::scene::PATIENCE, "three pods", || async {
         let pods = scene.pods.api().list(&ListParams::default()).await.unwrap().items;
         if pods.len() == 3 { Ok(pods) } else { Err(pods.len()) }
     });
@@ -150,7 +132,7 @@ async fn two_budgets_of_one_pod_are_both_named() {
 
     // The eviction goes on when one of the two is gone.
     let params = DeleteParams::default();
-    scene.budgets().delete("two", &params).await.unwrap();
+    scene.api::<PodDisruptionBudget>().delete("two", &params).await.unwrap();
     scene.ends(&evacuation, "Evacuated Evicted").await;
 }
 

@@ -3,7 +3,10 @@
 use chrono::{TimeDelta, Utc};
 use controlplane::eventually;
 use evacuation_api::{CANCELLATION_FINALIZER, ResponderState};
-use evacuation_e2e::{App, PodSpec};
+use evacuation_e2e::{
+    App, PodSpec, Scene,
+    scene::{PATIENCE, answer, first, refused_for, status, wanting},
+};
 use k8s_openapi::api::core::v1::{Namespace, Pod};
 use kube::{
     Api, ResourceExt,
@@ -11,16 +14,10 @@ use kube::{
 };
 use serde_json::json;
 
-use crate::{
-    cast::answer,
-    refusal::refused_for,
-    scene::{PATIENCE, Scene, first, status, wanting},
-};
-
 /// An app that delays for as long as its work takes, which is longer than any test.
 async fn worker(scene: &Scene) -> (Pod, App) {
     let pod = scene.pod("app", PodSpec::watching()).await;
-    let app = App::watching(scene.platform, &pod, "finish_work", &["--work-seconds", "600"]).await.unwrap();
+    let app = App::watching(scene.platform(), &pod, "finish_work", &["--work-seconds", "600"]).await.unwrap();
     (pod, app)
 }
 
@@ -71,7 +68,7 @@ async fn one_that_is_deleted_is_held_until_whoever_was_asked_knows_and_blocks_no
     assert!(held.metadata.deletion_timestamp.is_some());
     assert_eq!(held.finalizers(), [CANCELLATION_FINALIZER]);
     let again = scene.ask_and_reach(&pod, json!({})).await;
-    let app = scene.app(&pod).await;
+    let app = scene.client_of(&pod).await;
     answer(&app, &evacuation, json!({"acknowledgeCancellation": true})).await.unwrap();
     scene.removed(&evacuation).await;
     answer(&app, &again, json!({"answer": "Accept"})).await.unwrap();
@@ -104,12 +101,12 @@ async fn in_a_terminating_namespace_anybody_who_may_delete_does_and_the_namespac
     let ask = async |pod: &Pod| {
         let entries = [json!({"name": "alice.example.com/repair"})];
         let wanted = wanting(&pod.name_any(), &entries);
-        let api = scene.evacuations_of(&alice.client);
+        let api = scene.evacuations_as(&alice.client);
         let created = api.create(&PostParams::default(), &wanted).await.unwrap();
         scene.reached(&created, 0).await
     };
     let (held, other) = (ask(&pod).await, ask(&going).await);
-    let api = scene.evacuations_of(&bob.client);
+    let api = scene.evacuations_as(&bob.client);
     let params = DeleteParams::default();
     refused_for(api.delete(&held.name_any(), &params).await, 403, "RequesterOfAnother");
 

@@ -1,17 +1,15 @@
 //! Endpoints that fail. Each is tried again, reported, counted as silent at its timeout, and then the platform goes on.
 
+use evacuation_e2e::{Endpoint, PodSpec, Reply, Scene, answering, ok, scene::first};
 use std::time::Duration;
 
 use chrono::TimeDelta;
 use evacuation_api::{Answer, ResponderState, ReviewAction, ReviewRequest};
-use evacuation_e2e::{Endpoint, PodSpec, Reply, answering, ok};
 use kube::{
     ResourceExt,
     api::{Patch, PatchParams},
 };
 use serde_json::{Value, json};
-
-use crate::scene::{Scene, first};
 
 /// Asks an app whose endpoint behaves so, and checks that it is reported in these words and then passed over.
 async fn fails(prefix: &str, reply: impl Fn(&ReviewRequest) -> Reply + Send + Sync + 'static, said: &str) {

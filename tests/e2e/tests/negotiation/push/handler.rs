@@ -2,15 +2,16 @@
 
 use chrono::{TimeDelta, Utc};
 use evacuation_api::{Answer, ResponderState, ReviewAction};
-use evacuation_e2e::{App, Endpoint, PodSpec, Reply, answering};
+use evacuation_e2e::{
+    App, Endpoint, PodSpec, Reply, Scene, answering,
+    scene::{ASKER, delay_end, first},
+};
 use kube::ResourceExt;
 use serde_json::json;
 
-use crate::scene::{ASKER, Scene, delay_end, first};
-
 async fn python(scene: &Scene, arguments: &[&str]) -> (k8s_openapi::api::core::v1::Pod, App) {
     let pod = scene.pod("app", PodSpec::pushed(scene.port)).await;
-    let app = App::python(scene.platform, &pod, scene.port, arguments).await.unwrap();
+    let app = App::python(scene.platform(), &pod, scene.port, arguments).await.unwrap();
     (pod, app)
 }
 
@@ -43,7 +44,7 @@ async fn the_guides_handler_delays_and_is_reminded_and_renews() {
 }
 
 fn first_delay(evacuation: &evacuation_api::Evacuation) -> Option<chrono::DateTime<Utc>> {
-    Some(crate::scene::responder(evacuation, 0)?.delay_until?.0)
+    Some(evacuation_e2e::scene::responder(evacuation, 0)?.delay_until?.0)
 }
 
 #[tokio::test(flavor = "multi_thread")]

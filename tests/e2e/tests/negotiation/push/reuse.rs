@@ -1,17 +1,15 @@
 //! Addresses that become another pod's.
 
+use evacuation_e2e::{Endpoint, PodSpec, Reply, Scene, answering, scene::first};
 use std::time::Duration;
 
 use evacuation_api::ReviewAction;
-use evacuation_e2e::{Endpoint, PodSpec, Reply, answering};
 use k8s_openapi::api::core::v1::Pod;
 use kube::{
     ResourceExt,
     api::{Patch, PatchParams},
 };
 use serde_json::json;
-
-use crate::scene::{Scene, first};
 
 fn address(pod: &Pod) -> String {
     pod.status.as_ref().unwrap().pod_ip.clone().unwrap()

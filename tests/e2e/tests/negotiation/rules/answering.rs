@@ -1,16 +1,13 @@
 //! Rule 4: an answer counts only from the active responder, and from nobody else in its name.
 
 use evacuation_api::{Answer, Evacuation, ResponderState};
-use evacuation_e2e::PodSpec;
+use evacuation_e2e::{
+    PodSpec, Scene,
+    scene::{answer, fields, first, leave, refused, refused_for, refused_saying, respond},
+};
 use k8s_openapi::api::core::v1::Pod;
 use kube::{Client, ResourceExt, api::ListParams};
 use serde_json::{Value, json};
-
-use crate::{
-    cast::{answer, respond},
-    refusal::{fields, refused, refused_for, refused_saying},
-    scene::{Scene, first, leave},
-};
 
 /// The named responder of the tests.
 const FAILOVER: &str = "db.acme.io/failover";
@@ -38,8 +35,8 @@ async fn rule_4_only_the_target_pod_itself_answers_as_self() {
     );
     let evacuation = scene.ask_and_reach(&target, json!({})).await;
     let callers: [(&str, Client, &str); 4] = [
-        ("a pod of the same account", scene.app(&sibling).await, "only the target may"),
-        ("a pod of another account", scene.app(&stranger).await, "only the target may"),
+        ("a pod of the same account", scene.client_of(&sibling).await, "only the target may"),
+        ("a pod of another account", scene.client_of(&stranger).await, "only the target may"),
         ("a token without a pod", scene.unbound(scene.namespace(), "default").await, "is not a pod"),
         ("a user with all rights", scene.admin(), "is not a pod"),
     ];
@@ -51,7 +48,7 @@ async fn rule_4_only_the_target_pod_itself_answers_as_self() {
     refused_saying(respond(&scene.admin(), &evacuation, accept()).await, 403, "\"self\"");
     unanswered(&scene, &evacuation).await;
 
-    answer(&scene.app(&target).await, &evacuation, accept()).await.unwrap();
+    answer(&scene.client_of(&target).await, &evacuation, accept()).await.unwrap();
     let ended = scene.ends(&evacuation, "Evacuated Evicted").await;
     assert_eq!(first(&ended).answer, Some(Answer::Accept));
 }
@@ -67,18 +64,22 @@ async fn rule_4_a_pod_sees_and_answers_nothing_but_its_own_evacuations() {
     );
     let evacuation = scene.ask_and_reach(&target, json!({})).await;
     let seen = async |pod: &Pod| {
-        let client = scene.app(pod).await;
+        let client = scene.client_of(pod).await;
         let api: kube::Api<evacuation_api::SelfEvacuation> = kube::Api::default_namespaced(client);
         let all = api.list(&ListParams::default()).await.unwrap().items;
         all.iter().map(ResourceExt::name_any).collect::<Vec<_>>()
     };
     assert_eq!(seen(&target).await, [evacuation.name_any()]);
     assert_eq!(seen(&sibling).await, Vec::<String>::new());
-    let far = elsewhere.app(&far).await;
+    let far = elsewhere.client_of(&far).await;
     let status = refused(answer(&far, &evacuation, accept()).await);
     assert_eq!(status.code, 403, "{status:?}");
     let named = json!({"answer": "Accept", "responder": FAILOVER});
-    refused_saying(answer(&scene.app(&target).await, &evacuation, named).await, 403, "as \"self\" here");
+    refused_saying(
+        answer(&scene.client_of(&target).await, &evacuation, named).await,
+        403,
+        "as \"self\" here",
+    );
     unanswered(&scene, &evacuation).await;
 }
 
@@ -90,7 +91,7 @@ async fn rule_4_the_token_of_a_replaced_pod_of_the_same_name_proves_nothing() {
     scene.delete_pod("db-0").await;
     scene.pods.gone(&old).await.unwrap();
     let new = scene.pod("db-0", PodSpec::watching()).await;
-    let app = scene.app(&new).await;
+    let app = scene.client_of(&new).await;
     refused_saying(
         answer(&app, &evacuation, accept()).await,
         403,
@@ -164,7 +165,7 @@ async fn rule_4_nobody_answers_out_of_turn_nor_after_the_end() {
     let spec = PodSpec::registered(&json!([{"name": FAILOVER, "priority": 20000}, {"name": "self"}]));
     let pod = scene.pod("app", spec).await;
     let evacuation = scene.ask_and_reach(&pod, json!({})).await;
-    let app = scene.app(&pod).await;
+    let app = scene.client_of(&pod).await;
     refused_for(answer(&app, &evacuation, accept()).await, 409, "ResponderNotActive");
     let unknown = json!({"answer": "Accept", "responder": "db.acme.io/unknown"});
     refused_for(respond(&scene.admin(), &evacuation, unknown).await, 422, "NoSuchResponder");

@@ -1,9 +1,12 @@
 //! The fence between withdrawing and evicting.
 
+use evacuation_e2e::{
+    PodSpec, Scene,
+    scene::{answer, end_of, refused_for, status},
+};
 use std::time::Duration;
 
 use evacuation_api::{Evacuation, EvictionStatus};
-use evacuation_e2e::PodSpec;
 use futures::{StreamExt, future::join_all, pin_mut};
 use k8s_openapi::api::core::v1::Pod;
 use kube::{
@@ -11,12 +14,6 @@ use kube::{
     api::{DeleteParams, PostParams, WatchEvent, WatchParams},
 };
 use serde_json::json;
-
-use crate::{
-    cast::answer,
-    refusal::refused_for,
-    scene::{Scene, end_of, status},
-};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_fence_holds_a_withdrawal_off_while_the_outcome_of_an_attempt_is_not_recorded() {
@@ -88,7 +85,7 @@ async fn race(scene: &Scene, n: u64) -> Race {
     let slow = PodSpec::watching().annotation("controlplane.test/gone-after", "2s");
     let pod = scene.pod(&format!("app-{n}"), slow).await;
     let evacuation = scene.ask_and_reach(&pod, json!({})).await;
-    let app = scene.app(&pod).await;
+    let app = scene.client_of(&pod).await;
     let accepting = async {
         if n > 0 {
             // Too late when the requester has left.

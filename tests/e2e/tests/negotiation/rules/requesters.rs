@@ -1,18 +1,15 @@
 //! Rule 3: who made an entry, and who changes or removes it.
 
 use evacuation_api::Evacuation;
-use evacuation_e2e::PodSpec;
+use evacuation_e2e::{
+    PodSpec, Scene,
+    scene::{User, causes, end_of, entry, leave, refused_for, refused_saying, status, wanting},
+};
 use kube::{
     Api, Error, ResourceExt,
     api::{DeleteParams, PostParams},
 };
 use serde_json::json;
-
-use crate::{
-    cast::User,
-    refusal::{causes, refused_for, refused_saying},
-    scene::{Scene, end_of, entry, leave, status, wanting},
-};
 
 const ALICES: &str = "alice.example.com/repair";
 const BOBS: &str = "bob.example.com/upgrade";
@@ -35,7 +32,7 @@ async fn both(prefix: &str) -> Both {
         scene.user("bob", &["evacuation:requester"]),
     );
     let wanted = wanting("app", &[entry(ALICES, json!({}))]);
-    let api = scene.evacuations_of(&alice.client);
+    let api = scene.evacuations_as(&alice.client);
     let created = api.create(&PostParams::default(), &wanted).await.unwrap();
     let evacuation = scene.reached(&created, 0).await;
     let mut both = Both { scene, alice, bob, evacuation };
@@ -51,11 +48,11 @@ async fn both(prefix: &str) -> Both {
 
 impl Both {
     fn as_alice(&self) -> Api<Evacuation> {
-        self.scene.evacuations_of(&self.alice.client)
+        self.scene.evacuations_as(&self.alice.client)
     }
 
     fn as_bob(&self) -> Api<Evacuation> {
-        self.scene.evacuations_of(&self.bob.client)
+        self.scene.evacuations_as(&self.bob.client)
     }
 
     /// Somebody writes the Evacuation as it is now, but for an edit; again when the controller was first.
@@ -116,7 +113,7 @@ async fn rule_3_who_holds_the_verb_override_changes_and_deletes_what_others_aske
     let rule = json!({"apiGroups": ["evacuation.dev"], "resources": ["evacuations"], "verbs": ["override"],
         "resourceNames": [both.evacuation.name_any()]});
     both.scene.grant(&chief.name, rule).await;
-    let api = both.scene.evacuations_of(&chief.client);
+    let api = both.scene.evacuations_as(&chief.client);
     let changed = both
         .write(&api, |e| {
             e.spec.requesters.remove(1);

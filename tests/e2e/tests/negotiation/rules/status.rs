@@ -4,17 +4,14 @@ use chrono::{TimeDelta, Utc};
 use evacuation_api::{
     Answer, Evacuation, EvacuationStatus, EvictionStatus, RefusalPolicy, ResponderState, Timestamp,
 };
-use evacuation_e2e::PodSpec;
+use evacuation_e2e::{
+    PodSpec, Scene,
+    scene::{answer, causes, first, refused, refused_for, status},
+};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::{Api, Error, ResourceExt, api::PostParams};
 use serde_json::json;
-
-use crate::{
-    cast::answer,
-    refusal::{causes, refused, refused_for},
-    scene::{Scene, first, status},
-};
 
 /// A pod whose app was asked and is silent.
 async fn asked(prefix: &str) -> (Scene, Pod, Evacuation) {
@@ -155,7 +152,7 @@ fn status_times(evacuation: &Evacuation) -> (Vec<Timestamp>, Option<Timestamp>) 
 async fn rule_7_the_controller_changes_neither_answers_nor_policy_nor_recorded_requesters() {
     let (scene, pod, evacuation) = asked("owned").await;
     answer(
-        &scene.app(&pod).await,
+        &scene.client_of(&pod).await,
         &evacuation,
         json!({"answer": "Delay", "delaySeconds": 500, "reason": "Busy"}),
     )
@@ -164,7 +161,7 @@ async fn rule_7_the_controller_changes_neither_answers_nor_policy_nor_recorded_r
     let before =
         scene.until(&evacuation, "the delay is seen", |e| first(e).answer == Some(Answer::Delay)).await;
     let controller = scene.controller().await;
-    let api = scene.evacuations_of(&controller);
+    let api = scene.evacuations_as(&controller);
     let edits: [(&str, Edit); 7] = [
         ("an answer", |s| {
             s.responders.as_mut().unwrap()[0].answer = Some(Answer::Accept);

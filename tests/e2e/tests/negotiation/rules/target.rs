@@ -1,16 +1,14 @@
 //! Rule 2: the target's UID is resolved and pinned at creation, after the caller was authorised.
 
-use evacuation_e2e::PodSpec;
+use evacuation_e2e::{
+    PodSpec, Scene,
+    scene::{ASKER, entry, fields, refused, refused_for, refused_saying, wanting},
+};
 use kube::{
     ResourceExt,
     api::{Patch, PatchParams, PostParams},
 };
 use serde_json::json;
-
-use crate::{
-    refusal::{fields, refused, refused_for, refused_saying},
-    scene::{ASKER, Scene, entry, wanting},
-};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn rule_2_a_target_that_does_not_exist_is_refused_with_its_name() {
@@ -49,7 +47,7 @@ async fn rule_2_who_may_not_evict_a_pod_does_not_learn_whether_it_exists() {
     let spy = scene.user("spy", &[]).await;
     let rule = json!({"apiGroups": ["evacuation.dev"], "resources": ["evacuations"], "verbs": ["create"]});
     scene.grant(&spy.name, rule).await;
-    let api = scene.evacuations_of(&spy.client);
+    let api = scene.evacuations_as(&spy.client);
     let mut said = Vec::new();
     for (name, uid) in [("app", None), ("app", pod.uid()), ("app", Some("x".to_owned())), ("ghost", None)] {
         let mut wanted = wanting(name, &[entry(ASKER, json!({}))]);

@@ -1,6 +1,9 @@
 //! Rule 1: at most one active Evacuation per pod UID.
 
-use evacuation_e2e::PodSpec;
+use evacuation_e2e::{
+    PodSpec, Scene,
+    scene::{ASKER, causes, entry, refused_for, wanting},
+};
 use futures::future::join_all;
 use kube::{
     ResourceExt,
@@ -8,18 +11,13 @@ use kube::{
 };
 use serde_json::json;
 
-use crate::{
-    refusal::{causes, refused_for},
-    scene::{ASKER, Scene, entry, wanting},
-};
-
 #[tokio::test(flavor = "multi_thread")]
 async fn rule_1_of_twenty_creates_at_once_one_wins_and_the_others_are_told_its_name() {
     let scene = Scene::new("twenty").await;
     scene.pod("app", PodSpec::watching()).await;
     let creations = (0..20).map(|n| {
         let wanted = wanting("app", &[entry(&format!("test.evacuation.dev/n{n}"), json!({}))]);
-        let api = scene.evacuations_of(&scene.admin());
+        let api = scene.evacuations_as(&scene.admin());
         tokio::spawn(async move { api.create(&PostParams::default(), &wanted).await })
     });
     let results = join_all(creations).await;
@@ -64,7 +62,7 @@ async fn rule_1_one_that_has_ended_never_blocks_a_new_one_whatever_holds_it() {
     api.replace(&held.name_any(), &PostParams::default(), &held).await.unwrap();
     scene.removed(&held).await;
     assert!(
-        crate::scene::end_of(&scene.get(&third).await).is_none(),
+        evacuation_e2e::scene::end_of(&scene.get(&third).await).is_none(),
         "the end of an old one is not the end of the active one"
     );
 }

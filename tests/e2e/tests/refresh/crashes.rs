@@ -1,26 +1,22 @@
-//! One test's namespace on the shared system, with Deployments whose pods are made to look as if they crashed.
+//! A scene with Deployments whose pods look as if they crashed.
 
-use std::time::Duration;
+use std::ops::Deref;
 
 use anyhow::bail;
 use chrono::{DateTime, Utc};
 use controlplane::eventually;
-use evacuation_api::{Evacuation, EvacuationResponder, from_condition_time};
-use evacuation_client::End;
-use evacuation_e2e::{Platform, PlatformOptions, Pods, shared_with};
+use evacuation_api::{Evacuation, from_condition_time};
+use evacuation_e2e::{PlatformOptions, Scene, scene::PATIENCE};
 use k8s_openapi::api::{
     apps::v1::Deployment,
-    core::v1::{Event, Namespace, Pod},
+    core::v1::{Namespace, Pod},
 };
 use kube::{
-    Api, Client, ResourceExt,
-    api::{ListParams, Patch, PatchParams, PostParams},
+    Api, ResourceExt,
+    api::{ListParams, Patch, PatchParams},
 };
-use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
-/// How long anything may take on a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_mins(2);
 /// The first backoff of the shared system, in seconds.
 pub(crate) const BACKOFF_SECONDS: i64 = 15;
 /// A responder that a test registers.
@@ -41,35 +37,20 @@ fn options() -> PlatformOptions {
     PlatformOptions { controller_args: arguments.into(), ..PlatformOptions::default() }
 }
 
-/// One test's namespace on the shared system.
-pub(crate) struct Scene {
-    pub(crate) platform: &'static Platform,
-    pub(crate) pods: Pods,
+/// A scene with Deployments whose pods look as if they crashed.
+pub(crate) struct Crashes(Scene);
+
+impl Deref for Crashes {
+    type Target = Scene;
+
+    fn deref(&self) -> &Scene {
+        &self.0
+    }
 }
 
-impl Scene {
+impl Crashes {
     pub(crate) async fn new(prefix: &str) -> Self {
-        let platform = shared_with(options).await.unwrap();
-        let pods = platform.namespace(prefix).await.unwrap();
-        Self { platform, pods }
-    }
-
-    pub(crate) fn admin(&self) -> Client {
-        self.platform.client().unwrap()
-    }
-
-    /// `admin` creates an object.
-    pub(crate) async fn create<K>(&self, object: Value) -> K
-    where
-        K: kube::Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>
-            + Clone
-            + std::fmt::Debug
-            + Serialize
-            + DeserializeOwned,
-    {
-        let api: Api<K> = Api::namespaced(self.admin(), self.pods.namespace());
-        let object = serde_json::from_value(object).unwrap();
-        api.create(&PostParams::default(), &object).await.unwrap()
+        Self(Scene::with(prefix, options).await)
     }
 
     /// `admin` changes the namespace's metadata.
@@ -118,7 +99,7 @@ impl Scene {
     /// Makes the pod's container wait in CrashLoopBackOff after so many restarts.
     pub(crate) async fn crash(&self, pod: &Pod, restarts: i32) {
         let state = json!({"waiting": {"reason": "CrashLoopBackOff"}});
-        self.mark(pod, &json!({"controlplane.test/ready": "false"})).await;
+        self.annotate(pod, &json!({"controlplane.test/ready": "false"})).await;
         self.until_ready_is(pod, "False").await;
         self.patch_status(pod, "containerStatuses", "app", restarts, &state).await;
     }
@@ -126,7 +107,7 @@ impl Scene {
     /// The same with the pod's init container.
     pub(crate) async fn crash_init(&self, pod: &Pod, restarts: i32) {
         let state = json!({"waiting": {"reason": "CrashLoopBackOff"}});
-        self.mark(pod, &json!({"controlplane.test/ready": "false"})).await;
+        self.annotate(pod, &json!({"controlplane.test/ready": "false"})).await;
         self.until_ready_is(pod, "False").await;
         self.patch_status(pod, "initContainerStatuses", "init", restarts, &state).await;
     }
@@ -135,15 +116,8 @@ impl Scene {
     pub(crate) async fn recover(&self, pod: &Pod, restarts: i32) {
         let running = json!({"running": {}});
         self.patch_status(pod, "containerStatuses", "app", restarts, &running).await;
-        self.mark(pod, &json!({"controlplane.test/ready": "true"})).await;
+        self.annotate(pod, &json!({"controlplane.test/ready": "true"})).await;
         self.until_ready_is(pod, "True").await;
-    }
-
-    /// `admin` annotates a pod.
-    pub(crate) async fn mark(&self, pod: &Pod, annotations: &Value) {
-        let patch = Patch::Merge(json!({"metadata": {"annotations": annotations}}));
-        let api = self.pods.api();
-        api.patch(&pod.name_any(), &PatchParams::default(), &patch).await.unwrap();
     }
 
     async fn patch_status(&self, pod: &Pod, list: &str, container: &str, restarts: i32, state: &Value) {
@@ -171,11 +145,7 @@ impl Scene {
 
     /// Registers a responder for the pods of every Deployment, which nobody plays.
     pub(crate) async fn register_keeper(&self) {
-        self.create::<EvacuationResponder>(json!({
-            "metadata": {"name": "keeper"},
-            "spec": {"name": KEEPER, "selector": {}, "timeoutSeconds": 600},
-        }))
-        .await;
+        self.register("keeper", KEEPER, json!({"timeoutSeconds": 600})).await;
     }
 
     /// The Evacuations of a pod.
@@ -198,36 +168,18 @@ impl Scene {
 
     /// Waits until a pod was asked and the Evacuation ended like this, and returns it.
     pub(crate) async fn ended(&self, pod: &Pod, how: &str) -> Evacuation {
-        let name = self.asked(pod).await.name_any();
-        let end = self.pods.ended(&name).await.unwrap();
-        let reason = match &end {
-            End::Evacuated { reason, .. } | End::Failed { reason, .. } => reason.clone(),
-        };
-        assert_eq!(reason, how, "{end}");
-        self.pods.evacuations().get(&name).await.unwrap()
+        let asked = self.asked(pod).await;
+        self.ends(&asked, how).await
     }
 
-    /// Whether the very pod is there and was not told to go.
-    pub(crate) async fn stays(&self, pod: &Pod) -> bool {
-        let found = self.pods.api().get_opt(&pod.name_any()).await.unwrap();
-        found.is_some_and(|found| found.uid() == pod.uid() && found.metadata.deletion_timestamp.is_none())
-    }
-
-    /// Waits for an Event of that reason on a pod that says this, and returns all that it says.
-    pub(crate) async fn event(&self, pod: &Pod, reason: &str, part: &str) -> String {
-        let api: Api<Event> = Api::namespaced(self.admin(), self.pods.namespace());
-        let found = eventually(PATIENCE, reason, || async {
-            let events = api.list(&ListParams::default()).await?.items.into_iter();
-            let mut of_pod = events
-                .filter(|event| event.involved_object.uid == pod.uid())
-                .filter(|event| event.reason.as_deref() == Some(reason))
-                .filter_map(|event| event.message);
-            match of_pod.find(|message| message.contains(part)) {
-                Some(message) => Ok(message),
-                None => bail!("no such event"),
-            }
-        });
-        found.await.unwrap()
+    /// Waits for an Event of that reason on a pod whose message contains this, and returns the message.
+    pub(crate) async fn event_on(&self, pod: &Pod, reason: &str, part: &str) -> String {
+        self.event_where(reason, |event| {
+            event.involved_object.uid == pod.uid()
+                && event.reason.as_deref() == Some(reason)
+                && event.message.as_deref().is_some_and(|message| message.contains(part))
+        })
+        .await
     }
 }
 

@@ -1,9 +1,9 @@
-//! What the API says to what it does not do.
+//! Refusals of the API.
 
 use kube::{Error, core::Status};
 
-/// The status of a refusal; anything else fails the test.
-pub(crate) fn refused<T: std::fmt::Debug>(result: kube::Result<T>) -> Status {
+/// The status of a refusal; any other result fails the test.
+pub fn refused<T: std::fmt::Debug>(result: kube::Result<T>) -> Status {
     match result {
         Err(Error::Api(status)) => *status,
         other => panic!("not refused: {other:?}"),
@@ -11,15 +11,15 @@ pub(crate) fn refused<T: std::fmt::Debug>(result: kube::Result<T>) -> Status {
 }
 
 /// The status of a refusal with that code and, among its causes, that reason.
-pub(crate) fn refused_for<T: std::fmt::Debug>(result: kube::Result<T>, code: u16, cause: &str) -> Status {
+pub fn refused_for<T: std::fmt::Debug>(result: kube::Result<T>, code: u16, cause: &str) -> Status {
     let status = refused(result);
     assert_eq!(status.code, code, "{status:?}");
     assert!(causes(&status).iter().any(|(reason, _)| reason == cause), "{status:?}");
     status
 }
 
-/// The status of a refusal with that code, whose message says this.
-pub(crate) fn refused_saying<T: std::fmt::Debug>(result: kube::Result<T>, code: u16, said: &str) -> Status {
+/// The status of a refusal with that code, whose message contains this.
+pub fn refused_saying<T: std::fmt::Debug>(result: kube::Result<T>, code: u16, said: &str) -> Status {
     let status = refused(result);
     assert_eq!(status.code, code, "{status:?}");
     assert!(status.message.contains(said), "{said:?} is not in {status:?}");
@@ -27,13 +27,13 @@ pub(crate) fn refused_saying<T: std::fmt::Debug>(result: kube::Result<T>, code: 
 }
 
 /// Reason and message of each cause.
-pub(crate) fn causes(status: &Status) -> Vec<(String, String)> {
+pub fn causes(status: &Status) -> Vec<(String, String)> {
     let causes = status.details.iter().flat_map(|details| &details.causes);
     causes.map(|cause| (cause.reason.clone(), cause.message.clone())).collect()
 }
 
-/// The fields that are to blame.
-pub(crate) fn fields(status: &Status) -> Vec<&str> {
+/// The fields that the causes name.
+pub fn fields(status: &Status) -> Vec<&str> {
     let causes = status.details.iter().flat_map(|details| &details.causes);
     causes.map(|cause| cause.field.as_str()).collect()
 }

@@ -1,0 +1,300 @@
+//! The installed system: manifests, API server and controller on a real control plane.
+
+mod install;
+mod parts;
+
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+    time::Duration,
+};
+
+use anyhow::bail;
+use controlplane::{
+    Balancer, Builder, ControlPlane, Etcd, IdentityFiles, Output, Process, free_port, output_of,
+};
+use kube::Client;
+
+use crate::{FakeClock, programs::Programs};
+use install::{account, install, serving_certificate};
+
+/// The namespace of the manifests.
+const NAMESPACE: &str = "evacuation-system";
+/// Maximum time of a start on a busy machine.
+const START: Duration = Duration::from_mins(2);
+
+/// Storage of the API server's objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Storage {
+    /// An etcd of its own.
+    Etcd,
+    /// The embedded store.
+    Embedded,
+}
+
+/// Choices for a [`Platform`].
+#[derive(Debug)]
+pub struct PlatformOptions {
+    /// The control plane below.
+    pub control_plane: Builder,
+    /// Storage of the API server's objects.
+    pub storage: Storage,
+    /// Further arguments of the API server's etcd.
+    pub etcd_args: Vec<String>,
+    /// Further arguments of the API servers.
+    pub apiserver_args: Vec<String>,
+    /// Number of API servers. More than one need an etcd.
+    pub apiservers: usize,
+    /// Further arguments of the controllers.
+    pub controller_args: Vec<String>,
+    /// Number of controllers, one of which leads.
+    pub controllers: usize,
+    /// Whether the processes have clocks that a test can set: see [`Platform::clocks`].
+    pub fake_clocks: bool,
+}
+
+impl Default for PlatformOptions {
+    fn default() -> Self {
+        Self {
+            control_plane: ControlPlane::builder(),
+            storage: Storage::Etcd,
+            etcd_args: Vec::new(),
+            apiserver_args: Vec::new(),
+            apiservers: 1,
+            controller_args: Vec::new(),
+            controllers: 1,
+            fake_clocks: false,
+        }
+    }
+}
+
+/// The wall clocks of the processes. The test's own clock is the right one.
+#[derive(Debug)]
+pub struct Clocks {
+    /// The clock of all controllers.
+    pub controllers: FakeClock,
+    /// The clock of each API server.
+    pub apiservers: Vec<FakeClock>,
+}
+
+impl Clocks {
+    async fn new(apiservers: usize) -> anyhow::Result<Self> {
+        let controllers = FakeClock::new().await?;
+        let mut clocks = Self { controllers, apiservers: Vec::new() };
+        for _ in 0..apiservers {
+            clocks.apiservers.push(FakeClock::new().await?);
+        }
+        Ok(clocks)
+    }
+}
+
+/// The installed system. Everything stops when it is dropped.
+#[derive(Debug)]
+pub struct Platform {
+    // Dropped in this order: a client before its server.
+    controllers: Vec<Process>,
+    metrics_ports: Vec<u16>,
+    balancer: Option<Balancer>,
+    apiservers: Vec<Process>,
+    apiserver_ports: Vec<u16>,
+    etcd: Option<Etcd>,
+    control_plane: ControlPlane,
+    programs: Programs,
+    clocks: Option<Clocks>,
+}
+
+impl Platform {
+    /// Starts everything and waits until an Evacuation can be created.
+    ///
+    /// # Errors
+    ///
+    /// Names the part that did not start, and the reason.
+    pub async fn start(options: PlatformOptions) -> anyhow::Result<Self> {
+        let programs = Programs::find()?;
+        let (control_plane, etcd) = tokio::join!(options.control_plane.start(), async {
+            match options.storage {
+                Storage::Etcd => Etcd::start_with(&options.etcd_args).await.map(Some),
+                Storage::Embedded => Ok(None),
+            }
+        });
+        let (control_plane, etcd) = (control_plane?, etcd?);
+        let clocks = if options.fake_clocks { Some(Clocks::new(options.apiservers).await?) } else { None };
+        let apiserver_ports = (0..options.apiservers).map(|_| free_port()).collect::<Result<Vec<_>, _>>()?;
+        // With several API servers, the balancer takes the place of the Service.
+        let balancer = match &*apiserver_ports {
+            [_] => None,
+            ports => Some(Balancer::start(ports)?),
+        };
+        let port = balancer.as_ref().map(Balancer::port).or(apiserver_ports.first().copied());
+        install(&control_plane, port.unwrap_or_default()).await?;
+        let mut platform = Self {
+            controllers: Vec::new(),
+            metrics_ports: Vec::new(),
+            balancer,
+            apiservers: Vec::new(),
+            apiserver_ports,
+            etcd,
+            control_plane,
+            programs,
+            clocks,
+        };
+        // Each is written once: a process that starts must not find it half written.
+        let serving = serving_certificate(&platform.control_plane)?;
+        let kubeconfig = account(&platform.control_plane, "evacuation-apiserver").await?;
+        for number in 0..options.apiservers {
+            platform.start_apiserver(number, &serving, &kubeconfig, &options.apiserver_args)?;
+        }
+        let kubeconfig = account(&platform.control_plane, "evacuation-controller").await?;
+        for number in 0..options.controllers {
+            platform.start_controller(number, &kubeconfig, &options.controller_args)?;
+        }
+        platform.available().await?;
+        if let Some(ended) = platform.controllers.iter().find(|process| !process.is_running()) {
+            bail!("{} ended: {}", ended.name(), ended.log().unwrap_or_default());
+        }
+        Ok(platform)
+    }
+
+    fn start_apiserver(
+        &mut self,
+        number: usize,
+        serving: &IdentityFiles,
+        kubeconfig: &Path,
+        arguments: &[String],
+    ) -> anyhow::Result<()> {
+        let port = self.apiserver_ports.get(number).copied().unwrap_or_default();
+        let clock = self.clocks.as_ref().and_then(|clocks| clocks.apiservers.get(number));
+        let mut command = Command::new(self.programs.binary("evacuation-apiserver"));
+        command
+            .envs(clock.into_iter().flat_map(FakeClock::environment))
+            .arg("--bind-address=127.0.0.1")
+            .arg(format!("--secure-port={port}"))
+            .arg(format!("--tls-cert-file={}", serving.certificate.display()))
+            .arg(format!("--tls-private-key-file={}", serving.key.display()))
+            .arg(format!("--kubeconfig={}", kubeconfig.display()))
+            .args(arguments);
+        match &self.etcd {
+            Some(etcd) => command.arg(format!("--etcd-servers={}", etcd.endpoint())),
+            None => command.arg("--storage=embedded").arg(format!(
+                "--data-dir={}",
+                self.control_plane.folder().subfolder("evacuation-store")?.display()
+            )),
+        };
+        let name = format!("evacuation-apiserver-{number}");
+        self.apiservers.push(Process::spawn(name, command, &self.control_plane.logs())?);
+        Ok(())
+    }
+
+    fn start_controller(
+        &mut self,
+        number: usize,
+        kubeconfig: &Path,
+        arguments: &[String],
+    ) -> anyhow::Result<()> {
+        let name = format!("evacuation-controller-{number}");
+        let clock = self.clocks.as_ref().map(|clocks| &clocks.controllers);
+        let metrics_port = free_port()?;
+        let mut command = Command::new(self.programs.binary("evacuation-controller"));
+        command
+            .envs(clock.into_iter().flat_map(FakeClock::environment))
+            // The identity in the lease begins with it.
+            .env("HOSTNAME", &name)
+            .arg(format!("--kubeconfig={}", kubeconfig.display()))
+            .arg(format!("--lease-namespace={NAMESPACE}"))
+            .arg(format!("--metrics-address=127.0.0.1:{metrics_port}"))
+            .arg(format!("--push-allow-cidr={}", self.control_plane.pod_network()))
+            .args(arguments);
+        self.metrics_ports.push(metrics_port);
+        self.controllers.push(Process::spawn(name, command, &self.control_plane.logs())?);
+        Ok(())
+    }
+
+    /// A client with all rights, which retries nothing by itself.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be made.
+    pub fn client(&self) -> anyhow::Result<Client> {
+        Ok(self.control_plane.client()?)
+    }
+
+    /// The control plane below.
+    pub fn control_plane(&self) -> &ControlPlane {
+        &self.control_plane
+    }
+
+    /// The etcd of the API server; none with the embedded store.
+    pub fn etcd(&self) -> Option<&Etcd> {
+        self.etcd.as_ref()
+    }
+
+    /// The process of the first API server.
+    pub fn apiserver(&self) -> &Process {
+        self.apiservers.first().unwrap_or_else(|| unreachable!("a platform has an API server"))
+    }
+
+    /// The processes of the API servers.
+    pub fn apiservers(&self) -> &[Process] {
+        &self.apiservers
+    }
+
+    /// The ports of the API servers.
+    pub fn apiserver_ports(&self) -> &[u16] {
+        &self.apiserver_ports
+    }
+
+    /// The balancer in front of the API servers; none in front of a single one.
+    pub fn balancer(&self) -> Option<&Balancer> {
+        self.balancer.as_ref()
+    }
+
+    /// The processes of the controllers.
+    pub fn controllers(&self) -> &[Process] {
+        &self.controllers
+    }
+
+    /// The port of each controller's metrics and probes.
+    pub fn metrics_ports(&self) -> &[u16] {
+        &self.metrics_ports
+    }
+
+    /// The clocks of the processes; none unless the options ask for fake ones.
+    pub fn clocks(&self) -> Option<&Clocks> {
+        self.clocks.as_ref()
+    }
+
+    /// The folder of the project's programs.
+    pub fn programs(&self) -> &Programs {
+        &self.programs
+    }
+
+    /// Runs kubectl with the project's plugins on PATH, as `admin`.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be started or does not end; a failure of its own is in the [`Output`].
+    pub async fn kubectl(&self, arguments: &[&str]) -> anyhow::Result<Output> {
+        let mut command = self.kubectl_command();
+        command.args(arguments);
+        Ok(output_of("kubectl", command).await?)
+    }
+
+    /// A kubectl command with the project's plugins on PATH, to which arguments can be added.
+    pub fn kubectl_command(&self) -> Command {
+        self.control_plane.kubectl_command(&[self.programs.folder()])
+    }
+
+    /// Keeps the processes and files when this is dropped.
+    ///
+    /// # Errors
+    ///
+    /// When a process could not be released.
+    pub fn leave_running(&self) -> anyhow::Result<PathBuf> {
+        let mut processes: Vec<_> = self.apiservers.iter().chain(&self.controllers).collect();
+        if let Some(etcd) = &self.etcd {
+            processes.push(etcd.component().process());
+            etcd.folder().keep();
+        }
+        Ok(self.control_plane.leave_running(&processes)?)
+    }
+}

@@ -1,0 +1,156 @@
+//! Parts of the installed system: their readiness, and their repair after a test stopped some.
+
+use anyhow::{Context, bail};
+use chrono::TimeDelta;
+use controlplane::{Process, eventually};
+use k8s_openapi::{api::coordination::v1::Lease, jiff::Timestamp};
+use kube::{
+    Api,
+    api::{DeleteParams, ListParams},
+};
+use serde_json::json;
+
+use super::{NAMESPACE, Platform, START, install::api_services};
+
+impl Platform {
+    /// Waits until the API is available and some controller leads.
+    ///
+    /// # Errors
+    ///
+    /// When that takes too long, or a process has ended.
+    pub async fn available(&self) -> anyhow::Result<()> {
+        let services = api_services(self.client()?);
+        eventually(START, "the APIService is available", || async {
+            if let Some(ended) = self.apiservers.iter().find(|process| !process.is_running()) {
+                bail!("{} ended: {}", ended.name(), ended.log().unwrap_or_default());
+            }
+            let service = services.get("v1alpha1.evacuation.dev").await?;
+            let conditions = service.data.pointer("/status/conditions").cloned().unwrap_or_default();
+            let available = conditions.as_array().into_iter().flatten().any(|condition| {
+                condition.get("type") == Some(&json!("Available"))
+                    && condition.get("status") == Some(&json!("True"))
+            });
+            if available { Ok(()) } else { bail!("conditions {conditions}") }
+        })
+        .await?;
+        if self.controllers.is_empty() {
+            return Ok(());
+        }
+        eventually(START, "a controller leads", || async {
+            if self.holder().await?.is_some() { Ok(()) } else { bail!("nobody holds the lease") }
+        })
+        .await?;
+        Ok(())
+    }
+
+    /// The identity that the lease names, if any.
+    ///
+    /// # Errors
+    ///
+    /// When the lease cannot be read.
+    pub async fn holder(&self) -> anyhow::Result<Option<String>> {
+        let lease = self.leases()?.list(&ListParams::default()).await?.items.into_iter().next();
+        let holder = lease.and_then(|lease| lease.spec?.holder_identity);
+        Ok(holder.filter(|holder| !holder.is_empty()))
+    }
+
+    /// The controllers: the one that leads, and the others.
+    ///
+    /// # Errors
+    ///
+    /// When the lease cannot be read, or names none of them.
+    pub async fn leader(&self) -> anyhow::Result<(&Process, Vec<&Process>)> {
+        let holder = self.holder().await?.context("nobody holds the lease")?;
+        let (mut leaders, others): (Vec<_>, Vec<_>) =
+            self.controllers.iter().partition(|process| leads(process, &holder));
+        Ok((leaders.pop().with_context(|| format!("{holder} is no controller of this platform"))?, others))
+    }
+
+    /// Deletes the lease, so that the next controller to start leads at once.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be deleted.
+    pub async fn free_lease(&self) -> anyhow::Result<()> {
+        self.leases()?.delete_collection(&DeleteParams::default(), &ListParams::default()).await?;
+        Ok(())
+    }
+
+    /// Starts or wakes every part but the controllers after the first, which it ends. Corrects all clocks.
+    /// Waits until the API is available and the first controller leads.
+    ///
+    /// # Errors
+    ///
+    /// When a part does not become ready.
+    pub async fn mend(&self) -> anyhow::Result<()> {
+        for clock in
+            self.clocks.iter().flat_map(|clocks| [&clocks.controllers].into_iter().chain(&clocks.apiservers))
+        {
+            clock.set(TimeDelta::zero())?;
+        }
+        if let Some(balancer) = &self.balancer {
+            balancer.all();
+        }
+        let etcds = self.etcd.iter().chain([self.control_plane.etcd()]);
+        for component in etcds.map(controlplane::Etcd::component).chain([self.control_plane.apiserver()]) {
+            component.process().start()?;
+            component.resume()?;
+            component.ready().await?;
+        }
+        for process in &self.apiservers {
+            process.start()?;
+            process.resume()?;
+        }
+        let Some((first, others)) = self.controllers.split_first() else {
+            return self.available().await;
+        };
+        for process in others {
+            process.kill()?;
+        }
+        let leading = match self.holder().await? {
+            Some(holder) => first.is_running() && leads(first, &holder),
+            None => false,
+        };
+        if !leading {
+            first.kill()?;
+            self.free_lease().await?;
+        }
+        first.start()?;
+        first.resume()?;
+        self.available().await?;
+        let since = Timestamp::now();
+        eventually(START, "the first controller leads", || async {
+            let lease = self.leases()?.list(&ListParams::default()).await?.items.into_iter().next();
+            let lease = lease.and_then(|lease| lease.spec).unwrap_or_default();
+            let ours = lease.holder_identity.as_deref().is_some_and(|holder| leads(first, holder));
+            match lease.renew_time {
+                Some(renewed) if ours && renewed.0 > since => Ok(()),
+                _ => bail!("{lease:?}"),
+            }
+        })
+        .await?;
+        Ok(())
+    }
+
+    /// Starts every controller, and waits until each is ready.
+    ///
+    /// # Errors
+    ///
+    /// When one is not ready in time.
+    pub async fn start_controllers(&self) -> anyhow::Result<()> {
+        for (process, port) in self.controllers.iter().zip(&self.metrics_ports) {
+            process.start()?;
+            process.wait_for_http(START, *port, "/readyz").await?;
+        }
+        Ok(())
+    }
+
+    fn leases(&self) -> anyhow::Result<Api<Lease>> {
+        Ok(Api::namespaced(self.client()?, NAMESPACE))
+    }
+}
+
+/// Returns whether an identity is that of a process; a controller's begins with its HOSTNAME.
+fn leads(process: &Process, holder: &str) -> bool {
+    holder.split_once('_').is_some_and(|(host, _)| host == process.name())
+}

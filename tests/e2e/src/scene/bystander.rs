@@ -1,0 +1,47 @@
+//! A drain beside an attack or a fault that does not concern it.
+
+use evacuation_client::{Answer, Responder};
+use kube::{ResourceExt, api::PostParams};
+use serde_json::json;
+
+use super::{ASKER, Running, Scene, entry, in_millis, is_ready, quick, wanting};
+use crate::{PodSpec, Pods, pod_client};
+
+/// Time until the deadline of the pod whose app is silent, in milliseconds.
+const DEADLINE: i64 = 3_000;
+
+/// A namespace with a node of its own: one pod has no responder, the app of the second accepts, that of the third is silent.
+#[derive(Debug)]
+pub struct Bystander {
+    pods: Pods,
+    node: String,
+    _app: Running,
+}
+
+impl Bystander {
+    /// Brings the pods onto a new node.
+    pub async fn new(scene: &Scene) -> Self {
+        let pods = scene.platform().namespace("bystander").await.unwrap();
+        let node = format!("node-of-{}", pods.namespace());
+        scene.control_plane().add_node(&node, &[]).await.unwrap();
+        pods.create("plain", &quick(PodSpec::default()).on(&node)).await.unwrap();
+        let watching = pods.create("watching", &quick(PodSpec::watching()).on(&node)).await.unwrap();
+        pods.create("silent", &quick(PodSpec::watching())).await.unwrap();
+        let client = pod_client(scene.platform(), &watching).await.unwrap();
+        let app = tokio::spawn(Responder::of_pod(client).run(|_| async { Answer::accept() }));
+        Self { pods, node, _app: app.into() }
+    }
+
+    /// Drains the node, and evicts the pod whose app is silent at its deadline. Each must succeed.
+    pub async fn drains(self, scene: &Scene) {
+        let entry = entry(ASKER, json!({"deadline": in_millis(DEADLINE), "atDeadline": "Evict"}));
+        let wanted = wanting("silent", &[entry]);
+        let silent = self.pods.evacuations().create(&PostParams::default(), &wanted).await.unwrap();
+        let drained = scene.platform().kubectl(&["evacuate", "node", &self.node, "--force"]).await.unwrap();
+        assert!(drained.success(), "{drained:?}");
+        self.pods.ended(&silent.name_any()).await.unwrap();
+        let left = self.pods.api().list(&kube::api::ListParams::default()).await.unwrap().items;
+        let left: Vec<_> = left.iter().filter(|pod| is_ready(pod)).map(ResourceExt::name_any).collect();
+        assert_eq!(left, Vec::<String>::new(), "every pod moved");
+    }
+}

@@ -1,0 +1,107 @@
+//! Users and service accounts of a scene, and their rights.
+
+use anyhow::bail;
+use controlplane::eventually;
+use k8s_openapi::api::{
+    authorization::v1::SubjectAccessReview,
+    core::v1::ServiceAccount,
+    rbac::v1::{Role, RoleBinding},
+};
+use kube::{Api, Client, ResourceExt, api::PostParams};
+use serde_json::{Value, json};
+
+use super::{PATIENCE, Scene};
+
+/// A user of one scene.
+pub struct User {
+    /// The user name.
+    pub name: String,
+    /// The user's client.
+    pub client: Client,
+}
+
+impl std::fmt::Debug for User {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("User").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl Scene {
+    /// Makes a user with these cluster roles in the namespace.
+    pub async fn user(&self, name: &str, roles: &[&str]) -> User {
+        let name = format!("{name}-of-{}", self.namespace());
+        let client = self.control_plane().client_for_user(&name, None).await.unwrap();
+        let user = User { name, client };
+        for role in roles {
+            self.bind(&user.name, "ClusterRole", role).await;
+        }
+        if roles.contains(&"evacuation:requester") {
+            let right = json!({"group": "evacuation.dev", "resource": "evacuations", "verb": "create"});
+            self.decided(&user.name, &right, true).await;
+        }
+        user
+    }
+
+    /// Gives a user one more right: the rule of a role.
+    pub async fn grant(&self, user: &str, rule: Value) {
+        let wanted = json!({"metadata": {"generateName": "right-"}, "rules": [rule]});
+        let created: Role = self.create(wanted).await;
+        self.bind(user, "Role", &created.name_any()).await;
+        let first = |list: &str| rule[list][0].clone();
+        let named = rule["resources"][0].as_str().unwrap();
+        let (resource, subresource) = named.split_once('/').unwrap_or((named, ""));
+        let right = json!({
+            "group": first("apiGroups"), "resource": resource, "subresource": subresource,
+            "verb": first("verbs"), "name": first("resourceNames"),
+        });
+        self.decided(user, &right, true).await;
+    }
+
+    /// Binds a user, or the service account `system:serviceaccount:NAMESPACE:NAME`, to a role.
+    pub async fn bind(&self, user: &str, kind: &str, role: &str) {
+        self.create::<RoleBinding>(json!({
+            "metadata": {"generateName": "binding-"},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": role},
+            "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}],
+        }))
+        .await;
+    }
+
+    /// The role bindings of the namespace.
+    pub fn bindings(&self) -> Api<RoleBinding> {
+        self.api()
+    }
+
+    /// Waits until the kube-apiserver knows that a user has a right, or no longer has it.
+    pub async fn decided(&self, user: &str, right: &Value, allowed: bool) {
+        let api: Api<SubjectAccessReview> = Api::all(self.admin());
+        let mut right = right.clone();
+        right["namespace"] = json!(self.namespace());
+        let review = json!({"metadata": {}, "spec": {"user": user, "resourceAttributes": right}});
+        let review: SubjectAccessReview = serde_json::from_value(review).unwrap();
+        let decided = eventually(PATIENCE, "the rights are known", || async {
+            let answer = api.create(&PostParams::default(), &review).await?;
+            if answer.status.is_some_and(|status| status.allowed == allowed) {
+                return Ok(());
+            }
+            bail!("not yet")
+        });
+        decided.await.unwrap();
+    }
+
+    /// Creates a service account.
+    pub async fn account(&self, name: &str) {
+        self.create::<ServiceAccount>(json!({"metadata": {"name": name}})).await;
+    }
+
+    /// A client with a token of a service account that is bound to no pod.
+    pub async fn unbound(&self, namespace: &str, account: &str) -> Client {
+        let token = self.control_plane().service_account_token(namespace, account, None).await.unwrap();
+        self.control_plane().client_with_token(&token).await.unwrap()
+    }
+
+    /// The controller's own client.
+    pub async fn controller(&self) -> Client {
+        self.unbound("evacuation-system", "evacuation-controller").await
+    }
+}
