@@ -8,5 +8,5 @@ use super::{Cluster, EventSink, Leadership};
 /// Returns the handles of a process that leads and whose API answers nothing.
 pub(crate) fn cluster_without_api() -> Cluster {
     let (service, _) = mock::pair::<http::Request<Body>, http::Response<Body>>();
-    Cluster::new(Client::new(service, "default"), Leadership::alone(), EventSink::new().0)
+    Cluster::new(Client::new(service, "default"), Leadership::alone(), EventSink::default())
 }

@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn metrics_say_what_they_count() {
-        let registry = ClusterMetrics::new(&EventSink::new().0);
+        let registry = ClusterMetrics::new(&EventSink::default());
         let metrics = NegotiationMetrics::new(&registry);
         metrics.evictions.get_or_create(&outcome_label(Some(&EvictionOutcome::Accepted))).inc();
         let evacuation = serde_json::from_value(json!({

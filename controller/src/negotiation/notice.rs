@@ -2,7 +2,7 @@
 
 use evacuation_api::{
     Answer, ConditionType, DeadlineAction, Evacuation, EvacuationStatus, FailedReason, ResponderState,
-    ResponderStatus, Timestamp,
+    ResponderStatus,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
@@ -68,10 +68,10 @@ impl Transition {
 
     /// Returns the Event of the transition.
     pub(super) fn notice(self, note: String) -> Notice {
-        if self.is_warning() {
-            Notice::warning(self.as_str(), note)
-        } else {
-            Notice::normal(self.as_str(), note)
+        match self {
+            Self::Accepted | Self::Delayed | Self::Evicting => Notice::progress(self.as_str(), note),
+            _ if self.is_warning() => Notice::warning(self.as_str(), note),
+            _ => Notice::normal(self.as_str(), note),
         }
     }
 }
@@ -139,16 +139,11 @@ fn answer_notice(name: &str, answer: Answer, responder: &ResponderStatus) -> (Tr
     let said: Vec<&str> =
         [&responder.reason, &responder.message].into_iter().flatten().map(String::as_str).collect();
     let said = if said.is_empty() { String::new() } else { format!(" ({})", said.join(": ")) };
-    let until = |time: Option<Timestamp>| time.map(|time| time.0.format("%H:%M:%S UTC").to_string());
     match answer {
         Answer::Accept => (Transition::Accepted, format!("responder {name} accepted{said}")),
-        Answer::Delay => {
-            let until = until(responder.delay_until).map_or(String::new(), |until| format!(" until {until}"));
-            (Transition::Delayed, format!("responder {name} was granted a delay{until}{said}"))
-        }
+        Answer::Delay => (Transition::Delayed, format!("responder {name} was granted a delay{said}")),
         Answer::Refuse => {
-            let again = until(responder.retry_time)
-                .map_or(String::new(), |time| format!("; to be asked again at {time}"));
+            let again = if responder.retry_time.is_some() { "; it will be asked again" } else { "" };
             (Transition::Refused, format!("responder {name} refused{said}{again}"))
         }
     }
@@ -181,8 +176,10 @@ fn end_notice(old: &EvacuationStatus, new: &EvacuationStatus) -> Vec<(Transition
     {
         return Vec::new();
     }
-    let said = |c: &Condition| {
-        if c.message.is_empty() { c.reason.clone() } else { format!("{}: {}", c.reason, c.message) }
+    let note = |outcome: &str, end: &Condition| match end.message.as_str() {
+        "" => format!("{outcome} ({})", end.reason),
+        message if message == outcome => format!("{outcome} ({})", end.reason),
+        message => format!("{outcome} ({}: {message})", end.reason),
     };
     if let Some(evacuated) = condition(new, ConditionType::Evacuated) {
         let transition = match evacuated.reason.as_str() {
@@ -190,15 +187,15 @@ fn end_notice(old: &EvacuationStatus, new: &EvacuationStatus) -> Vec<(Transition
             "Evicted" => Transition::Evicted,
             _ => Transition::Evacuated,
         };
-        return vec![(transition, format!("the pod is gone ({})", said(evacuated)))];
+        return vec![(transition, note("the pod is gone", evacuated))];
     }
     let Some(failed) = condition(new, ConditionType::Failed) else {
         return Vec::new();
     };
     if failed.reason == FailedReason::Canceled.as_str() {
-        return vec![(Transition::Canceled, format!("the pod is left alone ({})", said(failed)))];
+        return vec![(Transition::Canceled, note("the pod is left alone", failed))];
     }
-    vec![(Transition::Failed, format!("the pod is left alone ({})", said(failed)))]
+    vec![(Transition::Failed, note("the pod is left alone", failed))]
 }
 
 /// The condition of that type, where it is True.
@@ -256,7 +253,21 @@ mod tests {
             (
                 active.clone(),
                 answered("Delay", &json!({"delayUntil": "2026-01-01T00:01:00Z", "message": "copying"})),
-                &[("Delayed", "responder self was granted a delay until 00:01:00 UTC (copying)")],
+                &[("Delayed", "responder self was granted a delay (copying)")],
+            ),
+            (
+                answered("Delay", &json!({"delayUntil": "2026-01-01T00:01:00Z", "message": "copying"})),
+                responder(
+                    "Active",
+                    &json!({"answer": "Delay", "answerTime": "2026-01-01T00:00:08.000000Z",
+                    "delayUntil": "2026-01-01T00:01:08Z", "message": "copying"}),
+                ),
+                &[("Delayed", "responder self was granted a delay (copying)")],
+            ),
+            (
+                active.clone(),
+                answered("Refuse", &json!({"retryTime": "2026-01-01T00:01:00Z"})),
+                &[("Refused", "responder self refused; it will be asked again")],
             ),
             (
                 active.clone(),
@@ -306,6 +317,11 @@ mod tests {
             (
                 json!({}),
                 conditions(&[("Evacuated", "Evicted", ""), ("Finished", "Evicted", "")]),
+                &[("Evicted", "the pod is gone (Evicted)")],
+            ),
+            (
+                json!({}),
+                conditions(&[("Evacuated", "Evicted", "the pod is gone"), ("Finished", "Evicted", "")]),
                 &[("Evicted", "the pod is gone (Evicted)")],
             ),
             (

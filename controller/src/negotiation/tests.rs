@@ -153,8 +153,7 @@ impl Fixture {
             }
         });
         let pusher = Pusher::new(client.clone(), Vec::new(), 4).unwrap();
-        let (events, _) = EventSink::new();
-        let cluster = Cluster::new(client, leadership, events);
+        let cluster = Cluster::new(client, leadership, EventSink::default());
         let negotiation = Negotiation::new(&cluster, pusher, 1);
         cluster.features.register(&[Arc::clone(&negotiation) as Arc<dyn Feature>]);
         cluster.view.apply(pod());

@@ -83,8 +83,8 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> Result<(), Ru
         .map_err(RunError::Push)?;
     let identity = identity();
     let leadership = if options.leader_elect { Leadership::standby() } else { Leadership::alone() };
-    let (events, waiting) = EventSink::new();
-    let cluster = Cluster::new(client.clone(), leadership.clone(), events);
+    let events = EventSink::default();
+    let cluster = Cluster::new(client.clone(), leadership.clone(), events.clone());
     let features = features(&cluster, pusher, &options);
     cluster.features.register(&features);
     let required = required_names(&features);
@@ -93,7 +93,7 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> Result<(), Ru
     let mut tasks = JoinSet::new();
     let probed = Arc::new(Probe::new(cluster.clone(), required.clone()));
     tasks.spawn(serve_metrics(listener, probed, background.clone()));
-    tasks.spawn(publish_events(client.clone(), identity.clone(), waiting, background.clone()));
+    tasks.spawn(publish_events(client.clone(), identity.clone(), events, background.clone()));
     tasks.spawn(probe(cluster.clone(), background.clone()));
     let kinds: BTreeSet<Kind> = features.iter().flat_map(|feature| feature.watches()).copied().collect();
     follow_kinds(&cluster, &kinds, &background, &mut tasks);

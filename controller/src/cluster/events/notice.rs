@@ -1,24 +1,34 @@
 //! One Event, as the features hand it to the sink.
 
 /// One Event.
+///
+/// The note must not contain times or counters. Notices are one Event with a count only while their notes are equal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Notice {
     /// CamelCase, for machines.
     pub(crate) reason: &'static str,
-    /// Whether something went wrong or needs attention.
+    /// True if something went wrong or needs attention.
     pub(crate) warning: bool,
+    /// True for progress that a later Event of the same Evacuation implies. It is published on the Evacuation only, and is
+    /// the first to be dropped.
+    pub(crate) progress: bool,
     /// For people.
     pub(crate) note: String,
 }
 
 impl Notice {
-    /// A notice of something that went as it should.
+    /// Returns a notice of something that the owner of the pod should know.
     pub(crate) fn normal(reason: &'static str, note: String) -> Self {
-        Self { reason, warning: false, note }
+        Self { reason, warning: false, progress: false, note }
     }
 
-    /// A notice of something that went wrong or needs attention.
+    /// Returns a notice of something that went wrong or needs attention.
     pub(crate) fn warning(reason: &'static str, note: String) -> Self {
-        Self { reason, warning: true, note }
+        Self { warning: true, ..Self::normal(reason, note) }
+    }
+
+    /// Returns a notice of progress.
+    pub(crate) fn progress(reason: &'static str, note: String) -> Self {
+        Self { progress: true, ..Self::normal(reason, note) }
     }
 }

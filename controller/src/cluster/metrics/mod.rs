@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn metrics_say_what_they_count() {
-        let metrics = ClusterMetrics::new(&EventSink::new().0);
+        let metrics = ClusterMetrics::new(&EventSink::default());
         metrics.counters("refreshes", "x").get_or_create(&[("outcome", "refused")]).inc();
         let text = metrics.text();
         for line in [

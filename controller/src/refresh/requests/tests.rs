@@ -112,7 +112,7 @@ impl Fixture {
             refresh_recovered_after: TimeDelta::minutes(1),
             refresh_per_minute: 10,
         };
-        let cluster = Cluster::new(client, leadership, EventSink::new().0);
+        let cluster = Cluster::new(client, leadership, EventSink::default());
         let refresher = Refresher::new(&cluster, &options);
         cluster.features.register(&[Arc::clone(&refresher) as Arc<dyn Feature>]);
         cluster.view.apply::<Pod>(serde_json::from_value(pod("5", "CrashLoopBackOff")).unwrap());

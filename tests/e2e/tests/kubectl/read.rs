@@ -103,7 +103,7 @@ async fn describe_shows_the_object_and_its_events() {
     let on_pod = desk
         .kubectl(&["get", "events", "--field-selector", "involvedObject.kind=Pod,involvedObject.name=web-0"])
         .await;
-    assert_has(&on_pod, &["Evicting", "Evicted"]);
+    assert_has(&on_pod, &["Evicted"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,0 +1,160 @@
+//! The records that wait for the publisher, without I/O.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+
+use super::record::{Record, RecordKey};
+
+/// Maximum number of records that wait.
+pub(super) const CAPACITY: usize = 4096;
+/// Maximum number of records of one namespace that wait.
+pub(super) const NAMESPACE_SHARE: usize = CAPACITY / 8;
+
+/// The position of a record: records that matter come first, then those that came first.
+type Position = (bool, u64);
+
+/// A bounded queue of records.
+///
+/// # Guarantees
+///
+/// A record equal to one that waits is added to its count. Progress is taken last and dropped first. A record that finds no
+/// room displaces progress of its namespace, or of the whole queue if its namespace has not used its share.
+#[derive(Debug, Default)]
+pub(super) struct Backlog {
+    next: u64,
+    by_position: BTreeMap<Position, Record>,
+    /// Positions of the records that wait, by key, oldest first.
+    by_key: HashMap<RecordKey, VecDeque<Position>>,
+    by_namespace: HashMap<String, usize>,
+}
+
+impl Backlog {
+    /// Adds a record. Returns false when it, or the record that it displaced, was dropped.
+    pub(super) fn add(&mut self, record: Record) -> bool {
+        let key = record.key();
+        let last = self.by_key.get(&key).and_then(|positions| positions.back()).copied();
+        if let Some(waiting) = last.and_then(|last| self.by_position.get_mut(&last))
+            && waiting.notice == record.notice
+        {
+            waiting.count = waiting.count.saturating_add(record.count);
+            return true;
+        }
+        let namespace = record.namespace().to_owned();
+        let within_share = self.by_namespace.get(&namespace).is_none_or(|count| *count < NAMESPACE_SHARE);
+        let mut displaced = false;
+        if !within_share || self.by_position.len() >= CAPACITY {
+            let victim = self.progress_of((!within_share).then_some(namespace.as_str()));
+            let Some(victim) = victim.filter(|_| !record.notice.progress) else {
+                return false;
+            };
+            self.remove(victim);
+            displaced = true;
+        }
+        let position = (record.notice.progress, self.next);
+        self.next += 1;
+        *self.by_namespace.entry(namespace).or_default() += 1;
+        self.by_key.entry(key).or_default().push_back(position);
+        self.by_position.insert(position, record);
+        !displaced
+    }
+
+    /// Takes the record that comes first.
+    pub(super) fn take(&mut self) -> Option<Record> {
+        let position = *self.by_position.first_key_value()?.0;
+        self.remove(position)
+    }
+
+    /// Returns the position of the newest progress, of one namespace if it is named.
+    fn progress_of(&self, namespace: Option<&str>) -> Option<Position> {
+        let mut progress = self.by_position.range((true, 0)..).rev();
+        let found = progress.find(|(_, record)| namespace.is_none_or(|name| record.namespace() == name));
+        found.map(|(position, _)| *position)
+    }
+
+    fn remove(&mut self, position: Position) -> Option<Record> {
+        let record = self.by_position.remove(&position)?;
+        let key = record.key();
+        if let Some(positions) = self.by_key.get_mut(&key) {
+            positions.retain(|known| *known != position);
+            if positions.is_empty() {
+                self.by_key.remove(&key);
+            }
+        }
+        if let Some(count) = self.by_namespace.get_mut(record.namespace()) {
+            *count -= 1;
+            if *count == 0 {
+                self.by_namespace.remove(record.namespace());
+            }
+        }
+        Some(record)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::ObjectReference;
+
+    use super::{super::Notice, *};
+
+    fn record(namespace: &str, object: usize, notice: Notice) -> Record {
+        let regarding = ObjectReference {
+            namespace: Some(namespace.to_owned()),
+            uid: Some(format!("{namespace}-{object}")),
+            ..ObjectReference::default()
+        };
+        Record::new(notice, regarding, None)
+    }
+
+    fn progress() -> Notice {
+        Notice::progress("Delayed", "a delay".to_owned())
+    }
+
+    fn ending() -> Notice {
+        Notice::normal("Evicted", "the pod is gone".to_owned())
+    }
+
+    fn taken(backlog: &mut Backlog) -> Vec<Record> {
+        std::iter::from_fn(|| backlog.take()).collect()
+    }
+
+    #[test]
+    fn equal_records_wait_as_one_with_a_count() {
+        let mut backlog = Backlog::default();
+        for _ in 0..100 {
+            assert!(backlog.add(record("ns", 1, progress())));
+        }
+        backlog.add(record("ns", 1, Notice::progress("Delayed", "another".to_owned())));
+        backlog.add(record("ns", 2, progress()));
+        let counts: Vec<i32> = taken(&mut backlog).iter().map(|record| record.count).collect();
+        assert_eq!(counts, [100, 1, 1]);
+    }
+
+    #[test]
+    fn warnings_and_ends_are_taken_before_progress_and_are_not_lost_for_it() {
+        let mut backlog = Backlog::default();
+        // Eight namespaces fill the queue with progress.
+        for object in 0..CAPACITY {
+            assert!(backlog.add(record(&format!("ns-{}", object % 8), object, progress())));
+        }
+        assert!(!backlog.add(record("other", 1, progress())), "no room is left for progress");
+        for object in 0..100 {
+            assert!(
+                !backlog.add(record("other", object, ending())),
+                "it displaces progress, which is counted"
+            );
+        }
+        let taken = taken(&mut backlog);
+        assert_eq!(taken.len(), CAPACITY);
+        assert!(taken[..100].iter().all(|record| record.notice == ending()));
+        assert!(taken[100..].iter().all(|record| record.notice == progress()));
+        assert!(backlog.by_key.is_empty() && backlog.by_namespace.is_empty(), "nothing is left behind");
+    }
+
+    #[test]
+    fn a_namespace_fills_its_share_and_no_more() {
+        let mut backlog = Backlog::default();
+        let accepted =
+            (0..2 * NAMESPACE_SHARE).filter(|n| backlog.add(record("noisy", *n, ending()))).count();
+        assert_eq!(accepted, NAMESPACE_SHARE);
+        assert!(backlog.add(record("quiet", 1, progress())));
+    }
+}

@@ -1,0 +1,110 @@
+//! The publisher against an API that records what it is asked.
+
+use std::sync::{Arc, Mutex};
+
+use evacuation_api::Evacuation;
+use http::{Method, Request, Response};
+use http_body_util::BodyExt;
+use kube::client::Body;
+use serde_json::Value;
+use tokio::sync::Semaphore;
+use tower_test::mock;
+
+use super::*;
+use crate::cluster::{Notice, lock};
+
+/// A sink with its publisher, and the writes that the API took.
+struct Fixture {
+    sink: EventSink,
+    writes: Arc<Mutex<Vec<(Method, Value)>>>,
+    /// One permit for each request that the API answers.
+    answers: Arc<Semaphore>,
+}
+
+impl Fixture {
+    fn new(answers: usize) -> Self {
+        let (service, mut handle) = mock::pair::<Request<Body>, Response<Body>>();
+        let (sink, answers) = (EventSink::default(), Arc::new(Semaphore::new(answers)));
+        let writes = Arc::<Mutex<Vec<(Method, Value)>>>::default();
+        let (written, permits) = (Arc::clone(&writes), Arc::clone(&answers));
+        tokio::spawn(async move {
+            while let Some((request, send)) = handle.next_request().await {
+                permits.acquire().await.unwrap().forget();
+                let (parts, body) = request.into_parts();
+                let bytes = body.collect().await.unwrap().to_bytes();
+                let body: Value = serde_json::from_slice(&bytes).unwrap();
+                lock(&written).push((parts.method, body.clone()));
+                let reply = json!({"metadata": {"name": "x"}, "eventTime": null});
+                send.send_response(Response::new(Body::from(reply.to_string().into_bytes())));
+            }
+        });
+        let client = Client::new(service, "default");
+        tokio::spawn(publish_events(client, "me".to_owned(), sink.clone(), CancellationToken::new()));
+        Self { sink, writes, answers }
+    }
+
+    fn writes(&self, method: &Method) -> Vec<Value> {
+        let writes = lock(&self.writes);
+        writes.iter().filter(|(of, _)| of == method).map(|(_, body)| body.clone()).collect()
+    }
+}
+
+fn evacuation(name: &str) -> Evacuation {
+    serde_json::from_value(json!({
+        "metadata": {"namespace": "ns", "name": name, "uid": name},
+        "spec": {"target": {"pod": {"name": "p", "uid": name}}},
+    }))
+    .unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_delay_that_is_renewed_for_half_an_hour_is_one_event_with_a_count() {
+    let fixture = Fixture::new(1000);
+    for _ in 0..225 {
+        fixture.sink.send(&evacuation("e"), Notice::progress("Delayed", "a delay".to_owned()));
+        sleep(Duration::from_secs(8)).await;
+    }
+    sleep(Duration::from_mins(1)).await;
+    assert_eq!(fixture.writes(&Method::POST).len(), 1);
+    let patches = fixture.writes(&Method::PATCH);
+    assert!(patches.len() <= 62, "{} patches", patches.len());
+    assert_eq!(patches.last().unwrap()["series"]["count"], 225);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_evacuated_pod_costs_three_events() {
+    let fixture = Fixture::new(1000);
+    fixture.sink.send(&evacuation("e"), Notice::progress("Evicting", "evicting".to_owned()));
+    fixture.sink.send(&evacuation("e"), Notice::normal("Evicted", "the pod is gone".to_owned()));
+    sleep(Duration::from_mins(1)).await;
+    let mut found: Vec<(String, String)> = fixture
+        .writes(&Method::POST)
+        .iter()
+        .map(|event| (event["reason"].to_string(), event["regarding"]["kind"].to_string()))
+        .collect();
+    found.sort();
+    let expected = [("Evicted", "Evacuation"), ("Evicted", "Pod"), ("Evicting", "Evacuation")];
+    let expected = expected.map(|(reason, kind)| (json!(reason).to_string(), json!(kind).to_string()));
+    assert_eq!(found, expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_the_api_is_slow_warnings_and_ends_come_first_and_none_is_lost() {
+    let fixture = Fixture::new(0);
+    for number in 0..2000 {
+        fixture
+            .sink
+            .send(&evacuation(&number.to_string()), Notice::progress("Delayed", "a delay".to_owned()));
+    }
+    for number in 0..100 {
+        let warning = Notice::warning("EvictionBlocked", "a budget".to_owned());
+        fixture.sink.send(&evacuation(&number.to_string()), warning);
+    }
+    fixture.answers.add_permits(10_000);
+    sleep(Duration::from_mins(1)).await;
+    let reasons: Vec<Value> =
+        fixture.writes(&Method::POST).iter().map(|event| event["reason"].clone()).collect();
+    let blocked = reasons.iter().filter(|reason| *reason == "EvictionBlocked").count();
+    assert_eq!(blocked, 200, "on each Evacuation and on its pod");
+    assert!(reasons[..200].iter().all(|reason| reason == "EvictionBlocked"));
+}
