@@ -1,30 +1,31 @@
-//! How long to wait before the next try.
+//! Pauses between tries.
 
 use std::time::Duration;
 
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use kube::runtime::utils::Backoff;
 
-/// 0.1 s, growing to 5 s, with jitter: an app must be back soon after the server is, for its time to answer runs.
+/// Pauses of 0.1 s, growing to 5 s, with jitter. The app's time to answer runs: the pauses stay short.
 pub(crate) struct Retry(ExponentialBackoff);
 
 fn build() -> ExponentialBackoff {
     ExponentialBuilder::default()
         .with_min_delay(Duration::from_millis(100))
-        .with_max_delay(Duration::from_secs(5))
+        // The jitter adds up to as much again.
+        .with_max_delay(Duration::from_millis(2500))
         .with_jitter()
         .without_max_times()
         .build()
 }
 
-/// How often a write is tried again that is lost only to another writer.
+/// Number of retries of a write that conflicts with another writer's.
 const TURNS: usize = 10;
 
-/// The pauses between writes that others came before: 50 ms, growing to 1 s, with jitter, so that two writers do not meet again.
+/// Pauses after conflicts: 50 ms, growing to 1 s. The jitter keeps two writers from meeting again.
 pub(crate) fn turns() -> ExponentialBackoff {
     ExponentialBuilder::default()
         .with_min_delay(Duration::from_millis(50))
-        .with_max_delay(Duration::from_secs(1))
+        .with_max_delay(Duration::from_millis(500))
         .with_max_times(TURNS)
         .with_jitter()
         .build()

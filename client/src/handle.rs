@@ -2,18 +2,9 @@
 
 use evacuation_api::{ConditionType, Evacuation};
 use futures::{TryStreamExt, pin_mut};
-use kube::{
-    Api,
-    api::PostParams,
-    runtime::{WatchStreamExt, watcher},
-};
+use kube::{Api, api::PostParams, runtime::watcher};
 
-use crate::{
-    RequestError,
-    backoff::{Retry, turns},
-    call::call,
-    watching,
-};
+use crate::{RequestError, backoff::turns, call::call, watching::watch};
 
 /// How an Evacuation ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -121,8 +112,8 @@ impl EvacuationHandle {
     /// watching is not allowed from the start. Later that passes: an API server that has just started knows neither
     /// tokens nor roles.
     pub async fn wait(&self) -> Result<End, RequestError> {
-        let config = watching::config().fields(&format!("metadata.name={}", self.name));
-        let events = watcher(self.api.clone(), config).backoff(Retry::default());
+        let config = watcher::Config::default().fields(&format!("metadata.name={}", self.name));
+        let events = watch(self.api.clone(), config);
         pin_mut!(events);
         let mut seen = false;
         let mut allowed = false;

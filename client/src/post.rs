@@ -8,7 +8,7 @@ use kube::{Api, api::PostParams};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::{RespondError, backoff::Retry, source::Source};
+use crate::{RespondError, backoff::Retry, error_chain, source::Source};
 
 /// How long one post may take.
 const POST_TIMEOUT: Duration = Duration::from_secs(10);
@@ -102,12 +102,13 @@ impl<S: Source> Post for Poster<S> {
                         let source = Box::new(error);
                         return Err(RespondError::Refused { evacuation: self.evacuation(), source });
                     }
-                    Ok(Err(error)) => error.to_string(),
+                    Ok(Err(error)) => error_chain(&error),
                     Err(_) => format!("no reply within {} s", POST_TIMEOUT.as_secs()),
                 },
             };
             let pause = retry.next().unwrap_or(POST_TIMEOUT);
-            tracing::warn!(evacuation = %self.evacuation(), %error, ?pause, "the answer was not recorded, trying again");
+            let evacuation = self.evacuation();
+            tracing::warn!("evacuation {evacuation}: the answer was not recorded, trying again: {error}");
             tokio::select! {
                 () = until.closed.cancelled() => return Err(closed_error()),
                 () = until.enough.cancelled() => return Err(closed_error()),

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     Answer, RespondError,
     asked::Asked,
+    error_chain,
     post::{Post, Until},
 };
 
@@ -137,7 +138,8 @@ impl Question {
         let decorated = answer != bare;
         match self.post(answer, enough).await {
             Err(error) if decorated && error.is_invalid() => {
-                tracing::warn!(evacuation = %self.name, error = &error as &dyn std::error::Error, "the answer is invalid, posting it without reason and message");
+                let error = error_chain(&error);
+                tracing::warn!("{error}; posting the answer again without reason and message");
                 self.post(bare, enough).await
             }
             result => result,
@@ -201,7 +203,7 @@ impl Question {
             Err(error) => {
                 // The work still counts: a refused renewal means that a bound was reached, and the platform
                 // may go on before the work is done.
-                tracing::warn!(evacuation = %self.name, %error, "the delay was not renewed");
+                tracing::warn!("the delay was not renewed: {}", error_chain(&error));
                 step
             }
         }

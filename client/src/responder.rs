@@ -8,22 +8,21 @@ use std::{
 use evacuation_api::{
     Answer as Word, Evacuation, ResponderState, ResponderStatus, SELF_RESPONDER, SelfEvacuation,
 };
-use futures::{StreamExt, TryStreamExt};
-use kube::{
-    Api, Client,
-    runtime::{WatchStreamExt, watcher},
-};
+use futures::StreamExt;
+use kube::{Api, Client, runtime::watcher};
+use tokio::sync::watch::Receiver;
 use tokio_util::{
     sync::{CancellationToken, DropGuard},
     task::TaskTracker,
 };
 
 use crate::{
-    Handler, Question,
-    backoff::Retry,
+    Connection, Handler, Question,
+    connection::Reporter,
+    error_chain,
     session::{Session, question, say_canceled},
     source::Source,
-    watching,
+    watching::watch,
 };
 
 /// Answers questions for one responder.
@@ -40,6 +39,7 @@ pub struct Responder {
     name: String,
     scope: Scope,
     shutdown: CancellationToken,
+    reporter: Reporter,
 }
 
 #[derive(Clone)]
@@ -57,6 +57,7 @@ impl Responder {
             name: SELF_RESPONDER.to_owned(),
             scope: Scope::Pod { namespace },
             shutdown: CancellationToken::new(),
+            reporter: Reporter::default(),
         }
     }
 
@@ -69,6 +70,7 @@ impl Responder {
             name: name.into(),
             scope: Scope::Named { namespace: namespace.map(str::to_owned) },
             shutdown: CancellationToken::new(),
+            reporter: Reporter::default(),
         }
     }
 
@@ -77,6 +79,11 @@ impl Responder {
     pub fn until(mut self, shutdown: CancellationToken) -> Self {
         self.shutdown = shutdown;
         self
+    }
+
+    /// Reports whether the responder sees new questions, such as for a readiness probe.
+    pub fn connection(&self) -> Receiver<Connection> {
+        self.reporter.subscribe()
     }
 
     /// Answers until the token given to [`Responder::until`] is cancelled; for ever without one.
@@ -99,13 +106,8 @@ impl Responder {
     }
 
     async fn watch<S: Source>(self, api: Api<S>, handler: Arc<dyn Handler>) {
-        let events = watcher(api, watching::config()).backoff(Retry::default());
-        let mut events = events
-            .inspect_err(|error| {
-                tracing::warn!(error = error as &dyn std::error::Error, "the watch was interrupted");
-            })
-            .take_until(self.shutdown.clone().cancelled_owned())
-            .boxed();
+        let events = watch(api, watcher::Config::default());
+        let mut events = events.take_until(self.shutdown.clone().cancelled_owned()).boxed();
         let mut desk = Desk {
             client: self.client,
             name: self.name,
@@ -116,8 +118,15 @@ impl Responder {
             farewells: TaskTracker::new(),
         };
         while let Some(event) = events.next().await {
-            if let Ok(event) = event {
-                desk.take(event);
+            match event {
+                Ok(event) => {
+                    // An Init is only the start of an attempt.
+                    if !matches!(event, watcher::Event::Init) {
+                        self.reporter.up();
+                    }
+                    desk.take(event);
+                }
+                Err(error) => self.reporter.down(error_chain(&error)),
             }
         }
     }

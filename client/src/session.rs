@@ -8,8 +8,8 @@ use tokio::{sync::watch, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Answer, Handler, Question, RespondError, asked::Asked, backoff::Retry, panicked::caught, post::Poster,
-    question::granted, source::Source,
+    Answer, Handler, Question, RespondError, asked::Asked, backoff::Retry, error_chain, panicked::caught,
+    post::Poster, question::granted, source::Source,
 };
 
 /// A question that is being worked on.
@@ -102,7 +102,10 @@ async fn work(question: Question, handler: Arc<dyn Handler>) {
                 post(&question, answer).await
             }
             Err(panic) => {
-                tracing::error!(evacuation = %question.name, error = &panic as &dyn std::error::Error, "the question was not answered, asking again");
+                let evacuation = &question.name;
+                tracing::error!(
+                    "evacuation {evacuation}: the question was not answered, asking again: {panic}"
+                );
                 pauses.next()
             }
         };
@@ -120,7 +123,7 @@ async fn post(question: &Question, answer: Answer) -> Option<Duration> {
         Ok(status) => answer.call_again_after(granted(&status)),
         Err(RespondError::Closed { .. }) => None,
         Err(error) => {
-            tracing::warn!(evacuation = %question.name, error = &error as &dyn std::error::Error, "the answer was refused");
+            tracing::warn!("{}", error_chain(&error));
             None
         }
     }
@@ -131,7 +134,8 @@ async fn post(question: &Question, answer: Answer) -> Option<Duration> {
 pub(crate) async fn say_canceled(question: Question, handler: Arc<dyn Handler>) {
     let mut pauses = Retry::default();
     while let Err(panic) = caught(async { handler.canceled(question.clone()).await }).await {
-        tracing::error!(evacuation = %question.name, error = &panic as &dyn std::error::Error, "the cancellation was not taken note of, trying again");
+        let evacuation = &question.name;
+        tracing::error!("evacuation {evacuation}: the cancellation was not handled, trying again: {panic}");
         let Some(pause) = pauses.next() else { return };
         tokio::select! {
             () = question.closed.cancelled() => return,
@@ -139,7 +143,7 @@ pub(crate) async fn say_canceled(question: Question, handler: Arc<dyn Handler>) 
         }
     }
     if let Err(error) = question.acknowledge().await {
-        tracing::warn!(evacuation = %question.name, error = &error as &dyn std::error::Error, "the cancellation was not acknowledged");
+        tracing::warn!("the cancellation was not acknowledged: {}", error_chain(&error));
     }
 }
 

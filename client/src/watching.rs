@@ -1,65 +1,74 @@
-//! How this crate watches.
+//! The watch that responders, requesters and kubectl share.
 
-use kube::runtime::watcher;
+use std::{fmt::Debug, time::Duration};
 
-/// For how long one watch runs before it is begun anew.
+use futures::{Stream, StreamExt, stream};
+use kube::{
+    Api, Resource,
+    runtime::{
+        utils::{Backoff, ResetTimerBackoff},
+        watcher,
+    },
+};
+use serde::de::DeserializeOwned;
+use tracing::{Dispatch, instrument::WithSubscriber};
+
+use crate::backoff::Retry;
+
+/// Duration of one watch request, in seconds.
 ///
-/// A connection that died without a word (a node that lost its power, a gateway that forgot it) looks like one on which
-/// nothing happens; it is given up a few seconds after this time. With kube's own 290 s an app would not hear of
-/// questions for that long, and many a responder's time to answer is shorter.
+/// A connection can die silently, when a node loses its power or a gateway forgets the connection. The watch is renewed
+/// a few seconds after this time. With kube's own 290 s an app would not hear of questions for that long, and many
+/// responders have less time to answer.
 const WATCH_SECONDS: u32 = 30;
 
-/// What every watch of this crate begins with.
-pub(crate) fn config() -> watcher::Config {
-    watcher::Config::default().timeout(WATCH_SECONDS)
+/// Time after a failure after which the pauses start from the shortest again.
+///
+/// An attempt that succeeds and breaks at once does not reset them: a server that sends a list and refuses each watch
+/// would be asked ten times a second.
+const RESET_AFTER: Duration = Duration::from_secs(10);
+
+/// Events of a list and the watch after it. The stream has no end: it recovers from every failure.
+///
+/// # Guarantees
+///
+/// After each failure the stream pauses, from 0.1 s up to 5 s, with jitter; then it lists again. So every recovery shows as
+/// [`InitDone`](watcher::Event::InitDone).
+pub fn watch<K>(
+    api: Api<K>,
+    config: watcher::Config,
+) -> impl Stream<Item = Result<watcher::Event<K>, watcher::Error>> + Send + 'static
+where
+    K: Resource + Clone + Debug + DeserializeOwned + Send + 'static,
+{
+    watch_with(api, config, ResetTimerBackoff::new(Retry::default(), RESET_AFTER))
+}
+
+fn watch_with<K, B>(
+    api: Api<K>,
+    config: watcher::Config,
+    pauses: B,
+) -> impl Stream<Item = Result<watcher::Event<K>, watcher::Error>> + Send + 'static
+where
+    K: Resource + Clone + Debug + DeserializeOwned + Send + 'static,
+    B: Backoff + 'static,
+{
+    let config = config.timeout(WATCH_SECONDS);
+    let begin = move || watcher(api.clone(), config.clone()).boxed();
+    stream::unfold((begin(), pauses, None), move |(mut events, mut pauses, pause)| {
+        let begin = begin.clone();
+        async move {
+            if let Some(pause) = pause {
+                tokio::time::sleep(pause).await;
+                events = begin();
+            }
+            // kube logs a refused list with all its fields. The caller logs the error that it gets.
+            let event = events.next().with_subscriber(Dispatch::none()).await?;
+            let pause = if event.is_err() { pauses.next() } else { None };
+            Some((event, (events, pauses, pause)))
+        }
+    })
 }
 
 #[cfg(test)]
-mod tests {
-    use std::{
-        convert::Infallible,
-        sync::atomic::{AtomicUsize, Ordering},
-        time::Duration,
-    };
-
-    use bytes::Bytes;
-    use evacuation_api::Evacuation;
-    use futures::stream;
-    use http::{Request, Response};
-    use http_body_util::{Full, StreamBody, combinators::BoxBody};
-    use kube::{Api, Client, client::Body};
-
-    use crate::{End, EvacuationHandle};
-
-    const FOUND: &str = r#"{"metadata":{"resourceVersion":"5"},"items":[{
-        "metadata":{"name":"a","namespace":"shop","uid":"1"},"spec":{"target":{"pod":{"name":"db-0"}}}}]}"#;
-    const ENDED: &str = concat!(
-        r#"{"type":"MODIFIED","object":{"apiVersion":"evacuation.dev/v1alpha1","kind":"Evacuation","#,
-        r#""metadata":{"name":"a","namespace":"shop","uid":"1","resourceVersion":"9"},"#,
-        r#""spec":{"target":{"pod":{"name":"db-0"}}},"status":{"conditions":[{"type":"Evacuated","status":"True","#,
-        r#""reason":"Evicted","message":"gone","lastTransitionTime":"2026-11-20T22:00:00Z"}]}}}"#,
-        "\n"
-    );
-
-    #[tokio::test(start_paused = true)]
-    async fn a_watch_whose_connection_died_without_a_word_is_begun_anew_within_a_minute() {
-        let next = AtomicUsize::new(0);
-        let service = tower::service_fn(move |_: Request<Body>| {
-            let body: BoxBody<Bytes, Infallible> = match next.fetch_add(1, Ordering::Relaxed) {
-                0 => BoxBody::new(Full::from(FOUND)),
-                1 => BoxBody::new(StreamBody::new(stream::pending())),
-                _ => BoxBody::new(Full::from(ENDED)),
-            };
-            async move { Ok::<_, Infallible>(Response::new(body)) }
-        });
-        let object: Evacuation = serde_json::from_value(serde_json::json!({
-            "metadata": {"name": "a", "namespace": "shop", "uid": "1"},
-            "spec": {"target": {"pod": {"name": "db-0"}}},
-        }))
-        .unwrap();
-        let api = Api::namespaced(Client::new(service, "shop"), "shop");
-        let handle = EvacuationHandle::new(api, "acme.io/a", object, false);
-        let end = tokio::time::timeout(Duration::from_mins(1), handle.wait()).await;
-        assert!(matches!(end, Ok(Ok(End::Evacuated { .. }))), "{end:?}");
-    }
-}
+mod tests;
