@@ -1,11 +1,11 @@
 //! The evacuation API server: one strategy per kind.
 
 use clap::Parser;
-use evacuation_apiserver::{Options, log, run, shutdown_signal};
+use evacuation_apiserver::{Options, run, shutdown_signal};
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let options = Options::parse();
-    log(&options);
+    options.log.start(&[]);
     Ok(run(options, shutdown_signal()?).await?)
 }

@@ -3,6 +3,7 @@
 use std::{net::IpAddr, path::PathBuf};
 
 use clap::{Parser, ValueEnum};
+use machinery_logging::LogOptions;
 
 /// The evacuation API server, to be aggregated by a kube-apiserver.
 #[derive(Clone, Debug, Parser)]
@@ -53,12 +54,9 @@ pub struct Options {
     /// sent to it any more. Kubernetes takes a moment to notice.
     #[arg(long, default_value_t = 0, value_name = "SECONDS")]
     pub shutdown_delay_seconds: u64,
-    /// How much is logged, from 0 (what went wrong) to 4 (everything); `RUST_LOG` comes first.
-    #[arg(short, long = "v", default_value_t = 2)]
-    pub verbosity: u8,
-    /// The form of the log's lines.
-    #[arg(long, value_enum, default_value_t = LogFormat::Text)]
-    pub log_format: LogFormat,
+    /// Flags of the log.
+    #[command(flatten)]
+    pub log: LogOptions,
 }
 
 /// Where the objects are stored.
@@ -68,15 +66,6 @@ pub enum Storage {
     Etcd,
     /// In a file of this process, for one replica.
     Embedded,
-}
-
-/// The form of the log's lines.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum LogFormat {
-    /// For people.
-    Text,
-    /// One JSON object a line.
-    Json,
 }
 
 #[cfg(test)]

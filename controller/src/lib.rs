@@ -17,5 +17,5 @@ mod negotiation;
 mod process;
 mod refresh;
 
-pub use process::{LogFormat, Options, RunError, log, run, shutdown_signal};
+pub use process::{Options, RunError, run, shutdown_signal};
 pub use refresh::RefreshOptions;

@@ -1,7 +1,6 @@
 //! The process: its parts, how they start, and how they end.
 
 mod client;
-mod logging;
 mod options;
 mod signal;
 
@@ -14,8 +13,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 use uuid::Uuid;
 
-pub use logging::log;
-pub use options::{LogFormat, Options};
+pub use options::Options;
 pub use signal::shutdown_signal;
 
 use crate::{

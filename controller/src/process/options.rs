@@ -2,8 +2,9 @@
 
 use std::{net::SocketAddr, path::PathBuf};
 
-use clap::{ArgAction, Parser, ValueEnum};
+use clap::{ArgAction, Parser};
 use ipnet::IpNet;
+use machinery_logging::LogOptions;
 
 use crate::refresh::RefreshOptions;
 
@@ -38,21 +39,9 @@ pub struct Options {
     /// How pods stuck in CrashLoopBackOff are refreshed.
     #[command(flatten)]
     pub refresh: RefreshOptions,
-    /// How much is logged, from 0 (what went wrong) to 4 (everything); `RUST_LOG` comes first.
-    #[arg(short, long = "v", default_value_t = 2)]
-    pub verbosity: u8,
-    /// The form of the log's lines.
-    #[arg(long, value_enum, default_value_t = LogFormat::Text)]
-    pub log_format: LogFormat,
-}
-
-/// The form of the log's lines.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum LogFormat {
-    /// For people.
-    Text,
-    /// One JSON object a line.
-    Json,
+    /// Flags of the log.
+    #[command(flatten)]
+    pub log: LogOptions,
 }
 
 #[cfg(test)]

@@ -1,0 +1,13 @@
+//! The log of a process: its level, its form, and one line for each event.
+//!
+//! Error texts hold what others sent, newlines included. Each line of the log is one event all the same.
+
+mod one_line;
+#[cfg(feature = "subscriber")]
+mod options;
+#[cfg(feature = "subscriber")]
+mod writer;
+
+pub use one_line::one_line;
+#[cfg(feature = "subscriber")]
+pub use options::{LogFormat, LogOptions};
