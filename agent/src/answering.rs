@@ -61,7 +61,7 @@ impl Answering {
             Verdict::Delay { time, message } => (Answer::delay(time).ask_again(), message),
             Verdict::Refuse { message, retry_after } => (refuse(retry_after.or(self.retry_after)), message),
             Verdict::Failure { message } => {
-                tracing::warn!(%message, "the work gave no answer");
+                tracing::warn!("the work gave no answer: following --on-error {:?}", self.on_error);
                 match self.on_error {
                     OnError::Accept => (Answer::accept(), message),
                     OnError::Refuse => (refuse(self.retry_after), message),

@@ -1,6 +1,6 @@
 //! Running a command, and ending it.
 
-use std::{process::Stdio, time::Duration};
+use std::{io::Write, process::Stdio, time::Duration};
 
 use rustix::{
     io::Errno,
@@ -23,13 +23,29 @@ const AFTER: Duration = Duration::from_millis(500);
 /// How often it is looked whether a process group is gone: nothing tells of the end of processes that are no children.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Runs a command to its end, to `stop`, or to the limit. Where it did not end by itself, the whole process group is
-/// ended: by SIGTERM, and by SIGKILL what is left of it after the grace, whether or not the command itself is.
+/// Runs a command until it ends, `stop` is cancelled or the limit is reached. Its output goes to the agent's own log.
+///
+/// A command that did not end by itself is ended with its whole process group: by SIGTERM, and after the grace by
+/// SIGKILL.
 pub(crate) async fn run(
     command: &[String],
     context: &Context,
     bounds: Bounds,
     stop: &CancellationToken,
+) -> Verdict {
+    // A log that cannot be written to changes nothing.
+    let pass_on = |bytes: &[u8]| {
+        std::io::stderr().write_all(bytes).ok();
+    };
+    run_with(command, context, bounds, stop, &pass_on).await
+}
+
+async fn run_with(
+    command: &[String],
+    context: &Context,
+    bounds: Bounds,
+    stop: &CancellationToken,
+    pass_on: &(impl Fn(&[u8]) + Sync),
 ) -> Verdict {
     let failure = |message: String| Verdict::Failure { message };
     let Some((program, arguments)) = command.split_first() else {
@@ -58,7 +74,7 @@ pub(crate) async fn run(
     };
     let output = async {
         tokio::select! {
-            _ = async { tokio::join!(follow(out, &mut stdout), follow(err, &mut stderr)) } => {}
+            _ = async { tokio::join!(follow(out, &mut stdout, pass_on), follow(err, &mut stderr, pass_on)) } => {}
             () = async { over.cancelled().await; tokio::time::sleep(AFTER).await } => {}
         }
     };
@@ -113,7 +129,10 @@ async fn end_group(process: &mut Process, grace: Duration) {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Instant;
+    use std::{
+        sync::atomic::{AtomicUsize, Ordering},
+        time::Instant,
+    };
 
     use super::*;
 
@@ -121,7 +140,7 @@ mod tests {
 
     async fn sh(script: &str, bounds: Bounds, stop: &CancellationToken) -> Verdict {
         let command = ["sh", "-c", script].map(str::to_owned);
-        run(&command, &Context::pre_stop(), bounds, stop).await
+        run_with(&command, &Context::pre_stop(), bounds, stop, &|_| {}).await
     }
 
     #[tokio::test]
@@ -135,8 +154,15 @@ mod tests {
     #[tokio::test]
     async fn much_output_does_not_hold_a_command_up() {
         let script = "head -c 1000000 /dev/zero | tr '\\0' '\\n' >/dev/stdout; echo done";
-        let verdict = sh(script, BOUNDS, &CancellationToken::new()).await;
+        let command = ["sh", "-c", script].map(str::to_owned);
+        let passed = AtomicUsize::new(0);
+        let pass_on = |bytes: &[u8]| {
+            passed.fetch_add(bytes.len(), Ordering::Relaxed);
+        };
+        let stop = CancellationToken::new();
+        let verdict = run_with(&command, &Context::pre_stop(), BOUNDS, &stop, &pass_on).await;
         assert_eq!(verdict, Verdict::Accept { message: "done".into() });
+        assert_eq!(passed.into_inner(), 1_000_005);
     }
 
     #[tokio::test]

@@ -2,11 +2,10 @@
 
 use std::process::ExitCode;
 
-use clap::Parser;
 use evacuation_agent::{Options, Stderr, run};
 
 fn main() -> ExitCode {
-    let options = Options::parse();
+    let options = Options::of_process();
     // Both fail only when they were done before.
     rustls::crypto::ring::default_provider().install_default().ok();
     tracing::subscriber::set_global_default(Stderr).ok();

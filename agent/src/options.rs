@@ -1,8 +1,8 @@
 //! The command line.
 
-use std::{net::SocketAddr, path::PathBuf, time::Duration};
+use std::{ffi::OsString, net::SocketAddr, path::PathBuf, time::Duration};
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum, error::ErrorKind};
 
 use crate::{action::Action, call::LocalUrl};
 
@@ -12,6 +12,59 @@ use crate::{action::Action, call::LocalUrl};
 pub struct Options {
     #[command(subcommand)]
     pub(crate) mode: Mode,
+}
+
+/// Flags that take a command.
+const COMMANDS: [&str; 2] = ["--exec", "--on-cancel"];
+
+impl Options {
+    /// Reads the process's command line; ends the process, with an explanation, when it makes no sense.
+    pub fn of_process() -> Self {
+        Self::of(&std::env::args_os().collect::<Vec<_>>()).unwrap_or_else(|error| error.exit())
+    }
+
+    pub(crate) fn of(words: &[OsString]) -> Result<Self, clap::Error> {
+        let options = Self::try_parse_from(words)?;
+        match swallowed_flag(words) {
+            None => Ok(options),
+            Some((command, flag)) => Err(Self::command().error(
+                ErrorKind::ArgumentConflict,
+                format!(
+                    "{flag} stands after {command} and would be an argument of its command. End the command with ';' \
+                     before {flag}, or at the end of the line where {flag} belongs to the command"
+                ),
+            )),
+        }
+    }
+}
+
+/// Returns a flag of the agent inside of a command that no `;` ends, with the flag of that command.
+fn swallowed_flag(words: &[OsString]) -> Option<(String, String)> {
+    let mut words = words.iter().map(|word| word.to_string_lossy());
+    words.next();
+    let options = Options::command();
+    let own: Vec<String> = options
+        .find_subcommand(words.next()?.as_ref())?
+        .get_arguments()
+        .filter_map(|argument| Some(format!("--{}", argument.get_long()?)))
+        .collect();
+    while let Some(word) = words.next() {
+        if !COMMANDS.contains(&word.as_ref()) {
+            continue;
+        }
+        let mut swallowed = None;
+        let ended = words.by_ref().any(|argument| {
+            let flag = argument.split_once('=').map_or(argument.as_ref(), |(flag, _)| flag);
+            if swallowed.is_none() && own.iter().any(|own| own == flag) {
+                swallowed = Some(flag.to_owned());
+            }
+            argument == ";"
+        });
+        if !ended {
+            return Some((word.into_owned(), swallowed?));
+        }
+    }
+    None
 }
 
 #[derive(Debug, Subcommand)]
@@ -125,6 +178,9 @@ pub(crate) struct Run {
     /// Serve /livez and /readyz there, such as 0.0.0.0:8099.
     #[arg(long)]
     pub(crate) health_address: Option<SocketAddr>,
+    /// Fail /readyz while evacuations cannot be watched. The pod is then not ready either.
+    #[arg(long, requires = "health_address")]
+    pub(crate) ready_needs_api: bool,
 }
 
 #[derive(Args, Debug)]
@@ -146,16 +202,40 @@ mod tests {
     use super::*;
 
     fn parse(line: &str) -> Result<Options, clap::Error> {
-        Options::try_parse_from(std::iter::once("evacuation-agent").chain(line.split(' ')))
+        let words: Vec<_> =
+            std::iter::once("evacuation-agent").chain(line.split(' ')).map(OsString::from).collect();
+        Options::of(&words)
     }
 
     #[test]
     fn a_command_takes_its_own_flags_up_to_a_semicolon_or_the_end() {
-        let options = parse("run --on-cancel undo --now ; --hold 5s --exec drain --fast --hold 3 x").unwrap();
+        let options = parse("run --on-cancel undo --now ; --hold 5s --exec drain --fast 3 x").unwrap();
         let Mode::Run(run) = options.mode else { panic!("not run") };
-        assert_eq!(run.asked.exec, ["drain", "--fast", "--hold", "3", "x"]);
+        assert_eq!(run.asked.exec, ["drain", "--fast", "3", "x"]);
         assert_eq!(run.on_cancel.on_cancel, ["undo", "--now"]);
         assert_eq!(run.hold, Duration::from_secs(5));
+    }
+
+    #[test]
+    fn a_flag_of_the_agent_inside_of_a_command_is_refused_unless_a_semicolon_ends_the_command() {
+        for (line, flag) in [
+            ("run --exec drain --on-error refuse", "--on-error stands after --exec"),
+            ("run --exec drain --hold=5s", "--hold stands after --exec"),
+            ("run --on-cancel undo ; --exec drain --on-cancel undo", "--on-cancel stands after --exec"),
+            ("run --url http://127.0.0.1/ --on-cancel undo --hold 5s", "--hold stands after --on-cancel"),
+            ("pre-stop --exec drain --timeout 5s", "--timeout stands after --exec"),
+        ] {
+            let error = parse(line).unwrap_err().to_string();
+            assert!(error.contains(flag), "{line}: {error}");
+        }
+        for line in [
+            "run --exec drain --on-error refuse ;",
+            "run --exec drain ; --on-error refuse",
+            "run --exec drain --timeout 5s",
+            "pre-stop --exec drain --hold 5s",
+        ] {
+            assert!(parse(line).is_ok(), "{line}");
+        }
     }
 
     #[test]

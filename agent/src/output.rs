@@ -1,10 +1,8 @@
-//! A command's output: passed on to the agent's own, the end of it kept.
-
-use std::io::Write;
+//! A command's output: passed on, and its end kept.
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// How much of the end is kept, in bytes.
+/// Number of bytes that are kept of the end.
 const KEPT: usize = 4096;
 
 /// The end of a stream.
@@ -18,20 +16,23 @@ impl Tail {
         self.0.drain(..surplus);
     }
 
-    /// The text, with what is not UTF-8 replaced.
+    /// The text. Bytes that are not UTF-8 are replaced.
     pub(crate) fn text(&self) -> String {
         String::from_utf8_lossy(&self.0).into_owned()
     }
 }
 
-/// Reads to the end of the stream, and keeps in `tail` what it read even when it is dropped before.
-pub(crate) async fn follow(stream: Option<impl AsyncRead + Unpin>, tail: &mut Tail) {
+/// Reads to the end of the stream, passes on each chunk, and keeps the end in `tail`. Nothing is lost when this is dropped.
+pub(crate) async fn follow(
+    stream: Option<impl AsyncRead + Unpin>,
+    tail: &mut Tail,
+    pass_on: &(impl Fn(&[u8]) + Sync),
+) {
     let Some(mut stream) = stream else { return };
     let mut chunk = [0; 1024];
     while let Ok(read @ 1..) = stream.read(&mut chunk).await {
         let bytes = chunk.get(..read).unwrap_or_default();
-        // Whether the agent's own log takes it changes nothing.
-        std::io::stderr().write_all(bytes).ok();
+        pass_on(bytes);
         tail.add(bytes);
     }
 }

@@ -9,7 +9,9 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     answering::Answering,
-    children, health, install,
+    children,
+    health::{self, Health},
+    install,
     options::{Mode, Options, Run},
     pre_stop, socket,
     work::Work,
@@ -93,16 +95,22 @@ async fn answer(options: Run) -> Result<(), Error> {
     let (ending, ended) = (CancellationToken::new(), CancellationToken::new());
     let tasks = TaskTracker::new();
     tasks.spawn(children::reap(children, ended.clone()));
+    let responder = Responder::of_pod(client).until(ending.clone());
     if let Some(address) = options.health_address {
         let listener = health::listen(address).await;
         let listener = listener.map_err(|source| Error::Health { address, source })?;
-        tasks.spawn(health::serve(listener, ending.clone(), ended.clone()));
+        let health = Health {
+            connection: responder.connection(),
+            needs_api: options.ready_needs_api,
+            ending: ending.clone(),
+        };
+        tasks.spawn(health::serve(listener, health, ended.clone()));
     }
     if let Some(path) = options.socket {
         let listener = socket::listen(&path).map_err(|source| Error::Socket { path, source })?;
         tasks.spawn(socket::serve(listener, work.clone(), ending.clone()));
     }
-    tasks.spawn(Responder::of_pod(client).until(ending.clone()).run(answering));
+    tasks.spawn(responder.run(answering));
     tasks.close();
     tracing::info!("waiting for questions");
 

@@ -74,7 +74,7 @@ pub(crate) async fn serve(listener: UnixListener, work: Work, shutdown: Cancella
                     hooks.spawn(answer(stream, work.clone()));
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "a preStop hook was not heard");
+                    tracing::warn!("a preStop hook could not connect: {error}");
                     tokio::time::sleep(std::time::Duration::from_millis(100)).await;
                 }
             },

@@ -1,6 +1,6 @@
 //! What a run of the work amounts to.
 
-use std::{process::ExitStatus, time::Duration};
+use std::{fmt, process::ExitStatus, time::Duration};
 
 use evacuation_client::Answer;
 use http::{HeaderMap, StatusCode, header::RETRY_AFTER};
@@ -23,6 +23,30 @@ pub(crate) enum Verdict {
     Refuse { message: String, retry_after: Option<Duration> },
     /// It gave no answer: it did not start, was killed, took too long.
     Failure { message: String },
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let message = match self {
+            Self::Accept { message } => {
+                f.write_str("done")?;
+                message
+            }
+            Self::Delay { time, message } => {
+                write!(f, "not yet, for {}", humantime::format_duration(*time))?;
+                message
+            }
+            Self::Refuse { message, .. } => {
+                f.write_str("refused")?;
+                message
+            }
+            Self::Failure { message } => {
+                f.write_str("failed")?;
+                message
+            }
+        };
+        if message.is_empty() { Ok(()) } else { write!(f, ": {message}") }
+    }
 }
 
 impl Verdict {
@@ -96,6 +120,21 @@ mod tests {
 
     fn failure(message: &str) -> Verdict {
         Verdict::Failure { message: message.into() }
+    }
+
+    #[test]
+    fn a_verdict_reads_as_one_phrase() {
+        for (verdict, expected) in [
+            (accept(""), "done"),
+            (delay(90, "3 jobs left"), "not yet, for 1m 30s: 3 jobs left"),
+            (refuse("a backup runs", Some(60)), "refused: a backup runs"),
+            (
+                failure("the URL answered 500 Internal Server Error"),
+                "failed: the URL answered 500 Internal Server Error",
+            ),
+        ] {
+            assert_eq!(verdict.to_string(), expected);
+        }
     }
 
     #[test]

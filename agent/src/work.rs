@@ -67,7 +67,7 @@ impl Work {
         context: impl FnOnce() -> Context + Send + 'static,
     ) -> Verdict {
         if let Some(earlier) = self.supersede(&owner) {
-            tracing::info!(evacuation = earlier, "it ended without a word: what was done for it is undone");
+            tracing::info!("evacuation {earlier} ended unnoticed: undoing the work that was done for it");
             self.undo(&Context::ended(earlier)).await;
         }
         let mut verdict = match self.join(owner, context) {
@@ -88,7 +88,7 @@ impl Work {
                 State::Running { owner, .. } | State::Accepted { owner, .. }
                     if owner.as_deref() != context.uid() =>
                 {
-                    tracing::info!("the work is wanted by another now: it goes on");
+                    tracing::info!("the work continues: another evacuation or a preStop hook waits for it");
                     return;
                 }
                 State::Running { stop, .. } => stop.cancel(),
@@ -117,8 +117,8 @@ impl Work {
         let _turn = self.0.turn.lock().await;
         let Some(action) = &self.0.on_cancel else { return };
         match action.run(context, self.0.bounds, &self.0.shutdown).await {
-            Verdict::Accept { .. } => tracing::info!("the cancellation was taken note of"),
-            verdict => tracing::warn!(?verdict, "the action of the cancellation failed"),
+            Verdict::Accept { .. } => tracing::info!("the action of the cancellation ended: done"),
+            verdict => tracing::warn!("the action of the cancellation ended: {verdict}"),
         }
     }
 
@@ -170,7 +170,7 @@ impl Work {
     ) {
         let _turn = self.0.turn.lock().await;
         let verdict = self.0.action.run(&context(), self.0.bounds, &stop).await;
-        tracing::info!(?verdict, "the work ended");
+        tracing::info!("the work ended: {verdict}");
         {
             let mut state = self.state();
             // A run that was canceled is not what the state is about any more.
