@@ -1,4 +1,6 @@
-//! The responders that the controller plays itself, and the pod annotations that they read and write.
+//! The built-in responders and the built-in requester, and the pod annotations that they read and write.
+
+use crate::pod_annotations::is_own_domain;
 
 /// The responder that has a replacement ready before the pod goes.
 pub const REPLACEMENT_RESPONDER: &str = "surge.evacuation.dev/replacement";
@@ -19,3 +21,16 @@ pub const GATE_MESSAGE_ANNOTATION: &str = "gate.evacuation.dev/message";
 pub const GATE_CONDITION_TYPE_ANNOTATION: &str = "gate.evacuation.dev/condition-type";
 /// The pod condition that opens the gate when it is True, unless the pod names another.
 pub const GATE_OPEN_CONDITION: &str = "gate.evacuation.dev/Open";
+
+/// The label of a namespace that opts its pods into refreshing, and the annotation of a pod that opts it in or out.
+pub const REFRESH_ENABLED_ANNOTATION: &str = "refresh.evacuation.dev/enabled";
+/// Number of restarts of a container after which its pod is refreshed.
+pub const REFRESH_AFTER_RESTARTS_ANNOTATION: &str = "refresh.evacuation.dev/after-restarts";
+/// Time in a crash loop after which a pod is refreshed, such as `10m`.
+pub const REFRESH_AFTER_ANNOTATION: &str = "refresh.evacuation.dev/after";
+
+/// Returns whether a responder's name is of the project's domains and no built-in responder has it.
+pub fn is_unknown_built_in(responder: &str) -> bool {
+    let own = responder.split_once('/').is_some_and(|(domain, _)| is_own_domain(domain));
+    own && ![REPLACEMENT_RESPONDER, GATE_RESPONDER].contains(&responder)
+}

@@ -10,6 +10,7 @@ mod evacuation;
 mod evacuation_responder;
 mod kind;
 mod names;
+mod pod_annotations;
 mod responder;
 mod response;
 mod review;
@@ -23,8 +24,9 @@ mod window_calendar;
 
 pub use built_in::{
     GATE_ASKED_ANNOTATION, GATE_CONDITION_TYPE_ANNOTATION, GATE_MESSAGE_ANNOTATION, GATE_OPEN_ANNOTATION,
-    GATE_OPEN_CONDITION, GATE_RESPONDER, RELEASED_ANNOTATION, REPLACEMENT_RESPONDER,
-    REPLACEMENT_TIMEOUT_ANNOTATION,
+    GATE_OPEN_CONDITION, GATE_RESPONDER, REFRESH_AFTER_ANNOTATION, REFRESH_AFTER_RESTARTS_ANNOTATION,
+    REFRESH_ENABLED_ANNOTATION, RELEASED_ANNOTATION, REPLACEMENT_RESPONDER, REPLACEMENT_TIMEOUT_ANNOTATION,
+    is_unknown_built_in,
 };
 pub use condition::{BlockedReason, ConditionType, EvacuatedReason, FailedReason};
 pub use defaults::{default_evacuation, default_evacuation_update};
@@ -35,6 +37,10 @@ pub use evacuation::{
 pub use evacuation_responder::{EvacuationResponder, EvacuationResponderSpec, default_evacuation_responder};
 pub use names::{
     CANCELLATION_FINALIZER, DOMAIN, GROUP, RESPONDERS_ANNOTATION, SELF_RESPONDER, VERSION, api_version,
+};
+pub use pod_annotations::{
+    AnnotationProblem, AnnotationValueError, annotation_problems, is_own_annotation, parse_duration,
+    parse_refresh_after_restarts, parse_refresh_enabled, parse_replacement_timeout,
 };
 pub use responder::{
     DEFAULT_HTTP_PATH, DEFAULT_MAX_DELAY_SECONDS, DEFAULT_PRIORITY, DEFAULT_TIMEOUT_SECONDS, HttpEndpoint,

@@ -1,30 +1,10 @@
-//! What is printed when something went wrong.
+//! Errors as the commands print them.
 
-/// An error with its causes, for people: of what the API said only the message.
+use evacuation_client::error_chain;
+
+/// Returns an error with its causes. Of a reply of the API only the message is kept.
 pub(crate) fn complaint(error: &anyhow::Error) -> String {
-    let mut parts: Vec<String> = Vec::new();
-    for cause in error.chain() {
-        if let Some(said) = said_by_the_api(cause) {
-            parts.push(said);
-            break;
-        }
-        let text = cause.to_string();
-        // Some errors print their causes themselves.
-        if parts.last().is_none_or(|last| !last.contains(&text)) {
-            parts.push(text);
-        }
-    }
-    parts.join(": ")
-}
-
-fn said_by_the_api(error: &(dyn std::error::Error + 'static)) -> Option<String> {
-    let found = error.downcast_ref::<kube::Error>();
-    let found = found.or_else(|| error.downcast_ref::<Box<kube::Error>>().map(Box::as_ref));
-    match found? {
-        kube::Error::Api(status) if status.message.is_empty() => Some(status.reason.clone()),
-        kube::Error::Api(status) => Some(status.message.clone()),
-        _ => None,
-    }
+    error_chain(error.as_ref())
 }
 
 #[cfg(test)]

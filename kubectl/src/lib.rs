@@ -8,6 +8,7 @@ mod connection;
 pub mod create;
 mod dry_run;
 mod exit;
+pub mod lint;
 pub mod node;
 mod output;
 mod progress;

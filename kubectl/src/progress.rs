@@ -3,12 +3,10 @@
 use std::time::Duration;
 
 use evacuation_api::Evacuation;
+use evacuation_client::watch as follow;
 use futures::{StreamExt, pin_mut};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
-use kube::{
-    Api,
-    runtime::{WatchStreamExt, watcher},
-};
+use kube::{Api, runtime::watcher};
 
 use crate::{
     Exit,
@@ -18,12 +16,6 @@ use crate::{
 
 /// How often the spinners and the clock of the bar move.
 const TICK: Duration = Duration::from_millis(200);
-
-/// For how long one watch runs before it is begun anew, in seconds.
-///
-/// A connection that died without a word looks like one on which nothing happens, and is given up a few seconds after this
-/// time. Kube's own 290 s are longer than anybody looks at a bar that does not move.
-const WATCH_SECONDS: u32 = 30;
 
 /// Where lines go when there is no terminal for the bar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,7 +106,7 @@ pub(crate) async fn wait(
 }
 
 async fn watch(api: Api<Evacuation>, tracker: &mut Tracker, view: &mut View) -> anyhow::Result<()> {
-    let events = watcher(api, watcher::Config::default().timeout(WATCH_SECONDS)).default_backoff();
+    let events = follow(api, watcher::Config::default());
     pin_mut!(events);
     let mut listed = Vec::new();
     let mut allowed = false;

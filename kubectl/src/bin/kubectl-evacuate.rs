@@ -1,23 +1,25 @@
-//! `kubectl evacuate node NODE`: drain a node by asking.
+//! `kubectl evacuate node NODE`: drain a node by asking. `kubectl evacuate lint -f FILE`: check manifests.
 
 use clap::{Parser, Subcommand};
-use kubectl_evacuate::{node::Node, run};
+use kubectl_evacuate::{lint::Lint, node::Node, run};
 
-/// Drain by asking: each pod is asked to move and answers.
+/// Drain by asking: each pod is asked to move and answers. And check manifests for it.
 #[derive(Parser)]
 #[command(name = "kubectl evacuate", bin_name = "kubectl evacuate", version)]
 struct Evacuate {
     #[command(subcommand)]
-    what: What,
+    task: Task,
 }
 
 #[derive(Subcommand)]
-enum What {
+enum Task {
     Node(Node),
+    Lint(Lint),
 }
 
 fn main() -> std::process::ExitCode {
-    run(|command: Evacuate| match command.what {
-        What::Node(node) => node.run(),
+    run(async |command: Evacuate| match command.task {
+        Task::Node(node) => node.run().await,
+        Task::Lint(lint) => lint.run(),
     })
 }

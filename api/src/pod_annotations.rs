@@ -1,0 +1,247 @@
+//! Values of the pod annotations that the project reads.
+
+use std::{collections::BTreeMap, fmt};
+
+use chrono::TimeDelta;
+
+use crate::{
+    DOMAIN, GATE_ASKED_ANNOTATION, GATE_CONDITION_TYPE_ANNOTATION, GATE_MESSAGE_ANNOTATION,
+    GATE_OPEN_ANNOTATION, REFRESH_AFTER_ANNOTATION, REFRESH_AFTER_RESTARTS_ANNOTATION,
+    REFRESH_ENABLED_ANNOTATION, RELEASED_ANNOTATION, REPLACEMENT_TIMEOUT_ANNOTATION, RESPONDERS_ANNOTATION,
+    is_unknown_built_in, parse_responders,
+};
+
+/// Maximum duration of an annotation, in seconds: ten years. It can be added to any time.
+const MAX_DURATION_SECONDS: i64 = 10 * 365 * 24 * 3600;
+/// Maximum number of characters of a value that a message repeats.
+const SHOWN: usize = 64;
+
+/// A value that an annotation does not take.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{value:?} {problem}")]
+pub struct AnnotationValueError {
+    value: String,
+    problem: &'static str,
+}
+
+fn refuse<T>(value: &str, problem: &'static str) -> Result<T, AnnotationValueError> {
+    Err(AnnotationValueError { value: value.chars().take(SHOWN).collect(), problem })
+}
+
+/// Reads [`REPLACEMENT_TIMEOUT_ANNOTATION`], in seconds.
+pub fn parse_replacement_timeout(text: &str) -> Result<i64, AnnotationValueError> {
+    match text.parse() {
+        Ok(seconds) if (1..=MAX_DURATION_SECONDS).contains(&seconds) => Ok(seconds),
+        _ => refuse(text, "is not a whole number of seconds, of at least 1"),
+    }
+}
+
+/// Reads [`REFRESH_ENABLED_ANNOTATION`].
+pub fn parse_refresh_enabled(text: &str) -> Result<bool, AnnotationValueError> {
+    true_or_false(text)
+}
+
+/// Reads [`REFRESH_AFTER_RESTARTS_ANNOTATION`].
+pub fn parse_refresh_after_restarts(text: &str) -> Result<i32, AnnotationValueError> {
+    match text.parse() {
+        Ok(restarts) if restarts > 0 => Ok(restarts),
+        _ => refuse(text, "is not a whole number of at least 1"),
+    }
+}
+
+/// Reads [`REFRESH_AFTER_ANNOTATION`] and flags of its kind: whole hours, minutes and seconds, such as `1h30m`.
+pub fn parse_duration(text: &str) -> Result<TimeDelta, AnnotationValueError> {
+    let time = duration_seconds(text).filter(|seconds| (1..=MAX_DURATION_SECONDS).contains(seconds));
+    match time.and_then(TimeDelta::try_seconds) {
+        Some(time) => Ok(time),
+        None => refuse(text, "is not a time such as 90s, 10m or 1h30m, of one second to ten years"),
+    }
+}
+
+fn true_or_false(text: &str) -> Result<bool, AnnotationValueError> {
+    match text {
+        "true" => Ok(true),
+        "false" => Ok(false),
+        _ => refuse(text, "is neither true nor false"),
+    }
+}
+
+fn duration_seconds(text: &str) -> Option<i64> {
+    let mut seconds = 0_i64;
+    let mut rest = text;
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit())?;
+        let (number, after) = rest.split_at(digits);
+        let mut characters = after.chars();
+        let unit = match characters.next() {
+            Some('h') => 3600,
+            Some('m') => 60,
+            Some('s') => 1,
+            _ => return None,
+        };
+        rest = characters.as_str();
+        seconds = seconds.checked_add(number.parse::<i64>().ok()?.checked_mul(unit)?)?;
+    }
+    Some(seconds)
+}
+
+/// A problem with one annotation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AnnotationProblem {
+    /// The annotation's key.
+    pub annotation: String,
+    /// The problem, in words.
+    pub problem: String,
+}
+
+impl fmt::Display for AnnotationProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "annotation {}: {}", self.annotation, self.problem)
+    }
+}
+
+/// Returns whether the project owns an annotation of that key.
+pub fn is_own_annotation(key: &str) -> bool {
+    key.split_once('/').is_some_and(|(domain, _)| is_own_domain(domain))
+}
+
+/// Returns whether a domain is the project's or below it.
+pub(crate) fn is_own_domain(domain: &str) -> bool {
+    domain.strip_suffix(DOMAIN).is_some_and(|below| below.is_empty() || below.ends_with('.'))
+}
+
+/// Returns every problem with the project's annotations in a pod, a pod template or a manifest of one.
+///
+/// An unknown annotation of the project's domains is a problem too: a misspelt one protects nothing.
+pub fn annotation_problems(annotations: &BTreeMap<String, String>) -> Vec<AnnotationProblem> {
+    let own = annotations.iter().filter(|(key, _)| is_own_annotation(key));
+    own.flat_map(|(key, value)| {
+        problems_of(key, value)
+            .into_iter()
+            .map(|problem| AnnotationProblem { annotation: key.clone(), problem })
+    })
+    .collect()
+}
+
+fn problems_of(key: &str, value: &str) -> Vec<String> {
+    let one = |error: Option<AnnotationValueError>| error.iter().map(ToString::to_string).collect();
+    match key {
+        RESPONDERS_ANNOTATION => responder_problems(value),
+        REPLACEMENT_TIMEOUT_ANNOTATION => one(parse_replacement_timeout(value).err()),
+        GATE_OPEN_ANNOTATION => one(true_or_false(value).err()),
+        REFRESH_ENABLED_ANNOTATION => one(parse_refresh_enabled(value).err()),
+        REFRESH_AFTER_RESTARTS_ANNOTATION => one(parse_refresh_after_restarts(value).err()),
+        REFRESH_AFTER_ANNOTATION => one(parse_duration(value).err()),
+        GATE_MESSAGE_ANNOTATION
+        | GATE_CONDITION_TYPE_ANNOTATION
+        | GATE_ASKED_ANNOTATION
+        | RELEASED_ANNOTATION => Vec::new(),
+        _ => vec![format!("is not an annotation of {DOMAIN}")],
+    }
+}
+
+fn responder_problems(text: &str) -> Vec<String> {
+    match parse_responders(text) {
+        Ok(entries) => entries
+            .iter()
+            .enumerate()
+            .filter(|(_, entry)| is_unknown_built_in(&entry.name))
+            .map(|(index, entry)| format!("[{index}].name: {:?} is not a responder of {DOMAIN}", entry.name))
+            .collect(),
+        Err(error) => error
+            .problems
+            .iter()
+            .map(|problem| match problem.field.to_string() {
+                path if path.is_empty() => problem.message.clone(),
+                path => format!("{path}: {}", problem.message),
+            })
+            .collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problems(annotations: &[(&str, &str)]) -> Vec<String> {
+        let annotations = annotations.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+        annotation_problems(&annotations.collect()).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn a_value_that_an_annotation_does_not_take_is_a_problem() {
+        for (key, good, bad, problem) in [
+            (
+                "surge.evacuation.dev/timeout-seconds",
+                "600",
+                "ten",
+                "\"ten\" is not a whole number of seconds, of at least 1",
+            ),
+            ("gate.evacuation.dev/open", "false", "yes", "\"yes\" is neither true nor false"),
+            ("refresh.evacuation.dev/enabled", "true", "no", "\"no\" is neither true nor false"),
+            ("refresh.evacuation.dev/after-restarts", "5", "0", "\"0\" is not a whole number of at least 1"),
+            (
+                "refresh.evacuation.dev/after",
+                "10m",
+                "10",
+                "\"10\" is not a time such as 90s, 10m or 1h30m, of one second to ten years",
+            ),
+            (
+                "evacuation.dev/responders",
+                "[]",
+                "[",
+                "is not JSON: EOF while parsing a list at line 1 column 1",
+            ),
+            (
+                "evacuation.dev/responders",
+                r#"[{"name":"surge.evacuation.dev/replacement"}]"#,
+                r#"[{"name":"self"},{"name":"surge.evacuation.dev/unknown"}]"#,
+                "[1].name: \"surge.evacuation.dev/unknown\" is not a responder of evacuation.dev",
+            ),
+        ] {
+            assert_eq!(problems(&[(key, good)]), Vec::<String>::new(), "{key}");
+            assert_eq!(problems(&[(key, bad)]), [format!("annotation {key}: {problem}")]);
+        }
+    }
+
+    #[test]
+    fn a_misspelt_annotation_of_the_projects_domains_is_a_problem_and_others_are_not_looked_at() {
+        let unknown =
+            problems(&[("surge.evacuation.dev/timeout", "600"), ("evacuation.dev/responder", "[]")]);
+        assert_eq!(unknown.len(), 2, "{unknown:?}");
+        let others = [("my-evacuation.dev/responders", "["), ("acme.io/open", "yes"), ("open", "yes")];
+        assert_eq!(problems(&others), Vec::<String>::new());
+    }
+
+    #[test]
+    fn every_problem_of_the_responders_is_gathered() {
+        let text = r#"[{"name":"self","timeoutSeconds":0,"foo":1},{"name":"db"}]"#;
+        assert_eq!(problems(&[("evacuation.dev/responders", text)]).len(), 3);
+    }
+
+    #[test]
+    fn a_duration_is_whole_hours_minutes_and_seconds() {
+        for (text, seconds) in [
+            ("90s", Some(90)),
+            ("10m", Some(600)),
+            ("1h30m", Some(5400)),
+            ("1h0m1s", Some(3601)),
+            ("", None),
+            ("0s", None),
+            ("10", None),
+            ("m", None),
+            ("-10m", None),
+            ("1.5h", None),
+            ("10 m", None),
+            ("10ms", None),
+            ("10d", None),
+            ("87601h", None),
+            ("99999999999999999999h", None),
+            ("9223372036854775807h", None),
+            ("ein m", None),
+        ] {
+            let found = parse_duration(text).ok().map(|time| time.num_seconds());
+            assert_eq!(found, seconds, "{text:?}");
+        }
+    }
+}

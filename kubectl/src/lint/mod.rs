@@ -1,0 +1,71 @@
+//! `kubectl evacuate lint -f FILE`
+
+mod check;
+mod documents;
+mod files;
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::{Exit, complaint::complaint, output::say};
+use check::check;
+use documents::documents;
+use files::{manifests, read};
+
+/// Check manifests before they reach a cluster: pods, pod templates and EvacuationResponders.
+///
+/// Each problem is one line on standard output, with the file, the object and the field: annotations that cannot be read,
+/// responders that do not exist, and EvacuationResponders that the server would refuse. No cluster is needed.
+///
+/// Exit codes: 0 no problem, 1 a problem or a file that cannot be read.
+#[derive(Args, Debug)]
+pub struct Lint {
+    /// A file, a directory of .yaml, .yml and .json files, or - for standard input. Can be given several times.
+    #[arg(short, long = "filename", value_name = "FILE", required = true)]
+    filename: Vec<PathBuf>,
+    /// Read the directories below each directory, too.
+    #[arg(short = 'R', long)]
+    recursive: bool,
+}
+
+impl Lint {
+    /// Carries the command out.
+    ///
+    /// # Errors
+    ///
+    /// When a directory cannot be listed or the output cannot be written. A file that cannot be read is a problem.
+    pub fn run(self) -> anyhow::Result<Exit> {
+        let (mut objects, mut problems) = (0, 0);
+        for file in manifests(&self.filename, self.recursive)? {
+            for line in lint(&file, &mut objects) {
+                problems += 1;
+                say(format_args!("{}: {line}", file.display()))?;
+            }
+        }
+        if problems > 0 {
+            return Ok(Exit::Errors);
+        }
+        say(format_args!("no problem in {objects} objects"))?;
+        Ok(Exit::Done)
+    }
+}
+
+/// Returns the problems of one file, and counts its objects.
+fn lint(file: &std::path::Path, objects: &mut usize) -> Vec<String> {
+    let text = match read(file) {
+        Ok(text) => text,
+        Err(error) => return vec![complaint(&error)],
+    };
+    let mut problems = Vec::new();
+    for (index, document) in documents(&text).enumerate() {
+        match document {
+            Err(error) => problems.push(format!("document {}: {error}", index + 1)),
+            Ok(document) => check(&document, index + 1, objects, &mut problems),
+        }
+    }
+    problems
+}
+
+#[cfg(test)]
+mod tests;
