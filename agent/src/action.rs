@@ -1,4 +1,4 @@
-//! What is done when the platform asks.
+//! The action that answers a question.
 
 use tokio_util::sync::CancellationToken;
 
@@ -10,7 +10,7 @@ use crate::{
     verdict::Verdict,
 };
 
-/// What is done when the platform asks, or takes its question back.
+/// An action that answers a question, or undoes the work of one.
 #[derive(Clone, Debug)]
 pub(crate) enum Action {
     /// A command with its arguments.
@@ -28,7 +28,7 @@ impl Action {
         }
     }
 
-    /// Does it, until it is done, `stop` is cancelled or the limit is reached.
+    /// Runs until it is done, `stop` is cancelled or the limit is reached.
     pub(crate) async fn run(&self, context: &Context, bounds: Bounds, stop: &CancellationToken) -> Verdict {
         match self {
             Self::Exec(command) => command::run(command, context, bounds, stop).await,

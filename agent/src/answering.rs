@@ -1,4 +1,4 @@
-//! From questions to runs, and from verdicts to answers.
+//! The handler: runs the work for a question, and turns its verdict into an answer.
 
 use std::time::Duration;
 
@@ -13,16 +13,16 @@ use crate::{
     work::Work,
 };
 
-/// How long the work has before a delay is asked for: work that is quick needs none. The shortest time to answer
-/// that a registration may give is a second.
+/// Time for the work before the agent asks for a delay: quick work needs none. A registration gives at least a second to
+/// answer.
 const HEAD_START: Duration = Duration::from_millis(300);
 
 /// Answers questions by doing the work.
 pub(crate) struct Answering {
     pub(crate) work: Work,
-    /// The delay that is asked for while the work goes on.
+    /// Delay that is renewed while the work runs.
     pub(crate) hold: Duration,
-    /// After a refusal that says nothing of it.
+    /// Time to the next question after a refusal that names none.
     pub(crate) retry_after: Option<Duration>,
     pub(crate) on_error: OnError,
 }
@@ -42,7 +42,7 @@ impl Handler for Answering {
         };
         match verdict.and_then(|verdict| self.answer(verdict)) {
             Some(answer) => answer,
-            // The question has ended, or is to stay without an answer: then the platform goes on in its time.
+            // The question has ended, or gets no answer: the platform continues after the timeout.
             None => std::future::pending().await,
         }
     }
@@ -54,7 +54,7 @@ impl Handler for Answering {
 }
 
 impl Answering {
-    /// The answer, if there is to be one.
+    /// The answer to a verdict, unless the agent stays silent.
     fn answer(&self, verdict: Verdict) -> Option<Answer> {
         let (answer, message) = match verdict {
             Verdict::Accept { message } => (Answer::accept(), message),
@@ -69,7 +69,7 @@ impl Answering {
                 }
             }
         };
-        // What a failure says holds what others said: the name of a program, an error of the system.
+        // A failure's message holds texts of others, such as the name of a program or an error of the system.
         let message = plain::message(&message);
         Some(if message.is_empty() { answer } else { answer.message(message) })
     }

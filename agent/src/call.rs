@@ -1,4 +1,4 @@
-//! Calling a local URL.
+//! Calls of a local URL.
 
 use std::{fmt, net::IpAddr, str::FromStr};
 
@@ -11,10 +11,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{context::Context, options::Bounds, verdict::Verdict};
 
-/// How much of a reply is read, in bytes.
+/// Maximum size of a reply, in bytes.
 const MAX_REPLY: usize = 64 * 1024;
 
-/// An http URL whose host is this one: the agent carries nothing out of its pod.
+/// An http URL of this host: nothing leaves the pod.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct LocalUrl {
     uri: Uri,
@@ -28,7 +28,7 @@ impl fmt::Debug for LocalUrl {
     }
 }
 
-/// Why a URL cannot be called.
+/// Problem with a URL.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum UrlError {
     #[error("it is not a URL")]
@@ -49,7 +49,7 @@ impl FromStr for LocalUrl {
         }
         let host = uri.host().ok_or(UrlError::Malformed)?;
         let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
-        // The name is not looked up: whatever it meant there, it means this host here.
+        // The name is not looked up: it always means this host.
         let host = if host == "localhost" { "127.0.0.1".to_owned() } else { host };
         if !host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback()) {
             return Err(UrlError::Host);
@@ -59,7 +59,7 @@ impl FromStr for LocalUrl {
     }
 }
 
-/// Why a call gave no answer.
+/// Failure of a call.
 #[derive(Debug, thiserror::Error)]
 enum CallError {
     #[error("cannot be reached: {0}")]
@@ -72,7 +72,7 @@ enum CallError {
     Body,
 }
 
-/// Posts the context to the URL, and waits for the reply until `stop` or the limit.
+/// Posts the context to the URL, and waits for the reply until `stop` is cancelled or the limit is reached.
 pub(crate) async fn call(
     url: &LocalUrl,
     context: &Context,
@@ -113,7 +113,7 @@ async fn post(url: &LocalUrl, context: &Context) -> Result<Verdict, CallError> {
     tokio::pin!(exchange);
     tokio::select! {
         verdict = &mut exchange => verdict,
-        // Once the connection has ended, the exchange knows how.
+        // After the end of the connection the exchange returns its error.
         _ = connection => exchange.await,
     }
 }

@@ -1,8 +1,8 @@
 //! The agent's child processes: the commands that it runs, and the orphans that they leave.
 //!
-//! Where the agent is the first process of its container, the system hands it every process whose parent has ended,
-//! such as what a command left in the background. Each stays as a zombie, and counts against the container's limit of
-//! processes, until its parent has waited for it.
+//! The first process of a container becomes the parent of every process whose parent has ended, such as one that a
+//! command left in the background. Each stays as a zombie until its parent has waited for it, and counts against the
+//! container's limit of processes.
 
 use std::{
     io,
@@ -18,17 +18,17 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// How many commands run. It belongs to the process, as do its children.
+/// Number of commands that run. It belongs to the process, as its children do.
 static RUNNING: Mutex<usize> = Mutex::new(0);
-/// Told when the last of them has ended.
+/// Notified when the last command has ended.
 static NONE_RUNS: Notify = Notify::const_new();
 
-/// Locked whenever a command is started or any child is waited for: the status of a command is for who started it.
+/// Lock for starting a command and for waiting for any child: only the starter takes the status of its command.
 fn running() -> MutexGuard<'static, usize> {
     RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Counts one command that runs.
+/// Counts one command while it runs.
 struct Running;
 
 impl Drop for Running {
@@ -44,7 +44,7 @@ impl Drop for Running {
 /// The process of a command.
 pub(crate) struct Process {
     child: Child,
-    /// Until its status is known.
+    /// Present until the status is known.
     running: Option<Running>,
 }
 
@@ -56,17 +56,17 @@ impl Process {
         Ok(Self { child, running: Some(Running) })
     }
 
-    /// Its standard output and standard error, to the first who asks.
+    /// Standard output and standard error, for the first caller.
     pub(crate) fn output(&mut self) -> (Option<ChildStdout>, Option<ChildStderr>) {
         (self.child.stdout.take(), self.child.stderr.take())
     }
 
-    /// Its number, until its status is known.
+    /// The process ID, until the status is known.
     pub(crate) fn id(&self) -> Option<Pid> {
         Pid::from_raw(i32::try_from(self.child.id()?).ok()?)
     }
 
-    /// Waits for its end. Nothing is lost when this is dropped.
+    /// Waits for the end. Dropping the future loses nothing.
     pub(crate) async fn wait(&mut self) -> io::Result<ExitStatus> {
         let status = self.child.wait().await;
         self.running = None;
@@ -74,11 +74,11 @@ impl Process {
     }
 }
 
-/// Waits for orphans, until `shutdown`. While a command runs they stay zombies: which of them ended is known only by
-/// taking its status, and that may be the command's. What else starts a process (a kubeconfig's plugin for credentials)
-/// waits for it without a pause, on the agent's one thread.
+/// Waits for orphans until `shutdown` is cancelled.
 ///
-/// `ended` is the signal SIGCHLD.
+/// While a command runs, orphans stay zombies: waiting for any child could take the status of the command. Other starters
+/// of processes, such as a kubeconfig's plugin for credentials, wait on the agent's one thread without a pause. `ended`
+/// is the signal SIGCHLD.
 pub(crate) async fn reap(mut ended: Signal, shutdown: CancellationToken) {
     loop {
         reap_now();

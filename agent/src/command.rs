@@ -1,4 +1,4 @@
-//! Running a command, and ending it.
+//! Runs of a command, and their end.
 
 use std::{io::Write, process::Stdio, time::Duration};
 
@@ -17,10 +17,10 @@ use crate::{
     verdict::Verdict,
 };
 
-/// How long the output of a command that has ended is still read: what it left running may hold it open.
+/// Time for which the output is read after the end of the command. A process left behind can hold it open.
 const AFTER: Duration = Duration::from_millis(500);
 
-/// How often it is looked whether a process group is gone: nothing tells of the end of processes that are no children.
+/// Interval of looks at a process group. The system does not report the end of processes that are no children.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// Runs a command until it ends, `stop` is cancelled or the limit is reached. Its output goes to the agent's own log.
@@ -86,7 +86,7 @@ async fn run_with(
     }
 }
 
-/// The status of a command that ended by itself; none where it was stopped.
+/// The status of a command that ended by itself; none if it was stopped.
 async fn end(
     process: &mut Process,
     program: &str,
@@ -108,15 +108,15 @@ async fn end(
     Ok(None)
 }
 
-/// Ends the process group of a command that runs.
+/// Ends the process group of a running command.
 async fn end_group(process: &mut Process, grace: Duration) {
-    // It leads its group, which has its number.
+    // The command leads its group, whose ID is its own.
     let Some(group) = process.id() else { return };
     // A group that is gone needs no signal.
     kill_process_group(group, Signal::TERM).ok();
     let gone = async {
         process.wait().await.ok();
-        // Its number is not given away while one of the group is left.
+        // The ID is not reused while a process of the group is left.
         while test_kill_process_group(group) != Err(Errno::SRCH) {
             tokio::time::sleep(LOOK).await;
         }

@@ -1,9 +1,9 @@
-//! What the work is told.
+//! The context that the work gets.
 
 use evacuation_client::Question;
 use serde::Serialize;
 
-/// Why the work is run.
+/// Cause of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) enum Event {
     /// The platform asks.
@@ -25,7 +25,7 @@ impl Event {
     }
 }
 
-/// What the work is told: a command by its environment, a URL by a JSON body.
+/// Context of a run: the environment of a command, the JSON body for a URL.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Context {
@@ -50,7 +50,7 @@ pub(crate) struct About {
     /// The first requester's message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) message: Option<String>,
-    /// When the pod is evicted whatever is answered, in RFC 3339.
+    /// Time at which the pod is evicted, whatever the answer, in RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) deadline: Option<String>,
 }
@@ -75,7 +75,7 @@ impl Context {
         Self::default()
     }
 
-    /// Of an evacuation that ended and of which nothing but its UID is left.
+    /// The context of an evacuation that ended unnoticed: only its UID is known.
     pub(crate) fn ended(uid: String) -> Self {
         let about = About { uid, ..About::default() };
         Self { event: Event::Cancel, evacuation: Some(about) }

@@ -1,12 +1,12 @@
-//! `evacuation-agent install`: a copy for the app's container.
+//! `evacuation-agent install`: copies the program for the app's container.
 
 use std::{fs, io, path::Path};
 
-/// Copies this program to `to`, where nobody ever sees half of it.
+/// Copies this program to `to`, in one step for every reader.
 pub(crate) fn install(to: &Path) -> io::Result<()> {
     let mut part = to.as_os_str().to_owned();
     part.push(".part");
-    // With the permissions of the original: it can be run.
+    // The copy has the permissions of the original: it can be run.
     fs::copy(std::env::current_exe()?, &part)?;
     fs::rename(&part, to)
 }

@@ -1,8 +1,8 @@
 //! The side-car that answers evacuations for an app that cannot be changed.
 //!
-//! When the platform asks for the pod, the agent runs a command or calls a local URL, and what comes of it is the
-//! answer. While the work goes on the agent keeps the platform waiting; when the platform changes its mind the work is
-//! stopped and undone. `docs/guide/side-car.md` is the user's page.
+//! The platform asks for the pod; the agent runs a command or calls a local URL, and answers with the outcome. While the
+//! work runs, the agent renews a delay. After a cancellation the work is stopped and undone. The user's page is
+//! `docs/guide/side-car.md`.
 //!
 //! **Flow.** [`Options`] → [`run`] → `Responder` of the client crate → `Answering` (a question becomes a run) → `Work` (at most one
 //! run at a time) → `Action` (a command or a URL) → `Verdict` → the answer. A preStop hook reaches the same `Work` through a

@@ -71,20 +71,20 @@ fn swallowed_flag(words: &[OsString]) -> Option<(String, String)> {
 pub(crate) enum Mode {
     /// Answer evacuations of this pod.
     Run(Run),
-    /// For a preStop hook: return at once if the work is done, else see that it is done.
+    /// For a preStop hook: return at once if the work is done, else wait until it is.
     PreStop(PreStop),
-    /// Copy this program to a path, such as a volume that the app's container mounts too.
+    /// Copy this program to a path, such as a volume of the app's container.
     Install {
         /// The file to write.
         to: PathBuf,
     },
 }
 
-/// What does the work: exactly one of the two.
+/// The action for a question: exactly one of the two.
 #[derive(Args, Debug)]
 #[group(required = true, multiple = false)]
 pub(crate) struct Asked {
-    /// The command to run when asked, with its arguments, up to the end or to an argument ";".
+    /// The command to run when asked, with its arguments, up to an argument ";" or the end of the line.
     #[arg(long, value_name = "CMD", num_args = 1.., allow_hyphen_values = true, value_terminator = ";")]
     exec: Vec<String>,
     /// The URL to POST to when asked; its host must be this one, such as http://127.0.0.1:8080/drain.
@@ -92,11 +92,11 @@ pub(crate) struct Asked {
     url: Option<LocalUrl>,
 }
 
-/// The same, where there may be none.
+/// The action of a preStop hook without an agent, if any.
 #[derive(Args, Debug)]
 #[group(required = false, multiple = false)]
 pub(crate) struct Fallback {
-    /// The command to run when no agent answers, with its arguments, up to the end or to an argument ";".
+    /// The command to run when no agent answers, with its arguments, up to an argument ";" or the end of the line.
     #[arg(long, value_name = "CMD", num_args = 1.., allow_hyphen_values = true, value_terminator = ";")]
     exec: Vec<String>,
     /// The URL to POST to when no agent answers; its host must be this one.
@@ -107,7 +107,8 @@ pub(crate) struct Fallback {
 #[derive(Args, Debug)]
 #[group(required = false, multiple = false)]
 pub(crate) struct OnCancel {
-    /// The command to run when the evacuation was canceled, with its arguments, up to the end or to an argument ";".
+    /// The command to run when the evacuation was canceled, with its arguments, up to an argument ";" or the end of
+    /// the line.
     #[arg(long, value_name = "CMD", num_args = 1.., allow_hyphen_values = true, value_terminator = ";")]
     on_cancel: Vec<String>,
     /// The URL to POST to when the evacuation was canceled; its host must be this one.
@@ -133,24 +134,24 @@ impl OnCancel {
     }
 }
 
-/// What the platform is told when the work gave no answer.
+/// Answer when the work fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OnError {
-    /// Go ahead.
+    /// Accept.
     Accept,
-    /// Leave the pod where it is.
+    /// Refuse.
     Refuse,
-    /// Nothing: the platform goes on when the time to answer is over.
+    /// No answer: the platform continues after the timeout.
     Silent,
 }
 
-/// How long the work may take.
+/// Limits of one run.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct Bounds {
-    /// How long one run of the command or call of the URL may take.
+    /// Maximum duration of one run of the command or call of the URL.
     #[arg(long, default_value = "1h", value_parser = humantime::parse_duration)]
     pub(crate) limit: Duration,
-    /// How long a command that is stopped has between SIGTERM and SIGKILL.
+    /// Time between SIGTERM and SIGKILL for a command that is stopped.
     #[arg(long, default_value = "10s", value_parser = humantime::parse_duration)]
     pub(crate) grace: Duration,
 }
@@ -163,19 +164,19 @@ pub(crate) struct Run {
     pub(crate) on_cancel: OnCancel,
     #[command(flatten)]
     pub(crate) bounds: Bounds,
-    /// The delay to ask for, again and again, while the work goes on.
+    /// The delay that is renewed while the work runs.
     #[arg(long, default_value = "30s", value_parser = humantime::parse_duration)]
     pub(crate) hold: Duration,
     /// After a refusal, ask again after this time.
     #[arg(long, value_parser = humantime::parse_duration)]
     pub(crate) retry_after: Option<Duration>,
-    /// What to answer when the work fails without an answer.
+    /// The answer when the work fails: it did not start, was killed, took too long or gave an unknown status.
     #[arg(long, value_enum, default_value = "silent")]
     pub(crate) on_error: OnError,
-    /// Listen there for preStop hooks, such as /run/evacuation/agent.sock.
+    /// The Unix socket for preStop hooks, such as /run/evacuation/agent.sock.
     #[arg(long)]
     pub(crate) socket: Option<PathBuf>,
-    /// Serve /livez and /readyz there, such as 0.0.0.0:8099.
+    /// The address that serves /livez and /readyz, such as 0.0.0.0:8099.
     #[arg(long)]
     pub(crate) health_address: Option<SocketAddr>,
     /// Fail /readyz while evacuations cannot be watched. The pod is then not ready either.
@@ -185,10 +186,10 @@ pub(crate) struct Run {
 
 #[derive(Args, Debug)]
 pub(crate) struct PreStop {
-    /// Where the agent listens.
+    /// The agent's Unix socket.
     #[arg(long, default_value = "/run/evacuation/agent.sock")]
     pub(crate) socket: PathBuf,
-    /// How long to wait for the work; shorter than the pod's grace period, so that the app has time left to end.
+    /// Maximum wait for the work. Keep it shorter than the pod's grace period: the app needs time to end.
     #[arg(long, default_value = "25s", value_parser = humantime::parse_duration)]
     pub(crate) timeout: Duration,
     #[command(flatten)]

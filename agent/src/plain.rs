@@ -1,12 +1,12 @@
-//! Text of programs, made fit for a message: a command writes for a terminal, the API takes what steers none.
+//! Text for messages: commands write for a terminal, and the API refuses control characters.
 
-/// What starts a terminal's sequence.
+/// Start of a terminal's escape sequence.
 const ESCAPE: char = '\u{1b}';
-/// The API takes messages of at most 4096 bytes.
+/// Maximum size of a message, in bytes. The API takes 4096.
 const MAX_MESSAGE: usize = 1024;
 
-/// One line of plain text that an answer can carry: without colours and other sequences for terminals, without control
-/// characters but tabs, and cut to what a message may be.
+/// Makes one line of plain text: without escape sequences, without control characters except tabs, and cut to
+/// [`MAX_MESSAGE`].
 pub(crate) fn message(text: &str) -> String {
     let mut line = String::new();
     for c in Unescaped(text.chars()) {
@@ -21,12 +21,12 @@ pub(crate) fn message(text: &str) -> String {
     line.trim().to_owned()
 }
 
-/// The last line that is not blank, as a message. A carriage return ends a line, too: a progress bar is drawn so.
+/// The last line that is not blank, as a message. A carriage return ends a line too, as in a progress bar.
 pub(crate) fn last_line(text: &str) -> String {
     text.rsplit(['\n', '\r']).map(message).find(|line| !line.is_empty()).unwrap_or_default()
 }
 
-/// Leaves out the sequences of ECMA-48.
+/// Characters without the escape sequences of ECMA-48.
 struct Unescaped<'a>(std::str::Chars<'a>);
 
 impl Iterator for Unescaped<'_> {

@@ -1,4 +1,4 @@
-//! `evacuation-agent pre-stop`: what the app's container runs before it is stopped.
+//! `evacuation-agent pre-stop`: the preStop hook of the app's container.
 
 use std::{path::Path, process::ExitCode};
 
@@ -10,11 +10,10 @@ use crate::{
     work::Work,
 };
 
-/// The longest line that an agent says.
+/// Maximum size of the agent's reply, in bytes.
 const MAX_LINE: u64 = 16 * 1024;
 
-/// Waits until the work is done: by the agent, which returns at once where it was; else by the hook's own command or
-/// URL. Succeeds when it is done.
+/// Waits until the work is done: by the agent, or without one by the hook's own command or URL. Succeeds when it is done.
 pub(crate) async fn run(options: PreStop) -> ExitCode {
     let timeout = options.timeout;
     match tokio::time::timeout(timeout, wait(options)).await {
@@ -42,7 +41,7 @@ async fn wait(options: PreStop) -> (End, String) {
     finish(&Work::new(action, None, options.bounds)).await
 }
 
-/// What the agent says; none where there is none, or it ends before it says anything.
+/// The reply of the agent; none without an agent, or when the agent ends before it replies.
 async fn ask(socket: &Path) -> Option<(End, String)> {
     let stream = UnixStream::connect(socket).await.ok()?;
     let mut line = String::new();

@@ -17,13 +17,13 @@ use crate::{
     work::Work,
 };
 
-/// Why the agent did not start.
+/// Failure to start the agent.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// There is neither a kubeconfig nor a service account's token.
+    /// There is neither a kubeconfig nor the token of a service account.
     #[error("the kube-apiserver is not known")]
     Config(#[source] Box<kube::config::InferConfigError>),
-    /// What is known of the kube-apiserver cannot be used.
+    /// The configuration of the client cannot be used.
     #[error("the client was not made")]
     Client(#[source] Box<kube::Error>),
     /// The address for probes cannot be listened on.
@@ -58,11 +58,11 @@ pub enum Error {
     Signals(#[source] io::Error),
 }
 
-/// Does what the command line says, to the end. SIGTERM and SIGINT end it.
+/// Carries the command line out. SIGTERM and SIGINT end it.
 ///
 /// # Errors
 ///
-/// When it does not start. What goes wrong later is logged and tried again.
+/// When the agent does not start. Later failures are logged, and the action is tried again.
 pub async fn run(options: Options) -> Result<ExitCode, Error> {
     match options.mode {
         Mode::Run(options) => answer(options).await.map(|()| ExitCode::SUCCESS),

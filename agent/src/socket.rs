@@ -1,7 +1,7 @@
-//! Where preStop hooks reach the agent: a Unix socket in a volume that the containers share.
+//! The Unix socket for preStop hooks, in a volume that the containers share.
 //!
-//! A hook connects and says nothing. It gets one line when the work is done, or will not be: a word of [`End`] and a
-//! message. Whoever hangs up waits no more; the work goes on.
+//! A hook connects and sends nothing. When the work has ended, it gets one line: a word of [`End`] and a message. A hook may
+//! hang up; the work continues.
 
 use std::{fmt, fs::Permissions, io, os::unix::fs::PermissionsExt, path::Path};
 
@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{context::Context, verdict::Verdict, work::Work};
 
-/// How a preStop hook's wait ends.
+/// End of a preStop hook's wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     Done,
@@ -38,7 +38,7 @@ impl fmt::Display for End {
     }
 }
 
-/// Runs the work until it says something else than "not yet".
+/// Runs the work until its verdict is not a delay.
 pub(crate) async fn finish(work: &Work) -> (End, String) {
     loop {
         match work.verdict(None, Context::pre_stop).await {
@@ -50,14 +50,14 @@ pub(crate) async fn finish(work: &Work) -> (End, String) {
     }
 }
 
-/// Listens. A socket that an earlier run of the agent left behind is replaced.
+/// Listens. A socket that an earlier run of the agent left is replaced.
 pub(crate) fn listen(path: &Path) -> io::Result<UnixListener> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
     let listener = UnixListener::bind(path)?;
-    // The app's container may run as another user; who is in the pod's volume belongs to the pod.
+    // The app's container may run as another user. Only containers of the pod reach the volume.
     std::fs::set_permissions(path, Permissions::from_mode(0o666))?;
     Ok(listener)
 }

@@ -1,4 +1,4 @@
-//! What a run of the work amounts to.
+//! The verdict of a run.
 
 use std::{fmt, process::ExitStatus, time::Duration};
 
@@ -9,19 +9,19 @@ use crate::plain::last_line;
 
 /// The exit code for "not yet": `EX_TEMPFAIL` of sysexits.h.
 pub(crate) const NOT_YET: i32 = 75;
-/// How long "not yet" is without a number.
+/// Delay of a "not yet" without a number.
 const DEFAULT_DELAY: Duration = Duration::from_secs(30);
 
-/// What a run of the work amounts to.
+/// Verdict of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// It is done: the pod may go.
+    /// The work is done: the pod may go.
     Accept { message: String },
-    /// Not yet: run it again before that time is over.
+    /// The work is not done yet: run it again before that time is over.
     Delay { time: Duration, message: String },
     /// The pod should stay.
     Refuse { message: String, retry_after: Option<Duration> },
-    /// It gave no answer: it did not start, was killed, took too long.
+    /// The run gave no answer: it did not start, was killed, or took too long.
     Failure { message: String },
 }
 
@@ -50,7 +50,7 @@ impl fmt::Display for Verdict {
 }
 
 impl Verdict {
-    /// What an exit status and the last lines of the output say.
+    /// Reads an exit status and the last lines of the output.
     ///
     /// 126 and 127 are a shell's "cannot run" and "not found", those above a shell's "killed by a signal".
     pub(crate) fn of_exit(status: ExitStatus, stdout: &str, stderr: &str) -> Self {
@@ -70,7 +70,7 @@ impl Verdict {
         }
     }
 
-    /// What an HTTP reply says.
+    /// Reads an HTTP reply.
     pub(crate) fn of_reply(status: StatusCode, headers: &HeaderMap, body: &str) -> Self {
         let retry_after = headers.get(RETRY_AFTER).and_then(|value| seconds(value.to_str().ok()?));
         match (status, retry_after) {
@@ -87,11 +87,11 @@ impl Verdict {
     }
 }
 
-/// Whole seconds, at least one, and at most what the API takes.
+/// Whole seconds, at least one and at most [`Answer::LONGEST`].
 fn seconds(text: &str) -> Option<Duration> {
     let text = text.trim();
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    // What has more digits than fit is a long time, too.
+    // A number that is too large for u64 is a long time, too.
     let seconds = digits.then(|| text.parse().unwrap_or(u64::MAX))?;
     (seconds > 0).then(|| Duration::from_secs(seconds).min(Answer::LONGEST))
 }

@@ -1,4 +1,4 @@
-//! The work itself: at most one run at a time, shared by whoever waits for it.
+//! The work: at most one run at a time, shared by all callers.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -11,9 +11,9 @@ use crate::{action::Action, context::Context, options::Bounds, verdict::Verdict}
 ///
 /// # Guarantees
 ///
-/// The action runs at most once at a time; whoever asks while it runs waits for the same run. Once it was accepted it is
-/// not run again, until that evacuation is canceled, or another one asks: then the first has ended without the pod having gone, and
-/// nobody came to say so. The action of a cancellation runs after the run that it stopped, and before any later one.
+/// At most one run of the action is under way; callers in that time wait for the same run. Accepted work is not run
+/// again, unless its evacuation is canceled or another evacuation asks: then the first one ended unnoticed, without
+/// the pod having gone. The action of a cancellation runs after the run that it stopped, and before any later one.
 #[derive(Clone)]
 pub(crate) struct Work(Arc<Inner>);
 
@@ -22,13 +22,13 @@ struct Inner {
     on_cancel: Option<Action>,
     bounds: Bounds,
     state: Mutex<State>,
-    /// Held by whatever runs. It is fair: who waits first runs first.
+    /// Held by the action that runs. Waiters get it in their order.
     turn: tokio::sync::Mutex<()>,
     shutdown: CancellationToken,
     tasks: TaskTracker,
 }
 
-/// Whom the work was done for: the UID of an evacuation, or a preStop hook, which nobody takes back.
+/// Owner of the work: the UID of an evacuation, or a preStop hook, which cannot be canceled.
 pub(crate) type Owner = Option<String>;
 
 #[derive(Default)]
@@ -59,8 +59,9 @@ impl Work {
         }))
     }
 
-    /// What a run amounts to: of the one that is under way, else of a new one. The run goes on when this is
-    /// dropped. A new run is told what `context` says when it starts, which may be after another has ended.
+    /// Waits for the verdict of the run under way, or of a new one. The run continues when the future is dropped.
+    ///
+    /// A new run gets the `context` of the moment when it starts, which can be after the end of another run.
     pub(crate) async fn verdict(
         &self,
         owner: Owner,
@@ -79,8 +80,8 @@ impl Work {
         known.unwrap_or_else(|| Verdict::Failure { message: "the run was lost".to_owned() })
     }
 
-    /// Stops what was begun for that evacuation, and undoes it. Where the work has meanwhile been taken up for
-    /// another one, or for a preStop hook, nothing happens.
+    /// Stops the work for that evacuation, and undoes it. Nothing happens when another evacuation or a preStop hook has
+    /// taken the work over.
     pub(crate) async fn cancel(&self, context: Context) {
         {
             let mut state = self.state();
@@ -99,7 +100,7 @@ impl Work {
         self.undo(&context).await;
     }
 
-    /// The evacuation for which the work was accepted, when another one asks for it; from then on it counts as not done.
+    /// Returns the earlier evacuation, when another one asks for accepted work. The work then counts as not done.
     fn supersede(&self, asker: &Owner) -> Owner {
         let mut state = self.state();
         let State::Accepted { owner, .. } = &mut *state else {
@@ -122,12 +123,12 @@ impl Work {
         }
     }
 
-    /// Stops whatever runs, and waits until it has ended.
+    /// Stops the run under way, and waits for its end.
     pub(crate) async fn shut_down(&self) {
         self.0.shutdown.cancel();
         self.0.tasks.close();
         self.0.tasks.wait().await;
-        // The action of a cancellation, too.
+        // The action of a cancellation can still run.
         let _turn = self.0.turn.lock().await;
     }
 
@@ -135,7 +136,7 @@ impl Work {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The verdict where it is known, else where it will be found.
+    /// Returns the verdict if it is known, else its receiver.
     fn join(
         &self,
         asker: Owner,
@@ -173,7 +174,7 @@ impl Work {
         tracing::info!("the work ended: {verdict}");
         {
             let mut state = self.state();
-            // A run that was canceled is not what the state is about any more.
+            // The state no longer belongs to a run that was canceled.
             if !stop.is_cancelled()
                 && let State::Running { owner, .. } = &mut *state
             {

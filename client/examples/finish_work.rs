@@ -10,10 +10,10 @@ use evacuation_client::{Answer, Handler, Question, Responder};
 
 #[derive(Parser)]
 struct Options {
-    /// How long the work takes, in seconds.
+    /// Duration of the work, in seconds.
     #[arg(long, default_value_t = 10)]
     work_seconds: u64,
-    /// How long each delay is that the app asks for, in seconds.
+    /// Duration of each delay that the app asks for, in seconds.
     #[arg(long, default_value_t = 10)]
     step_seconds: u64,
 }

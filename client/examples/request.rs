@@ -1,5 +1,4 @@
-//! A platform that needs a pod to move: it asks, waits for the end, and takes its request back when it has
-//! waited for long enough.
+//! A platform that needs a pod to move: it asks, waits for the end, and withdraws its request after a timeout.
 //!
 //! `cargo run --example request -- NAMESPACE POD`
 
@@ -15,7 +14,7 @@ struct Options {
     namespace: String,
     /// The pod's name.
     pod: String,
-    /// How long to wait, in seconds.
+    /// Time until the request is withdrawn, in seconds.
     #[arg(long, default_value_t = 600)]
     timeout_seconds: u64,
 }

@@ -1,4 +1,4 @@
-//! What a handler returns.
+//! Answers that a handler returns.
 
 use std::time::Duration;
 
@@ -6,8 +6,8 @@ use evacuation_api::{Answer as Word, EvacuationResponseSpec, MAX_DELAY_SECONDS};
 
 /// The answer to a [`Question`](crate::Question).
 ///
-/// The server counts in whole seconds; parts of a second are rounded up, and what is longer than
-/// [`Answer::LONGEST`] is cut to it.
+/// The server counts in whole seconds. Parts of a second are rounded up; a longer time than [`Answer::LONGEST`] is cut
+/// to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "an answer counts only when the handler returns it"]
 pub struct Answer {
@@ -20,28 +20,30 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// The longest time that an answer can name: 30 days.
+    /// Maximum time that an answer can name: 30 days.
     pub const LONGEST: Duration = Duration::from_secs(MAX_DELAY_SECONDS.unsigned_abs());
 
-    /// Go ahead. It binds until the eviction or the cancellation: stop taking new work.
+    /// Lets the pod go. It binds until the eviction or the cancellation: stop taking new work.
     pub fn accept() -> Self {
         Self::of(Word::Accept)
     }
 
-    /// Wait for `time`, then go on without asking again. See [`Answer::ask_again`] to be asked before the end, and
-    /// [`Question::hold`](crate::Question::hold) to delay for as long as some work takes.
+    /// Delays the eviction for `time`; then the platform continues without asking again.
+    ///
+    /// [`Answer::ask_again`] has the handler called before the end. [`Question::hold`](crate::Question::hold) delays for
+    /// as long as some work takes.
     pub fn delay(time: Duration) -> Self {
         Self { delay: Some(time.min(Self::LONGEST)), ..Self::of(Word::Delay) }
     }
 
-    /// Leave the pod where it is. What follows is the requesters' policy; under `Wait` the handler can answer
-    /// otherwise later through [`Question::answer`](crate::Question::answer).
+    /// Keeps the pod where it is. The requesters' policy decides what follows; under `Wait` the app can change its
+    /// answer later through [`Question::answer`](crate::Question::answer).
     pub fn refuse(message: impl Into<String>) -> Self {
         Self::of(Word::Refuse).message(message)
     }
 
-    /// For a delay: calls the handler again when two thirds of the granted time have passed, so that it can
-    /// renew the delay or accept.
+    /// For a delay: calls the handler again after two thirds of the granted time. It can then renew the delay or
+    /// accept.
     pub fn ask_again(mut self) -> Self {
         self.ask_again = true;
         self
@@ -53,13 +55,13 @@ impl Answer {
         self
     }
 
-    /// Why, in CamelCase for machines, such as `BackupRunning`.
+    /// Reason in CamelCase for machines, such as `BackupRunning`.
     pub fn reason(mut self, reason: impl Into<String>) -> Self {
         self.reason = Some(reason.into());
         self
     }
 
-    /// Why, in words for people.
+    /// Reason in words for people.
     pub fn message(mut self, message: impl Into<String>) -> Self {
         self.message = Some(message.into());
         self
@@ -69,7 +71,7 @@ impl Answer {
         Self { word, delay: None, ask_again: false, retry_after: None, reason: None, message: None }
     }
 
-    /// How long after it was recorded the handler is to be called again, if at all.
+    /// Time from the record of the answer to the next call of the handler, if there is one.
     pub(crate) fn call_again_after(&self, granted: Option<Duration>) -> Option<Duration> {
         match self.word {
             Word::Accept => None,
@@ -78,7 +80,7 @@ impl Answer {
         }
     }
 
-    /// The same answer with nothing but its word and its times, which the API takes whatever else it finds invalid.
+    /// The answer without reason and message, which are the only parts that the API can find invalid.
     pub(crate) fn bare(&self) -> Self {
         Self { reason: None, message: None, ..self.clone() }
     }

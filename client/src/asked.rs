@@ -1,22 +1,22 @@
-//! What an object asks of a responder, as it stands.
+//! The question of a responder at one moment.
 
 use chrono::{DateTime, Utc};
 use evacuation_api::{DeadlineAction, RefusalPolicy, Requester, ResponderStatus};
 
 use crate::source::Source;
 
-/// What is asked: by whom, until when, and what this responder said.
+/// The requesters, the policy, the deadline and the responder's answer so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Asked {
     pub(crate) requesters: Vec<Requester>,
     pub(crate) on_refusal: RefusalPolicy,
-    /// When the pod goes whatever is answered.
+    /// Time at which the pod goes, whatever the answer.
     pub(crate) deadline: Option<DateTime<Utc>>,
     pub(crate) responder: ResponderStatus,
 }
 
 impl Asked {
-    /// What that object asks now.
+    /// Reads an object.
     pub(crate) fn of<S: Source>(object: &S, responder: &ResponderStatus) -> Self {
         let policy = object.status().and_then(|status| status.policy.clone());
         let policy = policy.unwrap_or_default();
@@ -33,7 +33,7 @@ impl Asked {
         }
     }
 
-    /// Whether the same is wanted, whatever was answered meanwhile.
+    /// Returns whether requesters, policy and deadline are the same; the answer may differ.
     pub(crate) fn wants_as(&self, other: &Self) -> bool {
         (&self.requesters, self.on_refusal, self.deadline)
             == (&other.requesters, other.on_refusal, other.deadline)

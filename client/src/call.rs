@@ -1,10 +1,10 @@
-//! One call to the API: bounded in time, and named where it fails.
+//! One call to the API, with a timeout and a named error.
 
 use std::time::Duration;
 
 use crate::RequestError;
 
-/// How long one call may take. A connection that died without a word would hold it for ever.
+/// Timeout of one call. A connection that died silently would hold the call for ever.
 const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Waits for a call that does `action` to the object of that namespace and name.

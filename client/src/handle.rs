@@ -1,4 +1,4 @@
-//! An Evacuation that a requester has a part in.
+//! An Evacuation that a requester created or joined.
 
 use evacuation_api::{ConditionType, Evacuation};
 use futures::{TryStreamExt, pin_mut};
@@ -6,27 +6,27 @@ use kube::{Api, api::PostParams, runtime::watcher};
 
 use crate::{RequestError, backoff::turns, call::call, watching::watch};
 
-/// How an Evacuation ended.
+/// End of an Evacuation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
     /// The pod is gone or its phase is terminal; the reason is the condition's.
     Evacuated {
-        /// Such as `Evicted`.
+        /// The reason in CamelCase, such as `Evicted`.
         reason: String,
-        /// In words.
+        /// The reason in words.
         message: String,
     },
     /// The pod was left alone; the reason is the condition's.
     Failed {
-        /// Such as `Refused`.
+        /// The reason in CamelCase, such as `Refused`.
         reason: String,
-        /// In words.
+        /// The reason in words.
         message: String,
     },
 }
 
 impl End {
-    /// How the Evacuation ended, if it did.
+    /// Reads the end of an Evacuation, if it has ended.
     pub fn of(evacuation: &Evacuation) -> Option<Self> {
         let conditions = &evacuation.status.as_ref()?.conditions;
         let find = |wanted: ConditionType| {
@@ -49,7 +49,7 @@ impl std::fmt::Display for End {
     }
 }
 
-/// A requester's hold on an Evacuation.
+/// An Evacuation with the requester's entry in it.
 #[derive(Clone, Debug)]
 pub struct EvacuationHandle {
     api: Api<Evacuation>,
@@ -94,7 +94,7 @@ impl EvacuationHandle {
         &self.requester
     }
 
-    /// Whether the Evacuation was under way before and the requester joined it.
+    /// Returns whether the requester joined an Evacuation of others.
     pub fn joined(&self) -> bool {
         self.joined
     }
@@ -108,9 +108,9 @@ impl EvacuationHandle {
     ///
     /// # Errors
     ///
-    /// [`RequestError::Removed`] when the Evacuation was removed before its end was seen; what the API said when
-    /// watching is not allowed from the start. Later that passes: an API server that has just started knows neither
-    /// tokens nor roles.
+    /// [`RequestError::Removed`] when the Evacuation was removed before its end was seen. [`RequestError::Api`] when the
+    /// first attempt to watch is forbidden. A later one is tried again: an API server that has just started knows
+    /// neither tokens nor roles.
     pub async fn wait(&self) -> Result<End, RequestError> {
         let config = watcher::Config::default().fields(&format!("metadata.name={}", self.name));
         let events = watch(self.api.clone(), config);
@@ -146,13 +146,13 @@ impl EvacuationHandle {
         }
     }
 
-    /// Takes the requester's entry out again. The last requester's withdrawal cancels the Evacuation. An
-    /// Evacuation that has ended or is gone needs no withdrawal.
+    /// Removes the requester's entry. The last requester's withdrawal cancels the Evacuation. An Evacuation that has
+    /// ended or is gone needs no withdrawal.
     ///
     /// # Errors
     ///
-    /// One that [is too late](RequestError::is_too_late) when an eviction is in flight or was accepted: the pod may go, or
-    /// goes, all the same. Otherwise what the API said, [`RequestError::NoReply`] when it said nothing, and
+    /// One that [is too late](RequestError::is_too_late) when an eviction is in flight or was accepted.
+    /// [`RequestError::Api`] for every other refusal, [`RequestError::NoReply`] without a reply, and
     /// [`RequestError::Contended`] when others kept changing the object.
     pub async fn withdraw(&self) -> Result<(), RequestError> {
         let mut pauses = turns();
@@ -202,7 +202,7 @@ impl EvacuationHandle {
     }
 }
 
-/// The API's refusal, where the error is one that waiting does not mend.
+/// The API's refusal, if the caller may not watch.
 fn forbidden(error: watcher::Error) -> Option<kube::Error> {
     use watcher::Error::{InitialListFailed, WatchFailed, WatchStartFailed};
     match error {
@@ -234,7 +234,7 @@ mod tests {
             "status":{"conditions":[{"type":"Evacuated","status":"True","reason":"Evicted","message":"gone",
                 "lastTransitionTime":"2026-11-20T22:00:00Z"}]}}]}"#,
     );
-    /// A watch that ends because what it follows is no longer known: it begins anew with a list.
+    /// A watch of a forgotten revision: it begins again with a list.
     const EXPIRED: (u16, &str) = (
         200,
         r#"{"type":"ERROR","object":{"kind":"Status","status":"Failure","code":410,"reason":"Expired","message":""}}"#,

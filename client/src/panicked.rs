@@ -4,21 +4,21 @@ use std::{any::Any, panic::AssertUnwindSafe};
 
 use futures::FutureExt;
 
-/// A handler panicked, and what it said.
+/// Panic of a handler, with its message.
 #[derive(Debug, thiserror::Error)]
 #[error("the handler panicked: {0}")]
 pub(crate) struct Panicked(String);
 
-/// What the call of a handler returns, or that it panicked.
+/// Returns the result of a call of a handler, or its panic.
 ///
-/// A handler takes its own state through `&self`, and what a panic leaves of that (such as a poisoned mutex) is its own to
-/// judge when it is called again. Where the program is built to abort on a panic, its next process is asked.
+/// The handler answers for its own state after a panic, such as a poisoned mutex. In a program that aborts on a panic,
+/// the next process is asked.
 pub(crate) async fn caught<T>(call: impl Future<Output = T>) -> Result<T, Panicked> {
     let caught = AssertUnwindSafe(call).catch_unwind().await;
     caught.map_err(|payload| Panicked(said(payload.as_ref())))
 }
 
-/// The text of a panic, which is all but always one of these two types.
+/// Message of a panic, which nearly always has one of these two types.
 fn said(payload: &(dyn Any + Send)) -> String {
     payload
         .downcast_ref::<&str>()

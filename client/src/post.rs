@@ -1,4 +1,4 @@
-//! Posting answers, until they are recorded or pointless.
+//! Posts of answers, until they are recorded or pointless.
 
 use std::time::Duration;
 
@@ -10,23 +10,22 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{RespondError, backoff::Retry, error_chain, source::Source};
 
-/// How long one post may take.
+/// Timeout of one post.
 const POST_TIMEOUT: Duration = Duration::from_secs(10);
-/// For how long a 401 or 403 is taken for a passing one: an API server that has just started knows neither the tokens nor
-/// the roles yet.
+/// Time for which a 401 or 403 is tried again. An API server that has just started knows neither tokens nor roles.
 const STRANGER_PATIENCE: Duration = Duration::from_secs(30);
 
-/// When posting stops.
+/// Conditions that stop posting.
 #[derive(Clone, Copy)]
 pub(crate) struct Until<'a> {
-    /// The question has ended: at once.
+    /// The question has ended: posting stops at once.
     pub(crate) closed: &'a CancellationToken,
-    /// The answer is not wanted any more: no further try is made. One that is under way has its reply awaited, for the
-    /// server may yet record it, and would do so after a later answer.
+    /// The answer is no longer wanted: no further try starts. A try that is under way is awaited; otherwise the server
+    /// could record it after a later answer.
     pub(crate) enough: &'a CancellationToken,
 }
 
-/// Posts answers to one Evacuation; hides which kind they are posted through.
+/// Posts answers to one Evacuation, through either kind.
 #[async_trait]
 pub(crate) trait Post: Send + Sync {
     async fn post(
@@ -36,7 +35,7 @@ pub(crate) trait Post: Send + Sync {
     ) -> Result<EvacuationResponseStatus, RespondError>;
 }
 
-/// Posts to `RESOURCE/NAME/respond` of one object.
+/// Posts to the subresource `respond` of one object.
 pub(crate) struct Poster<S: Source> {
     api: Api<S>,
     namespace: String,
@@ -60,7 +59,7 @@ impl<S: Source> Poster<S> {
     }
 }
 
-/// Whether trying the same post again can help, that long after the first try.
+/// Returns whether another try can help, that long after the first one.
 fn transient(error: &kube::Error, after: Duration) -> bool {
     match error {
         kube::Error::Api(status) => match status.code {
@@ -72,7 +71,7 @@ fn transient(error: &kube::Error, after: Duration) -> bool {
     }
 }
 
-/// Whether the server itself said when to try again.
+/// Returns whether the server named a time to try again.
 fn retry_asked(status: &kube::core::Status) -> bool {
     status.details.as_ref().is_some_and(|details| details.retry_after_seconds > 0)
 }

@@ -14,10 +14,11 @@ use crate::{
     post::{Post, Until},
 };
 
-/// "We need to move you." Cheap to clone; outlives the handler's call, so that an answer can change later.
+/// The platform's question: may this pod go?
 ///
-/// It says what was asked when the handler was called. Requesters join and leave, harden their policy and move their
-/// deadlines while work goes on: see [`Question::newest`] and [`Question::changed`].
+/// It is cheap to clone and outlives the handler's call, so that the app can change its answer later. It is a snapshot
+/// of the moment of the call. Requesters join, leave, and change their policies and deadlines: see [`Question::newest`]
+/// and [`Question::changed`].
 #[derive(Clone)]
 pub struct Question {
     pub(crate) namespace: String,
@@ -41,7 +42,7 @@ impl std::fmt::Debug for Question {
     }
 }
 
-/// The question ended while work was going on: canceled, lapsed, or overtaken by a deadline.
+/// The question ended during the work: it was canceled, its time was over, or a deadline was reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the question ended before the work did")]
 pub struct Canceled;
@@ -62,12 +63,12 @@ impl Question {
         &self.uid
     }
 
-    /// The name of the pod that is to move.
+    /// The name of the pod to move.
     pub fn pod(&self) -> &str {
         &self.pod
     }
 
-    /// Who wants the pod moved, and how hard.
+    /// The requesters' entries.
     pub fn requesters(&self) -> &[Requester] {
         &self.asked.requesters
     }
@@ -77,30 +78,30 @@ impl Question {
         self.asked.requesters.iter().map(|requester| requester.name.as_str()).collect::<Vec<_>>().join(", ")
     }
 
-    /// What follows a refusal.
+    /// Consequence of a refusal.
     pub fn on_refusal(&self) -> RefusalPolicy {
         self.asked.on_refusal
     }
 
-    /// When the pod will be evicted whatever is answered, if ever.
+    /// Time at which the pod is evicted or deleted, whatever the answer.
     pub fn deadline(&self) -> Option<DateTime<Utc>> {
         self.asked.deadline
     }
 
-    /// What this responder answered before, such as before a restart of the app.
+    /// The last answer of this responder, such as the one before a restart of the app.
     pub fn previous_answer(&self) -> Option<evacuation_api::Answer> {
         self.asked.responder.answer
     }
 
-    /// The same question as it stands now.
+    /// The same question with the newest requesters, policy and deadline.
     #[must_use]
     pub fn newest(&self) -> Self {
         let asked = self.news.borrow().clone();
         Self { asked, ..self.clone() }
     }
 
-    /// Waits until the requesters, the policy or the deadline are no longer what this question says, and returns the
-    /// question as it stands then.
+    /// Waits until the requesters, the policy or the deadline differ from this question's, and returns the newer
+    /// question.
     ///
     /// # Errors
     ///
@@ -119,16 +120,15 @@ impl Question {
         }
     }
 
-    /// Answers now, beside what the handler returns: to change a refusal under the policy `Wait`, or to accept
-    /// later. Tries again until the answer is recorded or the question has ended.
+    /// Answers now, besides what the handler returns: to change a refusal under the policy `Wait`, or to accept later.
     ///
-    /// The word counts more than what decorates it: where the server finds the answer invalid, such as for a control
-    /// character in its message, it is posted again without reason and message.
+    /// The post is repeated until the answer is recorded or the question has ended. If the server finds the answer
+    /// invalid, such as for a control character in its message, the answer is posted again without reason and message.
     pub async fn answer(&self, answer: Answer) -> Result<EvacuationResponseStatus, RespondError> {
         self.say(answer, &CancellationToken::new()).await
     }
 
-    /// As [`Question::answer`], until it is `enough`.
+    /// Answers like [`Question::answer`], until `enough` is cancelled.
     async fn say(
         &self,
         answer: Answer,
@@ -156,20 +156,20 @@ impl Question {
         self.poster.post(spec, until).await
     }
 
-    /// Completes when the question has ended: it was canceled, it lapsed, or a deadline was reached.
+    /// Completes when the question has ended: it was canceled, its time was over, or a deadline was reached.
     pub async fn ended(&self) {
         self.closed.cancelled().await;
     }
 
-    /// Delays for as long as `work` takes, by renewing a delay of `step` when half of what was granted is over.
-    /// Returns what the work returned; the handler then usually answers [`Answer::accept`].
+    /// Delays for as long as `work` takes: renews a delay of `step` after half of the granted time. Returns the result of
+    /// the work; the handler then usually answers [`Answer::accept`].
     ///
-    /// No renewal is under way when it returns so: a post that was begun has had its reply, or its time of 10 s is over.
-    /// So what is answered then is the last that the server hears.
+    /// No renewal is under way when it returns: each post has had its reply, or its timeout of 10 s. So the answer that
+    /// follows is the last one that the server records.
     ///
     /// # Errors
     ///
-    /// [`Canceled`] when the question ended first; the work is dropped then.
+    /// [`Canceled`] when the question ended first; the work is dropped.
     pub async fn hold<T>(&self, step: Duration, work: impl Future<Output = T>) -> Result<T, Canceled> {
         tokio::pin!(work);
         loop {
@@ -195,7 +195,7 @@ impl Question {
         }
     }
 
-    /// Asks for a delay; returns when to ask for the next.
+    /// Posts a delay; returns the time until the next one.
     async fn renew(&self, step: Duration, enough: &CancellationToken) -> Duration {
         match self.say(Answer::delay(step), enough).await {
             Ok(status) => granted(&status).unwrap_or(step) / 2,

@@ -1,4 +1,4 @@
-//! The asking side: create an Evacuation, or join the one that is under way.
+//! The asking side: creates an Evacuation, or joins the active one.
 
 use std::time::Duration;
 
@@ -12,11 +12,11 @@ use kube::{Api, Client, ResourceExt, api::PostParams};
 
 use crate::{EvacuationHandle, RequestError, backoff::turns, call::call};
 
-/// The start of the year 9999, in seconds since 1970: what comes later is not written in the four digits of RFC 3339, or
-/// is more than other readers of times take.
+/// Start of the year 9999, in seconds since 1970. RFC 3339 has four digits for the year, and some readers take less
+/// than all of 9999.
 const LATEST: i64 = 253_370_764_800;
 
-/// One who wants pods moved.
+/// A requester of evacuations.
 #[derive(Clone, Debug)]
 pub struct Requester {
     client: DebugClient,
@@ -25,7 +25,7 @@ pub struct Requester {
     params: PostParams,
 }
 
-/// A client that does not spoil `Debug` of what holds it.
+/// A client with a `Debug`, so that its holders can derive theirs.
 #[derive(Clone)]
 struct DebugClient(Client);
 
@@ -51,29 +51,28 @@ impl Requester {
         Self { client: DebugClient(client), entry, deadline_after: None, params: PostParams::default() }
     }
 
-    /// Why, in CamelCase for machines, such as `NodeMaintenance`.
+    /// Reason in CamelCase for machines, such as `NodeMaintenance`.
     #[must_use]
     pub fn reason(mut self, reason: impl Into<String>) -> Self {
         self.entry.reason = Some(reason.into());
         self
     }
 
-    /// Why, in words for people.
+    /// Reason in words for people.
     #[must_use]
     pub fn message(mut self, message: impl Into<String>) -> Self {
         self.entry.message = Some(message.into());
         self
     }
 
-    /// What happens when a responder refuses; `Wait` by default.
+    /// Consequence of a refusal; `Wait` by default.
     #[must_use]
     pub fn on_refusal(mut self, policy: RefusalPolicy) -> Self {
         self.entry.on_refusal = Some(policy);
         self
     }
 
-    /// What happens when an evacuation took this long, counted from each request. No deadline is after the start of the
-    /// year 9999: one that would be stands there.
+    /// Deadline, as a time after each request, and its action. A deadline after the start of the year 9999 is moved there.
     #[must_use]
     pub fn deadline(mut self, after: Duration, action: DeadlineAction) -> Self {
         self.deadline_after = Some(after);
@@ -95,32 +94,32 @@ impl Requester {
         self
     }
 
-    /// Has the server check everything and store nothing.
+    /// Makes the server check everything and store nothing.
     #[must_use]
     pub fn dry_run(mut self) -> Self {
         self.params.dry_run = true;
         self
     }
 
-    /// Asks the pod of that name to move: creates an Evacuation, or joins the one that is under way.
+    /// Asks the pod of that name to move: creates an Evacuation, or joins the active one.
     ///
     /// # Errors
     ///
-    /// What the API said: no such pod ([`RequestError::is_pod_gone`]), not allowed, invalid; a conflict with cause
-    /// `RequesterLapsed` when an entry of this name has passed its GiveUp deadline, which only a withdrawal takes away.
-    /// [`RequestError::NoReply`] when it said nothing for 30 s, and [`RequestError::Contended`] when others kept changing
+    /// [`RequestError::Api`] for a refusal: no such pod ([`RequestError::is_pod_gone`]), not allowed, invalid, or a
+    /// conflict with the cause `RequesterLapsed`: the entry has passed its GiveUp deadline, and only a withdrawal removes
+    /// it. [`RequestError::NoReply`] without a reply within 30 s, and [`RequestError::Contended`] when others kept changing
     /// the object.
     pub async fn evacuate(&self, namespace: &str, pod: &str) -> Result<EvacuationHandle, RequestError> {
         let target = PodTarget { name: pod.to_owned(), uid: None };
         self.evacuate_target(namespace, &target).await
     }
 
-    /// As [`Requester::evacuate`], but only this very pod: not another that has taken its name since it was read, such as
-    /// a StatefulSet's on another node. A pod that was not read from the API has no UID, and is asked by its name.
+    /// Asks like [`Requester::evacuate`], by UID: a later pod of the same name, such as a StatefulSet's on another node, is
+    /// not asked. A pod without a UID, which was not read from the API, is asked by its name.
     ///
     /// # Errors
     ///
-    /// As [`Requester::evacuate`]; [`RequestError::is_pod_gone`] also when another pod has the name.
+    /// Those of [`Requester::evacuate`]; [`RequestError::is_pod_gone`] also when another pod has the name.
     pub async fn evacuate_pod(&self, pod: &Pod) -> Result<EvacuationHandle, RequestError> {
         let target = PodTarget { name: pod.name_any(), uid: pod.uid() };
         let namespace = pod.namespace();
@@ -128,11 +127,11 @@ impl Requester {
         self.evacuate_target(namespace.unwrap_or_else(|| self.client.0.default_namespace()), &target).await
     }
 
-    /// As [`Requester::evacuate_pod`], for a target of a name and perhaps a UID.
+    /// Asks like [`Requester::evacuate_pod`], for a target with a name and perhaps a UID.
     ///
     /// # Errors
     ///
-    /// As [`Requester::evacuate_pod`].
+    /// Those of [`Requester::evacuate_pod`].
     pub async fn evacuate_target(
         &self,
         namespace: &str,
@@ -171,8 +170,8 @@ impl Requester {
         Entry { deadline: deadline.or(self.entry.deadline), ..self.entry.clone() }
     }
 
-    /// Adds or replaces the requester's entry. `None` when somebody else changed the object, it ended meanwhile,
-    /// or it is of another pod than that of the given UID: its name was used again.
+    /// Adds or replaces the requester's entry. `None` when another writer changed the object, the object ended, or it
+    /// targets another pod than that of the given UID.
     async fn join(
         &self,
         api: &Api<Evacuation>,
@@ -205,7 +204,7 @@ impl Requester {
     }
 }
 
-/// The time that long after `now`, and at most the latest.
+/// Time that long after `now`, but not after [`LATEST`].
 fn deadline(now: DateTime<Utc>, after: Duration) -> DateTime<Utc> {
     let latest = DateTime::from_timestamp(LATEST, 0).unwrap_or(DateTime::<Utc>::MAX_UTC);
     chrono::Duration::from_std(after)

@@ -29,10 +29,10 @@ use crate::{
 ///
 /// # Guarantees
 ///
-/// The handler is called once for each time that the responder becomes active, and again where its answer says so or it
-/// panicked; at most one call per Evacuation is under way. An answer is posted until it is recorded or the question has ended.
-/// Outages of the API are waited out. After a restart of the app an open question is asked again, unless it was
-/// accepted before. A cancellation is acknowledged once the handler has taken note of it.
+/// The handler is called once each time the responder becomes active. It is called again when its answer says so or
+/// when it panicked. At most one call per Evacuation is under way. An answer is posted until it is recorded or the
+/// question has ended. After an outage of the API the responder continues. After a restart of the app an open question
+/// is asked again, unless it was accepted before. A cancellation is acknowledged after the handler has returned from it.
 #[derive(Clone)]
 pub struct Responder {
     client: Client,
@@ -61,9 +61,9 @@ impl Responder {
         }
     }
 
-    /// A responder with a domain-prefixed name such as `db.acme.io/failover`, for the Evacuations of one namespace
-    /// or of all. It needs RBAC: to watch `evacuations`, to create `evacuations/respond`, and the verb `respond` on
-    /// `responders` for its name.
+    /// A responder with a domain-prefixed name such as `db.acme.io/failover`, for the Evacuations of one namespace or of
+    /// all. It needs RBAC: watch `evacuations`, create `evacuations/respond`, and the verb `respond` on `responders` for
+    /// its name.
     pub fn named(client: Client, name: impl Into<String>, namespace: Option<&str>) -> Self {
         Self {
             client,
@@ -140,7 +140,7 @@ struct Desk {
     sessions: HashMap<String, Session>,
     /// The UIDs seen since a list began.
     listed: Option<Vec<String>>,
-    /// Cancellations that are being acknowledged, by the Evacuation's UID. A guard ends that when the Evacuation is gone.
+    /// Cancellations that are being acknowledged, by the Evacuation's UID. A guard ends one when its Evacuation is gone.
     acknowledging: HashMap<String, DropGuard>,
     farewells: TaskTracker,
 }

@@ -1,4 +1,4 @@
-//! One responder's part in one Evacuation, from the first question to its end.
+//! One responder's work on one Evacuation, from the first question to its end.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,7 +12,7 @@ use crate::{
     post::Poster, question::granted, source::Source,
 };
 
-/// A question that is being worked on.
+/// A question under way.
 pub(crate) struct Session {
     active_time: Option<Timestamp>,
     news: watch::Sender<Asked>,
@@ -28,7 +28,7 @@ impl Drop for Session {
     }
 }
 
-/// The question that an object asks of a responder, and where to tell what becomes of it.
+/// The question of a responder in an object, and the sender of its changes.
 pub(crate) fn question<S: Source>(
     client: &Client,
     object: &S,
@@ -50,7 +50,7 @@ pub(crate) fn question<S: Source>(
 }
 
 impl Session {
-    /// Starts to work on what an object asks of a responder.
+    /// Starts to answer the question of a responder in an object.
     pub(crate) fn start<S: Source>(
         client: &Client,
         object: &S,
@@ -67,12 +67,12 @@ impl Session {
         }
     }
 
-    /// Whether this session works on that very question: a responder that is asked anew gets a new one.
+    /// Returns whether this session is of the same question. A responder that is asked a second time gets a new session.
     pub(crate) fn is_of(&self, responder: &ResponderStatus) -> bool {
         self.active_time == responder.active_time
     }
 
-    /// Follows what the requesters want, and what the platform made of the answer.
+    /// Takes in a newer state of the object.
     pub(crate) fn follow<S: Source>(&mut self, object: &S, responder: &ResponderStatus) {
         let asked = Asked::of(object, responder);
         self.news.send_if_modified(|known| {
@@ -87,7 +87,7 @@ impl Session {
     }
 }
 
-/// Calls the handler, posts what it answers, and calls it again where the answer says so or it panicked.
+/// Calls the handler and posts its answer; calls it again when the answer says so or the handler panicked.
 async fn work(question: Question, handler: Arc<dyn Handler>) {
     let mut pauses = Retry::default();
     loop {
@@ -117,7 +117,7 @@ async fn work(question: Question, handler: Arc<dyn Handler>) {
     }
 }
 
-/// Posts an answer; returns when the handler is to be called again, if at all.
+/// Posts an answer; returns the time until the next call of the handler, if there is one.
 async fn post(question: &Question, answer: Answer) -> Option<Duration> {
     match question.answer(answer.clone()).await {
         Ok(status) => answer.call_again_after(granted(&status)),
@@ -129,8 +129,8 @@ async fn post(question: &Question, answer: Answer) -> Option<Duration> {
     }
 }
 
-/// Tells the handler that its question was taken back, until it has taken note of it or nobody waits for that any more;
-/// then tells the platform.
+/// Calls the handler's `canceled` until it returns without a panic or the object is gone; then acknowledges the
+/// cancellation.
 pub(crate) async fn say_canceled(question: Question, handler: Arc<dyn Handler>) {
     let mut pauses = Retry::default();
     while let Err(panic) = caught(async { handler.canceled(question.clone()).await }).await {

@@ -1,4 +1,4 @@
-//! Where questions come from: a pod's own SelfEvacuations, or all Evacuations for a responder with a name.
+//! The two kinds that carry questions: SelfEvacuations for a pod itself, Evacuations for a responder with a name.
 
 use std::fmt::Debug;
 

@@ -14,12 +14,12 @@ use kube::{Client, client::Body};
 
 use crate::{Question, session::question, source::Source};
 
-/// A client of an API that replies so, one reply after another and the last one for ever, whatever is asked.
+/// A client of an API with these replies, in their order; the last one is repeated.
 pub(crate) fn replying(replies: &'static [(u16, &'static str)]) -> Client {
     recording(replies).0
 }
 
-/// As [`replying`], with what was sent: the body of each request, and null where there is none.
+/// A client like [`replying`]'s, with the bodies of its requests; null for a request without one.
 pub(crate) fn recording(
     replies: &'static [(u16, &'static str)],
 ) -> (Client, Arc<Mutex<Vec<serde_json::Value>>>) {

@@ -1,4 +1,4 @@
-//! The flags that say which cluster and namespace, as kubectl has them.
+//! The flags for cluster, namespace and user, as kubectl has them.
 
 use anyhow::Context;
 use clap::Args;
@@ -9,7 +9,7 @@ use kube::{
     config::{KubeConfigOptions, Kubeconfig},
 };
 
-/// Which cluster and namespace.
+/// Cluster, namespace and user of the command.
 #[derive(Args, Debug, Default)]
 pub(crate) struct Connection {
     /// The kubeconfig file; KUBECONFIG or ~/.kube/config by default.
@@ -27,7 +27,7 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// A client, whose default namespace is the chosen one.
+    /// Makes a client, whose default namespace is the chosen one.
     pub(crate) async fn client(&self) -> anyhow::Result<Client> {
         let options = KubeConfigOptions { context: self.context.clone(), ..KubeConfigOptions::default() };
         let mut config = match &self.kubeconfig {
@@ -53,7 +53,7 @@ impl Connection {
 pub(crate) async fn user_name(client: &Client) -> anyhow::Result<String> {
     let api: Api<SelfSubjectReview> = Api::all(client.clone());
     let review = api.create(&PostParams::default(), &SelfSubjectReview::default()).await;
-    let review = review.context("who the caller is cannot be found out")?;
+    let review = review.context("the server did not tell your user name")?;
     let user = review.status.and_then(|status| status.user_info).and_then(|user| user.username);
-    user.context("the server did not say who the caller is")
+    user.context("the server did not tell your user name")
 }

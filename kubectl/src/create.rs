@@ -20,11 +20,11 @@ use crate::{
     tracker::Tracker,
 };
 
-/// Ask pods to move. A pod that is already asked to move gets your request added to the others.
+/// Ask pods to move. If a pod is already asked, your request is added.
 #[derive(Parser, Debug)]
 #[command(name = "kubectl create evacuation", bin_name = "kubectl create evacuation", version)]
 pub struct Create {
-    /// The pods' names, or pod/NAME as `kubectl get -o name` prints them.
+    /// Names of pods, also as pod/NAME, which `kubectl get -o name` prints.
     #[arg(
         value_name = "POD",
         required_unless_present = "selector",
@@ -35,20 +35,20 @@ pub struct Create {
     /// Ask all pods with these labels.
     #[arg(short = 'l', long, value_parser = NonEmptyStringValueParser::new())]
     selector: Option<String>,
-    /// What happens when a responder refuses; wait by default.
+    /// Consequence of a refusal; wait by default.
     #[arg(long, value_enum, ignore_case = true)]
     on_refusal: Option<OnRefusal>,
     #[command(flatten)]
     requester: RequesterFlags,
-    /// Wait until every evacuation has ended: exit code 0 when all pods are gone, 2 when one was refused.
+    /// Wait until every evacuation has ended: exit code 0 if all pods are gone, 2 if one was refused.
     #[arg(long)]
     wait: bool,
-    /// With --wait: stop waiting after this time, with exit code 3; 0 means never. The evacuations go on.
+    /// With --wait: stop waiting after this time, with exit code 3; 0 means never. The evacuations continue.
     #[arg(long, value_name = "DURATION", value_parser = timeout, requires = "wait")]
     timeout: Option<Duration>,
     #[command(flatten)]
     dry_run: DryRunFlag,
-    /// How created evacuations are printed.
+    /// Output format of the created evacuations.
     #[arg(short, long, value_enum)]
     output: Option<Output>,
     #[command(flatten)]
@@ -60,8 +60,8 @@ impl Create {
     ///
     /// # Errors
     ///
-    /// When the cluster cannot be reached or no pod matches. What goes wrong with a single pod is printed, and the
-    /// others are asked all the same.
+    /// When the cluster cannot be reached or no pod matches. An error with a single pod is printed, and the others are
+    /// still asked.
     pub async fn run(self) -> anyhow::Result<Exit> {
         let client = self.connection.client().await?;
         let namespace = client.default_namespace().to_owned();
@@ -92,7 +92,7 @@ impl Create {
         Ok(if failed { Exit::Errors } else { exit })
     }
 
-    /// Whom to ask. Pods that were found by labels are meant as they were found, not by their name.
+    /// The pods to ask. Pods that were found by labels are asked by UID.
     async fn pods(&self, client: &Client) -> anyhow::Result<Vec<PodTarget>> {
         let Some(selector) = &self.selector else {
             let named = |name: &String| PodTarget { name: name.clone(), uid: None };
@@ -107,7 +107,7 @@ impl Create {
         Ok(pods.items.iter().map(target).collect())
     }
 
-    /// Asks one pod, and prints what came of it. Nothing to follow comes of a dry run.
+    /// Asks one pod and prints the result. A dry run returns nothing to follow.
     async fn ask(
         &self,
         requester: &Requester,
@@ -132,7 +132,7 @@ impl Create {
     }
 }
 
-/// A pod's name as it is or with its resource before it.
+/// A pod's name, alone or as pod/NAME.
 fn pod_name(text: &str) -> Result<String, String> {
     match text.split_once('/') {
         None => Ok(text.to_owned()),
@@ -141,7 +141,7 @@ fn pod_name(text: &str) -> Result<String, String> {
     }
 }
 
-/// That very pod.
+/// The target with the UID of the pod.
 fn target(pod: &Pod) -> PodTarget {
     PodTarget { name: pod.name_any(), uid: pod.uid() }
 }

@@ -10,19 +10,19 @@ pub(crate) struct DryRunFlag {
     pub(crate) dry_run: DryRun,
 }
 
-/// Whether anything is stored.
+/// Kind of a dry run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum DryRun {
-    /// It is.
+    /// No dry run: changes are stored.
     None,
-    /// Nothing is sent that would change anything.
+    /// No change is sent.
     Client,
     /// The server checks everything and stores nothing.
     Server,
 }
 
 impl DryRun {
-    /// What is said after a change that was not made; nothing after one that was.
+    /// Suffix of a printed change; empty without a dry run.
     pub(crate) fn note(self) -> &'static str {
         match self {
             Self::None => "",

@@ -6,25 +6,25 @@ use clap::Parser;
 
 use crate::{complaint::complaint, output::is_unread};
 
-/// How a command ended. The codes are API: scripts rely on them.
+/// Exit of a command. The codes are API: scripts rely on them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// 0: all that was asked for happened.
+    /// 0: success.
     Done,
-    /// 1: something went wrong.
+    /// 1: an error.
     Errors,
-    /// 2: a pod was left alone, as the policy wants it: a responder refused, or a deadline gave up.
+    /// 2: a pod was left alone by policy: a responder refused, or a deadline gave up.
     Refused,
-    /// 3: the time ran out.
+    /// 3: the timeout was reached.
     TimedOut,
-    /// 130, as shells have it: Ctrl-C.
+    /// 130, as in shells: Ctrl-C.
     Interrupted,
-    /// 141, as shells have it: nobody reads the output any more.
+    /// 141, as in shells: the reader of the output has gone.
     Unread,
 }
 
 impl Exit {
-    /// The code that the shell sees.
+    /// The code for the shell.
     pub fn code(self) -> u8 {
         match self {
             Self::Done => 0,
@@ -37,20 +37,19 @@ impl Exit {
     }
 }
 
-/// Reads the command line and runs the command; what goes wrong becomes an exit code, and an error is printed with all its
-/// causes.
+/// Reads the command line and runs the command. An error becomes an exit code, and is printed with its causes.
 ///
-/// A command line that makes no sense ends with 1, not with clap's 2, which means a refusal here. Ctrl-C takes nothing back.
+/// An invalid command line ends with 1: clap's 2 means a refusal here. Ctrl-C withdraws nothing.
 pub fn run<C: Parser, F: Future<Output = anyhow::Result<Exit>>>(command: impl FnOnce(C) -> F) -> ExitCode {
     let parsed = match C::try_parse() {
         Ok(parsed) => parsed,
         Err(error) => {
-            // Help, or what is wrong with the arguments. Where it cannot be written the code tells all the same.
+            // Help, or the error in the arguments. If it cannot be written, the code still tells.
             let _ = error.print();
             return if error.use_stderr() { ExitCode::from(Exit::Errors.code()) } else { ExitCode::SUCCESS };
         }
     };
-    // Only one provider is compiled in; that one is installed already can only be another call of this function.
+    // Only one provider is compiled in. An error says that an earlier call installed it.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
@@ -61,7 +60,7 @@ pub fn run<C: Parser, F: Future<Output = anyhow::Result<Exit>>>(command: impl Fn
     };
     let ended = runtime.block_on(async {
         let interrupted = async {
-            // Without a handler Ctrl-C still ends the process, only without a word.
+            // Without a handler Ctrl-C still ends the process, only silently.
             if tokio::signal::ctrl_c().await.is_err() {
                 std::future::pending::<()>().await;
             }
@@ -80,7 +79,7 @@ pub fn run<C: Parser, F: Future<Output = anyhow::Result<Exit>>>(command: impl Fn
         }
         None => {
             eprintln!(
-                "interrupted: what was begun goes on, see kubectl get evacuations; deleting an evacuation takes it back"
+                "interrupted: the evacuations continue, see kubectl get evacuations; delete one to withdraw it"
             );
             Exit::Interrupted
         }

@@ -30,33 +30,33 @@ use crate::{
     tracker::Tracker,
 };
 
-/// Drain a node by asking: cordon it, ask each of its pods to move, and show what each answers.
+/// Drain a node by asking: cordon it, ask each of its pods to move, and show the answers.
 ///
-/// Exit codes: 0 all pods are gone, 1 errors, 2 a pod was left alone because it refused, 3 the time ran out.
+/// Exit codes: 0 all pods are gone, 1 an error, 2 a pod was left alone because it refused, 3 the timeout was reached.
 #[derive(Args, Debug)]
 #[allow(clippy::struct_excessive_bools, reason = "the flags are kubectl drain's")]
 pub struct Node {
     /// The node's name.
     #[arg(value_name = "NODE")]
     name: String,
-    /// What happens when a responder refuses. With wait, the command waits until the app changes its mind.
+    /// Consequence of a refusal. With wait, the command waits until the app changes its answer.
     #[arg(long, value_enum, ignore_case = true, default_value = "give-up")]
     on_refusal: OnRefusal,
     #[command(flatten)]
     requester: RequesterFlags,
-    /// Leave pods of DaemonSets where they are, instead of refusing to start.
+    /// Leave pods of DaemonSets alone. Without the flag such a pod stops the command.
     #[arg(long)]
     ignore_daemonsets: bool,
-    /// Go on even if there are pods with emptyDir volumes, whose data is lost.
+    /// Continue even if there are pods with emptyDir volumes, whose data is lost.
     #[arg(long)]
     delete_emptydir_data: bool,
-    /// Go on even if there are pods without a controller, which nothing brings back.
+    /// Continue even if there are pods without a controller, which nothing creates again.
     #[arg(long)]
     force: bool,
     /// Only the pods with these labels.
     #[arg(long, value_name = "LABELS")]
     pod_selector: Option<String>,
-    /// Stop waiting after this time, with exit code 3; 0 means never. The evacuations go on.
+    /// Stop waiting after this time, with exit code 3; 0 means never. The evacuations continue.
     #[arg(long, value_name = "DURATION", value_parser = timeout)]
     timeout: Option<Duration>,
     #[command(flatten)]
@@ -68,7 +68,7 @@ pub struct Node {
 /// The pods that a drain asks.
 struct Chosen {
     pods: Vec<Pod>,
-    /// What is lost with them.
+    /// Warnings about data or pods that are lost.
     warnings: Vec<String>,
 }
 
@@ -93,7 +93,7 @@ impl Node {
             rehearse(&requester, &first.pods).await?;
         }
         self.cordon(&nodes, &node).await?;
-        // Until then more pods could come.
+        // More pods could come before the cordon.
         let Some(chosen) = self.choose(&client).await? else {
             eprintln!("error: pods came to node {} before it was cordoned", self.name);
             return Ok(Exit::Errors);
@@ -122,7 +122,7 @@ impl Node {
         Ok(exit)
     }
 
-    /// The pods to ask; `None`, after saying why, when the drain must not begin.
+    /// The pods to ask. When the drain must not begin, prints the reasons and returns `None`.
     async fn choose(&self, client: &Client) -> anyhow::Result<Option<Chosen>> {
         let pods = self.pods(client).await?;
         let filters = DrainFilters {
@@ -171,7 +171,7 @@ impl Node {
     }
 }
 
-/// The DaemonSets that pods name as their controller and that do not exist, as `NAMESPACE/NAME`.
+/// The controllers of pods that are DaemonSets and do not exist, as `NAMESPACE/NAME`.
 async fn missing_daemon_sets(client: &Client, pods: &[Pod]) -> anyhow::Result<BTreeSet<String>> {
     let mut looked_at = BTreeMap::new();
     for pod in pods {
@@ -193,8 +193,8 @@ async fn missing_daemon_sets(client: &Client, pods: &[Pod]) -> anyhow::Result<BT
     Ok(looked_at.into_iter().filter(|(_, exists)| !exists).map(|(key, _)| key).collect())
 }
 
-/// Fails when the server would not take the entry, so that a node is not cordoned for nothing. One pod tells: what is wrong
-/// with one pod alone is told when it is asked.
+/// Fails when the server refuses the entry, before the node is cordoned in vain. One pod is enough: an error of a single
+/// pod shows when it is asked.
 async fn rehearse(requester: &Requester, pods: &[Pod]) -> anyhow::Result<()> {
     let Some(pod) = pods.first() else { return Ok(()) };
     match requester.clone().dry_run().evacuate_pod(pod).await {
@@ -203,7 +203,7 @@ async fn rehearse(requester: &Requester, pods: &[Pod]) -> anyhow::Result<()> {
     }
 }
 
-/// The flag with which the drain goes on all the same.
+/// The flag that lets the drain continue.
 fn flag(why: DrainRefusal) -> &'static str {
     match why {
         DrainRefusal::DaemonSet => "--ignore-daemonsets",
@@ -212,21 +212,21 @@ fn flag(why: DrainRefusal) -> &'static str {
     }
 }
 
-/// Asks each pod. What goes wrong with one is printed, and the others are asked all the same.
+/// Asks each pod. An error with one is printed, and the others are still asked.
 async fn ask(requester: &Requester, pods: &[Pod], dry_run: DryRun) -> io::Result<(Tracker, bool)> {
     let mut tracker = Tracker::default();
     let (mut failed, mut warned) = (false, false);
     for pod in pods {
         match requester.evacuate_pod(pod).await {
             Ok(evacuation) => {
-                // They are the same for every pod.
+                // The warnings are the same for every pod.
                 if !std::mem::replace(&mut warned, true) {
                     warn(&evacuation);
                 }
                 say(format_args!("pod/{} asked{}", full_name(pod), dry_run.note()))?;
                 tracker.follow(evacuation.object());
             }
-            // Others move pods, too: that it has left is what was wanted.
+            // Another requester moved the pod: the goal is reached.
             Err(error) if error.is_pod_gone() => {
                 say(format_args!("pod/{} is gone{}", full_name(pod), dry_run.note()))?;
             }

@@ -1,4 +1,4 @@
-//! Standard output, and `-o`: how created objects are printed.
+//! Standard output, and the formats of `-o`.
 
 use std::{
     fmt::Display,
@@ -10,7 +10,7 @@ use evacuation_api::{Evacuation, GROUP};
 use evacuation_client::EvacuationHandle;
 use evacuation_protocol::window_warnings;
 
-/// How created objects are printed.
+/// Output format of created objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Output {
     /// The object as YAML.
@@ -30,13 +30,13 @@ pub(crate) fn say(line: impl Display) -> io::Result<()> {
     writeln!(io::stdout().lock(), "{line}")
 }
 
-/// Whether nobody reads the output any more, as behind `| head -1`: that ends a command, and is nothing to complain of.
+/// Returns whether the reader of the output has gone, as behind `| head -1`. That ends a command without an error.
 pub(crate) fn is_unread(error: &anyhow::Error) -> bool {
     let error = error.downcast_ref::<io::Error>();
     error.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
-/// Says on standard error what the server warned of: the client does not show the headers of replies.
+/// Prints the server's warnings on standard error. The client does not show the headers of replies.
 pub(crate) fn warn(evacuation: &EvacuationHandle) {
     let object = evacuation.object();
     let policy = object.status.as_ref().and_then(|status| status.policy.as_ref());
@@ -48,7 +48,7 @@ pub(crate) fn warn(evacuation: &EvacuationHandle) {
     }
 }
 
-/// One object as text: in the chosen form, else as kubectl reports a change.
+/// Renders one object: in the chosen format, else as kubectl reports a change.
 pub(crate) fn render(evacuation: &Evacuation, output: Option<Output>, what: &str) -> anyhow::Result<String> {
     let name = evacuation.metadata.name.as_deref().or(evacuation.metadata.generate_name.as_deref());
     let resource = format!("evacuation.{GROUP}/{}", name.unwrap_or_default());

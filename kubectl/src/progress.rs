@@ -1,4 +1,4 @@
-//! Waiting for evacuations, with a live bar on a terminal and lines elsewhere.
+//! The wait for evacuations, with a live bar on a terminal and lines elsewhere.
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ use crate::{
     tracker::{Tracked, Tracker},
 };
 
-/// How often the spinners and the clock of the bar move.
+/// Interval of the spinners and of the clock of the bar.
 const TICK: Duration = Duration::from_millis(200);
 
-/// Where lines go when there is no terminal for the bar.
+/// Destination of lines when there is no terminal for the bar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lines {
     /// Standard output.
@@ -26,7 +26,7 @@ pub(crate) enum Lines {
     Errors,
 }
 
-/// Shows what happens: a bar with a line for each pod under way. The bar leaves the screen when this is dropped.
+/// The progress: a bar with a line for each pod under way. Dropping it clears the screen.
 struct View {
     without_terminal: Lines,
     screen: MultiProgress,
@@ -57,7 +57,7 @@ impl View {
             if let Some(line) = self.lines.remove(&tracked.evacuation) {
                 line.finish_and_clear();
             }
-            // The screen is only decoration: that it cannot be written to must not end the drain.
+            // A screen that cannot be written to must not end the drain.
             let _ = self.screen.println(tracked.line());
             return Ok(());
         }
@@ -80,11 +80,11 @@ impl Drop for View {
     }
 }
 
-/// Waits until all evacuations have ended or the time is over, and says what the ends amount to.
+/// Waits until all evacuations have ended or the timeout is reached; returns the exit for their ends.
 ///
 /// # Errors
 ///
-/// When watching is not allowed from the start.
+/// When the first attempt to watch is forbidden.
 pub(crate) async fn wait(
     api: Api<Evacuation>,
     mut tracker: Tracker,
@@ -130,7 +130,7 @@ async fn watch(api: Api<Evacuation>, tracker: &mut Tracker, view: &mut View) -> 
                 }
                 None
             }
-            // Later it passes: an API server that has just started knows neither tokens nor roles.
+            // A later refusal is tried again: an API server that has just started knows neither tokens nor roles.
             Err(error) if !allowed && refused(&error) => return Err(error.into()),
             Err(_) => None,
         };
@@ -142,7 +142,7 @@ async fn watch(api: Api<Evacuation>, tracker: &mut Tracker, view: &mut View) -> 
     Ok(())
 }
 
-/// Whether waiting does not mend it.
+/// Returns whether the caller may not watch.
 fn refused(error: &watcher::Error) -> bool {
     use watcher::Error::{InitialListFailed, WatchFailed, WatchStartFailed};
     match error {

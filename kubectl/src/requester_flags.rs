@@ -1,4 +1,4 @@
-//! The flags that make a requester's entry.
+//! The flags of a requester's entry.
 
 use std::time::Duration;
 
@@ -9,27 +9,27 @@ use kube::Client;
 
 use crate::connection::user_name;
 
-/// The longest part after the slash of a requester's name that the API takes.
+/// Maximum length of the part of a requester's name after the slash.
 const NAME_PART: usize = 253;
-/// How much of it a user's name may have in the name of a drain; the node's name has the rest.
+/// Maximum length of the user's name in the name of a drain; the node's name gets the rest.
 const USER_OF_DRAIN: usize = 126;
 
-/// Who wants the pods moved, and how hard.
+/// The flags of a requester's entry.
 #[derive(Args, Debug)]
 pub(crate) struct RequesterFlags {
-    /// The requester's name, such as repair.acme.io/rack-7; made from your user name by default.
+    /// Name of the requester, such as repair.acme.io/rack-7; made from your user name by default.
     #[arg(long, value_name = "DOMAIN/NAME")]
     requester: Option<String>,
-    /// Why, in CamelCase for machines, such as NodeMaintenance.
+    /// Reason in CamelCase for machines, such as NodeMaintenance.
     #[arg(long)]
     reason: Option<String>,
-    /// Why, in words for people.
+    /// Reason in words for people.
     #[arg(long)]
     message: Option<String>,
     /// Stop negotiating after this time, such as 10m or 1h30m.
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     deadline: Option<Duration>,
-    /// What happens at the deadline; evict by default.
+    /// Action at the deadline; evict by default.
     #[arg(long, value_enum, ignore_case = true, requires = "deadline")]
     at_deadline: Option<AtDeadline>,
     /// The grace period of the eviction, in seconds; the pod's own by default, and when negative.
@@ -38,7 +38,7 @@ pub(crate) struct RequesterFlags {
     /// Start only in a window that opens at these times, in cron's five fields, such as "0 22 * * 6".
     #[arg(long, value_name = "SCHEDULE", requires = "window_duration")]
     window: Option<String>,
-    /// How long the window is open each time, such as 2h; a minute to seven days.
+    /// Duration of the window, such as 2h; a minute to seven days.
     #[arg(long, value_name = "DURATION", value_parser = duration, requires = "window")]
     window_duration: Option<Duration>,
     /// The time zone of the window, such as Europe/Berlin; UTC by default.
@@ -46,27 +46,27 @@ pub(crate) struct RequesterFlags {
     time_zone: Option<String>,
 }
 
-/// What happens at the deadline.
+/// Action at the deadline.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum AtDeadline {
-    /// Skip the responders that are left and evict the pod, within its budgets.
+    /// Skip the remaining responders and evict the pod, within its budgets.
     Evict,
-    /// Delete the pod, whatever its budgets say.
+    /// Delete the pod, without regard to its budgets.
     Delete,
     /// Leave the pod alone.
     #[value(name = "give-up", alias = "giveup")]
     GiveUp,
 }
 
-/// What happens when a responder refuses.
+/// Consequence of a refusal.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum OnRefusal {
     /// Leave the pod alone.
     #[value(name = "give-up", alias = "giveup")]
     GiveUp,
-    /// Wait: the app may still change its mind.
+    /// Wait: the app can change its answer.
     Wait,
-    /// Go on to the next responder.
+    /// Continue with the next responder.
     Override,
 }
 
@@ -144,7 +144,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// How long to wait: zero means for ever, as in kubectl.
+/// Reads a timeout: zero means for ever, as in kubectl.
 pub(crate) fn timeout(text: &str) -> Result<Duration, String> {
     match text {
         "0" => Ok(Duration::MAX),
@@ -171,7 +171,7 @@ pub(crate) fn drain_name(node: &str, user: &str) -> String {
     format!("drain.evacuation.dev/{node}_{user}")
 }
 
-/// At most the last `most` characters: the end of a service account's name tells more than its start.
+/// The last `most` characters: the end of a service account's name tells more than its start.
 fn shortened(user: &str, most: usize) -> String {
     let allowed = |c: char| {
         if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '.' }

@@ -1,4 +1,4 @@
-//! What became of the evacuations that a command asked for. Pure: events in, counts and words out.
+//! The state of the evacuations that a command follows. Pure: events in, counts and words out.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use evacuation_protocol::{active_answer, goes_on_by, state_word};
 
 use crate::Exit;
 
-/// One evacuation that is waited for.
+/// One evacuation that the command waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Tracked {
     /// The pod, as `NAMESPACE/NAME`.
@@ -17,13 +17,13 @@ pub(crate) struct Tracked {
     pub(crate) evacuation: String,
     /// Its state in a word, such as `Asking`.
     pub(crate) state: String,
-    /// What was answered last, if anything.
+    /// The last answer.
     pub(crate) answer: Option<String>,
-    /// When it goes on by itself at the latest, if it does.
+    /// Latest time at which it continues by itself.
     pub(crate) until: Option<String>,
-    /// What holds it back, in words, if anything does.
+    /// The message of the condition Blocked.
     pub(crate) held_by: Option<String>,
-    /// How it ended, if it did.
+    /// Its end.
     pub(crate) end: Option<End>,
 }
 
@@ -54,7 +54,7 @@ impl Tracker {
         self.tracked.insert(uid(evacuation).to_owned(), tracked);
     }
 
-    /// Takes a change in. Returns what to show when it is one of ours and something of note changed.
+    /// Takes a change in. Returns the evacuation to show, if it is followed and changed visibly.
     pub(crate) fn apply(&mut self, evacuation: &Evacuation) -> Option<&Tracked> {
         let tracked = self.tracked.get_mut(uid(evacuation))?;
         let now = describe(evacuation);
@@ -65,7 +65,7 @@ impl Tracker {
         Some(tracked)
     }
 
-    /// The Evacuation was removed. One whose end was not seen counts as failed.
+    /// Takes a removal in. An Evacuation that was removed before its end was seen counts as failed.
     pub(crate) fn remove(&mut self, evacuation: &Evacuation) -> Option<&Tracked> {
         let tracked = self.tracked.get_mut(uid(evacuation))?;
         if tracked.end.is_none() {
@@ -74,7 +74,7 @@ impl Tracker {
         Some(tracked)
     }
 
-    /// A new list was read, which holds the Evacuations of these UIDs: the others were removed unseen.
+    /// Takes a new list in, with the Evacuations of these UIDs: the others were removed.
     pub(crate) fn lose_all_but(&mut self, listed: &[String]) -> Vec<Tracked> {
         let mut lost = Vec::new();
         for (uid, tracked) in &mut self.tracked {
@@ -86,27 +86,27 @@ impl Tracker {
         lost
     }
 
-    /// Every Evacuation that is followed.
+    /// All followed Evacuations.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Tracked> {
         self.tracked.values()
     }
 
-    /// How many there are.
+    /// Number of followed Evacuations.
     pub(crate) fn len(&self) -> usize {
         self.tracked.len()
     }
 
-    /// How many have ended.
+    /// Number of Evacuations that have ended.
     pub(crate) fn ended(&self) -> usize {
         self.all().filter(|tracked| tracked.end.is_some()).count()
     }
 
-    /// Whether all have ended.
+    /// Returns whether all have ended.
     pub(crate) fn finished(&self) -> bool {
         self.ended() == self.len()
     }
 
-    /// What the ends amount to: errors outweigh pods that were left alone as the policy wants it, these outweigh the rest.
+    /// The exit for all ends: errors outweigh pods that were left alone by policy, and these outweigh the rest.
     pub(crate) fn exit(&self) -> Exit {
         let left_alone = [FailedReason::Refused, FailedReason::DeadlineGaveUp].map(FailedReason::as_str);
         let failed = |wanted: bool| {
@@ -126,7 +126,7 @@ impl Tracker {
     }
 }
 
-/// The end of an Evacuation whose end nobody saw.
+/// The end of an Evacuation that was removed before its end was seen.
 fn removed() -> End {
     End::Failed {
         reason: "Removed".to_owned(),

@@ -58,7 +58,7 @@ async fn an_interrupted_drain_leaves_things_as_they_are_and_says_so() {
     draining.signal(Signal::Interrupt).unwrap();
     let status = draining.wait(PATIENCE).await.unwrap();
     assert_eq!(status.code(), Some(130), "{status:?}");
-    assert_has(&draining.log().unwrap(), &["interrupted: ", "goes on"]);
+    assert_has(&draining.log().unwrap(), &["interrupted: ", "the evacuations continue"]);
     assert!(cordoned(&desk, &node).await);
     assert!(End::of(&desk.evacuation_of("db-0").await).is_none());
 }
