@@ -17,6 +17,7 @@ pub use options::Options;
 pub use signal::shutdown_signal;
 
 use crate::{
+    annotation_check::AnnotationCheck,
     builtin::{Gate, Surge},
     cluster::{
         Cluster, EventSink, Feature, Kind, Leadership, Probe, follow_kinds, hold_lease, probe,
@@ -115,8 +116,12 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> Result<(), Ru
 
 /// Returns the features of the controller. A new feature is one line here.
 fn features(cluster: &Cluster, pusher: Pusher, options: &Options) -> Vec<Arc<dyn Feature>> {
-    let mut features: Vec<Arc<dyn Feature>> =
-        vec![Negotiation::new(cluster, pusher, options.workers), Surge::new(cluster), Gate::new(cluster)];
+    let mut features: Vec<Arc<dyn Feature>> = vec![
+        Negotiation::new(cluster, pusher, options.workers),
+        Surge::new(cluster),
+        Gate::new(cluster),
+        AnnotationCheck::new(cluster, options.refresh.refresh),
+    ];
     if options.refresh.refresh {
         features.push(Refresher::new(cluster, &options.refresh));
     }

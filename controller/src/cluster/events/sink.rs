@@ -58,6 +58,11 @@ impl EventSink {
         self.add(Record::new(notice, pod.object_ref(&()), None));
     }
 
+    /// Publishes a notice on an object without an Evacuation.
+    pub(crate) fn send_about(&self, object: ObjectReference, notice: Notice) {
+        self.add(Record::new(notice, object, None));
+    }
+
     fn add(&self, record: Record) {
         let dropped = !lock(&self.0.backlog).add(record);
         if dropped {

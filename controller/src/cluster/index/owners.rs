@@ -41,6 +41,11 @@ impl Index {
         self.namespaces.iter().map(|(key, _)| key.name.as_str())
     }
 
+    /// The ReplicaSet of that key.
+    pub(crate) fn replica_set(&self, key: &ObjectKey) -> Option<&Arc<PartialObjectMeta<ReplicaSet>>> {
+        self.replica_sets.get(key)
+    }
+
     /// The ReplicaSets of a namespace.
     pub(crate) fn replica_sets_of(
         &self,
