@@ -1,6 +1,6 @@
-//! What a store can fail with.
+//! Failures of a store.
 
-/// What went wrong with the store itself. A failed precondition is not an error: see [`Outcome`](crate::Outcome).
+/// Failure of the store itself. A failed precondition is not an error: see [`Outcome`](crate::Outcome).
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The revision asked for was compacted away; the oldest that is left is given, where known.
@@ -27,12 +27,13 @@ pub enum StoreError {
         /// The value's size in bytes.
         size: usize,
     },
-    /// The store did not answer in time, is unreachable or in no state to serve. A write may or may not have happened.
+    /// The store did not answer in time, is unreachable or in no state to serve. A write may or may not have
+    /// happened.
     #[error("the store did not {action}")]
     Unavailable {
-        /// What was asked of it, such as `commit`.
+        /// Call that failed, such as `commit`.
         action: &'static str,
-        /// What the transport said.
+        /// Cause, from the transport.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },

@@ -1,4 +1,4 @@
-//! What a watch reports.
+//! Events of a watch.
 
 use std::pin::Pin;
 
@@ -6,21 +6,21 @@ use futures::Stream;
 
 use crate::{KeyValue, StoreError};
 
-/// What a watch reports.
+/// Events of a watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WatchEvent {
     /// A key was written. `previous` is what it held before; absent when the key is new.
     Put {
         /// The key, its new value and its revisions.
         current: KeyValue,
-        /// What it held before.
+        /// Content of the key before.
         previous: Option<KeyValue>,
     },
     /// A key was removed.
     Delete {
         /// The revision of the removal.
         revision: i64,
-        /// What it held before.
+        /// Content of the key before.
         previous: KeyValue,
     },
     /// Everything up to this revision was reported.

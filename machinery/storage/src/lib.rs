@@ -1,8 +1,9 @@
 //! A key-value store with revisions, transactions and watches, as an API server needs it.
 //!
-//! The model is etcd's: one revision counts the commits of the whole store; each key remembers the revision that
-//! last changed it; a watch replays what was committed after a revision. [`Store`] is the trait, [`EtcdStore`] and
-//! [`EmbeddedStore`] implement it, and one contract suite (`tests/contract.rs`) runs on both.
+//! The model is etcd's: one revision counts the commits of the whole store; each key remembers the revision
+//! that last changed it; a watch replays what was committed after a revision. [`Store`] is the trait,
+//! [`EtcdStore`] and [`EmbeddedStore`] implement it, and one contract suite (`tests/contract.rs`) runs on
+//! both.
 
 #[cfg(feature = "embedded")]
 mod embedded;

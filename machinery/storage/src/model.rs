@@ -44,6 +44,6 @@ pub struct Page {
     pub revision: i64,
     /// The keys and values.
     pub items: Vec<KeyValue>,
-    /// How many keys of the range come after this page.
+    /// Number of keys of the range after this page.
     pub remaining: usize,
 }

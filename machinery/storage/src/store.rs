@@ -10,9 +10,9 @@ use crate::{Outcome, Page, Range, Read, StoreError, Transaction, WatchStream};
 ///
 /// Reads and writes are linearisable. A watch reports every commit under its prefix that came after the given
 /// revision, once, in order, with the previous value; the operations of one commit come one after another.
-/// Every call gives up after a few seconds with [`StoreError::Unavailable`], and works again by itself when the
-/// store is back. A watch that broke off can be resumed after the revision of its last event or
-/// progress with nothing lost; it never ends between two operations of one commit.
+/// Every call gives up after a few seconds with [`StoreError::Unavailable`], and works again by itself when
+/// the store is back. A watch that broke off can be resumed after the revision of its last event or progress
+/// with nothing lost; it never ends between two operations of one commit.
 ///
 /// Dropping a call's future does not take a commit back.
 #[async_trait]
@@ -26,23 +26,25 @@ pub trait Store: Send + Sync + 'static {
     /// Carries out a transaction, or reports why not.
     async fn commit(&self, transaction: Transaction) -> Result<Outcome, StoreError>;
 
-    /// Reports what is committed under `prefix` after `after_revision`: from the next commit on when that is the
-    /// store's revision, else from history. A revision that was compacted, or lies in the future, is an error, of the call
-    /// or of the stream's first item.
+    /// Reports what is committed under `prefix` after `after_revision`: from the next commit on when that is
+    /// the store's revision, else from history. A revision that was compacted, or lies in the future, is an
+    /// error, of the call or of the stream's first item.
     async fn watch(&self, prefix: &str, after_revision: i64) -> Result<WatchStream, StoreError>;
 
-    /// Asks for a [`WatchEvent::Progress`](crate::WatchEvent::Progress) on the watches of this store soon, so that a reader can tell that it
-    /// has seen everything up to a revision. A watch that is still catching up may skip it: ask again.
+    /// Asks for a [`WatchEvent::Progress`](crate::WatchEvent::Progress) on the watches of this store soon. A
+    /// reader learns from it that it has seen everything up to a revision. A watch that is still catching up
+    /// may skip it: ask again.
     async fn request_progress(&self) -> Result<(), StoreError>;
 
-    /// Forgets what was overwritten or deleted before this revision. Reads at this revision and watches after it still
-    /// work. Nobody else compacts: the caller decides, for an etcd may be shared.
+    /// Forgets what was overwritten or deleted before this revision. Reads at this revision and watches after
+    /// it still work. Nobody else compacts: the caller decides, for an etcd may be shared.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Compacted`] when that was done before, [`StoreError::Future`] beyond the store's revision.
+    /// [`StoreError::Compacted`] when that was done before, [`StoreError::Future`] beyond the store's
+    /// revision.
     async fn compact(&self, revision: i64) -> Result<(), StoreError>;
 
-    /// Whether the store answers.
+    /// Checks that the store answers.
     async fn ready(&self) -> Result<(), StoreError>;
 }

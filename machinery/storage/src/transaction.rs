@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use crate::KeyValue;
 
-/// What must hold for a transaction to be carried out.
+/// Condition of a transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Precondition {
     /// The key does not exist.
@@ -13,7 +13,7 @@ pub enum Precondition {
     Unchanged(String, i64),
 }
 
-/// What a transaction does.
+/// Operation of a transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// Writes a value.
@@ -25,10 +25,10 @@ pub enum Operation {
 /// All or nothing: when every precondition holds, every operation happens, at one revision.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Transaction {
-    /// What must hold.
+    /// Conditions of the transaction.
     pub preconditions: Vec<Precondition>,
-    /// What is then done; at most 100 operations. Of several on one key the last counts. Removing a key that does not
-    /// exist does nothing.
+    /// Operations if every condition holds; at most 100. Of several on one key the last counts. Removing a
+    /// key that does not exist does nothing.
     pub operations: Vec<Operation>,
 }
 
@@ -64,7 +64,7 @@ impl Operation {
     }
 }
 
-/// What became of a transaction.
+/// Outcome of a transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// It was carried out, at this revision. One that changed nothing has the store's present revision.

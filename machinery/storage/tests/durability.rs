@@ -1,4 +1,4 @@
-//! What the embedded store keeps: across closing, across a kill, within its bounds.
+//! Durability of the embedded store: across closing, across a kill, within its bounds.
 
 // Clippy takes the functions that tests are made of for production code.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]

@@ -1,4 +1,4 @@
-//! What happens on etcd when etcd is away, cut off, or one of several; TLS and key prefixes.
+//! Outages of etcd, TLS and key prefixes.
 
 // Clippy takes the functions that tests are made of for production code.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]

@@ -37,7 +37,7 @@ impl fmt::Display for FieldPath {
     }
 }
 
-/// What is wrong with a field. The names are the cause types of `metav1.StatusCause`.
+/// Kind of a field error. The names are the cause types of `metav1.StatusCause`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldErrorKind {
     /// Must be given.
@@ -61,7 +61,7 @@ pub enum FieldErrorKind {
 }
 
 impl FieldErrorKind {
-    /// What people read, such as `Required value`.
+    /// Returns the words for people, such as `Required value`.
     pub fn words(self) -> &'static str {
         match self {
             Self::Required => "Required value",
@@ -94,7 +94,7 @@ impl FieldErrorKind {
 /// One field that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldError {
-    /// What is wrong with it.
+    /// Kind of the error.
     pub kind: FieldErrorKind,
     /// Which field.
     pub field: FieldPath,
@@ -150,7 +150,7 @@ impl FieldError {
         Self::new(FieldErrorKind::TooMany, field, format!("{actual}: must have at most {most} items"))
     }
 
-    /// What is wrong, without the field: the `message` of a `metav1.StatusCause`.
+    /// Returns the error without the field: the `message` of a `metav1.StatusCause`.
     pub fn body(&self) -> String {
         if self.message.is_empty() {
             self.kind.words().to_owned()

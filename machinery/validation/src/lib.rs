@@ -1,5 +1,5 @@
-//! Field paths, field errors and the validation of names and metadata, as `k8s.io/apimachinery/pkg/api/validation`
-//! has them.
+//! Field paths, field errors and the validation of names and metadata, as
+//! `k8s.io/apimachinery/pkg/api/validation` has them.
 //!
 //! The functions on single strings return what is wrong in words, all of it; those on objects return
 //! [`FieldError`]s with their paths.

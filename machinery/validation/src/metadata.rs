@@ -14,7 +14,7 @@ const ANNOTATIONS_SIZE: usize = 256 * 1024;
 const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
 
-/// What is wrong with an object's metadata, all of it. A name must have been generated before.
+/// Returns every error of an object's metadata. A name must have been generated before.
 pub fn validate_metadata(metadata: &ObjectMeta, namespaced: bool) -> Vec<FieldError> {
     let path = FieldPath::new("metadata");
     let mut errors = Vec::new();
@@ -54,8 +54,8 @@ pub fn validate_metadata(metadata: &ObjectMeta, namespaced: bool) -> Vec<FieldEr
     errors
 }
 
-/// What is wrong with a change of an object's metadata, all of it, besides what [`validate_metadata`] says of the new
-/// one: fields that never change, and finalizers that come too late.
+/// Returns every error of a change of an object's metadata, besides those that [`validate_metadata`] finds:
+/// fields that never change, and finalizers that come too late.
 pub fn validate_metadata_update(new: &ObjectMeta, old: &ObjectMeta) -> Vec<FieldError> {
     let path = FieldPath::new("metadata");
     let mut errors = Vec::new();

@@ -12,7 +12,7 @@ const NAME_PART_MESSAGE: &str = "name part must consist of alphanumeric characte
 const LABEL_VALUE_MESSAGE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', \
      '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue', or 'my_value', or '12345')";
 
-/// What is wrong with a DNS label such as a namespace's name.
+/// Returns the error of a DNS label such as a namespace's name.
 pub fn dns1123_label(value: &str) -> Vec<String> {
     let mut problems = Vec::new();
     if value.len() > LABEL_LENGTH {
@@ -24,7 +24,7 @@ pub fn dns1123_label(value: &str) -> Vec<String> {
     problems
 }
 
-/// What is wrong with a DNS subdomain such as an object's name.
+/// Returns the error of a DNS subdomain such as an object's name.
 pub fn dns1123_subdomain(value: &str) -> Vec<String> {
     let mut problems = Vec::new();
     if value.len() > SUBDOMAIN_LENGTH {
@@ -36,7 +36,8 @@ pub fn dns1123_subdomain(value: &str) -> Vec<String> {
     problems
 }
 
-/// What is wrong with a name such as `acme.io/failover` or `failover`: the form of finalizers and label keys.
+/// Returns the error of a qualified name such as `acme.io/failover` or `failover`: the form of finalizers and
+/// label keys.
 pub fn qualified_name(value: &str) -> Vec<String> {
     let mut problems = Vec::new();
     let name = match value.split_once('/') {
@@ -70,12 +71,12 @@ pub fn qualified_name(value: &str) -> Vec<String> {
     problems
 }
 
-/// What is wrong with the key of a label.
+/// Returns the error of a label's key.
 pub fn label_key(value: &str) -> Vec<String> {
     qualified_name(value)
 }
 
-/// What is wrong with the value of a label.
+/// Returns the error of a label's value.
 pub fn label_value(value: &str) -> Vec<String> {
     let mut problems = Vec::new();
     if value.len() > LABEL_LENGTH {
@@ -102,7 +103,7 @@ fn is_name_part(value: &str) -> bool {
     })
 }
 
-/// Whether a text has characters of that kind at both ends, and of this kind between them.
+/// True if a text has characters of that kind at both ends, and of this kind between them.
 fn is_word(value: &str, edge: impl Fn(&u8) -> bool, inner: impl Fn(&u8) -> bool) -> bool {
     let bytes = value.as_bytes();
     bytes.first().is_some_and(&edge) && bytes.last().is_some_and(&edge) && bytes.iter().all(inner)

@@ -27,23 +27,24 @@ use self::{
 };
 use crate::{Operation, Outcome, Page, Range, Read, Store, StoreError, Transaction, WatchStream};
 
-/// How many commits a watch may lag behind before it goes back to the history.
+/// Number of commits that a watch may lag behind before it reads the history again.
 const NEWS: usize = 1_024;
 
-/// How many commands may wait for the writer.
+/// Maximum number of commands that wait for the writer.
 const QUEUE: usize = 4_096;
 
 /// The store in a file, for one server without replicas.
 ///
 /// # Guarantees
 ///
-/// A commit that was reported is on the disk, and outlives the death of the process and of the machine. Commits that
-/// are made at the same time share one sync. Reads do not wait for writes. History is kept in the file, too, so watches
-/// resume across a restart.
+/// A reported commit is on the disk, and survives the end of the process and of the machine. Concurrent
+/// commits share one sync. Reads do not wait for writes. The file holds the history, too, so watches resume
+/// across a restart.
 ///
 /// # Caveats
 ///
-/// One process can have the file open. Dropping the store waits for the commit that is under way, and ends its watches.
+/// One process can have the file open. Dropping the store waits for the commit that is under way, and ends
+/// its watches.
 pub struct EmbeddedStore {
     shared: Arc<Shared>,
     commands: Option<mpsc::Sender<Command>>,
@@ -58,8 +59,8 @@ struct Shared {
 }
 
 impl EmbeddedStore {
-    /// Opens the file, or creates it. After a crash that includes checking it, which takes a second for some hundred
-    /// megabytes.
+    /// Opens the file, or creates it. After a crash, opening includes a check. The check takes about a second
+    /// for some hundred megabytes.
     ///
     /// # Errors
     ///

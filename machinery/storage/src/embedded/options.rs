@@ -1,22 +1,22 @@
-//! Where the embedded store lies, and how much it remembers.
+//! Location and limits of the embedded store.
 
 use std::{path::PathBuf, time::Duration};
 
-/// Where the embedded store lies, and how much it remembers.
+/// Location and limits of the embedded store.
 #[derive(Clone, Debug)]
 pub struct EmbeddedOptions {
     /// The file; it is created if it does not exist, in a folder that does. One process can have it open.
     pub path: PathBuf,
-    /// How long a commit stays in the history that watches and reads of the past need, unless it is compacted before. 5 min by
-    /// default.
+    /// Time for which a commit stays in the history, unless it is compacted before. Watches and reads of the
+    /// past need the history. 5 min by default.
     pub history_age: Duration,
-    /// How many changes the history holds at most. 100,000 by default.
+    /// Maximum number of changes in the history. 100,000 by default.
     pub history_events: u64,
     /// The largest value that is taken, in bytes. 1.5 MiB by default, which is etcd's.
     pub max_value_bytes: usize,
-    /// How much memory the file's pages may take, in bytes. 64 MiB by default.
+    /// Maximum memory for the file's pages, in bytes. 64 MiB by default.
     pub cache_bytes: usize,
-    /// When a call gives up. 5 s by default.
+    /// Timeout of a call. 5 s by default.
     pub request_timeout: Duration,
 }
 

@@ -10,10 +10,10 @@ use super::{
 };
 use crate::{KeyValue, Page, Range, Read, StoreError, WatchEvent};
 
-/// How many changes of the history are looked at in one go.
+/// Number of changes of the history that one step reads.
 const CHUNK: usize = 1_000;
 
-/// What can be read: the revision, and the oldest one that is left.
+/// Revisions that can be read: the newest and the oldest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Span {
     pub(super) revision: i64,
@@ -21,7 +21,7 @@ pub(super) struct Span {
 }
 
 impl Span {
-    /// Whether the store can be read, or watched from, at that revision.
+    /// Checks that the store can be read, or watched from, at that revision.
     pub(super) fn check(self, requested: i64) -> Result<(), StoreError> {
         if requested > self.revision {
             return Err(StoreError::Future { requested, current: self.revision });
@@ -94,8 +94,8 @@ impl Shared {
         Ok(Ok(page.page))
     }
 
-    /// The next events under a prefix after a revision, in whole commits: some of them, and the revision up to which
-    /// they are complete.
+    /// Returns the next events under a prefix after a revision, in whole commits, and the revision up to
+    /// which they are complete.
     pub(super) fn history(
         &self,
         prefix: &str,
@@ -151,7 +151,7 @@ pub(super) struct History {
     pub(super) events: Vec<WatchEvent>,
     /// Every event up to this revision is in.
     pub(super) up_to: i64,
-    /// Whether that was the newest revision.
+    /// True if that was the newest revision.
     pub(super) complete: bool,
 }
 

@@ -5,17 +5,19 @@ use redb::TableDefinition;
 
 use crate::{KeyValue, WatchEvent};
 
-/// What a key holds: the revision that created it, the one that last changed it, the value.
+/// Content of a key: the revision that created it, the revision that last changed it, the value.
 pub(super) type Held<'a> = (i64, i64, &'a [u8]);
 
-/// A change: when it was committed (milliseconds since 1970), the key, what it then held (nothing after a removal; the change's own
-/// revision is not repeated), and what it held before.
+/// Change: the time of its commit (milliseconds since 1970), the key, the content after it, the content
+/// before it. The content after a removal is empty. It does not repeat the revision of the change.
 pub(super) type Change<'a> = (i64, &'a str, Option<(i64, &'a [u8])>, Option<Held<'a>>);
 
 /// The newest state, by key.
 pub(super) const CURRENT: TableDefinition<'static, &str, Held> = TableDefinition::new("current");
 
-/// The history, by revision and the change's place in its commit. It holds whole commits, without a gap, from the one after
+/// History, by revision and by the change's place in its commit. It holds whole commits without a gap, from
+/// the one after `COMPACTED`. The content of a key at a past revision is the `before` of its first change
+/// since.
 /// `COMPACTED` on. What a key held at a past revision is the `before` of its first change since.
 pub(super) const HISTORY: TableDefinition<'static, (i64, u32), Change> = TableDefinition::new("history");
 

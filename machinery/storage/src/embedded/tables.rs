@@ -10,10 +10,10 @@ use super::{
 };
 use crate::{KeyValue, Operation, Precondition, Transaction};
 
-/// How many changes at least may be taken from the history's old end by each write.
+/// Minimum number of changes that each write may remove from the old end of the history.
 const TRIM: u64 = 256;
 
-/// What became of a transaction.
+/// Result of a transaction.
 pub(super) enum Applied {
     /// The states of its preconditions' keys.
     Failed(Vec<Option<KeyValue>>),

@@ -15,7 +15,7 @@ pub(super) struct Commit {
     pub(super) events: Vec<WatchEvent>,
 }
 
-/// What watches are told of.
+/// News for watches.
 #[derive(Clone, Debug)]
 pub(super) enum News {
     Commit(Arc<Commit>),
@@ -45,7 +45,7 @@ pub(super) struct Watch {
     pub(super) ready: VecDeque<WatchEvent>,
     /// Everything up to this revision is reported or ready.
     pub(super) seen: i64,
-    /// Whether there may be more in the history than in the news.
+    /// True if the history may have more than the news.
     pub(super) behind: bool,
 }
 

@@ -18,12 +18,12 @@ use super::{
 };
 use crate::{Outcome, StoreError, Transaction};
 
-/// How many commands are carried out under one sync.
+/// Maximum number of commands under one sync.
 const GROUP: usize = 256;
 
 pub(super) type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
 
-/// What the writer is asked for.
+/// Command for the writer.
 pub(super) enum Command {
     Commit(Transaction, Reply<Outcome>),
     Compact(i64, Reply<()>),
@@ -87,7 +87,7 @@ pub(super) fn run(shared: &Arc<Shared>, options: &EmbeddedOptions, mut commands:
     shared.close();
 }
 
-/// What is carried out under one sync, in an order that the revisions tell. It happens as a whole or not at all.
+/// Commits under one sync, in the order of their revisions. They happen as a whole or not at all.
 #[derive(Default)]
 struct Group {
     answers: Vec<Answer>,

@@ -5,8 +5,8 @@ use std::{
     time::Duration,
 };
 
-/// For how long a connection is avoided after its first failure. It doubles with each further one: a member that hangs costs a
-/// call's whole patience each time it is tried.
+/// Time for which a connection is avoided after its first failure. The time doubles with each further
+/// failure: each call to a member that hangs takes its whole timeout.
 const FIRST_AVOIDANCE: Duration = Duration::from_secs(1);
 
 /// The longest avoidance: how late a member that is back may be noticed.
@@ -39,10 +39,11 @@ impl<C> Choice<C> {
         self.connections.len()
     }
 
-    /// The next connection in turn that is not avoided. When all are, the one that is avoided for the shortest time.
+    /// Returns the next connection in turn that is not avoided. If all are avoided, returns the one that is
+    /// avoided for the shortest time.
     ///
-    /// A `careful` call takes none that has not served since it failed, if there is another: a call that cannot be made
-    /// twice is not the one to find out.
+    /// A `careful` call uses a connection only if it has served since its last failure, or if there is no
+    /// such one. A call that cannot be repeated is not used as a probe.
     pub(super) fn next(&self, now: Duration, careful: bool) -> Option<&Connection<C>> {
         let turn = self.turn.fetch_add(1, Ordering::Relaxed) % self.connections.len().max(1);
         let (before, after) = self.connections.split_at_checked(turn)?;

@@ -16,8 +16,8 @@ use crate::StoreError;
 /// The largest answer taken. gRPC's default of 4 MiB is less than one page of large values.
 const MAX_MESSAGE_BYTES: usize = 2 * 1024 * 1024 * 1024 - 1;
 
-/// Connections that are opened when first used and again when they broke. Clients of one connection are clones that share
-/// it, so that calls do not wait for one another.
+/// Connections that the store opens on first use, and again after they broke. Clients of one connection are
+/// clones that share it, so calls do not wait for each other.
 pub(super) struct Connections {
     calls: Choice<KvClient>,
     watches: Choice<WatchClient>,
@@ -76,7 +76,7 @@ impl Connections {
         self.call(&self.calls, call, Fault::Refused, request).await
     }
 
-    /// The opening of a watch, on connections of their own, so that a reader that lags does not hold up calls.
+    /// Connections on which watches are opened. They are separate, so a slow reader does not delay calls.
     pub(super) async fn watch<T, F>(
         &self,
         call: Call<'_>,
@@ -131,7 +131,7 @@ impl Connections {
         }
     }
 
-    /// How long to wait for an answer. A call that another member may be asked for leaves time for that.
+    /// Timeout of an answer. A call that another member can serve leaves time for that member.
     fn patience(&self, deadline: Duration, can_repeat: bool) -> Duration {
         let left = deadline.saturating_sub(self.started.elapsed());
         if can_repeat && self.members > 1 { left.min(self.timeout * 2 / 5) } else { left }

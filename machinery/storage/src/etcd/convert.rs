@@ -13,7 +13,7 @@ pub(super) fn revision(header: Option<&PbResponseHeader>) -> i64 {
     header.map_or(0, |header| header.revision)
 }
 
-/// What every key in etcd starts with.
+/// Prefix of every key in etcd.
 #[derive(Clone, Debug)]
 pub(super) struct KeyPrefix(String);
 
@@ -64,7 +64,7 @@ impl KeyPrefix {
         response.kvs.into_iter().map(|found| self.key_value(found)).collect()
     }
 
-    /// What a transaction did, or what its preconditions' keys hold.
+    /// Outcome of a transaction: its revision, or the values of its preconditions' keys.
     pub(super) fn outcome(&self, response: PbTxnResponse) -> Outcome {
         if response.succeeded {
             return Outcome::Committed(revision(response.header.as_ref()));

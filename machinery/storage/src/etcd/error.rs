@@ -1,10 +1,11 @@
-//! etcd's errors in the words of the contract. etcd has no codes of its own, so its messages decide (`rpctypes/error.go`).
+//! etcd's errors in the words of the contract. etcd has no codes of its own, so its messages decide
+//! (`rpctypes/error.go`).
 
 use std::{error::Error, io};
 
 use crate::StoreError;
 
-/// What a call was about, for the errors that say so.
+/// Key or revision of a call, for the errors that name it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Call<'a> {
     /// Such as `commit`.
@@ -53,7 +54,7 @@ pub(super) fn unavailable(
     StoreError::Unavailable { action, source: source.into() }
 }
 
-/// What a failed call says about the connection that it went over.
+/// Consequence of a failed call for its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
     /// Nothing: etcd answered.

@@ -1,4 +1,5 @@
-//! The store on etcd v3.
+//! Store on etcd v3.4.31, v3.5.13 or newer. In older versions a watch may report progress beyond events that
+//! it has not sent yet. A watch cache would then claim to have events that it misses.
 
 mod choice;
 mod connections;
@@ -22,14 +23,14 @@ use self::{
 };
 use crate::{Operation, Outcome, Page, Range, Read, Store, StoreError, Transaction, WatchStream};
 
-/// The store on etcd v3.4.31, v3.5.13 or newer: in those before, a watch may report progress beyond events that it has yet to
-/// send, and a watch cache would then say that it has what it misses.
+/// Store on etcd v3.4.31, v3.5.13 or newer. In older versions a watch may report progress beyond events that
+/// it has not sent yet. A watch cache would then claim to have events that it misses.
 ///
 /// # Caveats
 ///
-/// etcd's history grows until somebody compacts it: kube-apiserver does so every five minutes where it shares the etcd,
-/// else [`Store::compact`] is the owner's to call. Files are not this store's: who reads certificates from files tells it
-/// of new ones by [`EtcdStore::renew_tls`].
+/// etcd's history grows until somebody compacts it: kube-apiserver does so every five minutes where it shares
+/// the etcd, else [`Store::compact`] is the owner's to call. Files are not this store's: who reads
+/// certificates from files tells it of new ones by [`EtcdStore::renew_tls`].
 pub struct EtcdStore {
     connections: ArcSwap<Connections>,
     options: EtcdOptions,
@@ -54,8 +55,8 @@ impl EtcdStore {
         })
     }
 
-    /// Uses these certificates for every call and watch from now on. Calls under way and watches that are open go on
-    /// as they were opened.
+    /// Uses these certificates for every call and watch from now on. Calls in progress and open watches keep
+    /// theirs.
     ///
     /// # Errors
     ///
@@ -80,10 +81,11 @@ impl EtcdStore {
     }
 }
 
-/// How many values the first request of a whole prefix asks for.
+/// Number of values that the first request of a whole prefix asks for.
 const FIRST_PAGE: usize = 1_000;
 
-/// About how many bytes the further requests ask for: much enough to be fast, little enough to be answered in time.
+/// Approximate size of the further requests, in bytes: large enough to be fast, small enough to be answered
+/// in time.
 const PAGE_BYTES: usize = 16 * 1024 * 1024;
 
 #[async_trait]

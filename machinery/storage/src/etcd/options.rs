@@ -1,24 +1,24 @@
-//! How to reach etcd.
+//! Connection settings of etcd.
 
 use std::time::Duration;
 
 use etcd_client::{Certificate, ConnectOptions, Identity, TlsOptions};
 
-/// How to reach etcd, and where in it the data lies.
+/// Endpoints of etcd, and the place of the data in it.
 #[derive(Clone, Debug)]
 pub struct EtcdOptions {
-    /// The members' client URLs, such as `https://etcd-0.etcd:2379`; at least one. Calls go to all of them in turn, and past
-    /// one that is down.
+    /// Client URLs of the members, such as `https://etcd-0.etcd:2379`; at least one. The store calls all of
+    /// them in turn, and skips one that is down.
     pub endpoints: Vec<String>,
-    /// What every key in etcd starts with, such as `/registry/evacuation.dev`. Keys in the API do not show it.
+    /// Prefix of every key in etcd, such as `/registry/example.dev`. Keys in the API do not contain it.
     pub key_prefix: String,
     /// Certificates; absent for plain HTTP.
     pub tls: Option<EtcdTls>,
-    /// When a call gives up. 5 s by default.
+    /// Timeout of a call. 5 s by default.
     pub request_timeout: Duration,
-    /// When opening a connection gives up. 2 s by default.
+    /// Timeout of opening a connection. 2 s by default.
     pub connect_timeout: Duration,
-    /// How many connections to open to each endpoint for calls; watches have one of their own. 2 by default.
+    /// Number of connections to each endpoint for calls. Watches have one of their own. 2 by default.
     pub connections_per_endpoint: usize,
 }
 
@@ -39,7 +39,7 @@ impl EtcdOptions {
 /// The certificates of a TLS connection to etcd, in PEM.
 #[derive(Clone)]
 pub struct EtcdTls {
-    /// Whom to trust.
+    /// Certificate authorities that may sign the certificates of etcd.
     pub ca: Vec<u8>,
     /// The client's certificate chain and its private key.
     pub identity: Option<(Vec<u8>, Vec<u8>)>,
@@ -62,15 +62,15 @@ pub enum EtcdOptionsError {
     Endpoint {
         /// The endpoint.
         endpoint: String,
-        /// What is wrong with it.
+        /// Description of the problem.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
 }
 
 /// Pings on a connection with open calls or watches, so that one that died silently is noticed within
-/// `KEEP_ALIVE_INTERVAL` plus `KEEP_ALIVE_TIMEOUT`. etcd tolerates one ping in 5 s (`--grpc-keepalive-min-time`), and none on
-/// an idle connection.
+/// `KEEP_ALIVE_INTERVAL` plus `KEEP_ALIVE_TIMEOUT`. etcd tolerates one ping in 5 s
+/// (`--grpc-keepalive-min-time`), and none on an idle connection.
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(6);
 const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(3);
 

@@ -111,8 +111,8 @@ impl Watch {
 struct Events {
     key_prefix: KeyPrefix,
     ready: VecDeque<WatchEvent>,
-    /// The events of the last revision, while more of it may come in the next fragment: a reader that resumes after
-    /// a revision must have seen all of it.
+    /// Events of the last revision, held back while more of it may come in the next fragment. A reader that
+    /// resumes after a revision must have seen all of its events.
     held: Vec<WatchEvent>,
     held_revision: i64,
     /// The revision of the last event or progress; at first the one to start after.
@@ -166,8 +166,8 @@ impl Events {
         }
     }
 
-    /// etcd answers no request for progress while a watch that starts with the next revision has nothing to report; that
-    /// everything before it was reported is true all the same.
+    /// etcd answers no request for progress while a watch that starts with the next revision has nothing to
+    /// report; that everything before it was reported is true all the same.
     fn nothing_yet(&mut self) {
         if self.seen == self.after_revision && self.held.is_empty() {
             self.ready.push_back(WatchEvent::Progress(self.seen));

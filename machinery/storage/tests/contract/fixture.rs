@@ -108,7 +108,7 @@ pub(crate) async fn take(watch: &mut WatchStream, count: usize) -> Vec<WatchEven
     events
 }
 
-/// What a watch after that revision fails with, at once or as its first item.
+/// Returns the error of a watch after that revision, at once or as its first item.
 pub(crate) async fn watch_error(store: &Tested, prefix: &str, after_revision: i64) -> StoreError {
     match store.watch(prefix, after_revision).await {
         Err(error) => error,
