@@ -16,7 +16,7 @@ pub const DEFAULT_HTTP_PATH: &str = "/evacuation";
 
 /// Registers one responder.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct ResponderEntry {
     /// `self` for the pod itself, or a domain-prefixed name such as `db.acme.io/failover`.
     pub name: String,
@@ -73,7 +73,7 @@ impl ResponderEntry {
 
 /// An HTTP endpoint of the target pod.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct HttpEndpoint {
     /// The port on the pod's IP.
     pub port: u16,

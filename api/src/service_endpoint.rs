@@ -8,7 +8,7 @@ use crate::DEFAULT_HTTP_PATH;
 
 /// A Service of the target pod's namespace.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct ServiceEndpoint {
     /// The Service's name. It needs a cluster IP.
     pub name: String,
@@ -36,7 +36,7 @@ impl ServiceEndpoint {
 
 /// Whom to trust to be the Service.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct HttpsTrust {
     /// The certificate authorities that may sign the Service's certificate, which is for `NAME.NAMESPACE.svc`: PEM, in
     /// base64, as in an APIService. No others are trusted.

@@ -31,6 +31,10 @@ impl View for SelfEvacuationView {
         BoundPod::of(&context.user).map(|pod| pod.namespace.to_owned())
     }
 
+    fn every_caller_may_list(&self) -> bool {
+        false
+    }
+
     fn project(&self, context: &RequestContext, source: &Evacuation) -> Option<SelfEvacuation> {
         let pod = BoundPod::of(&context.user)?;
         let targeted = source.metadata.namespace.as_deref() == Some(pod.namespace)

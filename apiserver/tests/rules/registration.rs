@@ -135,12 +135,44 @@ async fn a_registration_without_a_selector_or_with_a_field_that_does_not_exist_i
     let jane = server.user("jane");
     let mut object = registration(FAILOVER, json!({}));
     object["spec"].as_object_mut().unwrap().remove("selector");
-    jane.create_of(RESOURCE, &object).await.refused(400, "BadRequest").saying("selector");
+    jane.create_of(RESOURCE, &object).await.refused(422, "Invalid").saying("spec.selector: Required value");
     let object = registration(FAILOVER, json!({"service": {"name": "s", "port": 1, "namespace": "other"}}));
     jane.create_of(&format!("{RESOURCE}?fieldValidation=Strict"), &object)
         .await
         .refused(400, "BadRequest")
-        .saying("namespace");
+        .saying("unknown field \"spec.service.namespace\"");
+}
+
+#[tokio::test]
+async fn unknown_fields_of_an_endpoint_are_dropped_warned_of_or_refused_as_all_others() {
+    let server = Server::start().await;
+    server.cluster.grant("jane", &format!("respond responders {FAILOVER}"));
+    let jane = server.user("jane");
+    let https = json!({"caBundle": "", "newer": 1});
+    for (more, field) in [
+        (json!({"http": {"port": 8080, "newer": 1}}), "spec.http.newer"),
+        (json!({"service": {"name": "s", "port": 1, "newer": 1}}), "spec.service.newer"),
+        (json!({"service": {"name": "s", "port": 1, "https": https}}), "spec.service.https.newer"),
+    ] {
+        let unknown = format!("unknown field {field:?}");
+        let object = registration(FAILOVER, more);
+        let create = async |how: &str| {
+            jane.create_of(&format!("{RESOURCE}?dryRun=All&fieldValidation={how}"), &object).await
+        };
+        create("Strict").await.refused(400, "BadRequest").saying(&unknown);
+        if field.starts_with("spec.service.https") {
+            // The bundle of this one is refused, but only after the fields were read.
+            create("Warn").await.refused(422, "Invalid").saying("caBundle");
+            continue;
+        }
+        let warned = create("Warn").await;
+        let quoted = unknown.replace('"', "\\\"");
+        assert!(warned.warnings.iter().any(|warning| warning.contains(&quoted)), "{:?}", warned.warnings);
+        warned.ok();
+        let ignored = create("Ignore").await;
+        assert!(ignored.warnings.is_empty(), "{:?}", ignored.warnings);
+        ignored.ok();
+    }
 }
 
 #[tokio::test]

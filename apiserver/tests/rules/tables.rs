@@ -71,7 +71,7 @@ async fn what_the_schema_does_not_know_is_refused_when_strict() {
     let refusal = jane.create_with(&object, "?fieldValidation=Strict").await.refused(400, "BadRequest");
     refusal.saying("unknown field \"spec.requesters[0].onRefusl\"");
     object["spec"]["requesters"][0] = requester("jane.example.com/a", json!({"deadline": "in 10 minutes"}));
-    jane.create(&object).await.refused(400, "BadRequest").saying("in 10 minutes");
+    jane.create(&object).await.refused(422, "Invalid").saying("in 10 minutes");
 }
 
 #[tokio::test]

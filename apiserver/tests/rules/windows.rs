@@ -135,6 +135,6 @@ async fn what_is_wrong_with_a_window_is_named_field_by_field() {
     let unread = requester("jane.example.com/a", json!({"window": {"schedule": "@daily"}}));
     jane.create(&evacuation("e", "db-0", &[unread]))
         .await
-        .refused(400, "BadRequest")
-        .saying("durationSeconds");
+        .refused(422, "Invalid")
+        .saying("durationSeconds: Required value");
 }

@@ -1,7 +1,6 @@
 //! From a document to a type, noticing fields that the type does not know.
 
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 
 use crate::{
     DecodeError, Parsed,
@@ -9,7 +8,7 @@ use crate::{
     value::Source,
 };
 
-/// What happens to unknown and duplicate fields: the parameter `fieldValidation`.
+/// Treatment of unknown and duplicate fields: the parameter `fieldValidation`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Strictness {
     /// They are dropped silently.
@@ -21,7 +20,7 @@ pub enum Strictness {
     Strict,
 }
 
-/// A decoded object, and the fields that were dropped. Both lists are empty when [`Strictness::Ignore`] was asked for.
+/// Decoded object, and the fields that were dropped. [`Strictness::Ignore`] leaves both lists empty.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Decoded<T> {
     /// The object.
@@ -33,24 +32,31 @@ pub struct Decoded<T> {
 }
 
 impl<T> Decoded<T> {
-    /// What was dropped, in Kubernetes' words, such as `unknown field "spec.foo"`: one `Warning` header each.
+    /// Returns the dropped fields in Kubernetes' words, such as `unknown field "spec.foo"`: one `Warning`
+    /// header each.
     pub fn findings(&self) -> Vec<String> {
-        let unknown = self.unknown_fields.iter().map(|path| format!("unknown field {path:?}"));
-        let duplicate = self.duplicate_fields.iter().map(|path| format!("duplicate field {path:?}"));
-        unknown.chain(duplicate).collect()
+        findings(&self.unknown_fields, &self.duplicate_fields)
     }
+}
+
+/// Writes unknown and duplicate fields in Kubernetes' words.
+pub(crate) fn findings(unknown: &[String], duplicate: &[String]) -> Vec<String> {
+    let unknown = unknown.iter().map(|path| format!("unknown field {path:?}"));
+    let duplicate = duplicate.iter().map(|path| format!("duplicate field {path:?}"));
+    unknown.chain(duplicate).collect()
 }
 
 /// Reads an object from JSON.
 ///
-/// A field that is `null` counts as absent, as it does for Go's decoder, unless it is free-form. Of a field that is given twice, the last counts.
-/// What a type flattens (`#[serde(flatten)]`) or tags internally hides unknown fields; free-form fields, such
-/// as `fieldsV1` of managed fields, have none.
+/// A field that is `null` counts as absent, as it does for Go's decoder, unless it is free-form. Of a field
+/// that is given twice, the last counts. Unknown fields are hidden in a type that is flattened
+/// (`#[serde(flatten)]`) or internally tagged. Free-form fields, such as `fieldsV1` of managed fields, have
+/// no unknown fields.
 ///
 /// # Errors
 ///
-/// [`DecodeError::Malformed`] when it is not JSON, [`DecodeError::WrongType`] with the path when it is not a `T`, and,
-/// when the decoding is strict, [`DecodeError::Strict`] when fields are unknown or given twice.
+/// [`DecodeError::Malformed`] when it is not JSON, [`DecodeError::WrongType`] with the path when it is not a
+/// `T`, and, when the decoding is strict, [`DecodeError::Strict`] when fields are unknown or given twice.
 pub fn decode<T: DeserializeOwned>(bytes: &[u8], strictness: Strictness) -> Result<Decoded<T>, DecodeError> {
     decode_parsed(parse_json(bytes)?, strictness)
 }
@@ -63,15 +69,12 @@ pub fn decode_yaml<T: DeserializeOwned>(
     decode_parsed(parse_yaml(bytes)?, strictness)
 }
 
-/// Reads an object from a value, such as a patched one. Everything else is as in [`decode`].
-pub fn decode_value<T: DeserializeOwned>(
-    value: Value,
-    strictness: Strictness,
-) -> Result<Decoded<T>, DecodeError> {
-    decode_parsed(Parsed { value, duplicate_fields: Vec::new() }, strictness)
-}
-
-fn decode_parsed<T: DeserializeOwned>(
+/// Reads an object from a parsed document. Everything else is as in [`decode`].
+///
+/// # Errors
+///
+/// Those of [`decode`] but for [`DecodeError::Malformed`].
+pub fn decode_parsed<T: DeserializeOwned>(
     parsed: Parsed,
     strictness: Strictness,
 ) -> Result<Decoded<T>, DecodeError> {

@@ -1,26 +1,26 @@
-//! What patches and decoding can fail with.
+//! Failures of patches and of decoding.
 
-/// Why a patch was not applied.
+/// Reason for which a patch was not applied.
 #[derive(Debug, thiserror::Error)]
 pub enum PatchError {
     /// The patch is not one: 400.
     #[error("the patch is malformed: {message}")]
     Malformed {
-        /// What is wrong with it.
+        /// Description of the problem.
         message: String,
     },
     /// The patch has too many operations: 413.
     #[error("the allowed maximum operations in a JSON patch is {limit}, got {count}")]
     TooManyOperations {
-        /// How many it has.
+        /// Number of its operations.
         count: usize,
-        /// How many are allowed.
+        /// Maximum number of operations.
         limit: usize,
     },
     /// The `copy` operations of the patch would copy too much: 413.
     #[error("the copy operations of the JSON patch copy more than {limit} bytes")]
     CopiesTooMuch {
-        /// How many bytes are allowed.
+        /// Maximum number of bytes.
         limit: usize,
     },
     /// The patch does not fit the object: a `test` failed, or a path does not exist. 422.
@@ -30,18 +30,18 @@ pub enum PatchError {
         operation: usize,
         /// The operation's path, as a JSON pointer.
         path: String,
-        /// Why it failed.
+        /// Cause of the failure.
         reason: String,
     },
 }
 
-/// Why an object was not decoded: 400, or 422 for what a patch made.
+/// Reason for which an object was not decoded.
 #[derive(Debug, thiserror::Error)]
 pub enum DecodeError {
     /// The bytes are not JSON (or YAML).
     #[error("the body is malformed: {message}")]
     Malformed {
-        /// What is wrong, with the line and column.
+        /// Description of the problem, with the line and column.
         message: String,
     },
     /// A field is missing or has a wrong type.
@@ -49,7 +49,7 @@ pub enum DecodeError {
     WrongType {
         /// The field's path, such as `spec.requesters[0].name`; empty for the whole object.
         path: String,
-        /// What was found and what was expected.
+        /// Value found and value expected.
         message: String,
     },
     /// There are unknown or duplicate fields, and the decoding is strict. The words are those of Kubernetes.

@@ -7,10 +7,10 @@ use serde_json::{Map, Number, Value};
 
 use crate::DecodeError;
 
-/// How many findings of a sort are reported, as in Kubernetes' own decoder.
+/// Maximum number of findings of one sort, as in Kubernetes' own decoder.
 pub(crate) const MAX_FINDINGS: usize = 100;
-/// How many times its own size a YAML document may become by its aliases. Without aliases none becomes larger than this: every
-/// value takes a byte at least, and no escape of two bytes stands for more than three.
+/// Maximum growth of a YAML document by its aliases. Without aliases no document grows more: every value
+/// takes at least one byte, and no escape of two bytes stands for more than three.
 const MAX_GROWTH: usize = 4;
 
 /// A document, and the fields that it gives more than once.
@@ -26,7 +26,8 @@ pub struct Parsed {
 ///
 /// # Errors
 ///
-/// [`DecodeError::Malformed`] when it is not JSON, nested deeper than 128 levels or followed by something else.
+/// [`DecodeError::Malformed`] when it is not JSON, nested deeper than 128 levels or followed by something
+/// else.
 pub fn parse_json(bytes: &[u8]) -> Result<Parsed, DecodeError> {
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     let parsed = parse(&mut deserializer, usize::MAX).map_err(|error| malformed(&error))?;
@@ -38,8 +39,8 @@ pub fn parse_json(bytes: &[u8]) -> Result<Parsed, DecodeError> {
 ///
 /// # Errors
 ///
-/// [`DecodeError::Malformed`] when it is not YAML or holds what JSON cannot say, such as keys that are not strings, and when its
-/// aliases make it more than four times as large as it is written.
+/// [`DecodeError::Malformed`] when it is not YAML or holds what JSON cannot say, such as keys that are not
+/// strings, and when its aliases make it more than four times as large as it is written.
 pub fn parse_yaml(bytes: &[u8]) -> Result<Parsed, DecodeError> {
     let most = bytes.len().saturating_add(1).saturating_mul(MAX_GROWTH);
     parse(serde_yaml_ng::Deserializer::from_slice(bytes), most).map_err(|error| malformed(&error))
@@ -57,7 +58,7 @@ fn parse<'de, D: Deserializer<'de>>(deserializer: D, most: usize) -> Result<Pars
     Ok(Parsed { value, duplicate_fields })
 }
 
-/// Where in the document the parser is. Lives on the stack; it becomes a string only when there is something to report.
+/// Position of the parser in the document. It lives on the stack and becomes a string only for a report.
 #[derive(Clone, Copy)]
 enum Path<'a> {
     Root,
@@ -78,7 +79,7 @@ impl fmt::Display for Path<'_> {
 
 struct Node<'a> {
     path: Path<'a>,
-    /// How much may still be made.
+    /// Remaining budget.
     left: &'a Cell<usize>,
     duplicates: &'a mut Vec<String>,
 }

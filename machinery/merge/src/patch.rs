@@ -3,28 +3,45 @@
 use json_patch::{Patch, PatchOperation};
 use serde_json::Value;
 
-use crate::{DecodeError, PatchError, parse_json};
+use crate::{DecodeError, Parsed, PatchError, decode::findings, parse::MAX_FINDINGS, parse_json};
 
-/// How many operations a JSON patch may have, as in k8s.io/apiserver's patch handler.
+/// Fields of an operation of a JSON patch.
+const OPERATION_FIELDS: [&str; 4] = ["op", "path", "from", "value"];
+
+/// Maximum number of operations of a JSON patch, as in k8s.io/apiserver's patch handler.
 pub const MAX_JSON_PATCH_OPERATIONS: usize = 10_000;
 
-/// How many bytes the `copy` operations of a JSON patch may copy in all, about: without a limit, a patch of a few hundred
-/// bytes doubles an object until the server is out of memory. k8s.io/apiserver has the same bound (3 MiB).
+/// Approximate maximum of bytes that the `copy` operations of a JSON patch copy in all. Without a limit, a
+/// patch of a few hundred bytes doubles an object until the server is out of memory. k8s.io/apiserver has the
+/// same limit (3 MiB).
 pub const MAX_JSON_PATCH_COPY_BYTES: usize = 3 * 1024 * 1024;
 
-/// How deep a patched document may be nested: what the JSON parser takes. `move` and `copy` could nest it deeper, step by
-/// step, until a recursion over it overflows the stack.
+/// Maximum nesting of a patched document, which is that of the JSON parser. Without a limit, `move` and
+/// `copy` nest it deeper until a recursion over it overflows the stack.
 const MAX_DEPTH: usize = 128;
+
+/// A patched document, and the unknown and duplicate fields of the patch itself.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Patched {
+    /// The document with the patch applied.
+    pub value: Value,
+    /// The findings in Kubernetes' words, such as `duplicate field "spec.foo"`; at most 200.
+    pub findings: Vec<String>,
+}
 
 /// Applies a JSON patch (RFC 6902) to a document.
 ///
 /// # Errors
 ///
 /// [`PatchError::Malformed`] when the bytes are not a JSON patch, [`PatchError::TooManyOperations`] and
-/// [`PatchError::CopiesTooMuch`] at the limits, and [`PatchError::Inapplicable`] when a `test` fails, a path does not
-/// exist or the result is nested deeper than 128 levels; nothing is applied then.
-pub fn json_patch(document: &Value, patch: &[u8]) -> Result<Value, PatchError> {
-    let Patch(operations) = serde_json::from_slice(patch).map_err(|error| malformed(&error))?;
+/// [`PatchError::CopiesTooMuch`] at the limits, and [`PatchError::Inapplicable`] when a `test` fails, a path
+/// does not exist or the result is nested deeper than 128 levels; nothing is applied then.
+pub fn json_patch(document: &Value, patch: &[u8]) -> Result<Patched, PatchError> {
+    let parsed = parse(patch)?;
+    let unknown = unknown_operation_fields(&parsed.value);
+    let findings = findings(&unknown, &parsed.duplicate_fields);
+    let findings = findings.into_iter().map(|finding| format!("json patch {finding}")).collect();
+    let Patch(operations) = serde_json::from_value(parsed.value).map_err(|error| malformed(&error))?;
     if operations.len() > MAX_JSON_PATCH_OPERATIONS {
         return Err(PatchError::TooManyOperations {
             count: operations.len(),
@@ -63,7 +80,17 @@ pub fn json_patch(document: &Value, patch: &[u8]) -> Result<Value, PatchError> {
             });
         }
     }
-    Ok(patched)
+    Ok(Patched { value: patched, findings })
+}
+
+fn unknown_operation_fields(operations: &Value) -> Vec<String> {
+    let operations = operations.as_array().into_iter().flatten().enumerate();
+    let unknown = operations.flat_map(|(at, operation)| {
+        let names = operation.as_object().into_iter().flat_map(|fields| fields.keys());
+        let unknown = names.filter(|name| !OPERATION_FIELDS.contains(&name.as_str()));
+        unknown.map(move |name| format!("[{at}].{name}"))
+    });
+    unknown.take(MAX_FINDINGS).collect()
 }
 
 /// Applies a merge patch (RFC 7386) to a document.
@@ -71,23 +98,26 @@ pub fn json_patch(document: &Value, patch: &[u8]) -> Result<Value, PatchError> {
 /// # Errors
 ///
 /// [`PatchError::Malformed`] when the bytes are not a JSON object.
-pub fn merge_patch(document: &Value, patch: &[u8]) -> Result<Value, PatchError> {
-    let patch = match parse_json(patch) {
-        Ok(parsed) => parsed.value,
-        Err(DecodeError::Malformed { message } | DecodeError::WrongType { message, .. }) => {
-            return Err(PatchError::Malformed { message });
-        }
-        Err(error @ DecodeError::Strict { .. }) => return Err(malformed(&error)),
-    };
-    if !patch.is_object() {
+pub fn merge_patch(document: &Value, patch: &[u8]) -> Result<Patched, PatchError> {
+    let patch = parse(patch)?;
+    if !patch.value.is_object() {
         return Err(PatchError::Malformed { message: "a merge patch is a JSON object".to_owned() });
     }
     let mut patched = document.clone();
-    json_patch::merge(&mut patched, &patch);
-    Ok(patched)
+    json_patch::merge(&mut patched, &patch.value);
+    Ok(Patched { value: patched, findings: findings(&[], &patch.duplicate_fields) })
 }
 
-/// How deep what the operation wrote reaches at most, in a document that was at most `depth_bound` deep.
+fn parse(patch: &[u8]) -> Result<Parsed, PatchError> {
+    parse_json(patch).map_err(|error| match error {
+        DecodeError::Malformed { message } | DecodeError::WrongType { message, .. } => {
+            PatchError::Malformed { message }
+        }
+        DecodeError::Strict { .. } => malformed(&error),
+    })
+}
+
+/// Returns the maximum depth of the value that an operation wrote, in a document at most `depth_bound` deep.
 fn deepest(operation: &PatchOperation, depth_bound: usize) -> usize {
     let moved = |from: &json_patch::jsonptr::Pointer| depth_bound.saturating_sub(from.count());
     let value = match operation {
@@ -100,7 +130,7 @@ fn deepest(operation: &PatchOperation, depth_bound: usize) -> usize {
     operation.path().count() + value
 }
 
-/// How many arrays and objects lie in one another.
+/// Returns the nesting of a value: the number of arrays and objects in each other.
 fn depth(value: &Value) -> usize {
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,

@@ -1,4 +1,5 @@
-//! A value as a source of types, with the strictness that serde's own lacks and the leniency that Go's clients count on.
+//! A value as a source of types, with the strictness that serde's own lacks and the leniency that Go's
+//! clients count on.
 
 use serde::{
     Deserializer,
@@ -10,9 +11,9 @@ use serde_json::{Error, Map, Value, map};
 /// A value that
 ///
 /// - makes no struct from an array, which `serde_json` reads by the position of the fields;
-/// - has no field of a struct or a map that is `null`, so that defaults apply: Go's clients send `null` for times and
-///   lists that are not set. A `null` stays where a struct does not know the field, to be reported, and where
-///   anything goes.
+/// - has no field of a struct or a map that is `null`, so that defaults apply: Go's clients send `null` for
+///   times and lists that are not set. A `null` stays where a struct does not know the field, to be reported,
+///   and where anything goes.
 pub(crate) struct Source(pub(crate) Value);
 
 impl Source {

@@ -6,7 +6,7 @@
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use machinery_merge::{
-    DecodeError, Decoded, Strictness, decode, decode_value, decode_yaml, parse_json, parse_yaml,
+    DecodeError, Decoded, Parsed, Strictness, decode, decode_parsed, decode_yaml, parse_json, parse_yaml,
 };
 use proptest::prelude::*;
 use serde::Deserialize;
@@ -104,7 +104,8 @@ fn managed_fields_are_free_form() {
         }]},
         "spec": {},
     });
-    let decoded: Decoded<Thing> = decode_value(object.clone(), Strictness::Strict).unwrap();
+    let decoded: Decoded<Thing> =
+        decode_parsed(Parsed { value: object.clone(), ..Parsed::default() }, Strictness::Strict).unwrap();
     let fields = decoded.value.metadata.managed_fields.unwrap()[0].fields_v1.clone().unwrap().0;
     assert_eq!(fields, object["metadata"]["managedFields"][0]["fieldsV1"]);
 }

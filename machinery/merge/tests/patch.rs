@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 fn patched(document: &Value, operations: &Value) -> Result<Value, PatchError> {
-    json_patch(document, operations.to_string().as_bytes())
+    json_patch(document, operations.to_string().as_bytes()).map(|patched| patched.value)
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn a_merge_patch_merges_objects_replaces_the_rest_and_removes_what_is_null() {
         (json!({}), json!({"a": {"bb": {"ccc": null}}}), json!({"a": {"bb": {}}})),
     ];
     for (document, patch, expected) in cases {
-        let result = merge_patch(&document, patch.to_string().as_bytes()).unwrap();
+        let result = merge_patch(&document, patch.to_string().as_bytes()).unwrap().value;
         assert_eq!(result, expected, "{document} with {patch}");
     }
 }
@@ -187,10 +187,10 @@ proptest! {
     #[test]
     fn a_merge_patch_applied_twice_changes_nothing_more(document in object(), patch in object()) {
         let bytes = patch.to_string();
-        let once = merge_patch(&document, bytes.as_bytes()).unwrap();
-        prop_assert_eq!(&merge_patch(&once, bytes.as_bytes()).unwrap(), &once);
+        let once = merge_patch(&document, bytes.as_bytes()).unwrap().value;
+        prop_assert_eq!(&merge_patch(&once, bytes.as_bytes()).unwrap().value, &once);
         // What the patch says is so afterwards: merging it into nothing gives a part of the result.
-        let part = merge_patch(&json!({}), bytes.as_bytes()).unwrap();
+        let part = merge_patch(&json!({}), bytes.as_bytes()).unwrap().value;
         prop_assert!(contains(&once, &part), "{} is not in {}", part, once);
     }
 
@@ -225,4 +225,20 @@ fn contains(whole: &Value, part: &Value) -> bool {
         }
         _ => whole == part,
     }
+}
+
+#[test]
+fn unknown_and_duplicate_fields_of_a_patch_are_found() {
+    let document = json!({"a": 1});
+    let patched = merge_patch(&document, br#"{"a": 2, "b": {"c": 1, "c": 2}, "a": 3}"#).unwrap();
+    assert_eq!(patched.value, json!({"a": 3, "b": {"c": 2}}));
+    assert_eq!(patched.findings, [r#"duplicate field "b.c""#, r#"duplicate field "a""#]);
+    let operations =
+        br#"[{"op": "add", "path": "/b", "value": 1, "foo": 2}, {"op": "add", "path": "/c", "path": "/d", "value": 1}]"#;
+    let patched = json_patch(&document, operations).unwrap();
+    assert_eq!(patched.value, json!({"a": 1, "b": 1, "d": 1}));
+    assert_eq!(
+        patched.findings,
+        [r#"json patch unknown field "[0].foo""#, r#"json patch duplicate field "[1].path""#]
+    );
 }

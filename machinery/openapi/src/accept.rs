@@ -1,10 +1,10 @@
-//! What a client accepts: the little of RFC 9110's `Accept` that discovery needs.
+//! Media types that a client accepts: the part of RFC 9110's `Accept` that discovery needs.
 
-/// The one of the offered media types (with their parameters, as in `Content-Type`) that the client prefers: the
-/// highest `q`, then the first in the header; for an empty header the last one offered.
+/// The one of the offered media types (with their parameters, as in `Content-Type`) that the client prefers:
+/// the highest `q`, then the first in the header; for an empty header the last one offered.
 ///
-/// A range that names a group and a kind (`g`, `v`, `as`) matches only the type with the same three; parameters
-/// besides these, such as a `profile`, are left aside, as kube-apiserver does.
+/// A range that names a group and a kind (`g`, `v`, `as`) matches only the type with the same three;
+/// parameters besides these, such as a `profile`, are left aside, as kube-apiserver does.
 pub(crate) fn preferred<'a>(header: &str, offered: &[&'a str]) -> Option<&'a str> {
     if header.trim().is_empty() {
         return offered.last().copied();

@@ -75,7 +75,7 @@ fn resource_discovery(group: &str, version: &str, resource: &ServedResource) -> 
         "responseKind": {"group": group, "version": version, "kind": resource.kind},
         "scope": if resource.namespaced { "Namespaced" } else { "Cluster" },
         "singularResource": resource.singular,
-        "verbs": resource.verbs,
+        "verbs": resource.discovered_verbs(),
     });
     if let Some(fields) = discovery.as_object_mut() {
         if !resource.short_names.is_empty() {
@@ -112,14 +112,14 @@ mod tests {
 
     #[test]
     fn aggregated_discovery_tells_kinds_scope_verbs_and_subresources() {
-        let mut group = fixture::evacuation_group();
+        let mut group = fixture::kitchen_group();
         group.versions[0].resources.truncate(1);
         insta::assert_json_snapshot!(api_group_discovery_list(&[group], DiscoveryVersion::V2));
     }
 
     #[test]
     fn the_preferred_version_comes_first() {
-        let mut group = fixture::evacuation_group();
+        let mut group = fixture::kitchen_group();
         let older = ServedVersion { version: "v1alpha0".to_owned(), resources: Vec::new() };
         group.versions.insert(0, older);
         let list = api_group_discovery_list(&[group], DiscoveryVersion::V2Beta1);

@@ -1,7 +1,7 @@
 //! Alternatives: `oneOf` and `anyOf`, which Kubernetes' OpenAPI has not.
 //!
-//! What remains of them is the union: an object that may have the properties of any alternative. The server still
-//! refuses what the type refuses; the document promises less than it.
+//! They become their union: an object that may have the properties of any alternative. The server still
+//! rejects the values that the type rejects; the document is wider than the type.
 
 use serde_json::Value;
 
@@ -10,8 +10,8 @@ use crate::{
     words::{Words, is_null},
 };
 
-/// Merges the alternatives of a schema into the schema itself. The result has no `oneOf` and no `anyOf`, and does
-/// not mention `null`. `resolve` finds what a reference refers to.
+/// Merges the alternatives of a schema into the schema itself. The result has no `oneOf` and no `anyOf`, and
+/// does not mention `null`. `resolve` finds what a reference refers to.
 ///
 /// # Errors
 ///
@@ -94,8 +94,8 @@ fn add_properties(schema: &mut Object, mut alternative: Object) -> Result<(), St
         return Err("its properties are not an object".to_owned());
     };
     for (name, mut property) in properties {
-        // The name of the only property of an alternative is the name of a Rust variant: what is said of the variant
-        // is said of the property.
+        // The name of the only property of an alternative is the name of a Rust variant: what is said of the
+        // variant is said of the property.
         if let (true, Some(text), Some(fields)) = (only_one, &described, property.as_object_mut()) {
             fields.entry("description").or_insert_with(|| text.clone());
         }

@@ -51,6 +51,11 @@ impl Definitions {
         self.by_name
     }
 
+    /// Returns the schemas by name, and the name of each kind's schema.
+    pub(crate) fn into_parts(self) -> (BTreeMap<String, Value>, BTreeMap<(GroupVersion, String), String>) {
+        (self.by_name, self.by_kind)
+    }
+
     fn add_resource(&mut self, resource: &ServedResource) -> Result<(), DocumentError> {
         let own = self.own.clone();
         let definition = self.add_kind(&own, &resource.kind, &resource.schema)?;
@@ -140,7 +145,7 @@ impl Definitions {
     }
 }
 
-/// `dev.evacuation.v1alpha1.Evacuation` for the kind Evacuation of `evacuation.dev/v1alpha1`.
+/// `dev.kitchen.v1alpha1.Pot` for the kind Pot of `kitchen.dev/v1alpha1`.
 pub(crate) fn full_name(owner: &GroupVersion, name: &str) -> String {
     let reversed: Vec<&str> = owner.group.split('.').rev().filter(|part| !part.is_empty()).collect();
     reversed.into_iter().chain([owner.version.as_str(), name]).collect::<Vec<_>>().join(".")

@@ -1,8 +1,10 @@
 //! Discovery, one document for each level: `/apis`, `/apis/GROUP`, `/apis/GROUP/VERSION`.
 
+use base64::{Engine, engine::general_purpose::STANDARD};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{
     APIGroup, APIGroupList, APIResource, APIResourceList, GroupVersionForDiscovery,
 };
+use sha2::{Digest, Sha256};
 
 use crate::{ServedGroup, ServedResource, ServedSubresource, ServedVersion};
 
@@ -33,14 +35,15 @@ pub fn api_resource_list(group: &ServedGroup, version: &ServedVersion) -> APIRes
             .resources
             .iter()
             .flat_map(|resource| {
-                std::iter::once(api_resource(resource))
+                std::iter::once(api_resource(group, version, resource))
                     .chain(resource.subresources.iter().map(|sub| api_subresource(resource, sub)))
             })
             .collect(),
     }
 }
 
-fn api_resource(resource: &ServedResource) -> APIResource {
+fn api_resource(group: &ServedGroup, version: &ServedVersion, resource: &ServedResource) -> APIResource {
+    let hash = || storage_version_hash(&group.group, &version.version, &resource.kind);
     APIResource {
         categories: not_empty(&resource.categories),
         kind: resource.kind.clone(),
@@ -48,9 +51,16 @@ fn api_resource(resource: &ServedResource) -> APIResource {
         namespaced: resource.namespaced,
         short_names: not_empty(&resource.short_names),
         singular_name: resource.singular.clone(),
-        verbs: resource.verbs.clone(),
+        storage_version_hash: resource.stored.then(hash),
+        verbs: resource.discovered_verbs(),
         ..APIResource::default()
     }
+}
+
+/// Source: `k8s.io/apiserver/pkg/endpoints/discovery/storageversionhash.go`.
+fn storage_version_hash(group: &str, version: &str, kind: &str) -> String {
+    let hash = Sha256::digest(format!("{group}/{version}/{kind}"));
+    STANDARD.encode(hash.get(..8).unwrap_or_default())
 }
 
 fn api_subresource(resource: &ServedResource, sub: &ServedSubresource) -> APIResource {
@@ -77,7 +87,7 @@ mod tests {
 
     #[test]
     fn the_group_list_names_every_version_and_the_preferred_one() {
-        let list = serde_json::to_value(api_group_list(&[fixture::evacuation_group()])).unwrap();
+        let list = serde_json::to_value(api_group_list(&[fixture::kitchen_group()])).unwrap();
         insta::assert_json_snapshot!(list, @r#"
         {
           "apiVersion": "v1",
@@ -85,14 +95,14 @@ mod tests {
             {
               "apiVersion": "v1",
               "kind": "APIGroup",
-              "name": "evacuation.dev",
+              "name": "kitchen.dev",
               "preferredVersion": {
-                "groupVersion": "evacuation.dev/v1alpha1",
+                "groupVersion": "kitchen.dev/v1alpha1",
                 "version": "v1alpha1"
               },
               "versions": [
                 {
-                  "groupVersion": "evacuation.dev/v1alpha1",
+                  "groupVersion": "kitchen.dev/v1alpha1",
                   "version": "v1alpha1"
                 }
               ]
@@ -104,17 +114,42 @@ mod tests {
     }
 
     #[test]
+    fn a_stored_kind_has_the_hash_of_its_storage_version() {
+        // What kube-apiserver 1.37 says of deployments.
+        assert_eq!(storage_version_hash("apps", "v1", "Deployment"), "8aSe+NMegvE=");
+        let mut group = fixture::kitchen_group();
+        group.versions[0].resources[1].stored = false;
+        let list = api_resource_list(&group, &group.versions[0]);
+        let hash = |name: &str| {
+            let found = list.resources.iter().find(|resource| resource.name == name).unwrap();
+            found.storage_version_hash.clone()
+        };
+        assert!(hash("pots").is_some_and(|hash| hash.len() == 12));
+        assert_eq!(hash("pots/status"), None);
+        assert_eq!(hash("ownpots"), None);
+    }
+
+    #[test]
+    fn a_resource_that_most_callers_may_not_list_is_discovered_without_the_verb() {
+        let mut group = fixture::kitchen_group();
+        group.versions[0].resources[1].list_in_discovery = false;
+        let list = api_resource_list(&group, &group.versions[0]);
+        let found = list.resources.iter().find(|resource| resource.name == "ownpots").unwrap();
+        assert_eq!(found.verbs, ["get", "watch"]);
+    }
+
+    #[test]
     fn a_subresource_of_another_group_says_so_and_one_of_its_own_does_not() {
-        let group = fixture::evacuation_group();
+        let group = fixture::kitchen_group();
         let list = api_resource_list(&group, &group.versions[0]);
         let found = |name: &str| list.resources.iter().find(|resource| resource.name == name).unwrap();
-        assert_eq!(found("evacuations").short_names.as_deref(), Some(&["evac".to_owned()][..]));
-        assert_eq!(found("evacuations").singular_name, "evacuation");
-        assert_eq!(found("evacuations").categories, None);
-        assert_eq!(found("evacuations/status").kind, "Evacuation");
-        assert_eq!(found("evacuations/status").group, None);
-        assert_eq!(found("evacuations/respond").verbs, ["create"]);
-        let scale = found("evacuations/scale");
+        assert_eq!(found("pots").short_names.as_deref(), Some(&["pt".to_owned()][..]));
+        assert_eq!(found("pots").singular_name, "pot");
+        assert_eq!(found("pots").categories, None);
+        assert_eq!(found("pots/status").kind, "Pot");
+        assert_eq!(found("pots/status").group, None);
+        assert_eq!(found("pots/stir").verbs, ["create"]);
+        let scale = found("pots/scale");
         assert_eq!((scale.group.as_deref(), scale.version.as_deref()), (Some("autoscaling"), Some("v1")));
     }
 }

@@ -44,8 +44,9 @@ impl Document {
 
     /// The hash of the bytes: upper-case hexadecimal.
     ///
-    /// Clients ask for a document of OpenAPI v3 with `?hash=HASH`, from the index. With the right hash the reply never
-    /// grows old (`Cache-Control: public, immutable`); with another one it is a redirect (301) to the right one.
+    /// Clients ask for a document of OpenAPI v3 with `?hash=HASH`, from the index. With the right hash the
+    /// reply never grows old (`Cache-Control: public, immutable`); with another one it is a redirect (301) to
+    /// the right one.
     pub fn hash(&self) -> &str {
         &self.hash
     }
@@ -55,7 +56,7 @@ impl Document {
         format!("\"{}\"", self.hash)
     }
 
-    /// Whether a request with that `If-None-Match` is answered with 304.
+    /// True if a request with that `If-None-Match` gets a 304.
     pub fn matches(&self, if_none_match: &str) -> bool {
         if_none_match
             .split(',')

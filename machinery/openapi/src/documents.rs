@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::{
-    DiscoveryVersion, Document, DocumentError, JSON, ServedGroup, accept, api_group,
+    DiscoveryVersion, Document, DocumentError, GroupVersion, JSON, ServedGroup, Structure, accept, api_group,
     api_group_discovery_list, api_group_list, api_resource_list, openapi_v2, openapi_v3, openapi_v3_index,
 };
 
-/// What the OpenAPI documents say of the server.
+/// Title and version of the server in the OpenAPI documents.
 #[derive(Clone, Debug)]
 pub struct Info {
-    /// The title, such as `Evacuation API`.
+    /// The title, such as `Pot API`.
     pub title: String,
     /// The server's version.
     pub version: String,
@@ -23,6 +23,7 @@ pub struct Info {
 pub struct Documents {
     /// By path; where one path has several, the plain one is the last.
     by_path: BTreeMap<String, Vec<Document>>,
+    structures: BTreeMap<(GroupVersion, String), Structure>,
 }
 
 impl Documents {
@@ -30,10 +31,11 @@ impl Documents {
     ///
     /// # Errors
     ///
-    /// A schema says what Kubernetes' OpenAPI cannot say, two schemas have one name, or a kind has no schema. All of
-    /// these are mistakes in the description, so a server finds them when it starts and not when it is asked.
+    /// A schema says what Kubernetes' OpenAPI cannot say, two schemas have one name, or a kind has no schema.
+    /// All of these are mistakes in the description, so a server finds them when it starts and not when it is
+    /// asked.
     pub fn new(info: &Info, groups: &[ServedGroup]) -> Result<Self, DocumentError> {
-        let mut documents = Self { by_path: BTreeMap::new() };
+        let mut documents = Self { by_path: BTreeMap::new(), structures: BTreeMap::new() };
         for version in [DiscoveryVersion::V2, DiscoveryVersion::V2Beta1] {
             documents.add("/apis", version.media_type(), &api_group_discovery_list(groups, version))?;
         }
@@ -42,6 +44,7 @@ impl Documents {
         for group in groups {
             documents.add(&format!("/apis/{}", group.group), JSON, &api_group(group))?;
             for version in &group.versions {
+                documents.structures.extend(Structure::of_version(&group.group, version)?);
                 let path = format!("apis/{}/{}", group.group, version.version);
                 documents.add(&format!("/{path}"), JSON, &api_resource_list(group, version))?;
                 let document = documents.add(
@@ -58,12 +61,12 @@ impl Documents {
         Ok(documents)
     }
 
-    /// The document at that path for that `Accept` header, empty when there is none. A slash at the end of the path
-    /// does not count.
+    /// The document at that path for that `Accept` header, empty when there is none. A slash at the end of
+    /// the path does not count.
     ///
     /// The paths are `/apis`, `/apis/GROUP`, `/apis/GROUP/VERSION`, `/openapi/v2`, `/openapi/v3` and
-    /// `/openapi/v3/apis/GROUP/VERSION`. At `/apis` are aggregated discovery, for those who ask for it, and the plain
-    /// list: replies carry `Vary: Accept`.
+    /// `/openapi/v3/apis/GROUP/VERSION`. At `/apis` are aggregated discovery, for those who ask for it, and
+    /// the plain list: replies carry `Vary: Accept`.
     ///
     /// `None` means 404 when [`Documents::has`] does not know the path either, else 406.
     pub fn find(&self, path: &str, accept: &str) -> Option<&Document> {
@@ -73,7 +76,12 @@ impl Documents {
         documents.iter().find(|document| document.content_type() == chosen)
     }
 
-    /// Whether there is any document at that path.
+    /// Returns the structural schema of a kind, if it is served.
+    pub fn structure(&self, group_version: &GroupVersion, kind: &str) -> Option<&Structure> {
+        self.structures.get(&(group_version.clone(), kind.to_owned()))
+    }
+
+    /// True if there is any document at that path.
     pub fn has(&self, path: &str) -> bool {
         self.by_path.contains_key(path.trim_end_matches('/'))
     }

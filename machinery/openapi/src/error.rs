@@ -1,4 +1,4 @@
-//! Why documents cannot be made.
+//! Reasons for which documents cannot be built.
 
 /// A description of resources from which no documents can be made.
 #[derive(Debug, thiserror::Error)]
@@ -8,9 +8,9 @@ pub enum DocumentError {
     Schema {
         /// The definition.
         definition: String,
-        /// Where in it, as a JSON pointer.
+        /// Place in it, as a JSON pointer.
         path: String,
-        /// What is wrong.
+        /// Description of the problem.
         problem: String,
     },
     /// Two different schemas have the same name.
@@ -24,13 +24,13 @@ pub enum DocumentError {
     Unresolved {
         /// The definition.
         definition: String,
-        /// What it refers to.
+        /// Reference without a definition.
         reference: String,
     },
     /// A document cannot be written as JSON.
     #[error("document {path} cannot be written as JSON")]
     Json {
-        /// Where the document is served.
+        /// Path of the document.
         path: String,
         /// Why.
         #[source]

@@ -1,28 +1,95 @@
-//! Served groups for tests: the Evacuation API itself, and makers of small ones.
+//! Served groups for tests: a kitchen, and makers of small groups.
 
-use evacuation_api::{Evacuation, EvacuationResponse, SelfEvacuation};
-use k8s_openapi::api::autoscaling::v1::Scale;
+use k8s_openapi::{
+    api::autoscaling::v1::Scale,
+    apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta},
+};
 use schemars::{JsonSchema, Schema, schema_for};
+use serde::{Deserialize, Serialize};
 
 use crate::{GroupVersion, Info, ServedGroup, ServedResource, ServedSubresource, ServedVersion};
 
-pub(crate) fn info() -> Info {
-    Info { title: "Evacuation API".to_owned(), version: "v0.1.0".to_owned() }
+/// A pot.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Pot {
+    api_version: Option<String>,
+    kind: Option<String>,
+    #[serde(default)]
+    metadata: ObjectMeta,
+    spec: PotSpec,
+    status: Option<PotStatus>,
 }
 
-/// `evacuation.dev/v1alpha1`, with a scale that it does not have.
-pub(crate) fn evacuation_group() -> ServedGroup {
+/// Content of a pot.
+#[derive(Serialize, Deserialize, JsonSchema)]
+struct PotSpec {
+    /// Recipe.
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    steps: Vec<Step>,
+}
+
+/// One step of a recipe.
+#[derive(Serialize, Deserialize, JsonSchema)]
+struct Step {
+    name: String,
+    /// Heat of the stove.
+    heat: Heat,
+}
+
+/// Heat of a stove.
+#[derive(Serialize, Deserialize, JsonSchema)]
+enum Heat {
+    /// It simmers.
+    Low,
+    /// It boils.
+    High,
+}
+
+/// State of a pot.
+#[derive(Serialize, Deserialize, JsonSchema)]
+struct PotStatus {
+    #[serde(default)]
+    conditions: Vec<Condition>,
+}
+
+/// A pot of the caller's own.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct OwnPot {
+    api_version: Option<String>,
+    kind: Option<String>,
+    #[serde(default)]
+    metadata: ObjectMeta,
+    spec: PotSpec,
+}
+
+/// Posted by those who stir.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Stirring {
+    api_version: Option<String>,
+    kind: Option<String>,
+    times: i64,
+}
+
+pub(crate) fn info() -> Info {
+    Info { title: "Pot API".to_owned(), version: "v0.1.0".to_owned() }
+}
+
+/// `kitchen.dev/v1alpha1`, with a scale that it does not have.
+pub(crate) fn kitchen_group() -> ServedGroup {
     let all = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
     let respond = ServedSubresource {
-        name: "respond".to_owned(),
-        kind: "EvacuationResponse".to_owned(),
+        name: "stir".to_owned(),
+        kind: "Stirring".to_owned(),
         group_version: None,
         verbs: words(&["create"]),
-        schema: Some(schema_for!(EvacuationResponse)),
+        schema: Some(schema_for!(Stirring)),
     };
     let status = ServedSubresource {
         name: "status".to_owned(),
-        kind: "Evacuation".to_owned(),
+        kind: "Pot".to_owned(),
         group_version: None,
         verbs: words(&["get", "patch", "update"]),
         schema: None,
@@ -34,13 +101,12 @@ pub(crate) fn evacuation_group() -> ServedGroup {
         verbs: words(&["get", "update"]),
         schema: Some(schema_for!(Scale)),
     };
-    let mut evacuations = resource("evacuations", "Evacuation", &all, schema_for!(Evacuation));
-    evacuations.short_names = words(&["evac"]);
-    evacuations.subresources = vec![status, respond.clone(), scale];
-    let mut own =
-        resource("selfevacuations", "SelfEvacuation", &["get", "list", "watch"], schema_for!(SelfEvacuation));
+    let mut pots = resource("pots", "Pot", &all, schema_for!(Pot));
+    pots.short_names = words(&["pt"]);
+    pots.subresources = vec![status, respond.clone(), scale];
+    let mut own = resource("ownpots", "OwnPot", &["get", "list", "watch"], schema_for!(OwnPot));
     own.subresources = vec![respond];
-    group("evacuation.dev", "v1alpha1", vec![evacuations, own])
+    group("kitchen.dev", "v1alpha1", vec![pots, own])
 }
 
 /// `example.dev/v1` with one cluster-scoped kind `Widget`.
@@ -68,6 +134,8 @@ fn resource(plural: &str, kind: &str, verbs: &[&str], schema: Schema) -> ServedR
         short_names: Vec::new(),
         categories: Vec::new(),
         verbs: words(verbs),
+        list_in_discovery: true,
+        stored: true,
         schema,
         subresources: Vec::new(),
     }

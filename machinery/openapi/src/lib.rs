@@ -1,17 +1,19 @@
 //! Discovery documents and OpenAPI v2 and v3, from the resources of a server.
 //!
-//! Pure: a description of what is served goes in, documents come out. [`Documents`] makes them all once and finds
-//! them by path.
+//! Pure: a description of what is served goes in, documents come out. [`Documents`] makes them all once and
+//! finds them by path.
 //!
 //! # Flow
 //!
-//! The schemas of the kinds, as schemars makes them, become definitions under Kubernetes' names; the verbs become
-//! paths and operations; both are written as OpenAPI v3, one document for each group and version, and as v2.
+//! The schemas of the kinds, as schemars makes them, become definitions under Kubernetes' names; the verbs
+//! become paths and operations; both are written as OpenAPI v3, one document for each group and version, and
+//! as v2.
 //!
 //! # Caveats
 //!
-//! OpenAPI as Kubernetes reads it says less than JSON Schema. What a schema cannot say without `oneOf` is widened to
-//! the union of the alternatives; what has no union is an error, so that no client reads a wrong document.
+//! OpenAPI as Kubernetes reads it says less than JSON Schema. What a schema cannot say without `oneOf` is
+//! widened to the union of the alternatives; what has no union is an error, so that no client reads a wrong
+//! document.
 
 mod accept;
 mod aggregated;
@@ -28,6 +30,7 @@ mod parameters;
 mod schema;
 mod served;
 mod standard;
+mod structure;
 mod v2;
 mod v3;
 mod walk;
@@ -40,6 +43,7 @@ pub use documents::{Documents, Info};
 pub use error::DocumentError;
 pub use operations::PATCH_TYPES;
 pub use served::{GroupVersion, ServedGroup, ServedResource, ServedSubresource, ServedVersion};
+pub use structure::Structure;
 pub use v2::openapi_v2;
 pub use v3::{openapi_v3, openapi_v3_index};
 

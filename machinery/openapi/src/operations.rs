@@ -1,7 +1,8 @@
-//! The paths of a group and version and what can be done at each, before they are written as OpenAPI v2 or v3.
+//! The paths of a group and version and what can be done at each, before they are written as OpenAPI v2 or
+//! v3.
 //!
-//! Source: `registerResourceHandlers` in `k8s.io/apiserver/pkg/endpoints/installer.go`, for the names too: clients
-//! are generated from them.
+//! Source: `registerResourceHandlers` in `k8s.io/apiserver/pkg/endpoints/installer.go`, for the names too:
+//! clients are generated from them.
 
 use serde_json::Value;
 
@@ -73,7 +74,7 @@ const OK_OR_CREATED: &[(u16, &str)] = &[(200, "OK"), (201, "Created")];
 const OK_OR_ACCEPTED: &[(u16, &str)] = &[(200, "OK"), (202, "Accepted")];
 const CREATED: &[(u16, &str)] = &[(200, "OK"), (201, "Created"), (202, "Accepted")];
 
-/// How a verb on the wire appears in OpenAPI.
+/// Representation of a verb in OpenAPI.
 struct Verb {
     wire: &'static str,
     method: &'static str,
@@ -268,13 +269,13 @@ fn describe(verb: &str, kind: &str, sub: Option<&str>) -> String {
     }
 }
 
-/// `EvacuationDevV1alpha1` for `evacuation.dev/v1alpha1`.
+/// `KitchenDevV1alpha1` for `kitchen.dev/v1alpha1`.
 fn id_of(own: &GroupVersion) -> String {
     let group = own.group.strip_suffix(".k8s.io").unwrap_or(&own.group);
     group.split(['.', '-']).chain([own.version.as_str()]).map(capitalised).collect()
 }
 
-/// `evacuationDev_v1alpha1` for `evacuation.dev/v1alpha1`.
+/// `kitchenDev_v1alpha1` for `kitchen.dev/v1alpha1`.
 fn tag_of(own: &GroupVersion) -> String {
     let group = own.group.strip_suffix(".k8s.io").unwrap_or(&own.group);
     let mut words = group.split(['.', '-']);

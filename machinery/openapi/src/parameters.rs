@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::Object;
 
-/// Where a parameter stands.
+/// Place of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     Path,
@@ -66,7 +66,8 @@ pub(crate) const NAMESPACE: Parameter = Parameter {
     description: Cow::Borrowed("object name and auth scope, such as for teams and projects"),
 };
 
-/// `CreateOptions` and `UpdateOptions`; of `PatchOptions` all but `force`, which belongs to server-side apply.
+/// `CreateOptions` and `UpdateOptions`; of `PatchOptions` all but `force`, which belongs to server-side
+/// apply.
 pub(crate) const WRITE: &[Parameter] = &[
     DRY_RUN,
     query("fieldManager", "string", "The name of the actor that makes the change, for managed fields."),

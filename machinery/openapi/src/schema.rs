@@ -1,14 +1,14 @@
 //! One JSON Schema (draft 2020-12, as schemars writes it) into the schema of Kubernetes' OpenAPI v3.
 //!
 //! Kubernetes takes OpenAPI 3.0 and less: no `null`, no alternatives, no `const`, one type, nothing beside a
-//! reference. Source: the parsers of k8s.io/kube-openapi (`pkg/validation/spec`, `pkg/util/proto`) and the rules
-//! for structural schemas.
+//! reference. Source: the parsers of k8s.io/kube-openapi (`pkg/validation/spec`, `pkg/util/proto`) and the
+//! rules for structural schemas.
 
 use serde_json::{Value, json};
 
 use crate::{Object, alternatives, words::Words};
 
-/// Where references of OpenAPI v3 lead.
+/// Prefix of references in OpenAPI v3.
 pub(crate) const V3_PREFIX: &str = "#/components/schemas/";
 const DEFS_PREFIX: &str = "#/$defs/";
 
@@ -49,7 +49,7 @@ const KEPT: &[&str] = &[
     "uniqueItems",
 ];
 
-/// What a schema says that OpenAPI cannot say.
+/// Part of a schema that OpenAPI cannot express.
 #[derive(Debug)]
 pub(crate) struct Problem {
     /// Where, as a JSON pointer.
@@ -67,8 +67,8 @@ pub(crate) struct Converter<'a> {
 }
 
 impl Converter<'_> {
-    /// Whether a definition is written out where it is used. Only objects have definitions of their own, as in Go,
-    /// where a string type has none; and those that Kubernetes itself names.
+    /// True if a definition is inlined where it is used. Only objects have definitions of their own, and
+    /// types that Kubernetes itself names. In Go a string type has none either.
     pub(crate) fn is_inlined(name: &str, schema: &Value) -> bool {
         !name.contains('.') && is_scalar(schema)
     }
@@ -159,7 +159,8 @@ impl Converter<'_> {
                         .collect::<Result<Object, Problem>>()?;
                     converted.insert(key.clone(), Value::Object(properties));
                 }
-                // Unknown fields are the server's business: it drops or refuses them as `fieldValidation` says.
+                // Unknown fields are the server's business: it drops or refuses them as `fieldValidation`
+                // says.
                 ("additionalProperties", Value::Bool(false)) => {}
                 ("additionalProperties", Value::Bool(true)) => {
                     converted.insert("x-kubernetes-preserve-unknown-fields".to_owned(), Value::Bool(true));
@@ -191,7 +192,7 @@ fn with_type(mut schema: Object, path: &str) -> Result<Value, Problem> {
     Ok(Value::Object(schema))
 }
 
-/// Whether the values of a schema have no parts.
+/// True if the values of a schema have no parts.
 fn is_scalar(schema: &Value) -> bool {
     let Some(schema) = schema.as_object() else {
         return true;
@@ -208,7 +209,7 @@ fn is_scalar(schema: &Value) -> bool {
     }
 }
 
-/// What can stand beside a closed set of words.
+/// Returns the keywords that are allowed beside a closed set of words.
 fn common(schema: &Object) -> Object {
     let wanted = |key: &str| matches!(key, "description" | "default") || key.starts_with("x-");
     let default_is_null = |key: &str, value: &Value| key == "default" && value.is_null();

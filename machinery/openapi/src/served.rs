@@ -1,11 +1,11 @@
-//! What a server serves: the input of every document.
+//! Description of a server: the input of every document.
 
 use schemars::Schema;
 
 /// An API group and its versions.
 #[derive(Clone, Debug)]
 pub struct ServedGroup {
-    /// The group's name, such as `evacuation.dev`.
+    /// The group's name, such as `kitchen.dev`.
     pub group: String,
     /// Its versions, the most preferred first.
     pub versions: Vec<ServedVersion>,
@@ -25,27 +25,41 @@ pub struct ServedVersion {
 /// A resource: a kind under its plural name.
 #[derive(Clone, Debug)]
 pub struct ServedResource {
-    /// The name in URLs, such as `evacuations`.
+    /// The name in URLs, such as `pots`.
     pub plural: String,
-    /// The name of one, such as `evacuation`.
+    /// The name of one, such as `pot`.
     pub singular: String,
-    /// The kind, such as `Evacuation`.
+    /// The kind, such as `Pot`.
     pub kind: String,
-    /// The kind of a list, such as `EvacuationList`.
+    /// The kind of a list, such as `PotList`.
     pub list_kind: String,
-    /// Whether objects live in namespaces.
+    /// True if objects live in namespaces.
     pub namespaced: bool,
     /// Short names, such as `evac`.
     pub short_names: Vec<String>,
     /// Categories, such as `all`.
     pub categories: Vec<String>,
-    /// The verbs on the wire, in lower case: `create`, `delete`, `deletecollection`, `get`, `list`, `patch`, `update`,
+    /// The verbs on the wire, in lower case: `create`, `delete`, `deletecollection`, `get`, `list`, `patch`,
+    /// `update`,
     /// `watch`. Others are listed in discovery and have no path in OpenAPI.
     pub verbs: Vec<String>,
+    /// True if discovery has the verb `list`. A resource that most callers may not list is discovered without
+    /// it.
+    pub list_in_discovery: bool,
+    /// True if objects of the kind are stored. Discovery then has the hash of the stored version.
+    pub stored: bool,
     /// The root schema of the kind's type, as `schemars::schema_for!` makes it.
     pub schema: Schema,
-    /// What stands below `PLURAL/NAME`.
+    /// Subresources: paths below `PLURAL/NAME`.
     pub subresources: Vec<ServedSubresource>,
+}
+
+impl ServedResource {
+    /// Returns the verbs that discovery has.
+    pub(crate) fn discovered_verbs(&self) -> Vec<String> {
+        let listed = |verb: &&String| self.list_in_discovery || *verb != "list";
+        self.verbs.iter().filter(listed).cloned().collect()
+    }
 }
 
 /// A subresource, such as `status`.
@@ -53,13 +67,14 @@ pub struct ServedResource {
 pub struct ServedSubresource {
     /// The last segment of the path, such as `status`.
     pub name: String,
-    /// The kind that is read and written, such as `Evacuation` for a status.
+    /// The kind that is read and written, such as `Pot` for a status.
     pub kind: String,
-    /// Where the kind belongs, when that is not the resource's own group and version.
+    /// Group and version of the kind, if they are not the resource's own.
     pub group_version: Option<GroupVersion>,
     /// The verbs on the wire: `create`, `get`, `patch`, `update`.
     pub verbs: Vec<String>,
-    /// The root schema of the kind's type; without it, the kind is one that has a schema elsewhere in the same version.
+    /// The root schema of the kind's type; without it, the kind is one that has a schema elsewhere in the
+    /// same version.
     pub schema: Option<Schema>,
 }
 

@@ -15,7 +15,7 @@ use crate::{
     schema::{Converter, Problem, V3_PREFIX},
 };
 
-/// Where the types of `metav1` are.
+/// Package of the types of `metav1`.
 pub(crate) const META_V1: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
 /// The extension that names the kinds of a definition, and the kind of an operation.
 pub(crate) const GVK: &str = "x-kubernetes-group-version-kind";
@@ -30,8 +30,8 @@ const WATCH_EVENT_OBJECT: &str = "Object is:\n * If Type is Added or Modified: t
     * If Type is Deleted: the state of the object immediately before deletion.\n \
     * If Type is Error: *Status is recommended; other types may make sense\n   depending on context.";
 
-/// How lists of `metav1` merge: definition, field, type of list, keys of a list map.
-/// Source: the markers in `k8s.io/apimachinery/pkg/apis/meta/v1/types.go`; k8s-openapi leaves them out.
+/// Merge rules of the lists of `metav1`: definition, field, type of list, keys of a list map. Source: the
+/// markers in `k8s.io/apimachinery/pkg/apis/meta/v1/types.go`; k8s-openapi leaves them out.
 const LISTS: &[(&str, &str, &str, &[&str])] = &[
     ("APIResource", "categories", "atomic", &[]),
     ("APIResource", "shortNames", "atomic", &[]),

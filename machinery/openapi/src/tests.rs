@@ -1,4 +1,4 @@
-//! The documents as a whole, of the Evacuation API itself.
+//! The documents as a whole, of a small API.
 
 use std::collections::BTreeSet;
 
@@ -10,12 +10,12 @@ use crate::{
 };
 
 fn v3() -> Value {
-    let group = fixture::evacuation_group();
+    let group = fixture::kitchen_group();
     openapi_v3(&fixture::info(), &group, &group.versions[0]).unwrap()
 }
 
 fn v2() -> Value {
-    openapi_v2(&fixture::info(), &[fixture::evacuation_group()]).unwrap()
+    openapi_v2(&fixture::info(), &[fixture::kitchen_group()]).unwrap()
 }
 
 /// Every string under a `$ref`, wherever it stands.
@@ -90,10 +90,10 @@ fn definitions_have_the_names_that_kubernetes_gives() {
     let document = v3();
     let names = document["components"]["schemas"].as_object().unwrap();
     for name in [
-        "dev.evacuation.v1alpha1.Evacuation",
-        "dev.evacuation.v1alpha1.EvacuationList",
-        "dev.evacuation.v1alpha1.EvacuationSpec",
-        "dev.evacuation.v1alpha1.EvacuationResponse",
+        "dev.kitchen.v1alpha1.Pot",
+        "dev.kitchen.v1alpha1.PotList",
+        "dev.kitchen.v1alpha1.PotSpec",
+        "dev.kitchen.v1alpha1.Stirring",
         "io.k8s.api.autoscaling.v1.Scale",
         "io.k8s.apimachinery.pkg.apis.meta.v1.Condition",
         "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions",
@@ -108,44 +108,41 @@ fn definitions_have_the_names_that_kubernetes_gives() {
     ] {
         assert!(names.contains_key(name), "{name}");
     }
-    for words in ["RefusalPolicy", "Answer", "ResponderState"] {
+    for words in ["Heat"] {
         assert!(
-            !names.contains_key(&format!("dev.evacuation.v1alpha1.{words}")),
+            !names.contains_key(&format!("dev.kitchen.v1alpha1.{words}")),
             "{words} is written out where used"
         );
     }
 }
 
 #[test]
-fn the_schema_of_an_evacuation_reads_as_one_of_kubernetes_own() {
+fn the_schema_of_a_kind_reads_as_one_of_kubernetes_own() {
     let document = v3();
     let schema =
-        |name: &str| document["components"]["schemas"][format!("dev.evacuation.v1alpha1.{name}")].clone();
-    let kind = |kind: &str| json!([{"group": "evacuation.dev", "version": "v1alpha1", "kind": kind}]);
-    let evacuation = schema("Evacuation");
-    assert_eq!(evacuation["x-kubernetes-group-version-kind"], kind("Evacuation"));
-    assert_eq!(evacuation["required"], json!(["spec"]));
-    let metadata = &evacuation["properties"]["metadata"];
+        |name: &str| document["components"]["schemas"][format!("dev.kitchen.v1alpha1.{name}")].clone();
+    let kind = |kind: &str| json!([{"group": "kitchen.dev", "version": "v1alpha1", "kind": kind}]);
+    let pot = schema("Pot");
+    assert_eq!(pot["x-kubernetes-group-version-kind"], kind("Pot"));
+    assert_eq!(pot["required"], json!(["spec"]));
+    let metadata = &pot["properties"]["metadata"];
     assert_eq!(
         metadata["allOf"][0]["$ref"],
         format!("{V3_PREFIX}io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta")
     );
     assert_eq!(metadata["default"], json!({}));
-    let requester = schema("Requester");
-    let on_refusal = &requester["properties"]["onRefusal"];
-    assert_eq!(
-        (&on_refusal["type"], &on_refusal["enum"]),
-        (&json!("string"), &json!(["GiveUp", "Wait", "Override"]))
-    );
-    assert!(on_refusal["description"].as_str().unwrap().contains("\n - `\"Wait\"` "), "{on_refusal}");
-    let requesters = &schema("EvacuationSpec")["properties"]["requesters"];
-    assert_eq!(requesters["x-kubernetes-list-type"], "map");
-    assert_eq!(requesters["x-kubernetes-list-map-keys"], json!(["name"]));
-    let list = schema("EvacuationList");
-    assert_eq!(list["x-kubernetes-group-version-kind"], kind("EvacuationList"));
+    let step = schema("Step");
+    let heat = &step["properties"]["heat"];
+    assert_eq!((&heat["type"], &heat["enum"]), (&json!("string"), &json!(["Low", "High"])));
+    assert!(heat["description"].as_str().unwrap().contains("\n - `\"Low\"` "), "{heat}");
+    let steps = &schema("PotSpec")["properties"]["steps"];
+    assert_eq!(steps["x-kubernetes-list-type"], "map");
+    assert_eq!(steps["x-kubernetes-list-map-keys"], json!(["name"]));
+    let list = schema("PotList");
+    assert_eq!(list["x-kubernetes-group-version-kind"], kind("PotList"));
     assert_eq!(
         list["properties"]["items"]["items"],
-        json!({"$ref": format!("{V3_PREFIX}dev.evacuation.v1alpha1.Evacuation")})
+        json!({"$ref": format!("{V3_PREFIX}dev.kitchen.v1alpha1.Pot")})
     );
     insta::assert_json_snapshot!(list);
 }
@@ -185,7 +182,7 @@ fn both_versions_have_the_same_operations() {
 #[test]
 fn a_patch_takes_the_parameters_that_kubectl_looks_for() {
     let document = v3();
-    let path = "/apis/evacuation.dev/v1alpha1/namespaces/{namespace}/evacuations/{name}";
+    let path = "/apis/kitchen.dev/v1alpha1/namespaces/{namespace}/pots/{name}";
     let operation = &document["paths"][path]["patch"];
     let names: Vec<&str> = operation["parameters"]
         .as_array()
@@ -196,7 +193,7 @@ fn a_patch_takes_the_parameters_that_kubectl_looks_for() {
     assert_eq!(names, ["dryRun", "fieldManager", "fieldValidation"]);
     assert_eq!(
         operation["x-kubernetes-group-version-kind"],
-        json!({"group": "evacuation.dev", "version": "v1alpha1", "kind": "Evacuation"})
+        json!({"group": "kitchen.dev", "version": "v1alpha1", "kind": "Pot"})
     );
     insta::assert_json_snapshot!(document["paths"][path]);
     insta::assert_json_snapshot!(v2()["paths"][path]);
@@ -205,7 +202,7 @@ fn a_patch_takes_the_parameters_that_kubectl_looks_for() {
 #[test]
 fn a_resource_that_is_only_read_has_no_path_to_write() {
     let document = v3();
-    let path = "/apis/evacuation.dev/v1alpha1/namespaces/{namespace}/selfevacuations";
+    let path = "/apis/kitchen.dev/v1alpha1/namespaces/{namespace}/ownpots";
     let methods = |path: &str| -> Vec<String> {
         document["paths"][path]
             .as_object()
@@ -242,7 +239,7 @@ fn a_cluster_scoped_resource_has_no_namespace_in_its_paths() {
 
 #[test]
 fn the_same_definition_from_two_versions_is_merged_in_v2() {
-    let mut group = fixture::evacuation_group();
+    let mut group = fixture::kitchen_group();
     group.versions.push(ServedVersion { version: "v1".to_owned(), resources: Vec::new() });
     let document = openapi_v2(&fixture::info(), &[group]).unwrap();
     let options = &document["definitions"]["io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"];
@@ -252,20 +249,20 @@ fn the_same_definition_from_two_versions_is_merged_in_v2() {
         .iter()
         .map(|kind| format!("{}/{}", kind["group"].as_str().unwrap(), kind["version"].as_str().unwrap()))
         .collect();
-    assert_eq!(versions, ["/v1", "evacuation.dev/v1alpha1", "evacuation.dev/v1"]);
+    assert_eq!(versions, ["/v1", "kitchen.dev/v1alpha1", "kitchen.dev/v1"]);
 }
 
 #[test]
 fn a_subresource_of_a_kind_without_schema_is_refused() {
-    let mut group = fixture::evacuation_group();
+    let mut group = fixture::kitchen_group();
     for sub in &mut group.versions[0].resources.iter_mut().flat_map(|resource| &mut resource.subresources) {
-        if sub.name == "respond" {
+        if sub.name == "stir" {
             sub.schema = None;
         }
     }
     let error = Documents::new(&fixture::info(), &[group]).unwrap_err();
     assert!(
-        matches!(&error, DocumentError::Unresolved { reference, .. } if reference == "EvacuationResponse"),
+        matches!(&error, DocumentError::Unresolved { reference, .. } if reference == "Stirring"),
         "{error}"
     );
 }
@@ -311,31 +308,31 @@ fn two_kinds_with_different_parts_of_one_name_are_refused() {
 
 #[test]
 fn every_path_has_its_document_and_the_index_leads_to_it_by_its_hash() {
-    let documents = Documents::new(&fixture::info(), &[fixture::evacuation_group()]).unwrap();
+    let documents = Documents::new(&fixture::info(), &[fixture::kitchen_group()]).unwrap();
     assert_eq!(
         documents.paths().collect::<Vec<_>>(),
         [
             "/apis",
-            "/apis/evacuation.dev",
-            "/apis/evacuation.dev/v1alpha1",
+            "/apis/kitchen.dev",
+            "/apis/kitchen.dev/v1alpha1",
             "/openapi/v2",
             "/openapi/v3",
-            "/openapi/v3/apis/evacuation.dev/v1alpha1",
+            "/openapi/v3/apis/kitchen.dev/v1alpha1",
         ]
     );
-    let document = documents.find("/openapi/v3/apis/evacuation.dev/v1alpha1", "application/json").unwrap();
+    let document = documents.find("/openapi/v3/apis/kitchen.dev/v1alpha1", "application/json").unwrap();
     let index: Value = serde_json::from_slice(documents.find("/openapi/v3", "").unwrap().body()).unwrap();
     assert_eq!(
-        index["paths"]["apis/evacuation.dev/v1alpha1"]["serverRelativeURL"],
-        format!("/openapi/v3/apis/evacuation.dev/v1alpha1?hash={}", document.hash())
+        index["paths"]["apis/kitchen.dev/v1alpha1"]["serverRelativeURL"],
+        format!("/openapi/v3/apis/kitchen.dev/v1alpha1?hash={}", document.hash())
     );
-    assert_eq!(documents.find("/apis/evacuation.dev/", "*/*").unwrap().content_type(), JSON);
+    assert_eq!(documents.find("/apis/kitchen.dev/", "*/*").unwrap().content_type(), JSON);
     assert!(documents.find("/apis/other.dev", "*/*").is_none());
 }
 
 #[test]
 fn aggregated_discovery_is_for_those_who_ask_for_it() {
-    let documents = Documents::new(&fixture::info(), &[fixture::evacuation_group()]).unwrap();
+    let documents = Documents::new(&fixture::info(), &[fixture::kitchen_group()]).unwrap();
     let v2 = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
     let found = documents.find("/apis", &format!("{v2},application/json")).unwrap();
     assert_eq!(found.content_type(), v2);

@@ -12,7 +12,7 @@ use crate::{
     walk::each_schema,
 };
 
-/// Where references of OpenAPI v2 lead.
+/// Prefix of references in OpenAPI v2.
 const V2_PREFIX: &str = "#/definitions/";
 
 /// The document at `/openapi/v2`.
@@ -74,8 +74,8 @@ fn add_definition(all: &mut Object, name: String, mut schema: Value) -> Result<(
     Ok(())
 }
 
-/// Takes from a schema what v2 has not: defaults, which kube-apiserver leaves out too, and the `allOf` around a
-/// reference, which v2 allows to stand beside a description.
+/// Takes from a schema what v2 has not: defaults, which kube-apiserver leaves out too, and the `allOf` around
+/// a reference, which v2 allows to stand beside a description.
 fn lower(schema: &mut Value) {
     each_schema(schema, &mut |fields| {
         fields.remove("default");

@@ -36,7 +36,7 @@ pub fn openapi_v3(info: &Info, group: &ServedGroup, version: &ServedVersion) -> 
 }
 
 /// The document at `/openapi/v3`: where the other documents are. The keys are paths without the leading
-/// `/openapi/v3/`, such as `apis/evacuation.dev/v1alpha1`.
+/// `/openapi/v3/`, such as `apis/kitchen.dev/v1alpha1`.
 pub fn openapi_v3_index<'a>(documents: impl IntoIterator<Item = (&'a str, &'a Document)>) -> Value {
     let paths: BTreeMap<_, _> = documents
         .into_iter()

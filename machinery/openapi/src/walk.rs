@@ -28,7 +28,7 @@ pub(crate) fn each_schema(schema: &mut Value, visit: &mut impl FnMut(&mut crate:
     visit(fields);
 }
 
-/// What a schema refers to.
+/// Returns the references of a schema.
 pub(crate) fn references(schema: &Value) -> Vec<String> {
     let mut found = Vec::new();
     each_schema(&mut schema.clone(), &mut |fields| {

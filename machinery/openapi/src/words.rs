@@ -12,8 +12,8 @@ pub(crate) struct Words {
 }
 
 impl Words {
-    /// Reads `const`, `enum` and a `oneOf` or `anyOf` of these. `null` is passed over: a field that may be left out
-    /// says so by not being required.
+    /// Reads `const`, `enum` and a `oneOf` or `anyOf` of these. `null` is passed over: a field that may be
+    /// left out says so by not being required.
     pub(crate) fn of(schema: &Object) -> Option<Self> {
         if let Some(word) = schema.get("const") {
             let description = schema.get("description").and_then(Value::as_str).map(str::to_owned);
@@ -85,7 +85,7 @@ impl Words {
     }
 }
 
-/// Whether a schema is that of `null`.
+/// True if a schema is that of `null`.
 pub(crate) fn is_null(schema: &Value) -> bool {
     schema.get("type").and_then(Value::as_str) == Some("null")
         || schema.get("const").is_some_and(Value::is_null)

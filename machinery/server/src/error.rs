@@ -1,9 +1,9 @@
-//! What a request can fail with, and its one mapping to `metav1.Status`.
+//! Failures of a request, and their one mapping to `metav1.Status`.
 
 use machinery_storage::StoreError;
 use machinery_validation::FieldError;
 
-/// Why a request failed, in the words of `metav1.StatusReason`.
+/// Reason of a failure, in the words of `metav1.StatusReason`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reason {
     /// 400.
@@ -36,6 +36,8 @@ pub enum Reason {
     TooManyRequests,
     /// 500.
     InternalError,
+    /// 500, of a stored object that cannot be decoded.
+    StorageReadError,
     /// 503.
     ServiceUnavailable,
     /// 504.
@@ -58,7 +60,7 @@ impl Reason {
             Self::UnsupportedMediaType => 415,
             Self::Invalid => 422,
             Self::TooManyRequests => 429,
-            Self::InternalError => 500,
+            Self::InternalError | Self::StorageReadError => 500,
             Self::ServiceUnavailable => 503,
             Self::Timeout => 504,
         }
@@ -82,6 +84,7 @@ impl Reason {
             Self::Invalid => "Invalid",
             Self::TooManyRequests => "TooManyRequests",
             Self::InternalError => "InternalError",
+            Self::StorageReadError => "StorageReadError",
             Self::ServiceUnavailable => "ServiceUnavailable",
             Self::Timeout => "Timeout",
         }
@@ -109,23 +112,30 @@ pub enum ApiError {
         reason: Reason,
         /// For people; names the object.
         message: String,
-        /// What exactly is wrong.
+        /// Causes of the failure.
         causes: Vec<Cause>,
-        /// When to try again, in seconds.
+        /// Seconds after which the caller may retry.
         retry_after_seconds: Option<u32>,
     },
     /// Fields are wrong: 422 with a cause for each.
     #[error("{} of its fields are invalid", .0.len())]
     Invalid(Vec<FieldError>),
+    /// The state that a continue token names is forgotten: 410, with a token that continues in the newest
+    /// state.
+    #[error("the continue token is too old to display a consistent list result")]
+    ContinueExpired {
+        /// The other token.
+        token: String,
+    },
     /// The store failed.
     #[error("the storage failed")]
     Store(#[from] StoreError),
     /// Something that the server depends on failed; 500, the source goes to the log and not to the caller.
     #[error("{action} failed")]
     Internal {
-        /// What was tried.
+        /// Action that failed.
         action: String,
-        /// Why it failed.
+        /// Cause of the failure.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
@@ -159,6 +169,7 @@ impl ApiError {
         match self {
             Self::Status { reason, .. } => *reason,
             Self::Invalid(_) => Reason::Invalid,
+            Self::ContinueExpired { .. } => Reason::Expired,
             Self::Internal { .. } => Reason::InternalError,
             Self::Store(StoreError::Compacted { .. }) => Reason::Expired,
             Self::Store(StoreError::Future { .. }) => Reason::Timeout,

@@ -6,7 +6,7 @@ use machinery_validation::FieldError;
 
 use crate::{ApiError, Cause, Reason};
 
-/// What a request was about, as far as that is known: the details of a `metav1.Status`.
+/// Object of a request, as far as it is known: the details of a `metav1.Status`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Target {
     /// The API group.
@@ -26,6 +26,13 @@ impl Target {
     }
 }
 
+/// Message of an expired continue token, in kube-apiserver's words.
+const INCONSISTENT_CONTINUE: &str = "The provided continue parameter is too old to display a consistent list \
+    result. You can start a new list without the continue parameter, or use the continue token in this response to \
+    retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects \
+    that were created, modified, or deleted between the time the first chunk was returned and now may show up in the \
+    list.";
+
 /// The `metav1.Status` of a failure.
 pub fn status(error: &ApiError, target: &Target) -> Status {
     let reason = error.reason();
@@ -35,6 +42,10 @@ pub fn status(error: &ApiError, target: &Target) -> Status {
         kind: given(if reason == Reason::Invalid { &target.kind } else { &target.resource }),
         name: given(&target.name),
         ..StatusDetails::default()
+    };
+    let continue_ = match error {
+        ApiError::ContinueExpired { token } => Some(token.clone()),
+        _ => None,
     };
     let message = match error {
         ApiError::Status { message, causes, retry_after_seconds, .. } => {
@@ -46,6 +57,7 @@ pub fn status(error: &ApiError, target: &Target) -> Status {
             details.causes = Some(errors.iter().map(field_cause).collect());
             invalid_message(errors, target)
         }
+        ApiError::ContinueExpired { .. } => INCONSISTENT_CONTINUE.to_owned(),
         ApiError::Store(StoreError::Compacted { requested, oldest }) => {
             format!("too old resource version: {requested} ({oldest})")
         }
@@ -72,7 +84,7 @@ pub fn status(error: &ApiError, target: &Target) -> Status {
             ..details
         }),
         message: Some(message),
-        metadata: ListMeta::default(),
+        metadata: ListMeta { continue_, ..ListMeta::default() },
         reason: Some(reason.as_str().to_owned()),
         status: Some("Failure".to_owned()),
     }

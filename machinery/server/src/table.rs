@@ -49,8 +49,8 @@ fn age(metadata: &ObjectMeta, now: DateTime<Utc>) -> String {
     created.map_or_else(|| "<unknown>".to_owned(), |created| human_duration(now - created))
 }
 
-/// A duration for people, as `k8s.io/apimachinery/pkg/util/duration.HumanDuration` writes it: two units at most, fewer
-/// the longer it is.
+/// A duration for people, as `k8s.io/apimachinery/pkg/util/duration.HumanDuration` writes it: two units at
+/// most, fewer the longer it is.
 fn human_duration(duration: TimeDelta) -> String {
     let seconds = duration.num_seconds();
     if seconds < -1 {

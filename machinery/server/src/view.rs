@@ -31,6 +31,12 @@ pub trait View: Send + Sync + 'static {
         None
     }
 
+    /// Whether every caller may list the view. If not, discovery omits the verb `list`: clients such as
+    /// `kubectl get` of all kinds list each kind that has it, and report the 403.
+    fn every_caller_may_list(&self) -> bool {
+        true
+    }
+
     /// What the caller sees of an object; `None` when it sees nothing of it. It is called for every object and every event
     /// in the namespace, so it decides before it copies.
     fn project(

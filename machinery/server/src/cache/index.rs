@@ -121,9 +121,9 @@ impl<O: Object> Index<O> {
         self.start_over(revision);
     }
 
-    /// The first object in a scope that cannot be read.
-    pub(crate) fn unreadable(&self, scope: &Scope) -> Option<&str> {
-        self.unreadable.iter().map(String::as_str).find(|key| scope.covers(key))
+    /// The keys of the objects in a scope that cannot be read.
+    pub(crate) fn unreadable(&self, scope: &Scope) -> impl Iterator<Item = &str> {
+        self.unreadable.iter().map(String::as_str).filter(|key| scope.covers(key))
     }
 
     fn start_over(&mut self, revision: i64) {

@@ -27,10 +27,13 @@ use self::{
     index::{Contents, Index},
     subscribers::{Key, Subscribers},
 };
-use crate::{ApiError, Object, Reason, stored::Stored};
+use crate::{ApiError, Cause, Object, Reason, stored::Stored};
 
 /// So long a reader waits for the cache to reach a revision.
 const FRESHNESS_WAIT: Duration = Duration::from_secs(3);
+
+/// Maximum number of objects that one failure names, as upstream.
+const MAX_UNREADABLE: usize = 100;
 
 /// Objects, and the revision that they show.
 pub(crate) type Shown<O> = (i64, Vec<Arc<Stored<O>>>);
@@ -110,6 +113,11 @@ impl<O> Subscription<O> {
     }
 }
 
+/// The failure of a read from a cache that was never filled. Source of the rule: `k8s.io/apiserver/pkg/storage/cacher`.
+pub(crate) fn not_filled() -> ApiError {
+    ApiError::status(Reason::TooManyRequests, "storage is (re)initializing").retry_after(1)
+}
+
 impl<O: Object> Cache<O> {
     pub(crate) fn new(resource: String) -> Self {
         let inner = Inner { index: Index::new(), subscribers: Subscribers::new() };
@@ -179,14 +187,21 @@ impl<O: Object> Cache<O> {
         self.reached.send_replace(revision);
     }
 
-    /// Fails when something in a scope cannot be read.
+    /// Fails when something in a scope cannot be decoded, and names it. Source of the form: `aggregatedStorageError` in
+    /// `k8s.io/apiserver/pkg/storage/etcd3`.
     fn check(&self, index: &Index<O>, scope: &Scope) -> Result<(), ApiError> {
-        let Some(key) = index.unreadable(scope) else {
+        let cause = |key: &str| Cause {
+            reason: "UnexpectedServerResponse".to_owned(),
+            message: format!("the stored object {key} cannot be decoded"),
+            field: key.to_owned(),
+        };
+        let causes: Vec<Cause> = index.unreadable(scope).take(MAX_UNREADABLE).map(cause).collect();
+        let Some(first) = causes.first() else {
             return Ok(());
         };
-        let action = format!("decoding the stored object {key} of {}", self.resource);
-        let source = "this version of the server cannot read it";
-        Err(ApiError::internal(action, source))
+        let message =
+            format!("failed to read one or more {} from the storage: {}", self.resource, first.message);
+        Err(ApiError::Status { reason: Reason::StorageReadError, message, causes, retry_after_seconds: None })
     }
 
     fn progress(&self, revision: i64) {
@@ -200,20 +215,18 @@ impl<O: Object> Cache<O> {
     ///
     /// # Errors
     ///
-    /// `Timeout` when that takes too long, as when the revision lies in the future; `ServiceUnavailable` when it
-    /// was never filled.
+    /// `Timeout` when that takes too long, as when the revision lies in the future; `TooManyRequests` at once when it
+    /// was never filled, as upstream.
     pub(crate) async fn wait_for(&self, revision: i64) -> Result<(), ApiError> {
+        if !self.synced() {
+            return Err(not_filled());
+        }
         let mut reached = self.reached.subscribe();
         let wait = reached.wait_for(|reached| *reached > 0 && *reached >= revision);
         if matches!(tokio::time::timeout(FRESHNESS_WAIT, wait).await, Ok(Ok(_))) {
             return Ok(());
         }
-        let current = self.revision();
-        if current == 0 {
-            let message = format!("the watch cache of {} is not filled yet", self.resource);
-            return Err(ApiError::status(Reason::ServiceUnavailable, message).retry_after(1));
-        }
-        Err(StoreError::Future { requested: revision, current }.into())
+        Err(StoreError::Future { requested: revision, current: self.revision() }.into())
     }
 
     /// One object, as far as it is known and can be read.

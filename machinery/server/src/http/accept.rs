@@ -1,21 +1,38 @@
-//! In which form a caller wants its answer. Source of the rules:
+//! Negotiation of a reply's form and encoding. Source of the rules:
 //! `k8s.io/apiserver/pkg/endpoints/handlers/negotiation`.
 
-use super::params::Params;
+use super::{encoding::Encoding, params::Params};
 use crate::{ApiError, Reason};
 
-/// In which form objects are sent. All are JSON.
+/// Form in which objects are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     /// The objects themselves.
     Object,
     /// Their metadata: `PartialObjectMetadata` or a list of it.
-    Metadata,
+    Metadata(MetaVersion),
     /// A `Table`.
-    Table(IncludeObject),
+    Table(IncludeObject, MetaVersion),
 }
 
-/// What a row of a table holds besides its cells.
+/// Version of `meta.k8s.io` in which a table or metadata is sent. They differ in name only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MetaVersion {
+    V1,
+    V1Beta1,
+}
+
+impl MetaVersion {
+    /// Returns the value of `apiVersion`.
+    pub(crate) fn api_version(self) -> &'static str {
+        match self {
+            Self::V1 => "meta.k8s.io/v1",
+            Self::V1Beta1 => "meta.k8s.io/v1beta1",
+        }
+    }
+}
+
+/// Content of a table's row besides its cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IncludeObject {
     /// Nothing.
@@ -26,53 +43,67 @@ pub(crate) enum IncludeObject {
     Object,
 }
 
+/// Form and encoding of a reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Negotiated {
+    pub(crate) form: Form,
+    pub(crate) encoding: Encoding,
+}
+
 /// Reads the header `Accept`, and for tables the parameter `includeObject`.
 ///
-/// The first range that can be served wins, the one with the highest `q` first; ranges that cannot be served, such as
-/// protobuf, are passed over.
+/// The range with the highest `q` that can be served wins, and of equal ones the first. Ranges that cannot be
+/// served, such as protobuf, are skipped.
 ///
 /// # Errors
 ///
 /// `NotAcceptable` when there is none.
-pub(crate) fn negotiate(accept: &str, params: &Params) -> Result<Form, ApiError> {
+pub(crate) fn negotiate(accept: &str, params: &Params) -> Result<Negotiated, ApiError> {
     if accept.trim().is_empty() {
-        return Ok(Form::Object);
+        return Ok(Negotiated { form: Form::Object, encoding: Encoding::Json });
     }
     let mut ranges: Vec<(f32, &str)> = accept.split(',').map(|range| (quality(range), range)).collect();
     // Stable: of equal ones, the first in the header comes first.
     ranges.sort_by(|(one, _), (other, _)| other.total_cmp(one));
     for (quality, range) in ranges {
         if quality > 0.0
-            && let Some(target) = target(range)
+            && let Some((target, encoding)) = encoding(range).and_then(|found| Some((target(range)?, found)))
         {
-            return form(target, params);
+            return Ok(Negotiated { form: form(target, params)?, encoding });
         }
     }
-    let message =
-        "only the following media types are accepted: application/json, application/json;stream=watch";
-    Err(ApiError::status(Reason::NotAcceptable, message))
+    Err(not_acceptable("application/json, application/yaml, application/json;stream=watch"))
+}
+
+/// The failure of a request that accepts none of the media types served.
+pub(crate) fn not_acceptable(served: &str) -> ApiError {
+    let message = format!("only the following media types are accepted: {served}");
+    ApiError::status(Reason::NotAcceptable, message)
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Target {
     Object,
-    Metadata,
-    Table,
+    Metadata(MetaVersion),
+    Table(MetaVersion),
 }
 
 fn form(target: Target, params: &Params) -> Result<Form, ApiError> {
     Ok(match target {
         Target::Object => Form::Object,
-        Target::Metadata => Form::Metadata,
-        Target::Table => Form::Table(match params.get("includeObject") {
-            None | Some("Metadata") => IncludeObject::Metadata,
-            Some("None") => IncludeObject::None,
-            Some("Object") => IncludeObject::Object,
-            Some(other) => {
-                let message = format!("unrecognized includeObject value: {other:?}");
-                return Err(ApiError::status(Reason::BadRequest, message));
-            }
-        }),
+        Target::Metadata(version) => Form::Metadata(version),
+        Target::Table(version) => {
+            let include = match params.get("includeObject") {
+                None | Some("Metadata") => IncludeObject::Metadata,
+                Some("None") => IncludeObject::None,
+                Some("Object") => IncludeObject::Object,
+                Some(other) => {
+                    let message = format!("unrecognized includeObject value: {other:?}");
+                    return Err(ApiError::status(Reason::BadRequest, message));
+                }
+            };
+            Form::Table(include, version)
+        }
     })
 }
 
@@ -87,21 +118,30 @@ fn quality(range: &str) -> f32 {
     parameter(range, "q").map_or(1.0, |q| q.parse().unwrap_or(0.0))
 }
 
-/// What a media range asks for; `None` when it cannot be served.
-fn target(range: &str) -> Option<Target> {
+/// Returns the encoding that a media range asks for; `None` when it is not served.
+fn encoding(range: &str) -> Option<Encoding> {
     let media_type = range.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    if !matches!(media_type.as_str(), "application/json" | "application/*" | "*/*") {
-        return None;
+    match media_type.as_str() {
+        "application/json" if parameter(range, "pretty") == Some("1") => Some(Encoding::PrettyJson),
+        "application/json" | "application/*" | "*/*" => Some(Encoding::Json),
+        "application/yaml" => Some(Encoding::Yaml),
+        _ => None,
     }
-    let target = match (parameter(range, "as"), parameter(range, "g"), parameter(range, "v")) {
-        (None | Some(""), ..) => Target::Object,
-        (Some("Table"), Some("meta.k8s.io"), Some("v1")) => Target::Table,
-        (Some("PartialObjectMetadata" | "PartialObjectMetadataList"), Some("meta.k8s.io"), Some("v1")) => {
-            Target::Metadata
-        }
-        _ => return None,
+}
+
+/// Returns what a media range asks for; `None` when it is not served.
+fn target(range: &str) -> Option<Target> {
+    let version = || match (parameter(range, "g")?, parameter(range, "v")?) {
+        ("meta.k8s.io", "v1") => Some(MetaVersion::V1),
+        ("meta.k8s.io", "v1beta1") => Some(MetaVersion::V1Beta1),
+        _ => None,
     };
-    Some(target)
+    match parameter(range, "as") {
+        None | Some("") => Some(Target::Object),
+        Some("Table") => version().map(Target::Table),
+        Some("PartialObjectMetadata" | "PartialObjectMetadataList") => version().map(Target::Metadata),
+        Some(_) => None,
+    }
 }
 
 #[cfg(test)]
@@ -110,7 +150,8 @@ mod tests {
 
     #[test]
     fn the_form_follows_the_accept_header() {
-        let table = Some(Form::Table(IncludeObject::Metadata));
+        let table = Some(Form::Table(IncludeObject::Metadata, MetaVersion::V1));
+        let metadata = Some(Form::Metadata(MetaVersion::V1));
         let cases = [
             ("", Some(Form::Object)),
             ("*/*", Some(Form::Object)),
@@ -123,16 +164,25 @@ mod tests {
             ("application/json;as=Table;v=v9;g=meta.k8s.io,application/json", Some(Form::Object)),
             ("application/json;q=0.5,application/json;as=Table;v=v1;g=meta.k8s.io", table),
             ("application/json;q=0", None),
-            ("application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1", Some(Form::Metadata)),
+            (
+                "application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json",
+                Some(Form::Table(IncludeObject::Metadata, MetaVersion::V1Beta1)),
+            ),
+            (
+                "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1beta1",
+                Some(Form::Metadata(MetaVersion::V1Beta1)),
+            ),
+            ("application/yaml", Some(Form::Object)),
+            ("application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1", metadata),
             (
                 "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,\
                  application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json",
-                Some(Form::Metadata),
+                metadata,
             ),
             ("text/html", None),
         ];
         for (accept, expected) in cases {
-            let form = negotiate(accept, &Params::default());
+            let form = negotiate(accept, &Params::default()).map(|negotiated| negotiated.form);
             assert_eq!(form.as_ref().ok(), expected.as_ref(), "{accept}");
             if let Err(error) = form {
                 assert_eq!(error.reason(), Reason::NotAcceptable);
@@ -151,7 +201,8 @@ mod tests {
         ];
         for (query, expected) in cases {
             let form = negotiate(accept, &Params::parse(query).expect("a query"));
-            assert_eq!(form.ok(), expected.map(Form::Table), "{query}");
+            let expected = expected.map(|include| Form::Table(include, MetaVersion::V1));
+            assert_eq!(form.ok().map(|negotiated| negotiated.form), expected, "{query}");
         }
     }
 }

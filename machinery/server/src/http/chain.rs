@@ -1,6 +1,9 @@
 //! The one route: what happens to every request, in order.
 
-use std::{panic::AssertUnwindSafe, time::Instant};
+use std::{
+    panic::AssertUnwindSafe,
+    time::{Duration, Instant},
+};
 
 use actix_web::{
     HttpRequest, HttpResponse,
@@ -15,6 +18,7 @@ use uuid::Uuid;
 
 use super::{
     dispatch,
+    encoding::Encoding,
     exchange::Exchange,
     health, input, other,
     params::Params,
@@ -39,29 +43,49 @@ pub(crate) async fn handle(
     let started = Instant::now();
     let params = match Params::parse(request.query_string()) {
         Ok(params) => params,
-        Err(error) => return finish(&request, reply::failure(&error, &Target::default()), &[]),
+        Err(error) => {
+            let response = reply::failure(&error, &Target::default(), Encoding::Json);
+            return finish(&request, response, &[]);
+        }
     };
     let exchange = Exchange::new(&core, &request, params);
-    let served = tokio::time::timeout(core.options.request_timeout, serve(&exchange, payload));
-    let result = match AssertUnwindSafe(served).catch_unwind().await {
+    let result = match timeout(&exchange) {
+        Ok(timeout) => serve_within(timeout, &exchange, payload).await,
+        Err(error) => Err(error),
+    };
+    let response = match result {
+        Ok(reply) => {
+            let gzip = exchange.header("accept-encoding").split(',').any(|coding| coding.trim() == "gzip");
+            reply.into_response(exchange.encoding(), gzip).await
+        }
+        Err(error) => reply::failure(&error, &exchange.target(), exchange.encoding()),
+    };
+    let answer = response.status().as_u16();
+    core.metrics.answered(&exchange.info, exchange.served(), answer, started);
+    finish(&request, response, &exchange.warnings())
+}
+
+/// Time that the request may take. As upstream, `timeout` does not concern watches: they have `timeoutSeconds`.
+fn timeout(exchange: &Exchange<'_>) -> Result<Duration, ApiError> {
+    let most = exchange.core.options.request_timeout;
+    if exchange.info.is_watch() { Ok(most) } else { exchange.params.timeout(most) }
+}
+
+async fn serve_within(
+    timeout: Duration,
+    exchange: &Exchange<'_>,
+    payload: web::Payload,
+) -> Result<Reply, ApiError> {
+    let served = tokio::time::timeout(timeout, serve(exchange, payload));
+    match AssertUnwindSafe(served).catch_unwind().await {
         Ok(Ok(result)) => result,
         Ok(Err(_)) => {
             let message = "Timeout: request did not complete within the allotted timeout";
             Err(ApiError::status(Reason::Timeout, message))
         }
-        // The panic hook has logged where and why.
+        // The panic hook has logged the place and the cause.
         Err(_) => Err(ApiError::internal("serving the request", "a panic")),
-    };
-    let response = match result {
-        Ok(reply) => {
-            let gzip = exchange.header("accept-encoding").split(',').any(|coding| coding.trim() == "gzip");
-            reply.into_response(gzip).await
-        }
-        Err(error) => reply::failure(&error, &exchange.target()),
-    };
-    let answer = response.status().as_u16();
-    core.metrics.answered(&exchange.info, exchange.served(), answer, started);
-    finish(&request, response, &exchange.warnings())
+    }
 }
 
 /// Adds the headers that every answer has.
@@ -75,7 +99,9 @@ fn finish(request: &HttpRequest, mut response: HttpResponse, warnings: &[String]
     if let Ok(time) = HeaderValue::from_str(&time) {
         response.headers_mut().insert(SERVER_TIME, time);
     }
-    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+    if !response.headers().contains_key(header::CACHE_CONTROL) {
+        response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+    }
     reply::add_warnings(&mut response, warnings);
     response
 }

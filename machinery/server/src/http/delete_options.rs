@@ -9,18 +9,24 @@ use crate::{ApiError, DeleteOptions, Propagation, Reason, resource::Syntax};
 
 use params::Params;
 
-/// How to delete, as the caller said it.
+/// Option that deletes an object that cannot be decoded.
+const IGNORE_READ_ERROR: &str = "ignoreStoreReadErrorWithClusterBreakingPotential";
+
+/// Deletion that the caller asks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RequestedDeletion {
     pub(crate) options: DeleteOptions,
     pub(crate) dry_run: bool,
-    /// Whether the caller gave `orphanDependents: false`: then a deletion that waits for finalizers is answered with 202,
-    /// as upstream.
+    /// True if the caller gave `orphanDependents: false`. As upstream, the reply is then a 202 while the
+    /// object waits for its finalizers.
     pub(crate) accepted_when_pending: bool,
+    /// True if the caller deletes an object that cannot be decoded.
+    pub(crate) ignore_read_error: bool,
 }
 
-/// Reads the options from a body, or from the query when that is empty. `uid` and `resourceVersion` of a query are preconditions, as
-/// upstream (`Convert_url_Values_To_v1_DeleteOptions`); not of a `collection`, where they say which list is meant.
+/// Reads the options from a body, or from the query if the body is empty. As upstream, `uid` and
+/// `resourceVersion` of a query are preconditions (`Convert_url_Values_To_v1_DeleteOptions`). For a
+/// `collection` they select the list.
 pub(crate) fn delete_options(
     body: &[u8],
     syntax: Syntax,
@@ -29,6 +35,8 @@ pub(crate) fn delete_options(
 ) -> Result<RequestedDeletion, ApiError> {
     let wire: Wire = if body.is_empty() {
         Wire {
+            grace_period_seconds: params.number("gracePeriodSeconds")?,
+            ignore_store_read_error_with_cluster_breaking_potential: params.switch(IGNORE_READ_ERROR),
             orphan_dependents: params.switch("orphanDependents"),
             propagation_policy: params.get("propagationPolicy").map(str::to_owned),
             preconditions: (!collection).then(|| Preconditions {
@@ -50,13 +58,43 @@ pub(crate) fn delete_options(
     }
     let given: Vec<&str> = wire.dry_run.iter().flatten().map(String::as_str).collect();
     let dry_run = params::dry_run("DeleteOptions", &given)? || params.dry_run("DeleteOptions")?;
+    let ignore_read_error = wire.ignore_store_read_error_with_cluster_breaking_potential == Some(true);
+    if ignore_read_error {
+        check_ignore_read_error(&wire, collection)?;
+    }
     let preconditions = wire.preconditions.unwrap_or_default();
     let options = DeleteOptions {
         uid: preconditions.uid,
         resource_version: preconditions.resource_version,
         propagation: propagation(wire.orphan_dependents, wire.propagation_policy.as_deref())?,
     };
-    Ok(RequestedDeletion { options, dry_run, accepted_when_pending: wire.orphan_dependents == Some(false) })
+    let accepted_when_pending = wire.orphan_dependents == Some(false);
+    Ok(RequestedDeletion { options, dry_run, accepted_when_pending, ignore_read_error })
+}
+
+/// Rejects the option where it means nothing. Source of the rules: `ValidateIgnoreStoreReadError` in
+/// `k8s.io/apimachinery/pkg/apis/meta/v1/validation`.
+fn check_ignore_read_error(wire: &Wire, collection: bool) -> Result<(), ApiError> {
+    let preconditions = wire.preconditions.as_ref();
+    let preconditions =
+        preconditions.is_some_and(|given| given.uid.is_some() || given.resource_version.is_some());
+    let beside = [
+        (wire.propagation_policy.is_some(), ".propagationPolicy"),
+        (wire.orphan_dependents.is_some(), ".orphanDependents"),
+        (wire.grace_period_seconds.is_some(), ".gracePeriodSeconds"),
+        (preconditions, ".preconditions"),
+    ];
+    let beside = beside.iter().filter(|(given, _)| *given);
+    let mut problems: Vec<String> =
+        beside.map(|(_, name)| format!("cannot be set together with {name}")).collect();
+    if collection {
+        let problem = "is not allowed with DELETECOLLECTION, try again after removing the option";
+        problems.push(problem.to_owned());
+    }
+    let field = FieldPath::new(IGNORE_READ_ERROR);
+    let errors: Vec<FieldError> =
+        problems.iter().map(|problem| FieldError::invalid(&field, "true", problem)).collect();
+    if errors.is_empty() { Ok(()) } else { Err(invalid_options("DeleteOptions", &errors)) }
 }
 
 fn propagation(orphan: Option<bool>, policy: Option<&str>) -> Result<Option<Propagation>, ApiError> {

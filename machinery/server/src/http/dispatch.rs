@@ -1,4 +1,4 @@
-//! Which handler serves a request for a resource.
+//! Choice of the handler for a request for a resource.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::{
     server::Served,
 };
 
-/// What a request for a resource is served by.
+/// Handler of a request for a resource.
 #[derive(Clone)]
 enum Route {
     Get,
@@ -30,14 +30,14 @@ enum Route {
     Action(Arc<dyn Posted>),
 }
 
-/// How long the body of a request may be.
+/// Returns the maximum size of the body of a request.
 pub(crate) fn body_limit(exchange: &Exchange<'_>) -> usize {
     let subresource = exchange.info.resource.as_ref().map(|request| request.subresource.as_str());
     let action = exchange.served().zip(subresource).and_then(|(served, name)| served.action(name));
     if action.is_some() { input::ACTION_LIMIT } else { input::LIMIT }
 }
 
-/// Serves a request for a resource; `privileged` says whether the caller is always served.
+/// Serves a request for a resource. A `privileged` caller is always served.
 pub(crate) async fn resource(
     exchange: &Exchange<'_>,
     user: UserInfo,
@@ -48,7 +48,7 @@ pub(crate) async fn resource(
         return Err(not_found());
     };
     let (resource, name) = (&served.resource, request.name.as_str());
-    match route(served, request, &exchange.info.verb, exchange.request.method().as_str())? {
+    match route(served, request, &exchange.info.verb)? {
         Route::Get => read::get(exchange, user, resource.as_ref(), name).await,
         Route::List => read::list(exchange, user, resource.as_ref()).await,
         Route::Watch => watch::watch(exchange, user, privileged, resource.clone()).await,
@@ -63,8 +63,8 @@ pub(crate) async fn resource(
     }
 }
 
-/// Which handler serves it, if the path leads anywhere and the method is allowed there.
-fn route(served: &Served, request: &ResourceRequest, verb: &str, method: &str) -> Result<Route, ApiError> {
+/// Returns the handler, if the path exists and the method is allowed there.
+fn route(served: &Served, request: &ResourceRequest, verb: &str) -> Result<Route, ApiError> {
     let resource = served.resource.as_ref();
     let namespaced = resource.info().namespaced;
     let whole = namespaced && request.namespace.is_empty();
@@ -73,9 +73,6 @@ fn route(served: &Served, request: &ResourceRequest, verb: &str, method: &str) -
         || (whole && !request.name.is_empty())
     {
         return Err(not_found());
-    }
-    if method == "HEAD" {
-        return Err(method_not_allowed());
     }
     if request.subresource == "status" && resource.has_status() {
         return match verb {

@@ -1,4 +1,4 @@
-//! One request on its way.
+//! One request in progress.
 
 use std::sync::{Arc, OnceLock};
 
@@ -11,7 +11,7 @@ use rustls::pki_types::CertificateDer;
 use super::{params::Params, render::Renderer, request_info::RequestInfo};
 use crate::{
     ApiError, RequestContext, Warnings,
-    http::accept::negotiate,
+    http::{accept::negotiate, encoding::Encoding},
     resource::Resource,
     server::{Core, Served},
     status::Target,
@@ -21,7 +21,7 @@ use crate::{
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PeerCertificates(pub(crate) Vec<CertificateDer<'static>>);
 
-/// One request on its way.
+/// One request in progress.
 pub(crate) struct Exchange<'a> {
     pub(crate) core: &'a Core,
     pub(crate) request: &'a HttpRequest,
@@ -29,7 +29,7 @@ pub(crate) struct Exchange<'a> {
     pub(crate) params: Params,
     /// Set once the request is understood; its warnings are sent with the answer.
     context: OnceLock<Arc<RequestContext>>,
-    /// What a failure is about, when it is not what the path names.
+    /// Target of a failure, if it is not the object that the path names.
     target: OnceLock<Target>,
 }
 
@@ -44,7 +44,7 @@ impl<'a> Exchange<'a> {
         self.request.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
 
-    /// The headers in the types of the crate `http`, which the authenticators read.
+    /// Returns the headers in the types of the crate `http`, which the authenticators read.
     pub(crate) fn headers(&self) -> HeaderMap {
         let headers = self.request.headers().iter().filter_map(|(name, value)| {
             let name = HeaderName::from_bytes(name.as_str().as_bytes()).ok()?;
@@ -68,7 +68,7 @@ impl<'a> Exchange<'a> {
         self.core.find(&request.group, &request.version, &request.resource)
     }
 
-    /// What the strategies are told of the request. Called once.
+    /// Creates the context for the strategies. Called once.
     pub(crate) fn enter(&self, user: UserInfo, dry_run: bool) -> Arc<RequestContext> {
         let namespace =
             self.info.resource.as_ref().map(|resource| resource.namespace.clone()).unwrap_or_default();
@@ -84,16 +84,29 @@ impl<'a> Exchange<'a> {
 
     /// Renders the resource in the form that the caller accepts.
     pub(crate) fn renderer<'r>(&self, resource: &'r dyn Resource) -> Result<Renderer<'r>, ApiError> {
-        let form = negotiate(self.header("accept"), &self.params)?;
+        let form = negotiate(self.header("accept"), &self.params)?.form;
         Ok(Renderer { resource, form, now: Utc::now() })
     }
 
-    /// A failure is about this instead of what the path names.
+    /// Encoding of the reply. JSON when the header `Accept` asks for nothing that is served: failures are
+    /// JSON, too.
+    pub(crate) fn encoding(&self) -> Encoding {
+        let negotiated = negotiate(self.header("accept"), &self.params);
+        let encoding = negotiated.map(|negotiated| negotiated.encoding).unwrap_or_default();
+        encoding.for_reader(&self.params, self.header("user-agent"))
+    }
+
+    /// True if the client wants only the headers of the reply.
+    pub(crate) fn is_head(&self) -> bool {
+        self.request.method() == actix_web::http::Method::HEAD
+    }
+
+    /// Sets the target of a failure, in place of the object that the path names.
     pub(crate) fn retarget(&self, target: Target) {
         let _ = self.target.set(target);
     }
 
-    /// What a failure is about.
+    /// Returns the target of a failure.
     pub(crate) fn target(&self) -> Target {
         if let Some(target) = self.target.get() {
             return target.clone();

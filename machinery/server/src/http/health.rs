@@ -5,30 +5,30 @@ use actix_web::http::StatusCode;
 use super::{params::Params, reply::Reply};
 use crate::{ApiError, Reason};
 
-/// One check and whether it is in order.
+/// One check and its result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Check {
     pub(crate) name: String,
     pub(crate) healthy: bool,
 }
 
-/// Whether a path is one of health: `("readyz", "storage")` for `/readyz/storage`.
+/// Splits the path of a probe: `("readyz", "storage")` for `/readyz/storage`. `None` for other paths.
 pub(crate) fn probe(path: &str) -> Option<(&str, &str)> {
     let path = path.trim_matches('/');
     let (probe, check) = path.split_once('/').unwrap_or((path, ""));
     matches!(probe, "livez" | "readyz" | "healthz").then_some((probe, check))
 }
 
-/// The answer of a probe with these checks.
+/// Returns the reply of a probe with these checks.
 ///
 /// # Errors
 ///
 /// `NotFound` for a single check that does not exist.
 pub(crate) fn report(probe: &str, only: &str, checks: &[Check], params: &Params) -> Result<Reply, ApiError> {
-    let excluded = params.get("exclude").unwrap_or_default();
+    let excluded: Vec<&str> = params.all("exclude").filter(|name| !name.is_empty()).collect();
     let chosen: Vec<&Check> = checks
         .iter()
-        .filter(|check| (only.is_empty() || check.name == only) && check.name != excluded)
+        .filter(|check| (only.is_empty() || check.name == only) && !excluded.contains(&check.name.as_str()))
         .collect();
     if !only.is_empty() && chosen.is_empty() {
         return Err(ApiError::status(Reason::NotFound, format!("{probe} has no check {only:?}")));
@@ -39,9 +39,16 @@ pub(crate) fn report(probe: &str, only: &str, checks: &[Check], params: &Params)
     }
     let mut text = String::new();
     for check in chosen {
-        // Why is in the log: probes are answered to anybody.
+        // The cause is in the log: anybody may call a probe.
         let (sign, result) = if check.healthy { ('+', "ok") } else { ('-', "failed: reason withheld") };
         text.extend(["[", &sign.to_string(), "]", &check.name, " ", result, "\n"]);
+    }
+    let known = |name: &str| checks.iter().any(|check| check.name == name);
+    let unknown: Vec<String> =
+        excluded.iter().filter(|name| !known(name)).map(|name| format!("{name:?}")).collect();
+    if !unknown.is_empty() {
+        let unknown = unknown.join(",");
+        text.extend(["warn: some health checks cannot be excluded: no matches for ", unknown.as_str(), "\n"]);
     }
     text.extend([probe, " check ", if healthy { "passed" } else { "failed" }, "\n"]);
     Ok(Reply::Text(if healthy { StatusCode::OK } else { StatusCode::INTERNAL_SERVER_ERROR }, text))
@@ -66,11 +73,14 @@ mod tests {
     fn probes_answer_as_kube_apiservers_do() {
         let verbose = "[+]ping ok\n[+]storage ok\nreadyz check passed\n";
         let failed = "[+]ping ok\n[-]storage failed: reason withheld\nreadyz check failed\n";
-        let cases: [(&str, bool, &str, Answer); 8] = [
+        let warned = "[+]ping ok\nwarn: some health checks cannot be excluded: no matches for \"x\"\nreadyz check passed\n";
+        let cases: [(&str, bool, &str, Answer); 10] = [
             ("", true, "", Some((200, "ok"))),
             ("", true, "verbose", Some((200, verbose))),
             ("", false, "", Some((500, failed))),
             ("", false, "exclude=storage", Some((200, "ok"))),
+            ("", false, "exclude=ping&exclude=storage", Some((200, "ok"))),
+            ("", false, "exclude=x&exclude=storage&verbose", Some((200, warned))),
             ("ping", false, "", Some((200, "ok"))),
             ("storage", true, "", Some((200, "ok"))),
             ("storage", false, "", Some((500, "[-]storage failed: reason withheld\nreadyz check failed\n"))),

@@ -12,9 +12,9 @@ use crate::{
     resource::{PatchKind, Syntax},
 };
 
-/// The longest body, as upstream.
+/// Maximum size of a body, as upstream.
 pub(crate) const LIMIT: usize = 3 * 1024 * 1024;
-/// The longest body that is posted to an action: what is said, not what is kept.
+/// Maximum size of a body that is posted to an action.
 pub(crate) const ACTION_LIMIT: usize = 64 * 1024;
 
 /// Reads the whole body.
@@ -45,7 +45,7 @@ async fn read_whole(mut payload: web::Payload, limit: usize) -> Result<Bytes, Ap
     Ok(body.freeze())
 }
 
-/// How an object in the body is written.
+/// Returns the syntax of an object in the body.
 pub(crate) fn syntax(exchange: &Exchange<'_>) -> Result<Syntax, ApiError> {
     match media_type(exchange).as_str() {
         "" | "application/json" => Ok(Syntax::Json),
@@ -54,7 +54,7 @@ pub(crate) fn syntax(exchange: &Exchange<'_>) -> Result<Syntax, ApiError> {
     }
 }
 
-/// What sort of patch is in the body.
+/// Returns the kind of the patch in the body.
 pub(crate) fn patch_kind(exchange: &Exchange<'_>) -> Result<PatchKind, ApiError> {
     match media_type(exchange).as_str() {
         "application/json-patch+json" => Ok(PatchKind::Json),

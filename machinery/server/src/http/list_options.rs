@@ -1,4 +1,5 @@
-//! The options of lists and watches. Source of the rules: "Resource versions" in Kubernetes' API concepts, and
+//! The options of lists and watches. Source of the rules: "Resource versions" in Kubernetes' API concepts,
+//! and
 //! `k8s.io/apimachinery/pkg/apis/meta/internalversion/validation`.
 
 use std::time::Duration;
@@ -14,21 +15,21 @@ use crate::{
     selector::{FieldSelector, LabelSelector},
 };
 
-/// A watch without `timeoutSeconds` is ended after this time at the earliest, and after twice this at the latest, so that
-/// watches that began together do not end together.
+/// Minimum duration of a watch without `timeoutSeconds`. The maximum is twice as long, so that watches that
+/// began together do not end together.
 const WATCH_TIME: Duration = Duration::from_mins(30);
-/// No watch goes on for longer, whatever `timeoutSeconds` says: clocks cannot count as far as it can.
+/// Maximum duration of a watch, whatever `timeoutSeconds` says.
 const LONGEST_WATCH: Duration = Duration::from_hours(24);
 
 /// The options of a watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct WatchOptions {
     pub(crate) query: Query<WatchFrom>,
-    /// Whether the caller understands bookmarks.
+    /// True if the caller accepts bookmarks.
     pub(crate) bookmarks: bool,
-    /// Whether the state at the start ends with a bookmark that says so.
+    /// True if a bookmark marks the end of the state at the start.
     pub(crate) announce_initial: bool,
-    /// How long the watch goes on.
+    /// Duration of the watch.
     pub(crate) time: Duration,
 }
 
@@ -38,6 +39,7 @@ pub(crate) fn list_options(params: &Params, resource: &dyn Resource) -> Result<Q
     let version_match = params.get("resourceVersionMatch");
     let token = params.get("continue");
     let limit = limit(params)?;
+    params.number("timeoutSeconds")?;
     let field = FieldPath::new("resourceVersionMatch");
     let mut errors = Vec::new();
     if let Some(version_match) = version_match {
@@ -120,8 +122,12 @@ pub(crate) fn watch_options(params: &Params, resource: &dyn Resource) -> Result<
         None | Some(0) => WATCH_TIME.mul_f64(rand::rng().random_range(1.0..2.0)),
         Some(seconds) => Duration::from_secs(seconds).min(LONGEST_WATCH),
     };
+    // A watch has no limit, but an unreadable one is an error for it, too.
+    limit(params)?;
     let query = Query { version, selection: selection(params, resource)?, limit: 0 };
-    Ok(WatchOptions { query, bookmarks, announce_initial: initial == Some(true) && bookmarks, time })
+    // As upstream (`SetListOptionsDefaults`): a watch from no revision or from 0 starts with the state, too.
+    let starts_with_state = initial.unwrap_or(matches!(version, WatchFrom::Newest | WatchFrom::Any));
+    Ok(WatchOptions { query, bookmarks, announce_initial: starts_with_state && bookmarks, time })
 }
 
 /// The options of a single read.

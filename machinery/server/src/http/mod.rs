@@ -2,15 +2,17 @@
 //!
 //! # Flow
 //!
-//! [`handle`] is the only route. It reads what the request is for (`request_info`, `params`), finds out who asks and
-//! whether they may, reads the body (`input`), takes a place among the requests in flight (`in_flight`), and hands over to `dispatch`, which
-//! picks the handler: `read`, `write` or `watch` for resources, `other` for every other path. What they return is
-//! rendered (`accept`, `render`) and sent (`reply`); what they fail with becomes a `metav1.Status`.
+//! [`handle`] is the only route. It reads the purpose of the request (`request_info`, `params`),
+//! authenticates and authorises the caller, reads the body (`input`), takes a place among the requests in
+//! flight (`in_flight`), and calls `dispatch`. `dispatch` picks the handler: `read`, `write` or `watch` for
+//! resources, `other` for every other path. The handler's result is rendered (`accept`, `render`), encoded
+//! (`encoding`) and sent (`reply`). A failure becomes a `metav1.Status`.
 
 mod accept;
 mod chain;
 mod delete_options;
 mod dispatch;
+mod encoding;
 mod exchange;
 mod health;
 mod in_flight;

@@ -1,14 +1,15 @@
-//! The paths that are no resource's: discovery, OpenAPI, version, metrics.
+//! Paths other than those of resources: discovery, OpenAPI, version, metrics.
 
 use bytes::Bytes;
+use machinery_openapi::JSON;
 use serde_json::json;
 
-use super::{exchange::Exchange, render, reply::Reply};
+use super::{accept::not_acceptable, encoding::Encoding, exchange::Exchange, render, reply::Reply};
 use crate::{ApiError, Reason, resource::method_not_allowed};
 
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// Serves a path that is no resource's.
+/// Serves a path that is not that of a resource.
 pub(crate) fn path(exchange: &Exchange<'_>) -> Result<Reply, ApiError> {
     let path = exchange.info.path.trim_end_matches('/');
     let documents = &exchange.core.documents;
@@ -30,28 +31,36 @@ pub(crate) fn path(exchange: &Exchange<'_>) -> Result<Reply, ApiError> {
         "/metrics" => {
             exchange.core.count_objects();
             let body = Bytes::from(exchange.core.metrics.text()?);
-            Ok(Reply::Document { content_type: OPENMETRICS.to_owned(), etag: None, body })
+            Ok(Reply::Document { content_type: OPENMETRICS.to_owned(), etag: None, immutable: false, body })
         }
         path => document(exchange, path),
     }
 }
 
 fn document(exchange: &Exchange<'_>, path: &str) -> Result<Reply, ApiError> {
-    let document = exchange.core.documents.find(path, exchange.header("accept")).ok_or_else(|| {
-        ApiError::status(
-            Reason::NotAcceptable,
-            "only the following media types are accepted: application/json",
-        )
-    })?;
+    let documents = &exchange.core.documents;
+    let is_openapi = path.starts_with("/openapi/");
+    let Some(document) = documents.find(path, exchange.header("accept")) else {
+        // Discovery is served as objects are; OpenAPI has media types of its own.
+        let plain =
+            documents.find(path, JSON).filter(|_| !is_openapi && exchange.encoding() == Encoding::Yaml);
+        let plain = plain.ok_or_else(|| not_acceptable("application/json"))?;
+        return Ok(Reply::ok(Bytes::copy_from_slice(plain.body())));
+    };
     let etag = document.etag();
+    let hash = exchange.params.get("hash").filter(|_| path.starts_with("/openapi/v3/"));
+    if hash.is_some_and(|hash| hash != document.hash()) {
+        return Ok(Reply::Moved(format!("{path}?hash={}", document.hash())));
+    }
     if document.matches(exchange.header("if-none-match")) {
         return Ok(Reply::NotModified(etag));
     }
     let body = Bytes::copy_from_slice(document.body());
-    Ok(Reply::Document { content_type: document.content_type().to_owned(), etag: Some(etag), body })
+    let content_type = document.content_type().to_owned();
+    Ok(Reply::Document { content_type, etag: Some(etag), immutable: hash.is_some(), body })
 }
 
-/// The failure of a path that leads nowhere.
+/// The failure of an unknown path.
 pub(crate) fn not_found() -> ApiError {
     ApiError::status(Reason::NotFound, "the server could not find the requested resource")
 }

@@ -1,5 +1,8 @@
 //! The parameters of a request's query.
 
+use std::time::Duration;
+
+use jiff::SignedDuration;
 use machinery_merge::Strictness;
 use machinery_validation::{FieldError, FieldPath};
 
@@ -23,29 +26,54 @@ impl Params {
         self.all(name).next().filter(|value| !value.is_empty())
     }
 
-    fn all<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a str> {
+    /// Every value of a parameter.
+    pub(crate) fn all<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a str> {
         self.0.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
-    /// Whether a parameter is given and not `false` or `0`, as Kubernetes reads switches.
+    /// True if a parameter is given and is not `false` or `0`, as Kubernetes reads switches.
     pub(crate) fn is_true(&self, name: &str) -> bool {
         self.switch(name) == Some(true)
     }
 
-    /// A switch, if it is given. One without a value counts as on.
+    /// Returns a switch, if it is given. One without a value is on. As in kube-apiserver, no value is an
+    /// error.
     pub(crate) fn switch(&self, name: &str) -> Option<bool> {
         self.all(name).next().map(|value| !matches!(value.to_ascii_lowercase().as_str(), "false" | "0"))
     }
 
-    /// A number, if it is given.
+    /// Returns a number, if it is given.
+    ///
+    /// # Errors
+    ///
+    /// `BadRequest` with the parameter's name, and in kube-apiserver's words.
     pub(crate) fn number(&self, name: &str) -> Result<Option<i64>, ApiError> {
-        self.get(name)
-            .map(|value| {
-                value.parse().map_err(|_| {
-                    ApiError::status(Reason::BadRequest, format!("{name}: {value:?} is not a number"))
-                })
+        let parse = |value: &str| {
+            value.parse().map_err(|_| {
+                let message = format!("{name}: strconv.ParseInt: parsing {value:?}: invalid syntax");
+                ApiError::status(Reason::BadRequest, message)
             })
-            .transpose()
+        };
+        self.get(name).map(parse).transpose()
+    }
+
+    /// Returns the time that a request may take: `timeout` in the query, such as `30s`, if it is shorter than
+    /// `most`. Source of the rule: `k8s.io/apiserver/pkg/endpoints/filters/request_deadline.go`.
+    ///
+    /// # Errors
+    ///
+    /// `BadRequest` when it is not a duration.
+    pub(crate) fn timeout(&self, most: Duration) -> Result<Duration, ApiError> {
+        let Some(value) = self.get("timeout") else {
+            return Ok(most);
+        };
+        let parsed = value.parse::<SignedDuration>().map_err(|error| {
+            let message = format!("invalid timeout specified in the request URL - {error}");
+            ApiError::status(Reason::BadRequest, message)
+        })?;
+        // As upstream: no time at all means no limit of the caller's own.
+        let given = Duration::try_from(parsed).unwrap_or_default();
+        Ok(if given.is_zero() { most } else { given.min(most) })
     }
 
     /// A resourceVersion, if it is given.
@@ -63,13 +91,13 @@ impl Params {
         }
     }
 
-    /// Whether nothing may be stored: `dryRun=All`.
+    /// True for a dry run: `dryRun=All`.
     pub(crate) fn dry_run(&self, options: &str) -> Result<bool, ApiError> {
         let values: Vec<&str> = self.all("dryRun").filter(|value| !value.is_empty()).collect();
         dry_run(options, &values)
     }
 
-    /// What happens to unknown and duplicate fields: `fieldValidation`.
+    /// Treatment of unknown and duplicate fields: `fieldValidation`.
     pub(crate) fn strictness(&self, options: &str) -> Result<Strictness, ApiError> {
         match self.get("fieldValidation") {
             None | Some("Warn") => Ok(Strictness::Warn),
@@ -84,7 +112,7 @@ impl Params {
     }
 }
 
-/// Whether nothing may be stored; `All` is the only value.
+/// True for a dry run; `All` is the only value.
 pub(crate) fn dry_run(options: &str, values: &[&str]) -> Result<bool, ApiError> {
     match values.iter().find(|value| **value != "All") {
         None => Ok(!values.is_empty()),
@@ -124,7 +152,11 @@ mod tests {
     fn bad_options_are_named() {
         type Check = fn(&Params) -> Option<ApiError>;
         let cases: [(&str, Check, &str); 5] = [
-            ("limit=x", |p| p.number("limit").err(), "limit: \"x\" is not a number"),
+            (
+                "limit=x",
+                |p| p.number("limit").err(),
+                "limit: strconv.ParseInt: parsing \"x\": invalid syntax",
+            ),
             ("resourceVersion=x", |p| p.revision().err(), "resourceVersion: Invalid value: \"x\""),
             ("resourceVersion=-1", |p| p.revision().err(), "resourceVersion: Invalid value: \"-1\""),
             ("dryRun=Some", |p| p.dry_run("CreateOptions").err(), "dryRun: Unsupported value: \"Some\""),
@@ -138,6 +170,20 @@ mod tests {
             let error = check(&params(query)).unwrap_or_else(|| panic!("{query} is accepted"));
             assert!(error.to_string().contains(message), "{query}: {error}");
         }
+        for (query, seconds) in [
+            ("", 60.0),
+            ("timeout=", 60.0),
+            ("timeout=0s", 60.0),
+            ("timeout=-5s", 60.0),
+            ("timeout=1.5s", 1.5),
+            ("timeout=250ms", 0.25),
+            ("timeout=1h", 60.0),
+        ] {
+            let timeout = params(query).timeout(Duration::from_mins(1)).expect("a duration");
+            assert_eq!(timeout, Duration::from_secs_f64(seconds), "{query}");
+        }
+        let error = params("timeout=soon").timeout(Duration::from_mins(1)).expect_err("no duration");
+        assert!(error.to_string().starts_with("invalid timeout specified in the request URL"), "{error}");
         assert!(params("dryRun=All&dryRun=All").dry_run("CreateOptions").expect("good"));
         assert_eq!(params("fieldValidation=Strict").strictness("").expect("good"), Strictness::Strict);
     }

@@ -1,10 +1,10 @@
-//! Objects, lists and watch events as bytes, in the form that the caller asked for.
+//! Rendering of objects, lists and watch events in the form that the caller asked for.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value, json};
 
-use super::accept::{Form, IncludeObject};
+use super::accept::{Form, IncludeObject, MetaVersion};
 use crate::{
     ApiError,
     registry::{EventType, Listed, WatchEvent},
@@ -25,11 +25,11 @@ impl Renderer<'_> {
     pub(crate) fn object(&self, item: &dyn Item) -> Result<Bytes, ApiError> {
         match self.form {
             Form::Object => item.json(),
-            Form::Metadata => json(&partial(item)),
-            Form::Table(include) => {
+            Form::Metadata(meta) => json(&partial(item, meta)),
+            Form::Table(include, meta) => {
                 let version = item.metadata().resource_version.clone();
-                let rows = [self.row(item, include)?];
-                json(&self.table(&list_metadata(version, None, None), &rows, true))
+                let rows = [self.row(item, include, meta)?];
+                json(&self.table(meta, &list_metadata(version, None, None), &rows, true))
             }
         }
     }
@@ -49,29 +49,29 @@ impl Renderer<'_> {
                 });
                 whole_list(&head, items.map(|item| item.json()))
             }
-            Form::Metadata => {
+            Form::Metadata(meta) => {
                 let head = json!({
                     "kind": "PartialObjectMetadataList",
-                    "apiVersion": "meta.k8s.io/v1",
+                    "apiVersion": meta.api_version(),
                     "metadata": metadata,
                 });
-                whole_list(&head, items.map(|item| json(&partial(item.as_ref()))))
+                whole_list(&head, items.map(|item| json(&partial(item.as_ref(), meta))))
             }
-            Form::Table(include) => {
+            Form::Table(include, meta) => {
                 let rows: Result<Vec<Value>, ApiError> =
-                    items.map(|item| self.row(item.as_ref(), include)).collect();
-                json(&self.table(&metadata, &rows?, true))
+                    items.map(|item| self.row(item.as_ref(), include, meta)).collect();
+                json(&self.table(meta, &metadata, &rows?, true))
             }
         }
     }
 
-    /// One event of a watch, as a line. The first one of a table has the columns' definitions.
+    /// Writes one event of a watch as a line. The first one of a table has the definitions of the columns.
     pub(crate) fn event(&self, event: &WatchEvent, first: bool, line: &mut BytesMut) -> Result<(), ApiError> {
         let object = match self.form {
-            Form::Table(include) => {
+            Form::Table(include, meta) => {
                 let version = event.item.metadata().resource_version.clone();
-                let rows = [self.row(event.item.as_ref(), include)?];
-                json(&self.table(&list_metadata(version, None, None), &rows, first))?
+                let rows = [self.row(event.item.as_ref(), include, meta)?];
+                json(&self.table(meta, &list_metadata(version, None, None), &rows, first))?
             }
             _ => self.object(event.item.as_ref())?,
         };
@@ -84,7 +84,8 @@ impl Renderer<'_> {
         Ok(())
     }
 
-    /// A bookmark: nothing else happened up to that revision. `initial` says that the state at the start is complete.
+    /// Writes a bookmark: nothing else happened up to that revision. An `initial` one marks the end of the
+    /// state at the start.
     pub(crate) fn bookmark(&self, revision: i64, initial: bool, line: &mut BytesMut) -> Result<(), ApiError> {
         let mut metadata = json!({"resourceVersion": revision.to_string(), "creationTimestamp": null});
         if initial && let Some(metadata) = metadata.as_object_mut() {
@@ -95,37 +96,35 @@ impl Renderer<'_> {
             Form::Object => {
                 json!({"kind": name.kind, "apiVersion": name.api_version(), "metadata": metadata})
             }
-            Form::Metadata => {
-                json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata})
-            }
+            Form::Metadata(meta) => partial_of(&metadata, meta),
             // As upstream: the mark is in the row's object, if there is one.
-            Form::Table(_) => {
-                let object = json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata});
+            Form::Table(_, meta) => {
+                let object = partial_of(&metadata, meta);
                 let cells = vec![Value::from(""); self.resource.columns().len() + 2];
                 let rows = [json!({"cells": cells, "object": object})];
-                self.table(&list_metadata(Some(revision.to_string()), None, None), &rows, false)
+                self.table(meta, &list_metadata(Some(revision.to_string()), None, None), &rows, false)
             }
         };
         put_event(line, "BOOKMARK", &json(&object)?);
         Ok(())
     }
 
-    fn row(&self, item: &dyn Item, include: IncludeObject) -> Result<Value, ApiError> {
+    fn row(&self, item: &dyn Item, include: IncludeObject, meta: MetaVersion) -> Result<Value, ApiError> {
         let object = match include {
             IncludeObject::None => Value::Null,
-            IncludeObject::Metadata => partial(item),
+            IncludeObject::Metadata => partial(item, meta),
             IncludeObject::Object => serde_json::from_slice(&item.json()?)
                 .map_err(|source| ApiError::internal("encoding a row of a table", source))?,
         };
         Ok(json!({"cells": table::cells(self.resource, item, self.now), "object": object}))
     }
 
-    fn table(&self, metadata: &Value, rows: &[Value], with_columns: bool) -> Value {
+    fn table(&self, meta: MetaVersion, metadata: &Value, rows: &[Value], with_columns: bool) -> Value {
         let columns =
             if with_columns { table::column_definitions(self.resource.columns()) } else { Value::Null };
         json!({
             "kind": "Table",
-            "apiVersion": "meta.k8s.io/v1",
+            "apiVersion": meta.api_version(),
             "metadata": metadata,
             "columnDefinitions": columns,
             "rows": rows,
@@ -156,8 +155,12 @@ fn put_event(line: &mut BytesMut, event_type: &str, object: &[u8]) {
     line.put_slice(b"}\n");
 }
 
-fn partial(item: &dyn Item) -> Value {
-    json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": item.metadata()})
+fn partial(item: &dyn Item, meta: MetaVersion) -> Value {
+    partial_of(&json!(item.metadata()), meta)
+}
+
+fn partial_of(metadata: &Value, meta: MetaVersion) -> Value {
+    json!({"kind": "PartialObjectMetadata", "apiVersion": meta.api_version(), "metadata": metadata})
 }
 
 fn list_metadata(version: Option<String>, next: Option<&str>, remaining: Option<usize>) -> Value {
@@ -174,7 +177,7 @@ fn list_metadata(version: Option<String>, next: Option<&str>, remaining: Option<
     metadata.into()
 }
 
-/// A list of items whose bytes exist: these are copied and not made anew.
+/// Returns a list of items whose bytes exist. The bytes are copied and not encoded again.
 fn whole_list(head: &Value, items: impl Iterator<Item = Result<Bytes, ApiError>>) -> Result<Bytes, ApiError> {
     let items: Vec<Bytes> = items.collect::<Result<_, _>>()?;
     let head = json(head)?;

@@ -1,43 +1,51 @@
-//! Answers.
+//! Replies.
 
-use std::io::Write;
+use std::{
+    io::Write,
+    time::{Duration, SystemTime},
+};
 
 use actix_web::{
     HttpResponse, HttpResponseBuilder,
     http::{
         StatusCode,
-        header::{self, HeaderName, HeaderValue},
+        header::{self, HeaderName, HeaderValue, HttpDate},
     },
 };
 use bytes::Bytes;
 use flate2::{Compression, write::GzEncoder};
 use futures::stream::LocalBoxStream;
 
-use super::render;
+use super::{encoding::Encoding, render};
 use crate::{
     ApiError,
     status::{Target, status},
 };
 
-/// Smaller answers are not worth compressing, as upstream.
+/// Minimum size of a reply that is compressed, as upstream.
 const COMPRESSED_FROM: usize = 128 * 1024;
-/// So much text is sent as warnings in all; more could break the limits of proxies.
+/// Maximum size of all warnings of a reply. More could exceed the limits of proxies.
 const WARNINGS_SIZE: usize = 4 * 1024;
-/// So much of one warning is sent.
+/// Maximum size of one warning.
 const WARNING_SIZE: usize = 256;
+
+/// Time for which clients may keep an immutable document.
+const A_YEAR: Duration = Duration::from_hours(24 * 365);
 
 /// The stream of a watch.
 pub(crate) type Events = LocalBoxStream<'static, Result<Bytes, actix_web::Error>>;
 
-/// An answer that is no failure.
+/// A reply that is not a failure.
 pub(crate) enum Reply {
     /// JSON.
     Json(StatusCode, Bytes),
-    /// A document that says what it is.
-    Document { content_type: String, etag: Option<String>, body: Bytes },
+    /// A document that says what it is; an `immutable` one is at a path that contains its hash.
+    Document { content_type: String, etag: Option<String>, immutable: bool, body: Bytes },
+    /// The document is at another path: 301.
+    Moved(String),
     /// Text.
     Text(StatusCode, String),
-    /// The client has the document already: 304.
+    /// Status 304: the client has the document already.
     NotModified(String),
     /// A watch.
     Watch(Events),
@@ -48,15 +56,23 @@ impl Reply {
         Self::Json(StatusCode::OK, body)
     }
 
-    /// Makes the response; `gzip` says whether the caller takes compressed bodies.
-    pub(crate) async fn into_response(self, gzip: bool) -> HttpResponse {
+    /// Returns the response, compressed if the caller accepts `gzip`.
+    pub(crate) async fn into_response(self, encoding: Encoding, gzip: bool) -> HttpResponse {
         match self {
-            Self::Json(code, body) => sized(HttpResponse::build(code), "application/json", body, gzip).await,
-            Self::Document { content_type, etag, body } => {
+            Self::Json(code, body) => encoded(HttpResponse::build(code), body, encoding, gzip).await,
+            Self::Moved(location) => {
+                HttpResponse::MovedPermanently().insert_header((header::LOCATION, location)).finish()
+            }
+            Self::Document { content_type, etag, immutable, body } => {
                 let mut response = HttpResponse::Ok();
                 response.insert_header((header::VARY, "Accept"));
                 if let Some(etag) = etag {
                     response.insert_header((header::ETAG, etag));
+                }
+                if immutable {
+                    response.insert_header((header::CACHE_CONTROL, "public, immutable"));
+                    let expires = HttpDate::from(SystemTime::now() + A_YEAR);
+                    response.insert_header((header::EXPIRES, expires.to_string()));
                 }
                 sized(response, &content_type, body, gzip).await
             }
@@ -71,6 +87,28 @@ impl Reply {
     }
 }
 
+/// Encodes a JSON body; a large one on another thread.
+async fn encoded(response: HttpResponseBuilder, body: Bytes, encoding: Encoding, gzip: bool) -> HttpResponse {
+    if encoding == Encoding::Json {
+        return sized(response, encoding.media_type(), body, gzip).await;
+    }
+    let encode = {
+        let plain = body.clone();
+        move || encoding.encode(&plain)
+    };
+    let result = if body.len() < COMPRESSED_FROM {
+        encode()
+    } else {
+        tokio::task::spawn_blocking(encode).await.unwrap_or_else(|error| Err(error.into()))
+    };
+    match result {
+        Ok(encoded) => sized(response, encoding.media_type(), encoded.into(), gzip).await,
+        Err(source) => {
+            failure(&ApiError::internal("encoding the reply", source), &Target::default(), encoding)
+        }
+    }
+}
+
 async fn sized(
     mut response: HttpResponseBuilder,
     content_type: &str,
@@ -81,7 +119,7 @@ async fn sized(
     if !gzip || body.len() < COMPRESSED_FROM {
         return response.body(body);
     }
-    // Compressing takes long enough to hold up the other requests of this thread.
+    // Compression takes long enough to delay the other requests of this thread.
     let plain = body.clone();
     match tokio::task::spawn_blocking(move || compress(&plain)).await {
         Ok(Ok(compressed)) => response
@@ -99,7 +137,7 @@ fn compress(body: &[u8]) -> std::io::Result<Vec<u8>> {
 }
 
 /// The response of a failure: its `metav1.Status`.
-pub(crate) fn failure(error: &ApiError, target: &Target) -> HttpResponse {
+pub(crate) fn failure(error: &ApiError, target: &Target, encoding: Encoding) -> HttpResponse {
     log(error, target);
     let status = status(error, target);
     let code = StatusCode::from_u16(error.reason().code()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
@@ -110,10 +148,14 @@ pub(crate) fn failure(error: &ApiError, target: &Target) -> HttpResponse {
     if code == StatusCode::UNAUTHORIZED {
         response.insert_header((header::WWW_AUTHENTICATE, "Bearer"));
     }
-    response.content_type("application/json").body(render::json(&status).unwrap_or_default())
+    let json = render::json(&status).unwrap_or_default();
+    match encoding.encode(&json) {
+        Ok(encoded) => response.content_type(encoding.media_type()).body(encoded),
+        Err(_) => response.content_type("application/json").body(json),
+    }
 }
 
-/// What the caller is not told goes to the log.
+/// Logs a failure. Internal causes go only to the log.
 fn log(error: &ApiError, target: &Target) {
     let (resource, name) = (target.qualified_resource(), &target.name);
     match error {

@@ -1,4 +1,4 @@
-//! What a request is for, read off its method, path and query. Source of the rules:
+//! Purpose of a request, read from its method, path and query. Source of the rules:
 //! `k8s.io/apiserver/pkg/endpoints/request/requestinfo.go`.
 
 use machinery_auth::{Attributes, ResourceAttributes, UserInfo};
@@ -6,14 +6,14 @@ use machinery_auth::{Attributes, ResourceAttributes, UserInfo};
 use super::params::Params;
 use crate::selector::FieldSelector;
 
-/// What a request is for.
+/// Purpose of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RequestInfo {
-    /// For resources `get`, `list`, `watch`, `create`, `update`, `patch`, `delete` or `deletecollection`, or empty for a
-    /// method that means nothing to them; for other paths the method in lower case.
+    /// For resources `get`, `list`, `watch`, `create`, `update`, `patch`, `delete` or `deletecollection`, or
+    /// empty for a method that resources do not have. For other paths the method in lower case.
     pub(crate) verb: String,
     pub(crate) path: String,
-    /// Absent when the path is no resource's.
+    /// Absent if the path is not that of a resource.
     pub(crate) resource: Option<ResourceRequest>,
 }
 
@@ -30,7 +30,7 @@ pub(crate) struct ResourceRequest {
     /// The name that a collection's field selector narrows it to.
     pub(crate) selected_name: String,
     pub(crate) subresource: String,
-    /// Whether the path goes on after the subresource.
+    /// True if the path continues after the subresource.
     pub(crate) has_rest: bool,
 }
 
@@ -60,17 +60,17 @@ impl RequestInfo {
         Self { verb: verb.to_owned(), path: path.to_owned(), resource: Some(resource) }
     }
 
-    /// Whether the request may go on for long.
+    /// True if the request may run for a long time.
     pub(crate) fn is_watch(&self) -> bool {
         self.resource.is_some() && self.verb == "watch"
     }
 
-    /// Whether the request changes nothing.
+    /// True if the request changes nothing.
     pub(crate) fn is_read(&self) -> bool {
         matches!(self.verb.as_str(), "get" | "list" | "watch" | "head")
     }
 
-    /// What has to be authorised.
+    /// Returns the attributes to authorise.
     pub(crate) fn attributes(&self, user: UserInfo) -> Attributes {
         let Some(resource) = &self.resource else {
             return Attributes::of_path(user, self.verb.clone(), self.path.clone());

@@ -11,7 +11,8 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, sleep_unti
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    accept::Form,
+    accept::{Form, not_acceptable},
+    encoding::Encoding,
     exchange::Exchange,
     list_options::{self, WatchOptions},
     render::{self, Renderer},
@@ -26,15 +27,16 @@ use crate::{
     status::{Target, status},
 };
 
-/// So often a watch is told how far it is, so that it can be resumed there.
+/// Interval of bookmarks, from which a client can resume.
 const BOOKMARK_EVERY: Duration = Duration::from_mins(1);
-/// So many events are written at once.
+/// Maximum number of events in one write.
 const CHUNK: usize = 500;
 
 /// GET of many with `watch=true`.
 ///
-/// As upstream (`k8s.io/apiserver/pkg/storage/cacher`), what is wrong with the revision is told by a stream with one event of the type
-/// ERROR, and not by the HTTP status: informers list anew for the one and ask the same again for the other.
+/// As upstream (`k8s.io/apiserver/pkg/storage/cacher`), an error of the revision is a stream with one event
+/// of the type ERROR, and not an HTTP status. On the event informers list again; on the status they repeat
+/// the request.
 pub(crate) async fn watch(
     exchange: &Exchange<'_>,
     user: UserInfo,
@@ -42,7 +44,13 @@ pub(crate) async fn watch(
     resource: Arc<dyn Resource>,
 ) -> Result<Reply, ApiError> {
     let form = exchange.renderer(resource.as_ref())?.form;
+    if exchange.encoding() == Encoding::Yaml {
+        return Err(not_acceptable("application/json;stream=watch"));
+    }
     let options = list_options::watch_options(&exchange.params, resource.as_ref())?;
+    if exchange.is_head() {
+        return Ok(Reply::Watch(stream::empty().boxed_local()));
+    }
     let place = exchange.core.watch_places.enter(&user, privileged, resource.is_view())?;
     let context = exchange.enter(user, false);
     let watching = match resource.watch(&context, options.query.clone()).await {
@@ -109,7 +117,7 @@ struct WatchStream {
     pending: VecDeque<WatchEvent>,
     wrote_columns: bool,
     deadline: Instant,
-    /// Absent when the caller does not understand bookmarks.
+    /// Absent if the caller does not accept bookmarks.
     bookmarks: Option<Interval>,
     announce_initial: bool,
     shutdown: CancellationToken,
@@ -118,13 +126,13 @@ struct WatchStream {
     sent: Counter,
 }
 
-/// Why the stream woke up.
+/// Cause for which the stream woke up.
 enum Wake {
     Events(Vec<WatchEvent>),
     Bookmark,
-    /// The time is over, or the server ends.
+    /// The time is over, or the server stops.
     Finish,
-    /// The cache ended the watch: the client resumes where it was.
+    /// The cache ended the watch: the client resumes from its last event.
     Lost,
 }
 
@@ -169,7 +177,7 @@ impl WatchStream {
                     Wake::Bookmark => return Ok(Some(self.bookmarked()?)),
                     Wake::Finish => {
                         self.phase = Phase::End;
-                        // So that the client resumes where it is, however long ago its last event was.
+                        // The client resumes from here, however long ago its last event was.
                         let last = self.bookmarked()?;
                         return Ok((!last.is_empty()).then_some(last));
                     }
@@ -196,7 +204,7 @@ impl WatchStream {
         }
     }
 
-    /// What is waiting, and a bookmark if the caller understands it.
+    /// Returns the waiting events, and a bookmark if the caller accepts bookmarks.
     fn bookmarked(&mut self) -> Result<Bytes, ApiError> {
         let (events, revision) = self.watching.drain();
         let mut lines = self.lines(&events)?;
@@ -220,7 +228,7 @@ impl WatchStream {
         Renderer { resource: self.resource.as_ref(), form: self.form, now: Utc::now() }
     }
 
-    /// Tells the client what went wrong, as the last event.
+    /// Sends the error to the client, as the last event.
     fn fail(&mut self, error: &ApiError) -> Option<Bytes> {
         self.phase = Phase::End;
         tracing::error!(resource = self.target.qualified_resource(), %error, "a watch failed");

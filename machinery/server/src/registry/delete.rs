@@ -3,6 +3,8 @@
 use async_trait::async_trait;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
+use machinery_storage::{Operation, Outcome, Precondition, Transaction};
+
 use super::{
     Registry, metadata,
     write::{Decision, Next, Written},
@@ -118,6 +120,38 @@ impl<S: Strategy> Registry<S> {
         delete: DeleteContext,
     ) -> Result<Written<S::Object>, ApiError> {
         self.write(context, &context.namespace, name, Deletion { options, delete }).await
+    }
+
+    /// Removes an object that cannot be decoded, without the strategy's rules and whatever its finalizers are. Its claims
+    /// lapse, for their holder is gone. Source of the rules: `corrupt_obj_deleter.go` in
+    /// `k8s.io/apiserver/pkg/registry/generic/registry`.
+    ///
+    /// # Errors
+    ///
+    /// `NotFound`, and `Conflict` when it can be decoded.
+    pub(crate) async fn delete_undecodable(
+        &self,
+        context: &RequestContext,
+        name: &str,
+    ) -> Result<(), ApiError> {
+        let key = self.keys.object(&context.namespace, name);
+        let found = self.store.get(&key).await?.found.ok_or_else(|| self.resource.not_found(name))?;
+        if Stored::<S::Object>::decode(&found).is_ok() {
+            let why = "the object can be decoded: delete it without \
+                       ignoreStoreReadErrorWithClusterBreakingPotential";
+            return Err(self.resource.conflict(name, why));
+        }
+        if context.dry_run {
+            return Ok(());
+        }
+        let user = &context.user.name;
+        tracing::warn!(user, key, "deleting a stored object that cannot be decoded");
+        let preconditions = vec![Precondition::Unchanged(key.clone(), found.mod_revision)];
+        let transaction = Transaction { preconditions, operations: vec![Operation::Delete(key)] };
+        match self.store.commit(transaction).await? {
+            Outcome::Committed(_) => Ok(()),
+            Outcome::Failed(_) => Err(self.resource.modified(name)),
+        }
     }
 }
 

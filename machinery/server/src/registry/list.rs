@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::{Keys, Registry, lens::Lens};
 use crate::{
     ApiError, Reason, Strategy,
-    cache::Scope,
+    cache::{self, Scope},
     stored::{Item, Stored},
 };
 
@@ -36,7 +36,7 @@ pub(crate) enum Version {
 pub(crate) struct Continue {
     /// The version of the token's format.
     v: String,
-    /// The revision that all pages show.
+    /// The revision that all pages show; -1 for the newest, as upstream writes it in a token that replaces an expired one.
     rv: i64,
     /// The key of the last object of the page before, followed by a zero byte as upstream writes it.
     start: String,
@@ -45,6 +45,8 @@ pub(crate) struct Continue {
 impl Continue {
     const V: &str = "meta.k8s.io/v1";
 
+    const NEWEST: i64 = -1;
+
     fn after(revision: i64, key: &str) -> Self {
         Self { v: Self::V.to_owned(), rv: revision, start: format!("{key}\0") }
     }
@@ -52,7 +54,8 @@ impl Continue {
     pub(crate) fn parse(token: &str) -> Result<Self, ApiError> {
         let read = || -> Option<Self> {
             let token: Self = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(token).ok()?).ok()?;
-            (token.v == Self::V && token.rv > 0 && !token.start.is_empty()).then_some(token)
+            let known = token.rv > 0 || token.rv == Self::NEWEST;
+            (token.v == Self::V && known && !token.start.is_empty()).then_some(token)
         };
         read().ok_or_else(|| ApiError::status(Reason::BadRequest, "continue key is not valid"))
     }
@@ -89,6 +92,11 @@ impl<S: Strategy> Registry<S> {
     ) -> Result<Listed, ApiError> {
         // As upstream: a list of whatever is at hand is whole.
         let limit = if version == Version::Any { 0 } else { limit };
+        if !self.cache.synced() && matches!(version, Version::Newest) && (limit == 0 || lens.narrows()) {
+            // As upstream: pages of everything are read from the store, all else waits for the cache.
+            self.store.get(self.keys.objects()).await?;
+            return Err(cache::not_filled());
+        }
         let (revision, objects) = self.objects(scope, version).await?;
         let total = objects.len();
         let mut items = Vec::new();
@@ -116,14 +124,7 @@ impl<S: Strategy> Registry<S> {
         version: Version,
     ) -> Result<(i64, Vec<Arc<Stored<S::Object>>>), ApiError> {
         match version {
-            Version::Newest => match self.catch_up().await {
-                Ok(()) => self.cache.list(scope, None),
-                Err(error @ ApiError::Store(StoreError::Unavailable { .. })) => Err(error),
-                Err(error) => {
-                    tracing::warn!(resource = %self.resource, %error, "the watch cache is behind: listing from the store");
-                    self.stored_objects(scope, None, None).await
-                }
-            },
+            Version::Newest => self.newest_objects(scope, None).await,
             Version::Any => {
                 self.cache.wait_for(0).await?;
                 self.cache.list(scope, None)
@@ -135,14 +136,32 @@ impl<S: Strategy> Registry<S> {
             Version::Exactly(revision) => self.objects_at(scope, revision, None).await,
             Version::Continue(from) => {
                 let after = from.start.trim_end_matches('\0');
-                self.objects_at(scope, from.rv, Some(after)).await.map_err(|error| match error {
-                    ApiError::Store(StoreError::Compacted { .. }) => ApiError::status(
-                        Reason::Expired,
-                        "The provided continue parameter is too old to display a consistent list result. You can start \
-                         a new list without the continue parameter.",
-                    ),
-                    error => error,
-                })
+                if from.rv == Continue::NEWEST {
+                    return self.newest_objects(scope, Some(after)).await;
+                }
+                match self.objects_at(scope, from.rv, Some(after)).await {
+                    Err(ApiError::Store(StoreError::Compacted { .. })) => {
+                        let token = Continue::after(Continue::NEWEST, after).to_token()?;
+                        Err(ApiError::ContinueExpired { token })
+                    }
+                    found => found,
+                }
+            }
+        }
+    }
+
+    /// The objects of a scope in the newest state, after a key.
+    async fn newest_objects(
+        &self,
+        scope: &Scope,
+        after: Option<&str>,
+    ) -> Result<(i64, Vec<Arc<Stored<S::Object>>>), ApiError> {
+        match self.catch_up().await {
+            Ok(()) => self.cache.list(scope, after),
+            Err(error @ ApiError::Store(StoreError::Unavailable { .. })) => Err(error),
+            Err(error) => {
+                tracing::warn!(resource = %self.resource, %error, "the watch cache is behind: listing from the store");
+                self.stored_objects(scope, None, after).await
             }
         }
     }

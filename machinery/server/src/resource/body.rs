@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use machinery_merge::{
-    DecodeError, Decoded, Parsed, PatchError, Strictness, decode, decode_value, decode_yaml, json_patch,
-    merge_patch, parse_json, parse_yaml,
+    DecodeError, Parsed, PatchError, Patched, Strictness, decode_parsed, json_patch, merge_patch, parse_json,
+    parse_yaml,
 };
+use machinery_openapi::Structure;
+use machinery_validation::{FieldError, FieldErrorKind, FieldPath};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -31,6 +33,8 @@ pub(crate) struct Body {
     pub(crate) syntax: Syntax,
     /// What happens to unknown and duplicate fields.
     pub(crate) strictness: Strictness,
+    /// Structural schema of the kind.
+    pub(crate) structure: Structure,
 }
 
 /// The kinds of patches that are understood. Server-side apply gets its variant here when it is served.
@@ -48,6 +52,8 @@ pub(crate) struct Patch {
     pub(crate) bytes: Bytes,
     pub(crate) kind: PatchKind,
     pub(crate) strictness: Strictness,
+    /// Structural schema of the kind.
+    pub(crate) structure: Structure,
 }
 
 #[derive(Deserialize)]
@@ -79,29 +85,24 @@ impl Body {
         Some(named.metadata.name)
     }
 
-    /// The object; what was dropped of it becomes warnings.
+    /// Returns the object. Dropped fields become warnings.
     pub(crate) fn decode<O: Object>(&self, context: &RequestContext) -> Result<O, ApiError> {
         let resource = ResourceName::of::<O>();
-        let refuse = |error: &DecodeError| refuse(&resource, Reason::BadRequest, error);
-        // What cannot be read here is reported by the decoding, with its place. The second reading is for a field that is
-        // given twice, which the first does not take.
-        let quick = || serde_json::from_slice(&self.bytes).ok();
-        let slow = |parsed: Result<Parsed, DecodeError>| TypeMeta::deserialize(parsed.ok()?.value).ok();
-        let type_meta = match self.syntax {
-            Syntax::Json => quick().or_else(|| slow(parse_json(&self.bytes))),
-            Syntax::Yaml => slow(parse_yaml(&self.bytes)),
+        let parsed = match self.syntax {
+            Syntax::Json => parse_json(&self.bytes),
+            Syntax::Yaml => parse_yaml(&self.bytes),
         };
-        check_type(&resource, type_meta)?;
-        let decoded = match self.syntax {
-            Syntax::Json => decode(&self.bytes, self.strictness),
-            Syntax::Yaml => decode_yaml(&self.bytes, self.strictness),
-        };
-        Ok(warn(context, decoded.map_err(|error| refuse(&error))?))
+        let parsed = parsed.map_err(|error| refuse(&resource, &error))?;
+        check(&resource, &self.structure, &parsed.value)?;
+        let decoded =
+            decode_parsed(parsed, self.strictness).map_err(|error| not_decoded(&resource, &error))?;
+        warn(context, &decoded.findings());
+        Ok(decoded.value)
     }
 }
 
 impl Patch {
-    /// The object with the patch applied.
+    /// Returns the object with the patch applied. Dropped fields become warnings.
     pub(crate) fn apply<O: Object>(&self, context: &RequestContext, old: &Stored<O>) -> Result<O, ApiError> {
         let resource = ResourceName::of::<O>();
         let document: Value = serde_json::from_slice(&old.json()?)
@@ -110,17 +111,21 @@ impl Patch {
             PatchKind::Json => json_patch(&document, &self.bytes),
             PatchKind::Merge => merge_patch(&document, &self.bytes),
         };
-        let patched = patched.map_err(|error| patch_error(&error))?;
-        check_type(&resource, TypeMeta::deserialize(&patched).ok())?;
-        let decoded = decode_value(patched, self.strictness).map_err(|error| {
-            // As upstream: unknown fields are the request's fault, a result that is no such object is invalid.
-            if matches!(error, DecodeError::Strict { .. }) {
-                refuse(&resource, Reason::BadRequest, &error)
-            } else {
-                invalid_patch(error.to_string())
-            }
-        })?;
-        Ok(warn(context, decoded))
+        let Patched { value, mut findings } = patched.map_err(|error| patch_error(&error))?;
+        check(&resource, &self.structure, &value)?;
+        let parsed = Parsed { value, ..Parsed::default() };
+        // Strict findings of the patch and of the result are reported together.
+        let decoded =
+            decode_parsed(parsed, Strictness::Warn).map_err(|error| not_decoded(&resource, &error))?;
+        findings.extend(decoded.findings());
+        match self.strictness {
+            Strictness::Ignore => {}
+            Strictness::Warn => warn(context, &findings),
+            Strictness::Strict if findings.is_empty() => {}
+            // As upstream: 422, whereas a strict finding in a whole object is a 400.
+            Strictness::Strict => return Err(invalid_patch(DecodeError::Strict { findings }.to_string())),
+        }
+        Ok(decoded.value)
     }
 }
 
@@ -129,11 +134,17 @@ pub(crate) fn patching<O: Object>(patch: Patch, context: Arc<RequestContext>) ->
     Box::new(move |old| patch.apply(&context, old))
 }
 
-fn warn<T>(context: &RequestContext, decoded: Decoded<T>) -> T {
-    for finding in decoded.findings() {
+fn warn(context: &RequestContext, findings: &[String]) {
+    for finding in findings {
         context.warnings.add(finding);
     }
-    decoded.value
+}
+
+/// Rejects a document of another type, and reports every structural error of one of this type.
+fn check(resource: &ResourceName, structure: &Structure, document: &Value) -> Result<(), ApiError> {
+    check_type(resource, TypeMeta::deserialize(document).ok())?;
+    let errors = structure.check(document);
+    if errors.is_empty() { Ok(()) } else { Err(ApiError::Invalid(errors)) }
 }
 
 /// An absent `apiVersion` or `kind` is taken for the expected one; another one is refused.
@@ -157,9 +168,28 @@ fn check_type(resource: &ResourceName, found: Option<TypeMeta>) -> Result<(), Ap
     Ok(())
 }
 
-fn refuse(resource: &ResourceName, reason: Reason, error: &DecodeError) -> ApiError {
+fn refuse(resource: &ResourceName, error: &DecodeError) -> ApiError {
     let ResourceName { kind, version, .. } = resource;
-    ApiError::status(reason, format!("{kind} in version {version:?} cannot be handled as a {kind}: {error}"))
+    let message = format!("{kind} in version {version:?} cannot be handled as a {kind}: {error}");
+    ApiError::status(Reason::BadRequest, message)
+}
+
+/// Maps a failed decoding as kube-apiserver does for custom resources: what the schema says of an object is a 422, what
+/// concerns its type or its metadata a 400.
+fn not_decoded(resource: &ResourceName, error: &DecodeError) -> ApiError {
+    match error {
+        DecodeError::WrongType { path, message } if !is_typed(path) => {
+            let field = FieldPath::new(path);
+            ApiError::Invalid(vec![FieldError::new(FieldErrorKind::Invalid, &field, message)])
+        }
+        _ => refuse(resource, error),
+    }
+}
+
+/// Whether a path belongs to the fields that every kind has.
+fn is_typed(path: &str) -> bool {
+    let first = path.split(['.', '[']).next().unwrap_or_default();
+    matches!(first, "" | "apiVersion" | "kind" | "metadata")
 }
 
 fn patch_error(error: &PatchError) -> ApiError {

@@ -75,6 +75,10 @@ pub(crate) trait Resource: Send + Sync {
     fn is_view(&self) -> bool {
         false
     }
+    /// Whether discovery has the verb `list`, if the resource has it.
+    fn lists_in_discovery(&self) -> bool {
+        true
+    }
     /// How many objects are stored, where this is known.
     fn count(&self) -> Option<usize>;
 
@@ -127,6 +131,11 @@ pub(crate) trait Resource: Send + Sync {
         _options: DeleteOptions,
         _delete: DeleteContext,
     ) -> Result<Deleted, ApiError> {
+        Err(method_not_allowed())
+    }
+
+    /// Removes an object that cannot be decoded.
+    async fn delete_undecodable(&self, _context: &Arc<RequestContext>, _name: &str) -> Result<(), ApiError> {
         Err(method_not_allowed())
     }
 }

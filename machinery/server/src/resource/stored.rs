@@ -140,4 +140,8 @@ impl<S: Strategy> Resource for StoredResource<S> {
         let written = self.0.delete_stored(context, name, options, delete).await?;
         Ok(Deleted { item: written.stored, removed: written.removed })
     }
+
+    async fn delete_undecodable(&self, context: &Arc<RequestContext>, name: &str) -> Result<(), ApiError> {
+        self.0.delete_undecodable(context, name).await
+    }
 }

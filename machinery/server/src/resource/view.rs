@@ -69,6 +69,10 @@ impl<V: View> Resource for ViewResource<V> {
         true
     }
 
+    fn lists_in_discovery(&self) -> bool {
+        self.view.every_caller_may_list()
+    }
+
     fn info(&self) -> KindInfo {
         self.view.info()
     }

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use kube::core::Version;
 use machinery_openapi::{GroupVersion, ServedGroup, ServedResource, ServedSubresource, ServedVersion};
 
 use super::core::Served;
 use crate::{Verb, resource::Posted};
 
-/// The groups of these resources, with their versions and resources in the order of their names.
+/// The groups of these resources, with their versions in the order of Kubernetes (the most stable and newest first)
+/// and their resources in the order of their names.
 pub(super) fn groups<'a>(served: impl Iterator<Item = &'a Served>) -> Vec<ServedGroup> {
     let mut groups: BTreeMap<String, BTreeMap<String, Vec<ServedResource>>> = BTreeMap::new();
     for served in served {
@@ -16,13 +18,17 @@ pub(super) fn groups<'a>(served: impl Iterator<Item = &'a Served>) -> Vec<Served
         versions.entry(name.version.clone()).or_default().push(resource(served));
     }
     let group = |(group, versions): (String, BTreeMap<String, Vec<ServedResource>>)| {
-        let versions: Vec<ServedVersion> = versions
+        let mut versions: Vec<ServedVersion> = versions
             .into_iter()
             .map(|(version, mut resources)| {
                 resources.sort_by(|one, other| one.plural.cmp(&other.plural));
                 ServedVersion { version, resources }
             })
             .collect();
+        versions.sort_by(|one, other| {
+            let (one, other) = (Version::parse(&one.version), Version::parse(&other.version));
+            other.priority().cmp(&one.priority())
+        });
         let preferred = versions.first().map(|version| version.version.clone()).unwrap_or_default();
         ServedGroup { group, versions, preferred }
     };
@@ -55,6 +61,8 @@ fn resource(served: &Served) -> ServedResource {
         short_names: owned(info.short_names),
         categories: owned(info.categories),
         verbs,
+        list_in_discovery: resource.lists_in_discovery(),
+        stored: !resource.is_view(),
         schema: resource.schema(),
         subresources,
     }

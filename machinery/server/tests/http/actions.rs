@@ -25,7 +25,7 @@ async fn an_action_refuses_what_it_cannot_read_and_other_methods() {
     let client = kitchen.client();
     client.create_pot("a", json!({"dish": "soup"})).await;
     let stir = format!("{A}/stir");
-    client.post(&stir, &json!({"times": "often"})).await.refused(400, "BadRequest");
+    client.post(&stir, &json!({"times": "often"})).await.refused(422, "Invalid");
     client.post(&stir, &json!({"kind": "Pot", "times": 1})).await.refused(400, "BadRequest");
     client.get(&stir).await.refused(405, "MethodNotAllowed");
     client.post(&format!("{A}/burn"), &json!({})).await.refused(404, "NotFound");

@@ -42,6 +42,44 @@ async fn documents_are_not_sent_twice_to_those_who_have_them() {
 }
 
 #[tokio::test]
+async fn an_openapi_document_named_by_its_hash_never_changes() {
+    let kitchen = Kitchen::open().await;
+    let client = kitchen.client();
+    let index = client.get("/openapi/v3").await.expect(200);
+    let url = index["paths"]["apis/kitchen.dev/v1"]["serverRelativeURL"].as_str().expect("a URL").to_owned();
+    let found = client.get(&url).await;
+    found.expect(200);
+    assert_eq!(found.header("cache-control"), "public, immutable");
+    assert_eq!(found.header("vary"), "Accept");
+    assert!(found.header("expires").ends_with(" GMT"), "{}", found.header("expires"));
+
+    // The client follows the redirect.
+    let old = client.get("/openapi/v3/apis/kitchen.dev/v1?hash=OLD").await;
+    assert_eq!((old.code, &old.body), (200, &found.body));
+    assert_eq!(old.url, format!("{}{url}", kitchen.url()));
+    let plain = client.get("/openapi/v3/apis/kitchen.dev/v1").await;
+    assert_eq!(plain.header("cache-control"), "no-cache, private");
+    assert_eq!(plain.header("etag"), found.header("etag"));
+}
+
+#[tokio::test]
+async fn discovery_has_the_hash_of_what_is_stored_and_no_list_that_most_may_not_make() {
+    let kitchen = Kitchen::open().await;
+    let client = kitchen.client();
+    let resources = client.get("/apis/kitchen.dev/v1").await.expect(200);
+    let find = |name: &str| {
+        let all = resources["resources"].as_array().expect("resources");
+        all.iter().find(|resource| resource["name"] == name).expect("a resource").clone()
+    };
+    assert_eq!(find("pots")["storageVersionHash"].as_str().map(str::len), Some(12));
+    assert!(find("ownpots").get("storageVersionHash").is_none());
+    assert_eq!(find("ownpots")["verbs"], json!(["get", "watch"]));
+    client.get("/apis/kitchen.dev/v1/ownpots").await.expect(200);
+    let status = client.get("/readyz?verbose&exclude=ping&exclude=storage").await.text();
+    assert!(!status.contains("ping") && !status.contains("storage"), "{status}");
+}
+
+#[tokio::test]
 async fn version_and_paths_are_told() {
     let kitchen = Kitchen::open().await;
     let client = kitchen.client();

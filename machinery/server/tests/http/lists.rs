@@ -139,7 +139,35 @@ async fn a_page_whose_revision_was_forgotten_is_expired() {
         client.get(&format!("{POTS}?limit=1&continue={token}")).await.code == 410
     })
     .await;
-    client.get(&format!("{POTS}?limit=1&continue={token}")).await.refused(410, "Expired");
+    let status = client.get(&format!("{POTS}?limit=1&continue={token}")).await.refused(410, "Expired");
+    let message = status["message"].as_str().expect("text");
+    assert!(message.contains("or use the continue token in this response"), "{message}");
+
+    // The other token continues in the newest state, which has an object more.
+    let token = status["metadata"]["continue"].as_str().expect("a token");
+    let rest = client.get(&format!("{POTS}?limit=2&continue={token}")).await.expect(200);
+    assert_eq!(names(&rest), ["b", "c"]);
+    assert!(crate::support::revision(&rest) >= revision);
+    let token = rest["metadata"]["continue"].as_str().expect("a token");
+    let end = client.get(&format!("{POTS}?limit=2&continue={token}")).await.expect(200);
+    assert_eq!(names(&end), ["d"]);
+}
+
+#[tokio::test]
+async fn a_head_request_has_the_headers_of_a_get_and_no_body() {
+    let kitchen = filled().await;
+    let client = kitchen.client();
+    for path in [POTS.to_owned(), format!("{POTS}/a"), "/version".to_owned(), "/apis".to_owned()] {
+        let get = client.get(&path).await;
+        let head = client.send("HEAD", &path, &[], bytes::Bytes::new()).await;
+        assert_eq!((head.code, head.body.len()), (200, 0), "{path}");
+        for name in ["content-type", "content-length"] {
+            assert_eq!(head.header(name), get.header(name), "{path}: {name}");
+        }
+    }
+    assert_eq!(client.send("HEAD", &format!("{POTS}/none"), &[], bytes::Bytes::new()).await.code, 404);
+    let watch = client.send("HEAD", &format!("{POTS}?watch=true"), &[], bytes::Bytes::new()).await;
+    assert_eq!((watch.code, watch.body.len()), (200, 0), "a watch without a body ends at once");
 }
 
 #[tokio::test]

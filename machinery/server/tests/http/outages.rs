@@ -57,6 +57,14 @@ async fn the_server_starts_before_its_store_and_is_ready_after_it() {
         assert_eq!(client.get(check).await.code, 500, "{check}");
     }
     client.get(POTS).await.refused(503, "ServiceUnavailable");
+    // The store is not asked for what the cache has: it has nothing yet.
+    for path in [format!("{POTS}?resourceVersion=0"), format!("{A}?resourceVersion=0")] {
+        let answer = client.get(&path).await;
+        let status = answer.refused(429, "TooManyRequests");
+        assert_eq!(status["message"], "storage is (re)initializing");
+        assert_eq!(answer.header("retry-after"), "1");
+    }
+    client.get(&format!("{POTS}?watch=true&resourceVersion=0")).await.refused(429, "TooManyRequests");
     client.get("/readyz/none").await.refused(404, "NotFound");
 
     kitchen.store.set_down(false);

@@ -36,6 +36,12 @@ async fn every_request_that_cannot_be_served_gets_a_status() {
         ("POST", "/version", 405, "MethodNotAllowed"),
         ("POST", "/apis/kitchen.dev/v1/namespaces/n/ownpots", 405, "MethodNotAllowed"),
         ("GET", "/apis/kitchen.dev/v1/namespaces/n/pots?limit=x", 400, "BadRequest"),
+        ("GET", "/apis/kitchen.dev/v1/namespaces/n/pots?timeoutSeconds=abc", 400, "BadRequest"),
+        ("GET", "/apis/kitchen.dev/v1/namespaces/n/pots?watch=1&timeoutSeconds=abc", 400, "BadRequest"),
+        ("GET", "/apis/kitchen.dev/v1/namespaces/n/pots?watch=1&limit=x", 400, "BadRequest"),
+        ("GET", "/apis/kitchen.dev/v1/namespaces/n/pots?timeout=soon", 400, "BadRequest"),
+        ("DELETE", "/apis/kitchen.dev/v1/namespaces/n/pots/a?gracePeriodSeconds=x", 400, "BadRequest"),
+        ("DELETE", "/apis/kitchen.dev/v1/namespaces/n/pots?timeoutSeconds=x", 400, "BadRequest"),
         ("GET", "/apis/kitchen.dev/v1/namespaces/n/pots?continue=x", 400, "BadRequest"),
         ("GET", "/apis/kitchen.dev/v1/namespaces/n/pots?labelSelector=a%3Db%3Dc", 400, "BadRequest"),
         ("GET", "/apis/kitchen.dev/v1/namespaces/n/pots?fieldSelector=spec.stove%3Da", 400, "BadRequest"),
@@ -59,8 +65,10 @@ async fn bodies_that_are_no_such_object_are_refused() {
         ("application/json", "{", 400, "BadRequest"),
         ("application/json", "", 400, "BadRequest"),
         ("application/json", "[]", 400, "BadRequest"),
-        ("application/json", r#"{"metadata":{"name":"a"}}"#, 400, "BadRequest"),
-        ("application/json", r#"{"metadata":{"name":"a"},"spec":{"dish":1}}"#, 400, "BadRequest"),
+        ("application/json", r#"{"metadata":{"name":"a"}}"#, 422, "Invalid"),
+        ("application/json", r#"{"metadata":{"name":"a"},"spec":{"dish":1}}"#, 422, "Invalid"),
+        ("application/json", r#"{"metadata":{"name":1},"spec":{"dish":"soup"}}"#, 400, "BadRequest"),
+        ("application/json", r#"{"kind":1,"spec":{"dish":"soup"}}"#, 400, "BadRequest"),
         ("application/json", r#"{"kind":"Pan","spec":{"dish":"soup"}}"#, 400, "BadRequest"),
         ("application/json", r#"{"apiVersion":"v2","spec":{"dish":"soup"}}"#, 400, "BadRequest"),
         (
@@ -86,6 +94,82 @@ async fn bodies_that_are_no_such_object_are_refused() {
     let long = format!(r#"{{"metadata":{{"name":"{}"}}}}"#, "x".repeat(3 * 1024 * 1024));
     let answer = client.send("POST", POTS, &[("content-type", "application/json")], long.into()).await;
     answer.refused(413, "RequestEntityTooLarge");
+}
+
+#[tokio::test]
+async fn every_field_of_a_wrong_type_or_missing_is_a_cause_of_one_refusal() {
+    let kitchen = Kitchen::open().await;
+    let client = kitchen.client();
+    let causes = json!([
+        {"reason": "FieldValueRequired", "message": "Required value", "field": "spec.dish"},
+        {
+            "reason": "FieldValueTypeInvalid",
+            "message": "Invalid value: \"string\": spec.servings in body must be of type integer: \"string\"",
+            "field": "spec.servings",
+        },
+        {
+            "reason": "FieldValueTypeInvalid",
+            "message": "Invalid value: \"integer\": spec.stove in body must be of type string: \"integer\"",
+            "field": "spec.stove",
+        },
+    ]);
+    let wrong = json!({"servings": "many", "stove": 1});
+    let status = client.post(POTS, &pot("a", wrong.clone())).await.refused(422, "Invalid");
+    assert_eq!(
+        status["details"],
+        json!({"name": "a", "group": "kitchen.dev", "kind": "Pot", "causes": causes})
+    );
+    let message = status["message"].as_str().expect("text");
+    assert!(
+        message.starts_with("Pot.kitchen.dev \"a\" is invalid: [spec.dish: Required value, "),
+        "{message}"
+    );
+
+    client.create_pot("a", json!({"dish": "soup"})).await;
+    let status = client.put(A, &pot("a", wrong)).await.refused(422, "Invalid");
+    assert_eq!(status["details"]["causes"], causes);
+    let patch = json!({"spec": {"dish": null, "servings": "many", "stove": 1}});
+    let status = client.merge(A, &patch).await.refused(422, "Invalid");
+    assert_eq!(status["details"]["causes"], causes);
+    let stir = client.post(&format!("{A}/stir"), &json!({})).await.refused(422, "Invalid");
+    assert_eq!(stir["details"]["causes"][0]["field"], "times");
+}
+
+#[tokio::test]
+async fn strict_findings_of_a_patch_are_reported_together() {
+    let kitchen = Kitchen::open().await;
+    let client = kitchen.client();
+    client.create_pot("a", json!({"dish": "soup"})).await;
+    let merge = r#"{"spec": {"servings": 3, "servings": 4, "spice": 1, "salt": 1}}"#;
+    let operations = r#"[{"op": "add", "path": "/spec/spice", "value": 1, "why": "taste"}]"#;
+    let patches = [
+        (
+            "application/merge-patch+json",
+            merge,
+            "duplicate field \"spec.servings\", unknown field \"spec.salt\", unknown field \"spec.spice\"",
+        ),
+        (
+            "application/json-patch+json",
+            operations,
+            "json patch unknown field \"[0].why\", unknown field \"spec.spice\"",
+        ),
+    ];
+    for (content_type, patch, findings) in patches {
+        let headers = [("content-type", content_type)];
+        let strict = format!("{A}?fieldValidation=Strict");
+        let status = client.send("PATCH", &strict, &headers, patch.into()).await.refused(422, "Invalid");
+        assert_eq!(status["details"]["causes"][0]["field"], "patch");
+        assert_eq!(status["message"], format!("strict decoding error: {findings}"));
+
+        let warned = client.send("PATCH", A, &headers, patch.into()).await;
+        warned.expect(200);
+        let warnings: Vec<&str> =
+            warned.headers.get_all("warning").iter().filter_map(|value| value.to_str().ok()).collect();
+        assert_eq!(warnings.len(), findings.split(", ").count(), "{warnings:?}");
+        let ignored =
+            client.send("PATCH", &format!("{A}?fieldValidation=Ignore"), &headers, patch.into()).await;
+        assert_eq!((ignored.code, ignored.header("warning")), (200, ""));
+    }
 }
 
 #[tokio::test]
@@ -180,6 +264,22 @@ async fn a_request_that_takes_too_long_ends() {
     // The cache never gets to that revision; waiting for it takes longer than the request may.
     let answer = kitchen.client().get(&format!("{POTS}?resourceVersion=999999")).await;
     answer.refused(504, "Timeout");
+}
+
+#[tokio::test]
+async fn a_request_takes_no_longer_than_its_caller_says() {
+    let kitchen = Kitchen::open().await;
+    kitchen.store.hold_watches(true);
+    let client = kitchen.client();
+    client.create_pot("a", json!({"dish": "soup"})).await;
+    // The cache does not get to the revision of the write.
+    let answer = client.get(&format!("{POTS}?resourceVersion=1&timeout=100ms")).await;
+    answer.expect(200);
+    let answer = client.get(&format!("{POTS}?timeout=100ms")).await;
+    let status = answer.refused(504, "Timeout");
+    assert_eq!(status["message"], "Timeout: request did not complete within the allotted timeout");
+    kitchen.store.hold_watches(false);
+    client.get(&format!("{POTS}?timeout=0s")).await.expect(200);
 }
 
 #[tokio::test]

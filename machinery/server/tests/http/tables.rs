@@ -53,6 +53,45 @@ async fn metadata_alone_is_served_to_those_who_want_no_more() {
 }
 
 #[tokio::test]
+async fn tables_and_metadata_are_served_in_v1beta1_too() {
+    let kitchen = Kitchen::open().await;
+    let client = kitchen.client();
+    client.create_pot("a", json!({"dish": "soup"})).await;
+    let beta = json!("meta.k8s.io/v1beta1");
+    let table = client.get_as(POTS, "application/json;as=Table;v=v1beta1;g=meta.k8s.io").await.expect(200);
+    assert_eq!((&table["kind"], &table["apiVersion"]), (&json!("Table"), &beta));
+    assert_eq!(table["rows"][0]["object"]["apiVersion"], beta);
+    let accept = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1beta1";
+    let list = client.get_as(POTS, accept).await.expect(200);
+    assert_eq!((&list["kind"], &list["apiVersion"]), (&json!("PartialObjectMetadataList"), &beta));
+    assert_eq!(list["items"][0]["apiVersion"], beta);
+}
+
+#[tokio::test]
+async fn replies_are_yaml_or_indented_for_those_who_ask() {
+    let kitchen = Kitchen::open().await;
+    let client = kitchen.client();
+    client.create_pot("a", json!({"dish": "soup"})).await;
+    let one = format!("{POTS}/a");
+    let yaml = client.get_as(&one, "application/yaml").await;
+    assert_eq!((yaml.code, yaml.header("content-type")), (200, "application/yaml"));
+    assert!(yaml.text().starts_with("apiVersion: kitchen.dev/v1\nkind: Pot\nmetadata:\n"), "{}", yaml.text());
+    let resources = client.get_as("/apis/kitchen.dev/v1", "application/yaml").await;
+    assert!(resources.text().contains("kind: APIResourceList\n"), "{}", resources.text());
+    let failure = client.get_as(&format!("{POTS}/none"), "application/yaml").await;
+    assert_eq!((failure.code, failure.header("content-type")), (404, "application/yaml"));
+    assert!(failure.text().contains("reason: NotFound\n"), "{}", failure.text());
+
+    let pretty = client.get(&format!("{one}?pretty=true")).await;
+    assert_eq!(pretty.json(), client.get(&one).await.json());
+    assert!(pretty.text().starts_with("{\n  \"apiVersion\": "), "{}", pretty.text());
+    let curl = client.send("GET", &one, &[("user-agent", "curl/8.5.0")], bytes::Bytes::new()).await;
+    assert_eq!(curl.text(), pretty.text());
+    let kubectl = client.send("GET", &one, &[("user-agent", "kubectl/v1.37.1")], bytes::Bytes::new()).await;
+    assert!(!kubectl.text().contains('\n'), "{}", kubectl.text());
+}
+
+#[tokio::test]
 async fn a_watch_as_table_names_its_columns_once() {
     let kitchen = Kitchen::open().await;
     let client = kitchen.client();
@@ -72,6 +111,8 @@ async fn a_watch_as_table_names_its_columns_once() {
 async fn what_cannot_be_served_is_not_acceptable() {
     let kitchen = Kitchen::open().await;
     let client = kitchen.client();
+    let watch = client.get_as(&format!("{POTS}?watch=true"), "application/yaml").await;
+    assert_eq!(watch.code, 406, "{}", watch.text());
     for accept in ["text/html", "application/vnd.kubernetes.protobuf", "application/cbor"] {
         client.get_as(POTS, accept).await.refused(406, "NotAcceptable");
         client.get_as(&format!("{POTS}?watch=true"), accept).await.refused(406, "NotAcceptable");

@@ -121,7 +121,7 @@ async fn patches_are_applied_or_say_why_not() {
     client.merge(A, &json!({"kind": "Pan"})).await.refused(400, "BadRequest");
     client.merge(A, &json!({"metadata": {"resourceVersion": "1"}})).await.refused(409, "Conflict");
     let strict = client.merge(&format!("{A}?fieldValidation=Strict"), &json!({"spec": {"spice": 1}})).await;
-    strict.refused(400, "BadRequest");
+    strict.refused(422, "Invalid");
     client.merge(&format!("{POTS}/none"), &json!({})).await.refused(404, "NotFound");
     for unsupported in
         ["application/strategic-merge-patch+json", "application/apply-patch+yaml", "text/plain"]

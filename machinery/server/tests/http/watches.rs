@@ -77,6 +77,20 @@ async fn a_watch_list_says_where_the_initial_events_end() {
 }
 
 #[tokio::test]
+async fn a_watch_that_starts_with_the_state_marks_its_end_for_those_who_understand_bookmarks() {
+    let kitchen = Kitchen::open().await;
+    let client = kitchen.client();
+    client.create_pot("a", json!({"dish": "soup"})).await;
+    for query in ["", "&resourceVersion=0"] {
+        let mut watch = client.watch(&format!("{POTS}?watch=true&allowWatchBookmarks=true{query}")).await;
+        assert_eq!(watch.next().await.expect("an event")["type"], "ADDED", "{query}");
+        let end = watch.next().await.expect("a bookmark");
+        assert_eq!(end["type"], "BOOKMARK", "{query}");
+        assert_eq!(end["object"]["metadata"]["annotations"]["k8s.io/initial-events-end"], "true", "{query}");
+    }
+}
+
+#[tokio::test]
 async fn entering_and_leaving_a_selector_are_additions_and_deletions() {
     let kitchen = Kitchen::open().await;
     let client = kitchen.client();

@@ -85,9 +85,9 @@ async fn what_is_no_evacuation_is_refused_with_the_place_of_the_mistake() {
         wrong
     };
     let cases = [
-        (with("onRefusal", json!("Perhaps")), 400, "onRefusal"),
-        (with("deadline", json!("10m")), 400, "deadline"),
-        (with("gracePeriodSeconds", json!("60s")), 400, "gracePeriodSeconds"),
+        (with("onRefusal", json!("Perhaps")), 422, "onRefusal"),
+        (with("deadline", json!("10m")), 422, "deadline"),
+        (with("gracePeriodSeconds", json!("60s")), 422, "gracePeriodSeconds"),
         (no_requester, 422, "spec.requesters"),
         (json!({"apiVersion": "v1", "kind": "Pod"}), 400, "(v1) does not match"),
         (json!([]), 400, ""),

@@ -24,6 +24,8 @@ pub(crate) struct Answer {
     pub(crate) code: u16,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
+    /// Where the answer came from, after redirects.
+    pub(crate) url: String,
 }
 
 impl Answer {
@@ -97,7 +99,8 @@ impl Client {
         }
         let response = request.send().await.expect("an answer");
         let (code, headers) = (response.status().as_u16(), response.headers().clone());
-        Answer { code, headers, body: response.bytes().await.expect("a body") }
+        let url = response.url().to_string();
+        Answer { code, headers, url, body: response.bytes().await.expect("a body") }
     }
 
     pub(crate) async fn get(&self, path: &str) -> Answer {

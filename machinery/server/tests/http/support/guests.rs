@@ -40,7 +40,7 @@ fn outage() -> std::sync::Arc<dyn std::error::Error + Send + Sync> {
     std::sync::Arc::new(std::io::Error::other("down"))
 }
 
-/// Lets everybody do everything, but `thief` nothing and `reader` only read.
+/// Lets everybody do everything, but `thief` nothing, `reader` only read, and `cook` nothing that is unsafe.
 pub(crate) struct TestAuthorizer;
 
 #[async_trait]
@@ -49,6 +49,9 @@ impl Authorizer for TestAuthorizer {
         let reads = matches!(attributes.verb.as_str(), "get" | "list" | "watch");
         match attributes.user.name.as_str() {
             "thief" => Ok(Verdict::Denied { reason: String::new() }),
+            "cook" if attributes.verb.starts_with("unsafe-") => {
+                Ok(Verdict::Denied { reason: "cooks are careful".to_owned() })
+            }
             "reader" if !reads => Ok(Verdict::Denied { reason: "readers read".to_owned() }),
             _ => Ok(Verdict::Allowed),
         }

@@ -291,6 +291,10 @@ impl View for OwnPots {
         Ok(())
     }
 
+    fn every_caller_may_list(&self) -> bool {
+        false
+    }
+
     fn namespace(&self, context: &RequestContext) -> Option<String> {
         (context.user.name == "local").then(|| "n".to_owned())
     }

@@ -111,6 +111,11 @@ impl Kitchen {
         self.again.clone()
     }
 
+    /// The URL of the server.
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
     /// Where it listens.
     pub(crate) fn address(&self) -> (&'static str, u16) {
         ("127.0.0.1", self.again.port)

@@ -1,0 +1,260 @@
+//! Structural validation of documents: types, required fields, closed sets of words.
+//!
+//! Source of the rules and of the messages: the validation of custom resources,
+//! `k8s.io/apiextensions-apiserver/pkg/apiserver/validation`.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use jiff::Timestamp;
+use machinery_validation::{FieldError, FieldErrorKind, FieldPath};
+use serde_json::Value;
+
+use crate::{
+    DocumentError, GroupVersion, Object, ServedVersion, definitions::Definitions, schema::V3_PREFIX,
+};
+
+/// Maximum number of errors that one check reports.
+const MAX_ERRORS: usize = 100;
+/// Fields of the root that the decoder of the type checks, as kube-apiserver does for custom resources.
+const TYPED_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];
+
+/// Structural schema of one kind. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Structure {
+    schemas: Arc<BTreeMap<String, Value>>,
+    root: Arc<str>,
+}
+
+impl Structure {
+    /// Returns the structures of every kind of a version.
+    ///
+    /// # Errors
+    ///
+    /// The same as those of the OpenAPI documents.
+    pub(crate) fn of_version(
+        group: &str,
+        version: &ServedVersion,
+    ) -> Result<Vec<((GroupVersion, String), Self)>, DocumentError> {
+        let (schemas, names) = Definitions::new(group, version)?.into_parts();
+        let schemas = Arc::new(schemas);
+        let structure = |name: String| Self { schemas: schemas.clone(), root: name.into() };
+        Ok(names.into_iter().map(|(kind, name)| (kind, structure(name))).collect())
+    }
+
+    /// Returns every structural error of a document, at most 100.
+    ///
+    /// A field that is `null` counts as absent. Unknown fields are not reported: that is the decoder's part.
+    /// Neither are `apiVersion`, `kind` and `metadata`, nor a document that is not an object.
+    pub fn check(&self, document: &Value) -> Vec<FieldError> {
+        let mut walk = Walk { schemas: &self.schemas, errors: Vec::new() };
+        if let (Some(schema), Value::Object(fields)) = (self.schemas.get(&*self.root), document) {
+            walk.fields(walk.resolve(schema), fields, &FieldPath::default(), &TYPED_FIELDS);
+        }
+        walk.errors
+    }
+}
+
+struct Walk<'a> {
+    schemas: &'a BTreeMap<String, Value>,
+    errors: Vec<FieldError>,
+}
+
+impl<'a> Walk<'a> {
+    /// Follows references; a reference with text beside it is wrapped in an `allOf`.
+    fn resolve(&self, mut schema: &'a Value) -> &'a Value {
+        loop {
+            let part = schema.get("allOf").and_then(|parts| parts.get(0)).unwrap_or(schema);
+            let name = part.get("$ref").and_then(Value::as_str);
+            match name.and_then(|name| self.schemas.get(name.strip_prefix(V3_PREFIX)?)) {
+                Some(definition) => schema = definition,
+                None => return part,
+            }
+        }
+    }
+
+    fn value(&mut self, schema: &'a Value, value: &Value, path: &FieldPath) {
+        if self.errors.len() >= MAX_ERRORS {
+            return;
+        }
+        let schema = self.resolve(schema);
+        if !self.has_type(schema, value, path) {
+            return;
+        }
+        match value {
+            Value::Object(fields) => self.fields(schema, fields, path, &[]),
+            Value::Array(items) => {
+                if let Some(schema) = schema.get("items") {
+                    for (at, item) in items.iter().enumerate() {
+                        self.value(schema, item, &path.index(at));
+                    }
+                }
+            }
+            scalar => self.scalar(schema, scalar, path),
+        }
+    }
+
+    fn fields(&mut self, schema: &'a Value, fields: &Object, path: &FieldPath, typed: &[&str]) {
+        let given = |name: &str| fields.get(name).is_some_and(|value| !value.is_null());
+        let required = schema.get("required").and_then(Value::as_array);
+        for name in required.into_iter().flatten().filter_map(Value::as_str) {
+            if !given(name) && !typed.contains(&name) {
+                self.add(FieldError::required(&path.child(name), ""));
+            }
+        }
+        let property = |name: &str| schema.get("properties").and_then(|properties| properties.get(name));
+        for (name, value) in fields {
+            let found = property(name).or_else(|| schema.get("additionalProperties"));
+            if let Some(found) = found.filter(|_| !value.is_null() && !typed.contains(&name.as_str())) {
+                self.value(found, value, &path.child(name));
+            }
+        }
+    }
+
+    fn has_type(&mut self, schema: &Value, value: &Value, path: &FieldPath) -> bool {
+        let found = type_of(value);
+        if schema.get("x-kubernetes-int-or-string").is_some() {
+            return matches!(found, "integer" | "string") || self.wrong_type(found, "integer,string", path);
+        }
+        match schema.get("type").and_then(Value::as_str) {
+            Some("number") if found == "integer" => true,
+            Some(expected) if found != expected => self.wrong_type(found, expected, path),
+            _ => true,
+        }
+    }
+
+    /// Reports the type; returns false.
+    fn wrong_type(&mut self, found: &str, expected: &str, path: &FieldPath) -> bool {
+        let message = format!("{found:?}: {path} in body must be of type {expected}: {found:?}");
+        self.add(FieldError::new(FieldErrorKind::TypeInvalid, path, message));
+        false
+    }
+
+    fn scalar(&mut self, schema: &Value, value: &Value, path: &FieldPath) {
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        if let Some(Value::Array(words)) = schema.get("enum")
+            && !words.contains(value)
+        {
+            let words: Vec<&str> = words.iter().filter_map(Value::as_str).collect();
+            return self.add(FieldError::not_supported(path, &text, &words));
+        }
+        let format = schema.get("format").and_then(Value::as_str).unwrap_or_default();
+        let valid = match format {
+            "int32" => value.as_i64().is_some_and(|number| i32::try_from(number).is_ok()),
+            "date-time" => text.parse::<Timestamp>().is_ok(),
+            _ => true,
+        };
+        if !valid {
+            let message = format!("{path} in body must be of type {format}: {text:?}");
+            self.add(FieldError::invalid(path, &text, message));
+        }
+    }
+
+    fn add(&mut self, error: FieldError) {
+        if self.errors.len() < MAX_ERRORS {
+            self.errors.push(error);
+        }
+    }
+}
+
+/// Returns the type of a value in the words of JSON Schema.
+fn type_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(number) if number.is_f64() => "number",
+        Value::Number(_) => "integer",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use schemars::JsonSchema;
+    use serde::{Deserialize, Serialize};
+    use serde_json::json;
+
+    use super::*;
+    use crate::fixture;
+
+    #[derive(Deserialize, Serialize, JsonSchema)]
+    struct Pot {
+        kind: String,
+        spec: Spec,
+    }
+
+    #[derive(Deserialize, Serialize, JsonSchema)]
+    #[serde(rename_all = "camelCase")]
+    struct Spec {
+        dish: String,
+        servings: Option<i32>,
+        heat: Option<Heat>,
+        hot: Option<bool>,
+        weight: Option<f64>,
+        #[serde(default)]
+        steps: Vec<Step>,
+        #[serde(default)]
+        labels: BTreeMap<String, String>,
+        /// Its due time.
+        due: Option<k8s_openapi::apimachinery::pkg::apis::meta::v1::Time>,
+    }
+
+    #[derive(Deserialize, Serialize, JsonSchema)]
+    enum Heat {
+        Low,
+        High,
+    }
+
+    #[derive(Deserialize, Serialize, JsonSchema)]
+    struct Step {
+        text: String,
+    }
+
+    fn check(document: &Value) -> Vec<String> {
+        let group = fixture::widget_group::<Pot>();
+        let structures = Structure::of_version(&group.group, &group.versions[0]).expect("structures");
+        let (_, structure) = structures.iter().find(|((_, kind), _)| kind == "Widget").expect("a kind");
+        structure.check(document).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn every_structural_error_is_reported_in_the_words_of_custom_resources() {
+        let document = json!({"spec": {
+            "servings": "many", "heat": "Medium", "hot": 1, "weight": "heavy", "steps": [{"text": "x"}, {}, 3],
+            "labels": {"a": 1}, "due": "tomorrow",
+        }});
+        assert_eq!(
+            check(&document),
+            [
+                "spec.dish: Required value",
+                r#"spec.due: Invalid value: "tomorrow": spec.due in body must be of type date-time: "tomorrow""#,
+                r#"spec.heat: Unsupported value: "Medium": supported values: "Low", "High""#,
+                r#"spec.hot: Invalid value: "integer": spec.hot in body must be of type boolean: "integer""#,
+                r#"spec.labels.a: Invalid value: "integer": spec.labels.a in body must be of type string: "integer""#,
+                r#"spec.servings: Invalid value: "string": spec.servings in body must be of type integer: "string""#,
+                "spec.steps[1].text: Required value",
+                r#"spec.steps[2]: Invalid value: "integer": spec.steps[2] in body must be of type object: "integer""#,
+                r#"spec.weight: Invalid value: "string": spec.weight in body must be of type number: "string""#,
+            ]
+        );
+    }
+
+    #[test]
+    fn a_good_document_has_no_errors_whatever_is_null_or_unknown() {
+        let document = json!({"kind": 1, "more": 1, "spec": {
+            "dish": "soup", "servings": null, "heat": "Low", "weight": 1, "due": "2099-01-01T00:00:00Z", "more": {},
+        }});
+        assert_eq!(check(&document), [""; 0]);
+        assert_eq!(check(&json!([])), [""; 0]);
+        assert_eq!(check(&json!({"spec": null})), ["spec: Required value"]);
+        let large = json!({"spec": {"dish": "soup", "servings": 1_u64 << 40}});
+        assert_eq!(check(&large).len(), 1, "a number of more than 32 bits");
+    }
+
+    #[test]
+    fn no_more_than_a_hundred_errors_are_reported() {
+        let document = json!({"spec": {"dish": "soup", "steps": vec![1; 1000]}});
+        assert_eq!(check(&document).len(), MAX_ERRORS);
+    }
+}
