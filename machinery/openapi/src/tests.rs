@@ -214,7 +214,7 @@ fn a_resource_that_is_only_read_has_no_path_to_write() {
     };
     assert_eq!(methods(path), ["get"]);
     assert_eq!(methods(&format!("{path}/{{name}}")), ["get"]);
-    assert_eq!(methods(&format!("{path}/{{name}}/respond")), ["post"]);
+    assert_eq!(methods(&format!("{path}/{{name}}/stir")), ["post"]);
 }
 
 #[test]

@@ -4,7 +4,6 @@
 mod apiserver;
 mod certificate;
 mod client_certificate;
-mod cluster;
 mod delegated;
 mod handshake;
 mod request_header;

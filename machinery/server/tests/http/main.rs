@@ -9,7 +9,6 @@ mod claims;
 mod creates;
 mod deletes;
 mod discovery;
-mod kubernetes;
 mod lists;
 mod outages;
 mod refusals;

@@ -4,8 +4,10 @@ mod client;
 mod faults;
 mod guests;
 mod kinds;
+mod pki;
 mod server;
 
 pub(crate) use client::{Client, pot, revision, summary};
 pub(crate) use kinds::Pot;
+pub(crate) use pki::Pki;
 pub(crate) use server::{Kitchen, Setup, eventually};

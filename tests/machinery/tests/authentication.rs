@@ -1,4 +1,6 @@
-//! What only a real kube-apiserver can show. The client is a user with the rights that the crate's documentation names.
+//! What only a real kube-apiserver can show. The client is a user with the rights that the documentation of `machinery-auth`
+//! names.
+#![allow(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test fails by panic")]
 
 use std::time::Duration;
 

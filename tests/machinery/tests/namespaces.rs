@@ -1,6 +1,9 @@
-use std::sync::Arc;
+//! The namespaces of a real cluster, as the server watches them.
+#![allow(clippy::expect_used, reason = "a test fails by panic")]
 
-use controlplane::ControlPlane;
+use std::{sync::Arc, time::Duration};
+
+use controlplane::{ControlPlane, eventually};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{
     Api,
@@ -9,8 +12,6 @@ use kube::{
 use machinery_server::{KubeNamespaces, NamespaceState, Namespaces};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
-
-use crate::support::eventually;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn namespaces_are_known_as_soon_as_they_are_there_and_while_they_go() {
@@ -29,10 +30,17 @@ async fn namespaces_are_known_as_soon_as_they_are_there_and_while_they_go() {
     assert_eq!(state("kitchen").await, NamespaceState::Active, "at once");
 
     namespaces.delete("kitchen", &DeleteParams::default()).await.expect("deleted");
-    eventually("it is terminating", || async { state("kitchen").await == NamespaceState::Terminating }).await;
+    let becomes = async |expected: NamespaceState| {
+        let check = || async {
+            let found = state("kitchen").await;
+            if found == expected { Ok(()) } else { Err(format!("{found:?}")) }
+        };
+        eventually(Duration::from_secs(20), "the namespace changes", check).await.expect("in time");
+    };
+    becomes(NamespaceState::Terminating).await;
     let free = Patch::Merge(json!({"metadata": {"finalizers": null}}));
     namespaces.patch("kitchen", &PatchParams::default(), &free).await.expect("freed");
-    eventually("it is gone", || async { state("kitchen").await == NamespaceState::Absent }).await;
+    becomes(NamespaceState::Absent).await;
 
     cluster.apiserver().stop().expect("stopped");
     let unknown = known.state("elsewhere").await.expect_err("nobody knows");
