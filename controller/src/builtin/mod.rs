@@ -1,16 +1,19 @@
-//! The responders that the controller plays itself. A cluster's operator turns each on by an EvacuationResponder of its name.
+//! The responders that the controller plays itself. A cluster operator turns each on by an
+//! EvacuationResponder of its name.
 //!
 //! # Flow
 //!
-//! The index tells which pods are of interest; workers take them from a queue, see what there is of the pod, its
-//! Evacuations and its ReplicaSet, decide purely ([`surge`], [`gate`]), and act: a patch of the pod, an answer.
+//! The cluster view tells which pods are of interest. Workers take them from a queue and read the pod, its
+//! Evacuations and its ReplicaSet. Each responder decides purely ([`surge`], [`gate`]), then patches the pod
+//! or answers.
 //!
 //! # Guarantees
 //!
-//! They are ordinary responders of the protocol: they are asked when the status says so, answer by `respond` with the
-//! controller's own credentials, and acknowledge a cancellation. Neither `evacuation-protocol` nor the API server knows them.
-//! Whatever they do to a pod is recorded in the pod's own annotations, in the same patch, and undone from there, also by a
-//! successor, and also when the Evacuation is gone. Every patch is guarded by the pod's UID and resourceVersion.
+//! They are ordinary responders of the protocol. They act on the status, answer by `respond` with the
+//! controller's own credentials, and acknowledge a cancellation. Neither `evacuation-protocol` nor the API
+//! server knows them. Each patch of a pod records its change in the pod's annotations. A responder undoes the
+//! change from there, also after a change of the leader or without the Evacuation. Every patch is guarded by
+//! the pod's UID and resourceVersion.
 
 mod gate;
 mod interest;

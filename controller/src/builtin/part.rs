@@ -5,9 +5,10 @@ use evacuation_api::{Answer, DeadlineAction, Evacuation, ResponderState, Respond
 
 use crate::cluster::is_finished;
 
-/// The delay that is asked for, in seconds: longer than another controller takes to take over.
+/// Delay that a built-in responder asks for, in seconds. It is longer than another controller takes to take
+/// over.
 pub(super) const DELAY_SECONDS: i64 = 120;
-/// A delay is renewed when no more than this is left of it, in seconds.
+/// Rest of a delay at which it is renewed, in seconds.
 const RENEW_SECONDS: i64 = 60;
 
 /// The part of a responder in one Evacuation.
@@ -17,58 +18,59 @@ pub(super) struct Part<'a> {
     pub(super) responder: &'a ResponderStatus,
 }
 
-/// What becomes of a delay.
+/// Next renewal of a delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Renewal {
-    /// It is time to ask for it.
+    /// The responder asks for it now.
     Due,
-    /// It is long enough until then.
+    /// The responder asks for it at that time.
     At(DateTime<Utc>),
-    /// Nothing more would be granted.
+    /// The server would grant nothing more.
     Exhausted,
 }
 
 impl<'a> Part<'a> {
-    /// The part of the responder of that name, if it has one.
+    /// Returns the part of the responder of that name, if it has one.
     pub(super) fn of(evacuation: &'a Evacuation, name: &str) -> Option<Self> {
         let responders = evacuation.status.as_ref()?.responders.as_ref()?;
         let responder = responders.iter().find(|responder| responder.name == name)?;
         Some(Self { evacuation, responder })
     }
 
-    /// The Evacuation's name.
+    /// Name of the Evacuation.
     pub(super) fn name(&self) -> &'a str {
         self.evacuation.metadata.name.as_deref().unwrap_or_default()
     }
 
-    /// The Evacuation's UID.
+    /// UID of the Evacuation.
     pub(super) fn uid(&self) -> &'a str {
         self.evacuation.metadata.uid.as_deref().unwrap_or_default()
     }
 
-    /// Whether the Evacuation targets the pod of that UID.
+    /// Returns true if the Evacuation targets the pod of that UID.
     pub(super) fn targets(&self, uid: Option<&str>) -> bool {
         self.evacuation.spec.target.pod.uid.as_deref() == uid
     }
 
-    /// Whether it has the say.
+    /// Returns true while the responder is active.
     pub(super) fn is_active(&self) -> bool {
         self.responder.state == ResponderState::Active && !is_finished(self.evacuation)
     }
 
-    /// Whether it has the say and an answer is waited for: none was given yet, or a delay runs.
+    /// Returns true while the server waits for an answer: none was given yet, or a delay runs.
     pub(super) fn is_awaited(&self) -> bool {
         self.is_active() && matches!(self.responder.answer, None | Some(Answer::Delay))
     }
 
-    /// Whether it was asked, the Evacuation came to nothing, and it has not said that it knows.
+    /// Returns true if the Evacuation was canceled after the responder was asked, and the responder has not
+    /// acknowledged it.
     pub(super) fn must_acknowledge(&self) -> bool {
         self.responder.state == ResponderState::Canceled
             && self.responder.active_time.is_some()
             && !self.responder.cancellation_acknowledged
     }
 
-    /// When the longest total delay is over.
+    /// End of the maximum total delay.
     pub(super) fn longest_delay_ends(&self) -> DateTime<Utc> {
         match self.responder.active_time {
             Some(since) => after(since.0, self.responder.max_delay_seconds),
@@ -76,7 +78,7 @@ impl<'a> Part<'a> {
         }
     }
 
-    /// When every delay ends: the longest total delay, or a deadline that skips the responders.
+    /// End of every delay: the maximum total delay, or a deadline that skips the responders.
     fn delays_end(&self) -> DateTime<Utc> {
         let policy = self.evacuation.status.iter().flat_map(|status| &status.policy);
         policy
@@ -88,7 +90,7 @@ impl<'a> Part<'a> {
             .unwrap_or(DateTime::<Utc>::MAX_UTC)
     }
 
-    /// Whether a delay is to be asked for.
+    /// Returns the next renewal of a delay.
     pub(super) fn renewal(&self, now: DateTime<Utc>) -> Renewal {
         let end = self.delays_end();
         if end <= after(now, 1) {
@@ -108,14 +110,14 @@ impl<'a> Part<'a> {
     }
 }
 
-/// `time` plus so many seconds; the end of time when that overflows.
+/// Returns `time` plus that number of seconds, or the end of time if that overflows.
 pub(super) fn after(time: DateTime<Utc>, seconds: i64) -> DateTime<Utc> {
     TimeDelta::try_seconds(seconds)
         .and_then(|delta| time.checked_add_signed(delta))
         .unwrap_or(DateTime::<Utc>::MAX_UTC)
 }
 
-/// The sooner of two times of which one may be missing.
+/// Returns the sooner of two times, either of which may be missing.
 pub(super) fn sooner(a: Option<DateTime<Utc>>, b: Option<DateTime<Utc>>) -> Option<DateTime<Utc>> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.min(b)),

@@ -1,4 +1,4 @@
-//! Patching a pod, guarded by what was decided on.
+//! Patches of pods, guarded by the state that was decided on.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -11,10 +11,10 @@ use serde::Serialize;
 
 use crate::cluster::{CallError, Cluster, Leadership, ObjectKey, View, call, prune_pod};
 
-/// Who changes pods, in their managed fields.
+/// Name of the controller in the managed fields of pods.
 const FIELD_MANAGER: &str = "evacuation-controller";
 
-/// What is to change of a pod's metadata. `None` removes.
+/// A change of a pod's metadata. `None` removes a label or an annotation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct PodChange {
@@ -22,7 +22,7 @@ pub(super) struct PodChange {
     pub(super) labels: BTreeMap<String, Option<String>>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) annotations: BTreeMap<String, Option<String>>,
-    /// All of them, when they are to change.
+    /// All owner references, if they change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) owner_references: Option<Vec<OwnerReference>>,
 }
@@ -42,13 +42,13 @@ struct Body<'a> {
 }
 
 impl PodChange {
-    /// The same with one label more.
+    /// Adds one label to the change.
     pub(super) fn label(mut self, key: &str, value: Option<&str>) -> Self {
         self.labels.insert(key.to_owned(), value.map(str::to_owned));
         self
     }
 
-    /// The same with one annotation more.
+    /// Adds one annotation to the change.
     pub(super) fn annotation(mut self, key: &str, value: Option<&str>) -> Self {
         self.annotations.insert(key.to_owned(), value.map(str::to_owned));
         self
@@ -72,8 +72,7 @@ impl Patcher {
         }
     }
 
-    /// Changes a pod, if it is still the one that was decided on, in that very state. What the API returned is in the index
-    /// afterwards.
+    /// Changes a pod if it is still in the state that was decided on. The view holds the result afterwards.
     pub(super) async fn patch(&self, pod: &Pod, change: &PodChange) -> Result<(), CallError> {
         self.leadership.check()?;
         let key = ObjectKey::of(pod);

@@ -1,4 +1,4 @@
-//! What a built-in responder says, and saying it: like every responder, by a post with this process' own credentials.
+//! Replies of a built-in responder. Like every responder it posts them with its own credentials.
 
 use std::{collections::HashMap, sync::Mutex};
 
@@ -11,38 +11,38 @@ use tracing::debug;
 use super::part::{DELAY_SECONDS, Part};
 use crate::cluster::{CallError, Cluster, Leadership, ObjectKey, call, evacuations, lock};
 
-/// What a built-in responder says.
+/// Reply of a built-in responder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Reply {
-    /// Go ahead.
+    /// The pod may go.
     Accept {
         /// For machines.
         reason: &'static str,
         /// For people.
         message: String,
     },
-    /// Wait; to be renewed.
+    /// The platform is to wait. The responder renews the delay.
     Delay {
         /// For machines.
         reason: &'static str,
         /// For people.
         message: String,
     },
-    /// Do not.
+    /// The pod must not go.
     Refuse {
         /// For machines.
         reason: &'static str,
         /// For people.
         message: String,
-        /// When to ask again, in seconds.
+        /// Seconds until the platform may ask again.
         retry_after: Option<i64>,
     },
-    /// The end is known, and nothing is left to undo that somebody would have to wait for.
+    /// The responder knows the end, and has nothing left to undo for which a requester must wait.
     Acknowledge,
 }
 
 impl Reply {
-    /// The body of the post.
+    /// Returns the body of the post.
     fn spec(self, part: Part<'_>) -> EvacuationResponseSpec {
         let spec = EvacuationResponseSpec {
             responder: Some(part.responder.name.clone()),
@@ -71,14 +71,14 @@ impl Reply {
     }
 }
 
-/// A text as the API takes it for a message: without control characters, and cut. What others say, in annotations and
-/// statuses, can hold anything, and an answer must not be lost for its words.
+/// Returns a text that the API accepts as a message: without control characters, and cut. Annotations and
+/// statuses can hold anything, and an answer must not be lost for them.
 pub(super) fn fitting(text: &str) -> String {
     let plain: String = text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect();
     cut(&plain, MAX_MESSAGE_LENGTH)
 }
 
-/// The beginning of a text, of so many bytes at most.
+/// Returns the beginning of a text, of at most that number of bytes.
 fn cut(text: &str, most: usize) -> String {
     let mut end = text.len().min(most);
     while !text.is_char_boundary(end) {
@@ -110,12 +110,13 @@ impl Replier {
         lock(&self.said).remove(uid);
     }
 
-    /// Posts a reply to `evacuations/NAME/respond`, once for each state of the Evacuation. What came of it is seen by the watch.
+    /// Posts a reply to `evacuations/NAME/respond`, once for each state of the Evacuation. The watch shows
+    /// the result.
     pub(super) async fn post(&self, part: Part<'_>, reply: Reply) -> Result<(), CallError> {
         self.leadership.check()?;
         let key = ObjectKey::of(part.evacuation);
         let version = part.evacuation.metadata.resource_version.clone().unwrap_or_default();
-        // The watch has not shown yet what came of saying that.
+        // The watch has not shown the effect of this reply yet.
         let saying = (version, reply.clone());
         if lock(&self.said).get(part.uid()) == Some(&saying) {
             return Ok(());

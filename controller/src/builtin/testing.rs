@@ -1,20 +1,20 @@
-//! What the tests of the built-in responders share.
+//! Fixtures that the tests of the built-in responders share.
 
 use chrono::{DateTime, Utc};
 use evacuation_api::{Evacuation, Timestamp};
 use serde_json::{Value, json};
 
-/// So many seconds after the responder was asked.
+/// Returns the time that number of seconds after the responder was asked.
 pub(super) fn at(seconds: i64) -> DateTime<Utc> {
     DateTime::from_timestamp(1_800_000_000 + seconds, 0).unwrap()
 }
 
-/// The same on the wire.
+/// Returns the same time as text.
 pub(super) fn time(seconds: i64) -> String {
     Timestamp(at(seconds)).to_string()
 }
 
-/// `into` with what `patch` says instead.
+/// Merges `patch` into `into`.
 pub(super) fn merge(into: &mut Value, patch: &Value) {
     match (into, patch) {
         (Value::Object(into), Value::Object(patch)) => {
@@ -26,7 +26,7 @@ pub(super) fn merge(into: &mut Value, patch: &Value) {
     }
 }
 
-/// An Evacuation of the pod `p` of UID `p1` that asks the responder of that name, with what `patch` says of it.
+/// Returns an Evacuation of pod `p` of UID `p1` that asks the responder of that name, merged with `patch`.
 pub(super) fn evacuation(name: &str, responder: &str, patch: &Value) -> Evacuation {
     let mut responder = json!({"name": responder, "priority": 1, "timeoutSeconds": 60, "maxDelaySeconds": 86400,
         "state": "Active", "activeTime": time(0)});
@@ -39,7 +39,7 @@ pub(super) fn evacuation(name: &str, responder: &str, patch: &Value) -> Evacuati
     .unwrap()
 }
 
-/// The same, ended with that condition.
+/// Returns the same Evacuation, ended with that condition.
 pub(super) fn ended(name: &str, responder: &str, condition: &str, patch: &Value) -> Evacuation {
     let mut ended = evacuation(name, responder, patch);
     let conditions = [condition, "Finished"].map(|kind| {

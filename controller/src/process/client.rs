@@ -9,11 +9,11 @@ use kube::{
 
 use super::RunError;
 
-/// How long connecting may take.
+/// Maximum time for connecting.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A client that retries nothing by itself: kube's own retries would take a budget's 429 for a reason to wait, and hold
-/// an attempt beyond its time.
+/// Returns a client that retries nothing by itself. kube's own retries would wait after a budget's 429, and
+/// hold an attempt beyond its time.
 pub(super) async fn client(kubeconfig: Option<&Path>) -> Result<Client, RunError> {
     let mut config = match kubeconfig {
         Some(path) => {

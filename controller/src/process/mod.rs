@@ -1,4 +1,4 @@
-//! The process: its parts, how they start, and how they end.
+//! The process: its parts, its start and its end.
 
 mod client;
 mod options;
@@ -27,12 +27,12 @@ use crate::{
     refresh::Refresher,
 };
 
-/// How long the attempts that are under way may take to be recorded when the process ends.
+/// Maximum time for recording the attempts in progress when the process ends.
 const DRAIN: Duration = Duration::from_millis(1500);
-/// How long the lease may take to be given back.
+/// Maximum time for giving the lease back.
 const RELEASE: Duration = Duration::from_secs(4);
 
-/// Why the controller could not run.
+/// Reason for which the controller cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// The kubeconfig cannot be read.
@@ -40,7 +40,7 @@ pub enum RunError {
     Kubeconfig {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Problem of the file.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
@@ -53,24 +53,24 @@ pub enum RunError {
     /// The client for pushes cannot be made.
     #[error("the client for questions to apps cannot be made")]
     Push(#[source] reqwest::Error),
-    /// The address for metrics is not to be had.
+    /// The listener for metrics cannot be opened.
     #[error("cannot listen on {address}")]
     Listen {
         /// The address.
         address: std::net::SocketAddr,
-        /// What the system said.
+        /// Error of the system.
         #[source]
         source: std::io::Error,
     },
 }
 
-/// Runs the controller until `shutdown`: watches, leads when it gets the lease, and acts while it leads.
+/// Runs the controller until `shutdown`. It watches, and acts while it holds the lease.
 ///
 /// Installs rustls' ring provider unless the process has one.
 ///
 /// # Errors
 ///
-/// The options do not lead to a client or a listener. What fails later is tried again.
+/// The options lead to no client or to no listener. Later failures are retried.
 pub async fn run(options: Options, shutdown: CancellationToken) -> Result<(), RunError> {
     // An error means that the process has a provider already.
     let _ = rustls::crypto::ring::default_provider().install_default();
@@ -178,7 +178,7 @@ async fn lead(
     }
 }
 
-/// Tells this process from every other, also from others on its host.
+/// Returns a name that no other process has, on this host or another.
 fn identity() -> String {
     let host = std::env::var("HOSTNAME").ok().filter(|name| !name.is_empty());
     format!("{}_{}", host.as_deref().unwrap_or("evacuation-controller"), Uuid::new_v4())

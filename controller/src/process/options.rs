@@ -12,31 +12,31 @@ use crate::refresh::RefreshOptions;
 #[derive(Clone, Debug, Parser)]
 #[command(name = "evacuation-controller", version)]
 pub struct Options {
-    /// How to reach the kube-apiserver; without it the pod's own service account is used.
+    /// Kubeconfig of the kube-apiserver; without it the pod's own service account is used.
     #[arg(long)]
     pub kubeconfig: Option<PathBuf>,
-    /// Whether to act only while holding a lease; without it only one replica may run.
+    /// Act only while holding a lease; without a lease only one replica may run.
     #[arg(long, default_value_t = true, action = ArgAction::Set, num_args = 0..=1, default_missing_value = "true")]
     pub leader_elect: bool,
-    /// The namespace of the lease.
+    /// Namespace of the lease.
     #[arg(long, default_value = "evacuation-system")]
     pub lease_namespace: String,
-    /// The name of the lease.
+    /// Name of the lease.
     #[arg(long, default_value = "evacuation-controller")]
     pub lease_name: String,
-    /// Where metrics and probes are served, over plain HTTP.
+    /// Address of metrics and probes, over plain HTTP.
     #[arg(long, default_value = "0.0.0.0:8080")]
     pub metrics_address: SocketAddr,
-    /// A range of addresses in which apps and Services are asked although they are loopback or link-local ones; may be repeated.
+    /// Range of loopback or link-local addresses in which apps and Services are asked; may be repeated.
     #[arg(long)]
     pub push_allow_cidr: Vec<IpNet>,
-    /// How many questions are posted to one endpoint at once.
+    /// Maximum number of questions that are posted to one endpoint at once.
     #[arg(long, default_value_t = 4)]
     pub push_per_endpoint: usize,
-    /// How many Evacuations are worked on at once.
+    /// Maximum number of Evacuations that are worked on at once.
     #[arg(long, default_value_t = 16)]
     pub workers: usize,
-    /// How pods stuck in CrashLoopBackOff are refreshed.
+    /// Flags for pods stuck in CrashLoopBackOff.
     #[command(flatten)]
     pub refresh: RefreshOptions,
     /// Flags of the log.

@@ -3,7 +3,7 @@
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-/// A token that is canceled by SIGTERM or SIGINT. Must be called in a tokio runtime.
+/// Returns a token that SIGTERM or SIGINT cancels. The caller must be in a tokio runtime.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! What the API shows of a crash loop, and of its end.
+//! Crash loops of containers, and their ends, as far as the API shows them.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use evacuation_api::from_condition_time;
@@ -6,43 +6,44 @@ use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodCondition};
 
 use super::opt_in::Thresholds;
 
-/// The reason for which the kubelet makes a container wait.
+/// Reason for which the kubelet makes a container wait.
 const WAITING_REASON: &str = "CrashLoopBackOff";
-/// A run that lasted this long was no crash: after it the kubelet's own backoff begins anew, at twice its longest of 5 minutes.
+/// Minimum time of a run that counts as no crash. After twice its longest backoff of 5 minutes the kubelet
+/// starts its own backoff again.
 const LONG_RUN: TimeDelta = TimeDelta::minutes(10);
-/// How long a pod may take to become ready before others are no longer held back for it.
+/// Time in which a new pod may become ready. Other pods are held back for it no longer than that.
 const NEW_FOR: TimeDelta = TimeDelta::minutes(10);
 
 /// A container in a crash loop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CrashLoop {
-    /// The container's name.
+    /// Name of the container.
     pub(super) container: String,
-    /// How often it was restarted since the pod began.
+    /// Number of its restarts since the pod began.
     pub(super) restarts: i32,
-    /// The exit code of its last run.
+    /// Exit code of its last run.
     pub(super) exit_code: Option<i32>,
-    /// Since when it is in the loop, as far as the API shows.
+    /// Start of the loop, as far as the API shows it.
     since: Option<DateTime<Utc>>,
 }
 
-/// Whether a container of the pod waits in `CrashLoopBackOff`.
+/// Returns true if a container of the pod waits in `CrashLoopBackOff`.
 pub(crate) fn is_crash_looping(pod: &Pod) -> bool {
     containers(pod).any(waits)
 }
 
-/// When a threshold is reached.
+/// State of a pod against its thresholds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Reached {
-    /// It is, by this container.
+    /// A threshold is reached, by this container.
     Now(CrashLoop),
-    /// By time alone it is then, if the crash loop lasts.
+    /// The threshold of time is reached at that time, if the crash loop lasts.
     At(DateTime<Utc>),
-    /// Not by time.
+    /// No threshold of time applies.
     Not,
 }
 
-/// Whether a container of the pod reached a threshold, or when one will.
+/// Returns the state of a pod against its thresholds.
 pub(crate) fn reached(pod: &Pod, thresholds: &Thresholds, now: DateTime<Utc>) -> Reached {
     let mut next: Option<DateTime<Utc>> = None;
     for found in containers(pod).filter(|container| waits(container)) {
@@ -61,13 +62,13 @@ pub(crate) fn reached(pod: &Pod, thresholds: &Thresholds, now: DateTime<Utc>) ->
     next.map_or(Reached::Not, Reached::At)
 }
 
-/// Since when the pod is ready and in no crash loop; `None` when it is not.
+/// Returns the time since which the pod is ready and in no crash loop. `None` when it is not.
 pub(crate) fn well_since(pod: &Pod) -> Option<DateTime<Utc>> {
     let ready = condition(pod, "Ready").filter(|ready| ready.status == "True" && !is_crash_looping(pod))?;
     ready.last_transition_time.as_ref().map(from_condition_time)
 }
 
-/// Until when others are held back because the pod is not ready for being new; `None` when it is not so.
+/// Returns the time until which a new pod that is not ready holds others back. `None` for other pods.
 pub(crate) fn new_until(pod: &Pod, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
     let ready = condition(pod, "Ready").is_some_and(|ready| ready.status == "True");
     let restarted = containers(pod).any(|container| container.restart_count > 0);
@@ -83,7 +84,7 @@ fn crash_loop(pod: &Pod, container: &ContainerStatus) -> CrashLoop {
         let finished = from_condition_time(last.finished_at.as_ref()?);
         (finished - started >= LONG_RUN).then_some(finished)
     });
-    // No time of its own is shown for a container. While all containers are said to be ready it has none.
+    // The API shows no such time for a container. While all containers are ready it has none.
     let unready = match condition(pod, "ContainersReady") {
         Some(ready) if ready.status == "True" => None,
         Some(ready) => ready.last_transition_time.as_ref(),
@@ -104,7 +105,7 @@ fn waits(container: &ContainerStatus) -> bool {
     waiting.is_some_and(|waiting| waiting.reason.as_deref() == Some(WAITING_REASON))
 }
 
-/// Init containers first, as they run.
+/// Returns the statuses of the containers, init containers first, as they run.
 fn containers(pod: &Pod) -> impl Iterator<Item = &ContainerStatus> {
     let status = pod.status.as_ref();
     let init = status.and_then(|status| status.init_container_statuses.as_ref());

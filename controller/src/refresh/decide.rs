@@ -1,4 +1,4 @@
-//! What follows from what is seen of a namespace.
+//! Decision about the pods of one namespace, from a snapshot of it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -21,38 +21,38 @@ use super::{
 };
 use crate::cluster::is_finished;
 
-/// What to do in a namespace, and what to tell.
+/// Decision about one namespace.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Decision {
-    /// What to do.
+    /// Acts to do.
     pub(super) acts: Vec<Act>,
-    /// The pods that reached a threshold and are not asked, or not yet.
+    /// Pods that reached a threshold and are not asked yet, with the reason.
     pub(super) held: Vec<(Arc<Pod>, Hold)>,
-    /// The pods that are left alone because an annotation cannot be read.
+    /// Pods that are not refreshed because an annotation cannot be read.
     pub(super) unreadable: Vec<(Arc<Pod>, Unreadable)>,
-    /// When to look again although nothing changed.
+    /// Time of the next decision if nothing changes before.
     pub(super) wake_at: Option<DateTime<Utc>>,
-    /// Whether any change of the namespace's pods may matter.
+    /// True if any change of the namespace's pods can matter.
     pub(super) pending: bool,
 }
 
-/// One thing to do.
+/// One act.
 #[derive(Clone, Debug)]
 pub(crate) enum Act {
     /// Ask a pod to move.
     Ask(Ask),
-    /// Take a request back.
+    /// Withdraw a request.
     Withdraw {
         /// The Evacuation.
         evacuation: Arc<Evacuation>,
-        /// Why, for the log.
+        /// Reason for the log.
         why: &'static str,
     },
-    /// Write down that an owner's pods are well again.
+    /// Record that an owner's pods are well again.
     Settle {
         /// The last Evacuation of the owner's pods.
         evacuation: Arc<Evacuation>,
-        /// Since when they are.
+        /// Time since which they are.
         since: DateTime<Utc>,
     },
 }
@@ -68,7 +68,7 @@ pub(crate) struct Ask {
     pub(super) owner: String,
     /// The owner's UID.
     pub(super) owner_uid: String,
-    /// Which attempt it is since the owner's pods were last well.
+    /// Number of this attempt since the owner's pods were last well, from 1.
     pub(super) attempt: u32,
 }
 
@@ -78,8 +78,8 @@ struct Due<'a> {
     pods: Vec<(&'a Arc<Pod>, CrashLoop)>,
 }
 
-/// What follows from what is seen of a namespace.
-pub(crate) fn step(snapshot: &Snapshot, limits: &Limits, now: DateTime<Utc>) -> Decision {
+/// Decides about a namespace.
+pub(crate) fn decide(snapshot: &Snapshot, limits: &Limits, now: DateTime<Utc>) -> Decision {
     let mut decision = Decision::default();
     decision.withdraw(snapshot, limits, now);
     let due = decision.due(snapshot, now);
@@ -90,7 +90,7 @@ pub(crate) fn step(snapshot: &Snapshot, limits: &Limits, now: DateTime<Utc>) -> 
 }
 
 impl Decision {
-    /// Takes back the requests for pods that recovered or opted out.
+    /// Withdraws the requests for pods that recovered or opted out.
     fn withdraw(&mut self, snapshot: &Snapshot, limits: &Limits, now: DateTime<Utc>) {
         for evacuation in snapshot.evacuations.iter().filter(|e| is_own(e) && !is_finished(e)) {
             self.pending = true;
@@ -106,20 +106,20 @@ impl Decision {
                     continue;
                 }
                 (OptIn::Refresh(_), Some(_)) => "the pod recovered",
-                (OptIn::LeaveAlone | OptIn::Unreadable(_), _) => "the pod is to be left alone",
+                (OptIn::LeaveAlone | OptIn::Unreadable(_), _) => "the pod has not opted in",
             };
             self.acts.push(Act::Withdraw { evacuation: Arc::clone(evacuation), why });
         }
     }
 
-    /// The pods that reached a threshold, by owner.
+    /// Returns the pods that reached a threshold, by owner.
     fn due<'a>(&mut self, snapshot: &'a Snapshot, now: DateTime<Utc>) -> BTreeMap<&'a str, Due<'a>> {
         let mut all: BTreeMap<&str, Due> = BTreeMap::new();
         for pod in snapshot.pods.iter().filter(|pod| is_live(pod)) {
             let thresholds = match snapshot.opt_in(pod) {
                 OptIn::Refresh(thresholds) => thresholds,
                 OptIn::LeaveAlone => continue,
-                // Of a mistake in a namespace only those pods tell that it matters to.
+                // A mistake in a namespace concerns only those of its pods that are in a crash loop.
                 OptIn::Unreadable(what) if what.of_namespace && !is_crash_looping(pod) => continue,
                 OptIn::Unreadable(what) => {
                     self.unreadable.push((Arc::clone(pod), what));
@@ -157,7 +157,7 @@ impl Decision {
         let asked: BTreeSet<_> = active.map(|e| e.spec.target.pod.uid.as_deref()).collect();
         for Due { owner, pods } in due.values() {
             let history = History::of(snapshot.evacuations.iter().map(Arc::as_ref), owner.uid);
-            // One that somebody asks already is on its way.
+            // A pod that another requester asks is on its way already.
             let waiting = || pods.iter().filter(|(pod, _)| !asked.contains(&pod.metadata.uid.as_deref()));
             let first = waiting().min_by_key(|(pod, _)| {
                 (history.asked(pod.metadata.uid.as_deref()), pod.metadata.name.as_deref())
@@ -183,7 +183,7 @@ impl Decision {
         }
     }
 
-    /// Writes down of which owners all pods are well again, for so long that the next attempt is a first one.
+    /// Records the owners of which all pods are well for so long that the next attempt is a first one.
     fn settle(&mut self, snapshot: &Snapshot, limits: &Limits, now: DateTime<Utc>) {
         let owners: BTreeSet<&str> = snapshot.evacuations.iter().filter_map(|e| owner_uid(e)).collect();
         for uid in owners {
@@ -210,7 +210,7 @@ impl Decision {
     }
 }
 
-/// What holds back every pod of an owner, and until when, where that is known.
+/// Returns the reason that holds back every pod of an owner, and its end if that is known.
 fn hold(
     snapshot: &Snapshot,
     owner: Owner,
@@ -235,7 +235,8 @@ fn hold(
     limits.room_at(recent, now).map(|until| (Hold::RateLimit, Some(until)))
 }
 
-/// Since when every pod of an owner is well; `None` when one is not, or there is none, or it is not known of one whose it is.
+/// Returns the time since which every pod of an owner is well. `None` if one is not, if there is none, or if
+/// the owner of one is unknown.
 fn well_since_all(snapshot: &Snapshot, owner_uid: &str) -> Option<DateTime<Utc>> {
     let mut live = snapshot.pods.iter().filter(|pod| is_live(pod));
     if live.any(|pod| owner(pod, &snapshot.replica_sets) == Owned::Unseen) {
@@ -253,13 +254,13 @@ fn pods_of<'a>(snapshot: &'a Snapshot, owner_uid: &str) -> impl Iterator<Item = 
     snapshot.pods.iter().map(Arc::as_ref).filter(|pod| is_live(pod)).filter(of_owner)
 }
 
-/// Whether a pod has neither ended nor been told to go.
+/// Returns true for a pod that neither ended nor is terminating.
 fn is_live(pod: &Pod) -> bool {
     let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
     pod.metadata.deletion_timestamp.is_none() && !matches!(phase, Some("Succeeded" | "Failed"))
 }
 
-/// Whether this requester wants the pod moved.
+/// Returns true if this requester has an entry in the Evacuation.
 fn is_own(evacuation: &Evacuation) -> bool {
     owner_uid(evacuation).is_some() && evacuation.spec.requesters.iter().any(|entry| entry.name == REQUESTER)
 }

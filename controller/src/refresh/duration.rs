@@ -1,20 +1,20 @@
-//! Durations as Kubernetes writes them, in whole seconds and more: `90s`, `10m`, `1h30m`.
+//! Durations as Kubernetes writes them, of at least one whole second: `90s`, `10m`, `1h30m`.
 
 use chrono::TimeDelta;
 
-/// Longer than anybody waits, and short enough to add to any time: ten years, in seconds.
+/// Maximum duration, in seconds: ten years. It can be added to any time.
 const LONGEST: i64 = 10 * 365 * 24 * 3600;
 
-/// What is wrong with a duration.
+/// A text that is no duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("it is not a time such as 90s, 10m or 1h30m, of one second to ten years")]
 pub(crate) struct NotADuration;
 
-/// The duration that a text names.
+/// Returns the duration that a text names.
 ///
 /// # Errors
 ///
-/// When it is anything but whole numbers with the units h, m and s, is zero, or is longer than ten years.
+/// The text holds anything but whole numbers with the units h, m and s, is zero, or is longer than ten years.
 pub(crate) fn parse_duration(text: &str) -> Result<TimeDelta, NotADuration> {
     let mut seconds = 0_i64;
     let mut rest = text;

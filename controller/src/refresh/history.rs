@@ -1,4 +1,4 @@
-//! What was asked of an owner's pods before, as the Evacuations tell.
+//! Earlier requests for an owner's pods, from the Evacuations.
 
 use chrono::{DateTime, Utc};
 use evacuation_api::{ConditionType, Evacuation, from_condition_time};
@@ -9,64 +9,64 @@ use super::{
 };
 use crate::cluster::is_finished;
 
-/// The UID of the owner whose pod was asked; `None` for an Evacuation that is somebody else's.
+/// Returns the UID of the owner whose pod was asked. `None` for an Evacuation of another requester.
 pub(crate) fn owner_uid(evacuation: &Evacuation) -> Option<&str> {
     evacuation.metadata.labels.as_ref()?.get(OWNER).map(String::as_str)
 }
 
-/// When an Evacuation was created.
+/// Creation time of an Evacuation.
 pub(crate) fn created(evacuation: &Evacuation) -> DateTime<Utc> {
     let time = evacuation.metadata.creation_timestamp.as_ref();
     time.map(from_condition_time).unwrap_or_default()
 }
 
-/// The Evacuations of one owner's pods that this requester made.
+/// Evacuations of one owner's pods that this requester created.
 #[derive(Clone, Debug)]
 pub(crate) struct History<'a> {
     of_owner: Vec<&'a Evacuation>,
 }
 
 impl<'a> History<'a> {
-    /// Those of `evacuations` that are of that owner's pods.
+    /// Returns those of `evacuations` that are of that owner's pods.
     pub(super) fn of(evacuations: impl IntoIterator<Item = &'a Evacuation>, owner: &str) -> Self {
         let of_owner = evacuations.into_iter().filter(|e| owner_uid(e) == Some(owner));
         Self { of_owner: of_owner.collect() }
     }
 
-    /// One that has not ended.
+    /// Returns one that has not ended.
     pub(super) fn active(&self) -> Option<&'a Evacuation> {
         self.of_owner.iter().copied().find(|e| !is_finished(e))
     }
 
-    /// The last one.
+    /// Returns the last one.
     pub(super) fn last(&self) -> Option<&'a Evacuation> {
         self.of_owner.iter().copied().max_by_key(|e| (created(e), attempt(e)))
     }
 
-    /// The last one, unless the owner's pods were found well after it.
+    /// Returns the last one, unless the owner's pods were well after it.
     pub(super) fn unsettled(&self) -> Option<&'a Evacuation> {
         self.last().filter(|last| annotation(last, SETTLED).is_none())
     }
 
-    /// Which attempt the next one is.
+    /// Number of the next attempt.
     pub(super) fn next_attempt(&self) -> u32 {
         self.unsettled().map_or(1, |last| attempt(last).saturating_add(1))
     }
 
-    /// Until when the owner's pods are left alone; `None` when nothing was asked since they were well.
+    /// End of the backoff of the owner's pods. `None` if no pod was asked since they were well.
     pub(super) fn left_alone_until(&self, limits: &Limits) -> Option<DateTime<Utc>> {
         let last = self.unsettled()?;
         Some(ended(last) + limits.backoff(attempt(last)))
     }
 
-    /// How often the pod of that UID was asked.
+    /// Number of times that the pod of that UID was asked.
     pub(super) fn asked(&self, pod_uid: Option<&str>) -> usize {
         let of_pod = |e: &&&Evacuation| e.spec.target.pod.uid.as_deref() == pod_uid;
         self.of_owner.iter().filter(of_pod).count()
     }
 }
 
-/// Which attempt it was. One that does not say counts as a first one.
+/// Number of an attempt. An Evacuation that does not say counts as a first one.
 pub(crate) fn attempt(evacuation: &Evacuation) -> u32 {
     annotation(evacuation, ATTEMPT).and_then(|text| text.parse().ok()).unwrap_or(1)
 }
@@ -75,7 +75,7 @@ fn annotation<'a>(evacuation: &'a Evacuation, name: &str) -> Option<&'a str> {
     evacuation.metadata.annotations.as_ref()?.get(name).map(String::as_str)
 }
 
-/// When it ended, or began where that is not known.
+/// End of an Evacuation, or its start if the end is not known.
 pub(super) fn ended(evacuation: &Evacuation) -> DateTime<Utc> {
     let conditions = evacuation.status.iter().flat_map(|status| &status.conditions);
     let finished = conditions
@@ -85,7 +85,7 @@ pub(super) fn ended(evacuation: &Evacuation) -> DateTime<Utc> {
     finished.unwrap_or_else(|| created(evacuation))
 }
 
-/// How an Evacuation of this requester ended, in a word for metrics.
+/// Returns the outcome of an Evacuation of this requester, as a label of metrics.
 pub(crate) fn outcome(evacuation: &Evacuation) -> &'static str {
     let is_true = |kind: ConditionType| {
         let mut conditions = evacuation.status.iter().flat_map(|status| &status.conditions);

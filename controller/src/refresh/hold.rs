@@ -1,40 +1,40 @@
-//! Why a pod that reached a threshold is not asked, or not yet.
+//! Reasons for which a pod that reached a threshold is not asked yet.
 
 use chrono::{DateTime, Utc};
 
-/// Why a pod that reached a threshold is not asked, or not yet.
+/// Reason for which a pod that reached a threshold is not asked yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Hold {
-    /// Nobody makes it anew.
+    /// No controller would recreate it.
     NoOwner {
-        /// The kind of who controls it, if anybody does.
+        /// Kind of the pod's controller, if it has one.
         controller: Option<String>,
     },
-    /// Its ReplicaSet was not seen yet.
+    /// The watch has not shown its ReplicaSet yet.
     OwnerUnseen,
     /// Another pod of the owner is asked.
     OneAtATime {
-        /// The Evacuation.
+        /// Name of the Evacuation.
         evacuation: String,
     },
-    /// A pod of the owner was asked not long ago.
+    /// The backoff of the owner has not ended.
     Backoff {
-        /// Until when.
+        /// End of the backoff.
         until: DateTime<Utc>,
-        /// How often pods of the owner were asked since they were last well.
+        /// Number of times that pods of the owner were asked since they were last well.
         attempts: u32,
     },
-    /// A pod of the owner is not ready for being new.
+    /// A pod of the owner is new and not ready yet.
     NewPod {
-        /// Its name.
+        /// Name of the new pod.
         pod: String,
     },
-    /// Many pods of the cluster were asked within the last minute.
+    /// The limit of requests in a minute is reached in the cluster.
     RateLimit,
 }
 
 impl Hold {
-    /// The reason of an Event on the pod. `None` where it is over before anybody reads of it.
+    /// Reason of the Event on the pod. `None` for a hold that ends before an Event is read.
     pub(super) fn event_reason(&self) -> Option<&'static str> {
         match self {
             Self::NoOwner { .. } => Some("RefreshNotPossible"),
@@ -46,7 +46,7 @@ impl Hold {
         }
     }
 
-    /// The reason in a word for metrics.
+    /// Label of the metric.
     pub(super) fn as_str(&self) -> &'static str {
         match self {
             Self::NoOwner { .. } => "no_owner",
@@ -62,12 +62,12 @@ impl Hold {
 impl std::fmt::Display for Hold {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::NoOwner { controller: None } => f.write_str("no controller would make it anew"),
+            Self::NoOwner { controller: None } => f.write_str("no controller would recreate it"),
             Self::NoOwner { controller: Some(kind) } => write!(
                 f,
                 "it belongs to a {kind}; pods of Deployments, ReplicaSets, StatefulSets and ReplicationControllers are refreshed"
             ),
-            Self::OwnerUnseen => f.write_str("its ReplicaSet was not seen yet"),
+            Self::OwnerUnseen => f.write_str("its ReplicaSet is not listed yet"),
             Self::OneAtATime { evacuation } => {
                 write!(f, "one pod of its owner at a time, and evacuation {evacuation} has not ended")
             }

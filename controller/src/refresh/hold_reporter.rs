@@ -1,4 +1,4 @@
-//! Events and metrics about the pods that are not asked.
+//! Events and metrics about the pods that are held back.
 
 use std::{
     collections::{HashMap, HashSet},

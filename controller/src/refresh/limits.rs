@@ -1,49 +1,49 @@
-//! The command line of the requester, and the limits that it sets.
+//! Flags of the refresher, and the limits that they set.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use clap::{ArgAction, Args};
 
 use super::duration::{NotADuration, parse_duration};
 
-/// How long an Evacuation is kept beyond the longest backoff. An owner that is refreshed less often than this starts anew,
-/// which takes nothing away: it waits for longer than it would have to.
+/// Time for which an Evacuation is kept beyond the longest backoff. An owner that is refreshed less often
+/// counts as new, and has waited long enough.
 const KEPT: TimeDelta = TimeDelta::hours(24);
 
-/// How pods that are stuck in CrashLoopBackOff are refreshed.
+/// Flags for pods that are stuck in CrashLoopBackOff.
 #[derive(Clone, Debug, Args)]
 pub struct RefreshOptions {
-    /// Whether pods stuck in CrashLoopBackOff that opted in are asked to move.
+    /// Ask pods stuck in CrashLoopBackOff to move, if they opted in.
     #[arg(long, default_value_t = true, action = ArgAction::Set, num_args = 0..=1, default_missing_value = "true")]
     pub refresh: bool,
-    /// How long the pods of an owner are left alone after one of them was refreshed; it doubles with each time.
+    /// Time between two refreshes of an owner's pods; it doubles each time.
     #[arg(long, default_value = "10m", value_parser = duration)]
     pub refresh_backoff: TimeDelta,
-    /// How long they are left alone at most.
+    /// Maximum time between two refreshes of an owner's pods.
     #[arg(long, default_value = "6h", value_parser = duration)]
     pub refresh_longest_backoff: TimeDelta,
-    /// How long all pods of an owner have to be ready for the backoff to begin anew.
+    /// Time for which all pods of an owner must be ready until its backoff starts again.
     #[arg(long, default_value = "30m", value_parser = duration)]
     pub refresh_settled_after: TimeDelta,
-    /// How long a pod has to be ready for its request to be taken back.
+    /// Time for which a pod must be ready until its request is withdrawn.
     #[arg(long, default_value = "1m", value_parser = duration)]
     pub refresh_recovered_after: TimeDelta,
-    /// How many pods of the whole cluster are asked within a minute.
+    /// Maximum number of pods of the cluster that are asked within a minute.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..))]
     pub refresh_per_minute: u16,
 }
 
-/// The limits that the command line sets.
+/// Limits that the flags set.
 #[derive(Clone, Debug)]
 pub(crate) struct Limits {
-    /// The first backoff of an owner.
+    /// First backoff of an owner.
     pub(super) backoff: TimeDelta,
-    /// The longest one.
+    /// Longest backoff of an owner.
     pub(super) longest_backoff: TimeDelta,
-    /// How long all pods of an owner have to be ready for the backoff to begin anew.
+    /// Time for which all pods of an owner must be ready until its backoff starts again.
     pub(super) settled_after: TimeDelta,
-    /// How long a pod has to be ready for its request to be taken back.
+    /// Time for which a pod must be ready until its request is withdrawn.
     pub(super) recovered_after: TimeDelta,
-    /// How many pods are asked within a minute.
+    /// Maximum number of pods that are asked within a minute.
     pub(super) per_minute: usize,
 }
 
@@ -60,7 +60,8 @@ impl From<&RefreshOptions> for Limits {
 }
 
 impl Limits {
-    /// How long an owner's pods are left alone after that attempt, the first being 1: doubled with each, up to the longest.
+    /// Returns the backoff after an attempt, the first being 1. It doubles with each attempt, up to the
+    /// longest.
     pub(super) fn backoff(&self, attempt: u32) -> TimeDelta {
         let factor = 1_i32.checked_shl(attempt.saturating_sub(1).min(30)).unwrap_or(i32::MAX);
         self.backoff
@@ -68,15 +69,16 @@ impl Limits {
             .map_or(self.longest_backoff, |doubled| doubled.min(self.longest_backoff))
     }
 
-    /// How long an Evacuation is kept after its end, in seconds: for as long as it holds others back, and longer.
+    /// Time for which an Evacuation is kept after its end, in seconds. It is longer than the Evacuation can
+    /// hold others back.
     pub(super) fn kept_seconds(&self) -> i64 {
         (self.longest_backoff + KEPT).num_seconds()
     }
 
-    /// When the next pod of the cluster may be asked; `None` when one may be now. `recent` is when pods were asked, in
-    /// any order.
+    /// Returns the time at which the next pod of the cluster may be asked. `None` if that is now. `recent`
+    /// are the times at which pods were asked, in any order.
     pub(super) fn room_at(&self, recent: &[DateTime<Utc>], now: DateTime<Utc>) -> Option<DateTime<Utc>> {
-        // The server's times are cut to whole seconds: one more, so that it is never too early.
+        // The server's times are cut to whole seconds. One second more is never too early.
         let minute = TimeDelta::seconds(61);
         let mut last: Vec<_> = recent.iter().filter(|time| **time + minute > now).collect();
         last.sort_unstable_by(|a, b| b.cmp(a));

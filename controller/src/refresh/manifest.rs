@@ -1,4 +1,4 @@
-//! The Evacuation that is made for a pod, and how it is changed later.
+//! The Evacuation of a pod in a crash loop, and its later changes.
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use evacuation_api::{Evacuation, EvacuationSpec, PodTarget, RefusalPolicy, Requester, Target};
@@ -10,7 +10,7 @@ use super::{
     names::{ATTEMPT, OWNER, REASON, REQUESTER, SETTLED},
 };
 
-/// The Evacuation that asks a pod to move.
+/// Returns the Evacuation that asks a pod to move.
 pub(crate) fn request(ask: &Ask, limits: &Limits) -> Evacuation {
     let pod = &ask.pod.metadata;
     let name = pod.name.clone().unwrap_or_default();
@@ -40,7 +40,7 @@ pub(crate) fn request(ask: &Ask, limits: &Limits) -> Evacuation {
     Evacuation { metadata, ..Evacuation::new("", spec) }
 }
 
-/// What is said to people, and to the app.
+/// Returns the message for people and for the app.
 pub(crate) fn message(ask: &Ask) -> String {
     let found = &ask.crash_loop;
     let last = found.exit_code.map_or(String::new(), |code| format!(", last with exit code {code}"));
@@ -50,14 +50,14 @@ pub(crate) fn message(ask: &Ask) -> String {
     )
 }
 
-/// The Evacuation without this requester's entry.
+/// Returns the Evacuation without this requester's entry.
 pub(crate) fn withdrawn(evacuation: &Evacuation) -> Evacuation {
     let mut withdrawn = evacuation.clone();
     withdrawn.spec.requesters.retain(|entry| entry.name != REQUESTER);
     withdrawn
 }
 
-/// The Evacuation with the note that the owner's pods are well since then.
+/// Returns the Evacuation with the time since which the owner's pods are well.
 pub(crate) fn settled(evacuation: &Evacuation, since: DateTime<Utc>) -> Evacuation {
     let mut settled = evacuation.clone();
     let since = since.to_rfc3339_opts(SecondsFormat::Secs, true);

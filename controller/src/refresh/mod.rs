@@ -1,18 +1,18 @@
-//! A requester of the controller's own: it asks pods that are stuck in CrashLoopBackOff to move, so that they get a fresh
-//! shared context (volumes, what their init containers made, perhaps a node).
+//! A requester of the controller's own. It asks pods stuck in CrashLoopBackOff to move. The new pod has fresh
+//! volumes and init results, and perhaps another node.
 //!
 //! # Flow
 //!
-//! What changes in a namespace queues it; one task takes namespaces from the queue while this process leads. [`step`] decides
-//! from what is seen of the namespace: which pods are asked, which requests are taken back, and what holds the others back. Before a
-//! pod is asked, the pod and what was asked of its owner before are read live, and it is decided again.
+//! A change in a namespace queues it. The worker decides from a snapshot of the namespace: the pods to ask,
+//! the requests to withdraw, and the holds of the others. Before a pod is asked, the pod and the earlier
+//! requests for its owner are read live, and the decision is repeated.
 //!
 //! # Guarantees
 //!
-//! Of one owner at most one pod is asked at a time, and each time has to wait longer than the one before. What that follows from is in
-//! the Evacuations that were made: a label with the owner's UID, an annotation with which attempt it was, and one once the owner's pods
-//! have been well for a while. Nothing that decides is only in memory. The platform negotiates, honours budgets and evicts as
-//! for any other requester.
+//! At most one pod of an owner is asked at a time, after a backoff that grows with each attempt. The
+//! Evacuations hold all that this depends on: a label with the owner's UID, an annotation with the number of
+//! the attempt, and one with the time since which the owner's pods are well. No decision depends on memory
+//! alone. The platform negotiates, honours budgets and evicts as for every requester.
 
 mod crash_loop;
 mod decide;

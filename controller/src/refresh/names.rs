@@ -1,18 +1,19 @@
-//! The names on the wire.
+//! Names in the API.
 
-/// The requester's entry in each Evacuation that it makes.
+/// Name of the requester's entry in each Evacuation that it creates.
 pub(crate) const REQUESTER: &str = "refresh.evacuation.dev/crash-loop";
-/// Of a namespace, the label that opts its pods in; of a pod, the annotation that opts it in or out.
+/// Label of a namespace that opts its pods in, and annotation of a pod that opts it in or out.
 pub(crate) const ENABLED: &str = "refresh.evacuation.dev/enabled";
-/// The annotation that says after how many restarts of a container a pod is refreshed.
+/// Annotation with the number of restarts of a container after which a pod is refreshed.
 pub(crate) const AFTER_RESTARTS: &str = "refresh.evacuation.dev/after-restarts";
-/// The annotation that says after what time in a crash loop a pod is refreshed.
+/// Annotation with the time in a crash loop after which a pod is refreshed.
 pub(crate) const AFTER: &str = "refresh.evacuation.dev/after";
-/// The label of an Evacuation that names the UID of the owner whose pod it is about.
+/// Label of an Evacuation with the UID of the pod's owner.
 pub(crate) const OWNER: &str = "refresh.evacuation.dev/owner";
-/// The annotation of an Evacuation that says which attempt it was since the owner was last well, from 1.
+/// Annotation of an Evacuation with the number of the attempt since the owner was last well, from 1.
 pub(crate) const ATTEMPT: &str = "refresh.evacuation.dev/attempt";
-/// The annotation of an Evacuation that says since when the owner's pods were found well afterwards: the next attempt is a first one.
+/// Annotation of an Evacuation with the time since which the owner's pods are well. The next attempt is a
+/// first one.
 pub(crate) const SETTLED: &str = "refresh.evacuation.dev/settled";
-/// The requester's reason.
+/// Reason of the requester's entry.
 pub(crate) const REASON: &str = "CrashLoopBackOff";

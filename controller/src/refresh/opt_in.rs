@@ -1,4 +1,4 @@
-//! Whether a pod is to be refreshed, and when: what its annotations and its namespace say.
+//! Opt-in of a pod: its thresholds, from its annotations and those of its namespace.
 
 use chrono::TimeDelta;
 use kube::core::ObjectMeta;
@@ -8,26 +8,26 @@ use super::{
     names::{AFTER, AFTER_RESTARTS, ENABLED},
 };
 
-/// The rule of a namespace that is labelled and says nothing else.
+/// Thresholds of a namespace that is labelled and names none.
 const DEFAULT: Thresholds = Thresholds { restarts: Some(10), time: Some(TimeDelta::minutes(30)) };
 
-/// When a pod is refreshed: either is enough.
+/// Thresholds of a pod. One of them is enough.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Thresholds {
-    /// After so many restarts of the container that is in a crash loop.
+    /// Number of restarts of the container in a crash loop.
     pub(super) restarts: Option<i32>,
-    /// After so long a time in the crash loop.
+    /// Time in the crash loop.
     pub(super) time: Option<TimeDelta>,
 }
 
-/// What is wanted for a pod.
+/// Opt-in of a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum OptIn {
-    /// It is left alone.
+    /// The pod has not opted in.
     LeaveAlone,
-    /// It is refreshed when one of these is reached.
+    /// The pod is refreshed when a threshold is reached.
     Refresh(Thresholds),
-    /// It is left alone because an annotation cannot be read.
+    /// The pod is not refreshed because an annotation cannot be read.
     Unreadable(Unreadable),
 }
 
@@ -36,13 +36,14 @@ pub(crate) enum OptIn {
 #[error("the annotation {annotation} of {} cannot be read: {value:?} {problem}", if *.of_namespace { "the namespace" } else { "the pod" })]
 pub(crate) struct Unreadable {
     annotation: &'static str,
-    /// Whether it is the namespace's, and not the pod's own.
+    /// True for an annotation of the namespace.
     pub(super) of_namespace: bool,
     value: String,
     problem: &'static str,
 }
 
-/// What is wanted for a pod. What the pod says itself comes first; numbers of its own take the place of both of the namespace's.
+/// Returns the opt-in of a pod. The pod's annotations come before its namespace's. A pod that names one
+/// threshold is judged by its own thresholds only.
 pub(crate) fn opt_in(pod: &ObjectMeta, namespace: Option<&ObjectMeta>) -> OptIn {
     let enabled = match annotation(pod, ENABLED) {
         Some("false") => return OptIn::LeaveAlone,
@@ -78,7 +79,7 @@ fn is_labelled(namespace: &ObjectMeta) -> bool {
     labels.and_then(|all| all.get(ENABLED)).is_some_and(|value| value == "true")
 }
 
-/// The numbers that an object names; `None` when it names none.
+/// Returns the thresholds that an object names. `None` if it names none.
 fn thresholds(object: &ObjectMeta, of_namespace: bool) -> Result<Option<Thresholds>, Unreadable> {
     let unreadable = |annotation, value: &str, problem| Unreadable {
         annotation,
@@ -107,7 +108,7 @@ fn annotation<'a>(object: &'a ObjectMeta, name: &str) -> Option<&'a str> {
     object.annotations.as_ref()?.get(name).map(String::as_str)
 }
 
-/// A value, short enough for an Event.
+/// Returns a value, short enough for an Event.
 fn shown(value: &str) -> String {
     value.chars().take(64).collect()
 }

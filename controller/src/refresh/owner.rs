@@ -1,4 +1,4 @@
-//! Whose pod it is: who makes it anew, and with which others it counts as one.
+//! Owner of a pod: the object that recreates it, and for which its pods count as one group.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -8,37 +8,37 @@ use k8s_openapi::{
 };
 use kube::core::{ObjectMeta, PartialObjectMeta};
 
-/// The ReplicaSets of a namespace by name.
+/// ReplicaSets of a namespace by name.
 pub(crate) type ReplicaSets = BTreeMap<String, Arc<PartialObjectMeta<ReplicaSet>>>;
 
-/// Who makes a pod anew.
+/// Object that recreates a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Owner<'a> {
-    /// The kind, such as `Deployment`.
+    /// Kind, such as `Deployment`.
     pub(super) kind: &'a str,
-    /// The name.
+    /// Name.
     pub(super) name: &'a str,
-    /// The UID.
+    /// UID.
     pub(super) uid: &'a str,
 }
 
-/// Whose pod it is.
+/// Ownership of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owned<'a> {
-    /// That owner's.
+    /// The pod has that owner.
     By(Owner<'a>),
-    /// A ReplicaSet's that was not seen yet.
+    /// The watch has not shown the pod's ReplicaSet yet.
     Unseen,
-    /// Nobody's who makes it anew elsewhere; the kind of who controls it, if anybody does.
+    /// No owner recreates the pod elsewhere. Holds the kind of its controller, if it has one.
     Nobody(Option<&'a str>),
 }
 
-/// Whose pod it is. A ReplicaSet's pods are those of who controls the ReplicaSet, a Deployment as a rule, so that a rollout makes no
-/// new owner.
+/// Returns the owner of a pod. The owner of a ReplicaSet, usually a Deployment, owns the pods, so that a
+/// rollout is no new owner.
 ///
-/// ReplicaSets, StatefulSets and ReplicationControllers make a pod anew, and let it go anywhere. A DaemonSet makes it anew on the same node,
-/// and its pods on different nodes have nothing to do with each other. A Job counts what is evicted as failed, and has a limit of
-/// its own. Of others nothing is known.
+/// ReplicaSets, StatefulSets and ReplicationControllers recreate a pod, on any node. A DaemonSet recreates it
+/// on the same node, and its pods on different nodes are independent. A Job counts an evicted pod as failed,
+/// and has a limit of its own. Other kinds are unknown.
 pub(crate) fn owner<'a>(pod: &'a Pod, replica_sets: &'a ReplicaSets) -> Owned<'a> {
     let Some(controller) = controller(&pod.metadata) else {
         return Owned::Nobody(None);

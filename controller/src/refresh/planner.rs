@@ -9,16 +9,17 @@ use chrono::{DateTime, Utc};
 
 use super::{
     Limits,
-    decide::{Decision, step},
+    decide::{Decision, decide},
     snapshot::Snapshot,
 };
 use crate::cluster::{View, lock};
 
-/// Decides about one namespace at a time, and remembers where a change of any pod may matter.
+/// Decides about one namespace at a time, and remembers the namespaces in which a change of any pod can
+/// matter.
 pub(super) struct Planner {
     pub(super) limits: Limits,
     view: Arc<View>,
-    /// The namespaces in which any change of a pod may matter.
+    /// Namespaces in which a change of any pod can matter.
     pending: Mutex<HashSet<String>>,
 }
 
@@ -31,7 +32,7 @@ impl Planner {
     /// Decides about a namespace.
     pub(super) fn decide(&self, namespace: &str, now: DateTime<Utc>) -> Decision {
         let snapshot = Snapshot::of(&self.view.index(), namespace, now);
-        let decision = step(&snapshot, &self.limits, now);
+        let decision = decide(&snapshot, &self.limits, now);
         let mut pending = lock(&self.pending);
         if decision.pending {
             pending.insert(namespace.to_owned());
@@ -41,7 +42,7 @@ impl Planner {
         decision
     }
 
-    /// Returns true where a change of any pod may matter.
+    /// Returns true for a namespace in which a change of any pod can matter.
     pub(super) fn is_pending(&self, namespace: &str) -> bool {
         lock(&self.pending).contains(namespace)
     }

@@ -1,4 +1,4 @@
-//! The requests of the refresher: each write is guarded by what it was decided on.
+//! Requests of the refresher. Each write is guarded by the state that was decided on.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ pub(super) struct Requests {
     clock: Arc<ServerClock>,
     events: EventSink,
     planner: Arc<Planner>,
-    /// Refreshes by how they ended.
+    /// Refreshes by their outcome.
     refreshes: Family<Label, Counter>,
 }
 
@@ -71,8 +71,8 @@ impl Requests {
         failure.map_or(Ok(confirmed), Err)
     }
 
-    /// Asks a pod to move, if that is still what follows when the pod and what was asked of its owner are read live: the watches may
-    /// lag behind, and another process may have led until now.
+    /// Asks a pod to move, if a decision on live reads confirms it. The watches can be late, and another
+    /// process may have led until now.
     async fn ask(&self, namespace: &str, ask: &Ask) -> Result<bool, CallError> {
         self.look_again(namespace, ask).await?;
         let decision = self.planner.decide(namespace, self.clock.now());
@@ -104,7 +104,8 @@ impl Requests {
                 self.view.apply(created);
                 Ok(true)
             }
-            // Somebody else asked it meanwhile, which is enough; or it is gone, or another has its name.
+            // Another requester asked the pod, which is enough. Or the pod is gone, or another pod has its
+            // name.
             Err(error) if error.has_cause("ActiveEvacuationExists") => {
                 self.count("already_asked");
                 Ok(true)
@@ -117,7 +118,7 @@ impl Requests {
         }
     }
 
-    /// Reads the pod and the Evacuations of its owner's pods as the API has them now.
+    /// Reads the pod, and the Evacuations of its owner's pods, from the API.
     async fn look_again(&self, namespace: &str, ask: &Ask) -> Result<(), CallError> {
         let name = ask.pod.name_any();
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), namespace);
@@ -137,7 +138,7 @@ impl Requests {
         Ok(())
     }
 
-    /// Takes a request back. When it is too late, the platform has the last word.
+    /// Withdraws a request. A withdrawal that comes too late has no effect.
     async fn withdraw(&self, evacuation: &Evacuation, why: &str) -> Result<(), CallError> {
         let written = self.replace(&withdrawn(evacuation), "withdraw from").await?;
         if written {
@@ -146,8 +147,8 @@ impl Requests {
         Ok(())
     }
 
-    /// Writes an Evacuation in place of the one that was decided on. False when that has changed, ended or gone, or it is too late:
-    /// the watch shows what to do then.
+    /// Replaces the Evacuation that was decided on. Returns false if it has changed, ended or gone, or if it
+    /// is too late. The watch then shows the new state.
     async fn replace(&self, evacuation: &Evacuation, verb: &str) -> Result<bool, CallError> {
         self.leadership.check()?;
         let key = ObjectKey::of(evacuation);
@@ -167,13 +168,13 @@ impl Requests {
         }
     }
 
-    /// Counts how a refresh ended.
+    /// Counts the outcome of a refresh.
     pub(super) fn count(&self, outcome: &'static str) {
         self.refreshes.get_or_create(&[("outcome", outcome)]).inc();
     }
 }
 
-/// Whether the API said that the target does not exist.
+/// Returns true if the API answered that the target does not exist.
 fn is_missing(error: &CallError) -> bool {
     error.code() == 404 || error.has_cause("FieldValueNotFound")
 }

@@ -1,4 +1,4 @@
-//! What is seen of one namespace.
+//! Snapshot of one namespace.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use super::{
 };
 use crate::cluster::Index;
 
-/// How far back it is looked for pods of the cluster that were asked.
+/// Time for which requests in the whole cluster are counted.
 const LATELY: TimeDelta = TimeDelta::minutes(2);
 
-/// What is seen of one namespace, and how many were asked in all of them.
+/// Snapshot of one namespace, and the times of recent requests in all namespaces.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Snapshot {
     /// The namespace itself.
@@ -26,14 +26,14 @@ pub(crate) struct Snapshot {
     pub(super) replica_sets: ReplicaSets,
     /// Its pods.
     pub(super) pods: Vec<Arc<Pod>>,
-    /// Its Evacuations, whoever made them.
+    /// Its Evacuations, of every requester.
     pub(super) evacuations: Vec<Arc<Evacuation>>,
-    /// When pods of the whole cluster were asked lately, by this requester.
+    /// Times at which this requester asked pods of the whole cluster.
     pub(super) recent: Vec<DateTime<Utc>>,
 }
 
 impl Snapshot {
-    /// What is seen of a namespace.
+    /// Takes the snapshot of a namespace.
     pub(super) fn of(index: &Index, namespace: &str, now: DateTime<Utc>) -> Self {
         let asked = index.evacuations().map(|(_, evacuation)| evacuation);
         Self {
@@ -55,7 +55,7 @@ impl Snapshot {
         }
     }
 
-    /// What is wanted for a pod of the namespace.
+    /// Returns the opt-in of a pod of the namespace.
     pub(super) fn opt_in(&self, pod: &Pod) -> OptIn {
         let namespace = self.namespace.as_deref();
         opt_in(&pod.metadata, namespace.map(|namespace| &namespace.metadata))

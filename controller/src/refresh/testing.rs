@@ -1,20 +1,20 @@
-//! What the tests of several modules share.
+//! Fixtures that the tests of several modules share.
 
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::Limits;
 
-/// A second of the tests' clock.
+/// Returns a second of the tests' clock.
 pub(super) fn at(second: i64) -> DateTime<Utc> {
     DateTime::from_timestamp(1_800_000_000 + second, 0).unwrap()
 }
 
-/// The same as Kubernetes writes it.
+/// Returns the same time as Kubernetes writes it.
 pub(super) fn time(second: i64) -> String {
     at(second).format("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// The limits that the command line sets by default.
+/// Returns the limits that the flags set by default.
 pub(super) fn limits() -> Limits {
     Limits {
         backoff: TimeDelta::minutes(10),

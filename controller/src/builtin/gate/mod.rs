@@ -2,11 +2,12 @@
 //!
 //! # Flow
 //!
-//! The pod is told by the annotation `gate.evacuation.dev/asked`, which it can read from a downward-API volume. Delay, until the
-//! app's own tooling opens the gate; then Accept. `gate.evacuation.dev/open: "false"` refuses. The annotation is taken off when
-//! nobody asks any more.
+//! The responder writes the annotation `gate.evacuation.dev/asked`, which the app can read from a
+//! downward-API volume. It delays until the app's own tooling opens the gate, then accepts.
+//! `gate.evacuation.dev/open: "false"` refuses. The responder removes the annotation when no Evacuation asks
+//! any more.
 
-mod step;
+mod plan;
 
 use std::sync::Arc;
 
@@ -28,7 +29,7 @@ use crate::cluster::{
 };
 
 /// Pods that the responder must look at.
-const INTEREST: Interest = Interest { responder: GATE_RESPONDER, is_marked: is_told };
+const INTEREST: Interest = Interest { responder: GATE_RESPONDER, is_marked: carries_annotation };
 
 /// The feature that plays the responder.
 pub(crate) struct Gate {
@@ -53,8 +54,9 @@ impl Gate {
         })
     }
 
-    /// The Evacuation that a pod was told of, read live if the watch has not shown it: it may lag behind.
-    async fn told_of(
+    /// Returns the Evacuation that a pod's annotation names. The API is read if the watch, which can be late,
+    /// has not shown it.
+    async fn named_evacuation(
         &self,
         key: &ObjectKey,
         pod: &Pod,
@@ -104,29 +106,30 @@ impl Feature for Gate {
             (index.pod(key), index.evacuations_of(key))
         };
         if let Some(pod) = &pod {
-            evacuations.extend(self.told_of(key, pod, &evacuations).await?);
+            evacuations.extend(self.named_evacuation(key, pod, &evacuations).await?);
         }
         let now = self.clock.now();
-        let step = match &pod {
-            Some(pod) => step::step(pod, evacuations.iter().map(AsRef::as_ref), now),
-            None => step::Step::default(),
+        let plan = match &pod {
+            Some(pod) => plan::plan(pod, evacuations.iter().map(AsRef::as_ref), now),
+            None => plan::GatePlan::default(),
         };
-        if let (Some(pod), Some(change)) = (&pod, &step.change) {
+        if let (Some(pod), Some(change)) = (&pod, &plan.change) {
             self.patcher.patch(pod, change).await?;
             return Ok(Requeue::Now);
         }
         let parts = || evacuations.iter().filter_map(|e| Part::of(e, GATE_RESPONDER));
         let uid = pod.as_ref().and_then(|pod| pod.metadata.uid.as_deref());
-        if let Some(reply) = step.reply
+        if let Some(reply) = plan.reply
             && let Some(part) = parts().find(|part| part.targets(uid) && part.is_active())
         {
             self.replier.post(part, reply).await?;
         }
-        // By now the pod was told, so that a requester that waits for the acknowledgement finds it as it was.
+        // By now the annotation is removed. A requester that waits for the acknowledgement finds the pod as
+        // it was.
         for part in parts().filter(Part::must_acknowledge) {
             self.replier.post(part, Reply::Acknowledge).await?;
         }
-        Ok(step.wake_at.map(|time| due(time, self.clock.now())).into())
+        Ok(plan.wake_at.map(|time| due(time, self.clock.now())).into())
     }
 
     fn is_expected(&self, error: &CallError) -> bool {
@@ -134,7 +137,7 @@ impl Feature for Gate {
     }
 }
 
-/// Returns true for a pod that was told that it is asked.
-fn is_told(pod: &Pod) -> bool {
+/// Returns true for a pod that carries the annotation.
+fn carries_annotation(pod: &Pod) -> bool {
     pod.metadata.annotations.as_ref().is_some_and(|all| all.contains_key(GATE_ASKED_ANNOTATION))
 }

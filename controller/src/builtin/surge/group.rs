@@ -1,4 +1,4 @@
-//! A ReplicaSet and its pods: whether it has all that it wants, and what is missing.
+//! A ReplicaSet and its pods: its progress, and what is missing.
 
 use std::sync::Arc;
 
@@ -19,23 +19,24 @@ pub(super) struct Group {
     name: String,
     replicas: usize,
     min_ready_seconds: i64,
-    /// Why it cannot make pods, if it cannot.
+    /// Reason for which it cannot make pods, if it cannot.
     failure: Option<String>,
-    /// Its own that are there to stay: not terminating, not ended, not released.
+    /// Its pods that stay: neither terminating nor ended nor released.
     pods: Vec<Arc<Pod>>,
 }
 
-/// How far a ReplicaSet is.
+/// Progress of a ReplicaSet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Progress {
-    /// It has as many available pods as it wants. Says so.
+    /// It has as many available pods as it wants. The text is for people.
     Complete(String),
-    /// It has not. Says what is missing, and when time alone will have changed something.
+    /// It has fewer. The text names what is missing. At the time, if any, the state changes without an event.
     Missing(String, Option<DateTime<Utc>>),
 }
 
 impl Group {
-    /// A ReplicaSet and those of `pods` that belong to it. `None` when it is being deleted: it makes and adopts no pods then.
+    /// Returns a ReplicaSet with those of `pods` that belong to it. `None` while it is being deleted, because
+    /// it makes and adopts no pods then.
     pub(super) fn of(replica_set: &ReplicaSet, pods: impl IntoIterator<Item = Arc<Pod>>) -> Option<Self> {
         if replica_set.metadata.deletion_timestamp.is_some() {
             return None;
@@ -57,17 +58,17 @@ impl Group {
         })
     }
 
-    /// Whether the ReplicaSet is to have no pods at all.
+    /// Returns true if the ReplicaSet wants no pods at all.
     pub(super) fn wants_none(&self) -> bool {
         self.replicas == 0
     }
 
-    /// Whether it has no pod left to delete.
+    /// Returns true if the ReplicaSet has no pod too many.
     pub(super) fn is_settled(&self) -> bool {
         self.pods.len() <= self.replicas
     }
 
-    /// How far it is.
+    /// Returns the progress of the ReplicaSet.
     pub(super) fn progress(&self, now: DateTime<Utc>) -> Progress {
         let (mut available, mut next, mut unready) = (0, None, None);
         for pod in &self.pods {
@@ -130,7 +131,7 @@ fn ready_since(pod: &Pod) -> Option<DateTime<Utc>> {
     Some(ready.last_transition_time.as_ref().map_or(DateTime::<Utc>::MIN_UTC, from_condition_time))
 }
 
-/// Why a pod is not ready, as far as it tells.
+/// Reason for which a pod is not ready, as far as its status tells.
 fn reason(pod: &Pod) -> String {
     let scheduled = condition(pod, "PodScheduled").filter(|condition| condition.status == "False");
     if let Some(unscheduled) = scheduled {

@@ -1,4 +1,4 @@
-//! What is looked up beside the pod: its Evacuation, its ReplicaSet, and who else selects it.
+//! Reads of the objects around a pod: its Evacuation, its ReplicaSet, and the objects that select it.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use super::{
 };
 use crate::cluster::{CallError, Cluster, ObjectKey, View, call, controller_of, evacuations};
 
-/// Reader of what surrounds a pod.
+/// Reader of the objects around a pod.
 pub(super) struct Lookup {
     client: Client,
     view: Arc<View>,
@@ -31,7 +31,7 @@ impl Lookup {
         Self { client: cluster.client.clone(), view: Arc::clone(&cluster.view) }
     }
 
-    /// The Evacuation that a record names, read live: the watch may not have shown it yet.
+    /// Reads the Evacuation that a record names. The watch may not have shown it yet.
     pub(super) async fn evacuation(
         &self,
         pod: &ObjectKey,
@@ -43,7 +43,7 @@ impl Lookup {
         Ok(found.filter(|e| e.metadata.uid.as_ref() == Some(uid)).map(Arc::new))
     }
 
-    /// The label to release a pod by, and the owner to release it from.
+    /// Returns the label that releases a pod, and the owner that it is released from.
     pub(super) async fn label(
         &self,
         key: &ObjectKey,
@@ -63,14 +63,17 @@ impl Lookup {
         let mut others: Vec<Selecting> = services.iter().filter_map(Selecting::service).collect();
         others.extend(self.view.index().budgets_in(&key.namespace).filter_map(|budget| {
             Some(Selecting {
-                who: format!("PodDisruptionBudget {}", budget.metadata.name.as_deref().unwrap_or_default()),
+                object: format!(
+                    "PodDisruptionBudget {}",
+                    budget.metadata.name.as_deref().unwrap_or_default()
+                ),
                 selector: budget.spec.as_ref()?.selector.clone()?,
             })
         }));
         Ok(label(pod, &set, &others).map(|label| (label, owner)))
     }
 
-    /// The ReplicaSet of a record, read live, with its pods as the watch shows them. `None` when it is gone.
+    /// Reads the ReplicaSet of a record, with its pods from the index. `None` when it is gone.
     pub(super) async fn group(&self, pod: &ObjectKey, record: &Record) -> Result<Option<Group>, CallError> {
         let (name, uid) = (&record.replica_set.name, &record.replica_set.uid);
         let Some(set) = self.replica_set(pod, name, uid).await? else {
@@ -80,7 +83,7 @@ impl Lookup {
         Ok(Group::of(&set, index.pods_in(&pod.namespace).cloned()))
     }
 
-    /// The same, with its pods as the API has them now.
+    /// Reads the ReplicaSet of a record and its pods. `None` when it is gone.
     pub(super) async fn fresh_group(
         &self,
         pod: &ObjectKey,
@@ -92,7 +95,7 @@ impl Lookup {
         };
         let api: Api<Pod> = Api::namespaced(self.client.clone(), &pod.namespace);
         let action = format!("list the pods of replicaset {}/{name}", pod.namespace);
-        // Whatever its selector says of the label, its pods have it.
+        // The pods carry the label, whatever the selector says of it.
         let parameters = ListParams::default().labels(&record.label.key);
         let pods = call(action, api.list(&parameters)).await?.items;
         Ok(Group::of(&set, pods.into_iter().map(Arc::new)))

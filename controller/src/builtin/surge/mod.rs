@@ -1,27 +1,27 @@
-//! `surge.evacuation.dev/replacement`: the replacement of a pod is ready before the pod goes, within its budget, without
-//! touching `replicas`.
+//! `surge.evacuation.dev/replacement`: the replacement of a pod is ready before the pod goes, within its
+//! budget, without touching `replicas`.
 //!
 //! # Flow
 //!
-//! 1. Asked: a label by which its ReplicaSet selects the pod is taken off, and recorded on the pod. The ReplicaSet lets the pod
-//!    go and makes another; Services and budgets go on selecting the old one.
-//! 2. Delay, until the ReplicaSet has all its replicas available without the pod; then Accept. The budget now counts one more
-//!    than it needs, and the pod is evicted.
-//! 3. If the pod stays, the label is given back. The ReplicaSet adopts the pod and deletes another, for the pod has the highest
-//!    deletion cost meanwhile.
+//! 1. Asked: the responder takes the label `pod-template-hash` off the pod, and records that on the pod. The
+//!    ReplicaSet releases the pod and makes another. Services and budgets still select the old one.
+//! 2. It delays until the ReplicaSet has all its replicas available without the pod, then accepts. The budget
+//!    now counts one pod more than it needs, and the pod is evicted.
+//! 3. If the pod stays, the responder puts the label back. The ReplicaSet adopts the pod and deletes another,
+//!    because the pod has the highest deletion cost for that time.
 //!
 //! # Caveats
 //!
-//! A ReplicaSet prefers to delete a pod that is not ready, whatever it costs: a pod that is given back and not ready goes
-//! if its replacement is.
+//! A ReplicaSet prefers to delete a pod that is not ready, whatever it costs. A pod that is given back and
+//! not ready goes if its replacement is ready.
 
 mod group;
 mod look;
+mod plan;
 mod record;
 mod release;
 mod released;
 mod situation;
-mod step;
 
 use std::sync::Arc;
 
@@ -33,10 +33,10 @@ use prometheus_client::metrics::{counter::Counter, family::Family};
 
 use self::{
     look::Lookup,
+    plan::{SurgePlan, end_return, give_back, hold, release, replace},
     record::{Record, is_released},
     released::ReleasedPods,
     situation::{Situation, situation},
-    step::{Step, end_return, give_back, hold, release, replace},
 };
 use super::{
     interest::{Interest, deleted_evacuation, states},
@@ -50,9 +50,9 @@ use crate::cluster::{
     ServerClock, View, WorkQueue, controller_of, due,
 };
 
-/// The reason of an Accept for a pod that can have no replacement beside it.
+/// Reason of an Accept for a pod that can have no replacement beside it.
 const NO_REPLACEMENT: &str = "NoReplacement";
-/// What those are told who ask for a pod that is on its way back.
+/// Message for requesters of a pod that is on its way back.
 const RETURNING: &str = "the pod is being given back to its ReplicaSet after an earlier evacuation";
 
 /// Pods that the responder must look at, beside those whose replacement changed.
@@ -75,7 +75,7 @@ pub(crate) struct Surge {
 impl Surge {
     /// Returns the feature.
     pub(crate) fn new(cluster: &Cluster) -> Arc<Self> {
-        let help = "Pods released for a replacement to be ready before they go, by what became of it";
+        let help = "Pods released for a replacement to be ready before they go, by their outcome";
         Arc::new(Self {
             view: Arc::clone(&cluster.view),
             clock: Arc::clone(&cluster.clock),
@@ -88,8 +88,8 @@ impl Surge {
             queue: WorkQueue::default(),
         })
     }
-    /// A pod and the Evacuations that target it, with the one that its record names.
-    async fn seen(&self, key: &ObjectKey) -> Result<(Option<Arc<Pod>>, Vec<Arc<Evacuation>>), CallError> {
+    /// Returns a pod and the Evacuations that target it, with the one that its record names.
+    async fn snapshot(&self, key: &ObjectKey) -> Result<(Option<Arc<Pod>>, Vec<Arc<Evacuation>>), CallError> {
         let (pod, mut evacuations) = {
             let index = self.view.index();
             (index.pod(key), index.evacuations_of(key))
@@ -103,46 +103,46 @@ impl Surge {
         Ok((pod, evacuations))
     }
 
-    async fn step(
+    async fn plan(
         &self,
         key: &ObjectKey,
         pod: &Arc<Pod>,
         situation: &Situation<'_>,
         now: DateTime<Utc>,
-    ) -> Result<Step, CallError> {
+    ) -> Result<SurgePlan, CallError> {
         Ok(match situation {
-            Situation::Nothing => Step::default(),
-            Situation::Refused(until) => Step { wake_at: Some(*until), ..Step::default() },
+            Situation::Nothing => SurgePlan::default(),
+            Situation::Refused(until) => SurgePlan { wake_at: Some(*until), ..SurgePlan::default() },
             Situation::Asked(part) => match self.lookup.label(key, pod).await? {
                 Ok((label, owner)) => {
-                    Step { change: Some(release(*part, label, &owner, now)), ..Step::default() }
+                    SurgePlan { change: Some(release(*part, label, &owner, now)), ..SurgePlan::default() }
                 }
-                Err(obstacle) => Step {
+                Err(obstacle) => SurgePlan {
                     reply: Some(Reply::Accept {
                         reason: NO_REPLACEMENT,
                         message: format!(
                             "no replacement can be ready before the pod goes: {obstacle}; its budgets decide when it goes"
                         ),
                     }),
-                    ..Step::default()
+                    ..SurgePlan::default()
                 },
             },
             Situation::Replacing(part, record) => {
                 let group = self.lookup.group(key, record).await?;
-                let step = replace(*part, pod, record, group.as_ref(), now);
-                if matches!(step.reply, Some(Reply::Accept { .. })) {
-                    // The watch of pods may lag behind, and an acceptance binds.
+                let plan = replace(*part, pod, record, group.as_ref(), now);
+                if matches!(plan.reply, Some(Reply::Accept { .. })) {
+                    // The watch of pods can be late, and an acceptance binds.
                     let group = self.lookup.fresh_group(key, record).await?;
                     replace(*part, pod, record, group.as_ref(), now)
                 } else {
-                    step
+                    plan
                 }
             }
             Situation::Leaving(record) => match self.lookup.group(key, record).await? {
-                // Its owner is gone or wants no pods: nothing else would take this one away.
+                // The owner is gone or wants no pods, so nothing else deletes this pod.
                 None => give_back(pod, record, None),
                 Some(group) if group.wants_none() => give_back(pod, record, Some(&group)),
-                Some(_) => Step::default(),
+                Some(_) => SurgePlan::default(),
             },
             Situation::GiveBack(record) => {
                 let group = self.lookup.group(key, record).await?;
@@ -150,14 +150,15 @@ impl Surge {
             }
             Situation::Returning(record) => {
                 let group = self.lookup.group(key, record).await?;
-                let step = end_return(pod, record, group.as_ref(), now);
-                match (&step.change, group) {
-                    // The watch of pods may lag behind: the deletion cost must hold until the choice was made.
+                let plan = end_return(pod, record, group.as_ref(), now);
+                match (&plan.change, group) {
+                    // The watch of pods can be late. The deletion cost must hold until the ReplicaSet has
+                    // chosen.
                     (Some(_), Some(_)) => {
                         let group = self.lookup.fresh_group(key, record).await?;
                         end_return(pod, record, group.as_ref(), now)
                     }
-                    _ => step,
+                    _ => plan,
                 }
             }
         })
@@ -177,8 +178,8 @@ impl Surge {
         Ok(())
     }
 
-    /// Tells of a change of a pod.
-    fn tell<'a>(&self, situation: &Situation<'_>, mut parts: impl Iterator<Item = Part<'a>>) {
+    /// Publishes a change of a pod.
+    fn announce<'a>(&self, situation: &Situation<'_>, mut parts: impl Iterator<Item = Part<'a>>) {
         match situation {
             Situation::Asked(part) => {
                 self.count_replacement("released");
@@ -239,25 +240,25 @@ impl Feature for Surge {
 
     async fn reconcile(&self, key: &ObjectKey) -> Result<Requeue, CallError> {
         let now = self.clock.now();
-        let (pod, evacuations) = self.seen(key).await?;
+        let (pod, evacuations) = self.snapshot(key).await?;
         let parts = || evacuations.iter().filter_map(|e| Part::of(e, REPLACEMENT_RESPONDER));
-        let mut step = Step::default();
+        let mut plan = SurgePlan::default();
         if let Some(pod) = &pod {
             let situation = situation(pod, evacuations.iter().map(AsRef::as_ref), now);
-            step = self.step(key, pod, &situation, now).await?;
-            if let Some(change) = &step.change {
+            plan = self.plan(key, pod, &situation, now).await?;
+            if let Some(change) = &plan.change {
                 self.patcher.patch(pod, change).await?;
-                self.tell(&situation, parts());
+                self.announce(&situation, parts());
                 return Ok(Requeue::Now);
             }
             let uid = pod.metadata.uid.as_deref();
             match &situation {
                 Situation::Asked(part) | Situation::Replacing(part, _) => {
-                    if let Some(reply) = step.reply {
+                    if let Some(reply) = plan.reply {
                         self.reply_counted(*part, reply).await?;
                     }
                 }
-                // Whoever asks while the pod is given back from an earlier Evacuation waits for that.
+                // An Evacuation that asks while the pod returns from an earlier one has to wait.
                 Situation::Returning(_) => {
                     if let Some(part) = parts().find(|part| part.targets(uid) && part.is_awaited())
                         && let Some(reply) = hold(part, RETURNING.to_owned(), now).reply
@@ -271,11 +272,11 @@ impl Feature for Surge {
                 | Situation::GiveBack(_) => {}
             }
         }
-        // The label is back by now, and what is left to do needs no Evacuation.
+        // The label is back by now. The rest needs no Evacuation.
         for part in parts().filter(Part::must_acknowledge) {
             self.replier.post(part, Reply::Acknowledge).await?;
         }
-        Ok(step.wake_at.map(|time| due(time, self.clock.now())).into())
+        Ok(plan.wake_at.map(|time| due(time, self.clock.now())).into())
     }
 
     fn is_expected(&self, error: &CallError) -> bool {

@@ -1,4 +1,4 @@
-//! How a pod is released from its ReplicaSet: by which label, or why not.
+//! Release of a pod from its ReplicaSet: the label, or the obstacle.
 
 use std::collections::BTreeMap;
 
@@ -16,18 +16,18 @@ use super::record::Label;
 /// Label by which the ReplicaSets of one Deployment differ. Nothing else is meant to use it.
 const TEMPLATE_HASH: &str = "pod-template-hash";
 
-/// Why no replacement can be made beside a pod.
+/// Reason for which no replacement can be made beside a pod.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Obstacle {
-    /// Nobody makes it anew.
-    #[error("no controller makes the pod anew")]
+    /// No controller recreates it.
+    #[error("no controller recreates the pod")]
     NoController,
-    /// A StatefulSet makes it anew under the same name.
+    /// A StatefulSet recreates it under the same name.
     #[error(
-        "StatefulSet {0} makes the pod anew under the same name and with the same volumes, so only after it is gone"
+        "StatefulSet {0} recreates the pod under the same name and with the same volumes, so only after it is gone"
     )]
     StatefulSet(String),
-    /// Something else makes it anew, in a way of its own.
+    /// Another controller recreates it, in a way of its own.
     #[error("only a ReplicaSet makes a replacement beside its pod, and the pod belongs to {kind} {name}")]
     OtherController {
         /// The controller's kind.
@@ -35,7 +35,7 @@ pub(super) enum Obstacle {
         /// The controller's name.
         name: String,
     },
-    /// The ReplicaSet is on its way out.
+    /// The ReplicaSet is gone or being deleted.
     #[error("ReplicaSet {0} is gone or being deleted")]
     Gone(String),
     /// The ReplicaSet does not select by the label that nothing else is meant to use. Another label can be one by which a
@@ -44,7 +44,7 @@ pub(super) enum Obstacle {
         "ReplicaSet {0} does not select its pods by the label pod-template-hash, as that of a Deployment does"
     )]
     NoTemplateHash(String),
-    /// Without the label another object would lose sight of the pod.
+    /// Another object selects the pod by the label.
     #[error(
         "the label pod-template-hash, by which ReplicaSet {name} would release the pod, is in use by {user}"
     )]
@@ -54,34 +54,34 @@ pub(super) enum Obstacle {
         /// The object that selects by the label.
         user: String,
     },
-    /// Somebody wrote the annotation.
+    /// The pod carries a record that the responder did not write.
     #[error("the pod's annotation surge.evacuation.dev/released cannot be read")]
     UnreadableRecord,
 }
 
-/// Who selects pods by labels besides the ReplicaSet: Services and PodDisruptionBudgets, as words, with what they select.
+/// An object that selects pods by labels besides the ReplicaSet: a Service or a PodDisruptionBudget.
 pub(super) struct Selecting {
-    /// Such as `Service web`.
-    pub(super) who: String,
-    /// What it selects.
+    /// Kind and name, such as `Service web`.
+    pub(super) object: String,
+    /// Selector of the object.
     pub(super) selector: LabelSelector,
 }
 
 impl Selecting {
-    /// A Service, if it selects pods.
+    /// Returns a Service, if it selects pods.
     pub(super) fn service(service: &Service) -> Option<Self> {
         let labels = service.spec.as_ref()?.selector.clone()?;
         if labels.is_empty() {
             return None;
         }
         Some(Self {
-            who: format!("Service {}", service.metadata.name.as_deref().unwrap_or_default()),
+            object: format!("Service {}", service.metadata.name.as_deref().unwrap_or_default()),
             selector: LabelSelector { match_labels: Some(labels), ..LabelSelector::default() },
         })
     }
 }
 
-/// The ReplicaSet that a pod is to be released from.
+/// Returns the ReplicaSet that a pod is to be released from.
 pub(super) fn owner(pod: &Pod, controller: Option<&OwnerReference>) -> Result<OwnerReference, Obstacle> {
     if super::record::is_released(pod) {
         return Err(Obstacle::UnreadableRecord);
@@ -107,7 +107,7 @@ pub(super) fn label(pod: &Pod, replica_set: &ReplicaSet, others: &[Selecting]) -
         others.iter().find(|other| selects(&other.selector, &labels) != selects(&other.selector, &rest));
     match user {
         None => Ok(Label { key: TEMPLATE_HASH.to_owned(), value: value.clone() }),
-        Some(user) => Err(Obstacle::LabelInUse { name, user: user.who.clone() }),
+        Some(user) => Err(Obstacle::LabelInUse { name, user: user.object.clone() }),
     }
 }
 
@@ -139,7 +139,7 @@ mod tests {
 
     fn budget(selector: &Value) -> Selecting {
         Selecting {
-            who: "PodDisruptionBudget b".to_owned(),
+            object: "PodDisruptionBudget b".to_owned(),
             selector: serde_json::from_value(selector.clone()).unwrap(),
         }
     }

@@ -1,4 +1,4 @@
-//! Where a pod stands between its ReplicaSet and the Evacuations that target it.
+//! Situation of a pod between its ReplicaSet and the Evacuations that target it.
 
 use chrono::{DateTime, Utc};
 use evacuation_api::{Answer, ConditionType, Evacuation, REPLACEMENT_RESPONDER, ResponderState};
@@ -7,26 +7,27 @@ use k8s_openapi::api::core::v1::Pod;
 use super::record::Record;
 use crate::{builtin::part::Part, cluster::is_finished};
 
-/// What is to be done about a pod.
+/// Situation of a pod.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Situation<'a> {
-    /// Nothing.
+    /// Nothing is to be done.
     Nothing,
-    /// The responder refused: nothing before that time.
+    /// The responder refused. Nothing is to be done before that time.
     Refused(DateTime<Utc>),
-    /// The responder is asked: release the pod.
+    /// The responder is asked. The pod is to be released.
     Asked(Part<'a>),
-    /// The pod is released and is to go.
+    /// The pod is released and will be evicted.
     Leaving(Record),
-    /// The pod is released and its replacement waited for.
+    /// The pod is released, and its replacement is not ready yet.
     Replacing(Part<'a>, Record),
-    /// The pod was released and stays: give it back.
+    /// The pod is released and stays. It is to be given back.
     GiveBack(Record),
-    /// The pod was given back: wait until its ReplicaSet has taken it in.
+    /// The pod was given back, and its ReplicaSet has not adopted it yet.
     Returning(Record),
 }
 
-/// Where a pod stands. `evacuations` are those that target the pod, with the one that its record names if there is one.
+/// Returns the situation of a pod. `evacuations` are those that target the pod, and the one that its record
+/// names.
 pub(super) fn situation<'a>(
     pod: &Pod,
     evacuations: impl IntoIterator<Item = &'a Evacuation>,
@@ -54,14 +55,14 @@ fn asked(part: Part<'_>, now: DateTime<Utc>) -> Situation<'_> {
     match (part.responder.answer, part.responder.retry_time) {
         (Some(Answer::Refuse), Some(time)) if now < time.0 => Situation::Refused(time.0),
         (Some(Answer::Refuse), None) | (Some(Answer::Accept), _) => Situation::Nothing,
-        // Nothing was said yet, or the time to ask again has come.
+        // The responder has not answered yet, or the time to ask again has come.
         _ => Situation::Asked(part),
     }
 }
 
 fn released<'a>(pod: &Pod, part: Part<'a>, record: Record) -> Situation<'a> {
     if is_finished(part.evacuation) {
-        // An Evacuation that is Evacuated has no pod any more, unless that has ended in place.
+        // The pod of an Evacuation that is Evacuated is gone, unless it ended in place.
         let going = is_evacuated(part.evacuation) && !has_ended(pod);
         return if going { Situation::Nothing } else { Situation::GiveBack(record) };
     }
@@ -71,7 +72,8 @@ fn released<'a>(pod: &Pod, part: Part<'a>, record: Record) -> Situation<'a> {
     match state {
         _ if refused => Situation::GiveBack(record),
         ResponderState::Active if answer != Some(Answer::Accept) => Situation::Replacing(part, record),
-        // It accepted or was passed over: the pod is still to go, and with its ReplicaSet if that goes first.
+        // The responder accepted or was interrupted. The pod still goes, and with its ReplicaSet if that goes
+        // first.
         _ => Situation::Leaving(record),
     }
 }
@@ -82,7 +84,7 @@ fn is_evacuated(evacuation: &Evacuation) -> bool {
     conditions.into_iter().any(|condition| condition.type_ == evacuated && condition.status == "True")
 }
 
-/// Whether a pod's phase is terminal.
+/// Returns true if a pod's phase is terminal.
 pub(super) fn has_ended(pod: &Pod) -> bool {
     let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
     matches!(phase, Some("Succeeded" | "Failed"))

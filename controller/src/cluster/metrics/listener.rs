@@ -14,16 +14,16 @@ use tokio::{net::TcpListener, sync::Semaphore};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-/// How many connections are served at once.
+/// Maximum number of connections that are served at once.
 const CONNECTIONS: usize = 64;
-/// How long a client may take to send the head of a request.
+/// Maximum time in which a client sends the head of a request.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What is served.
+/// Content of the responses.
 pub(crate) trait Probed: Send + Sync + 'static {
-    /// The metrics as text.
+    /// Metrics as text.
     fn metrics(&self) -> String;
-    /// What is not ready yet; empty when everything is.
+    /// Names of the parts that are not ready yet. Empty when everything is ready.
     fn not_ready(&self) -> Vec<&'static str>;
 }
 

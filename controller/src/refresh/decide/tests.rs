@@ -58,8 +58,8 @@ impl Cluster {
         self
     }
 
-    fn step(&self) -> Decision {
-        step(&self.snapshot, &self.limits, at(NOW))
+    fn decide(&self) -> Decision {
+        decide(&self.snapshot, &self.limits, at(NOW))
     }
 }
 
@@ -130,7 +130,7 @@ fn held(decision: &Decision) -> Vec<(String, &'static str)> {
 }
 
 #[test]
-fn a_pod_is_asked_when_it_reached_a_threshold_and_opted_in_and_somebody_makes_it_anew() {
+fn a_pod_is_asked_when_it_reached_a_threshold_and_opted_in_and_a_controller_recreates_it() {
     let opted_out = json!({"metadata": {"annotations": {"refresh.evacuation.dev/enabled": "false"}}});
     let not_in = json!({"metadata": {"annotations": Value::Null}});
     let going = json!({"metadata": {"deletionTimestamp": time(NOW)}});
@@ -144,11 +144,11 @@ fn a_pod_is_asked_when_it_reached_a_threshold_and_opted_in_and_somebody_makes_it
     ] {
         let mut pod = crashing(5);
         merge(&mut pod, &more);
-        let decision = Cluster::new().pod("web-a", &pod).step();
+        let decision = Cluster::new().pod("web-a", &pod).decide();
         assert_eq!(acts(&decision), expected, "{more}");
         assert_eq!(held(&decision), []);
     }
-    let below = Cluster::new().pod("web-a", &crashing(4)).step();
+    let below = Cluster::new().pod("web-a", &crashing(4)).decide();
     assert_eq!(acts(&below), [""; 0]);
     assert!(!below.pending);
 }
@@ -157,18 +157,18 @@ fn a_pod_is_asked_when_it_reached_a_threshold_and_opted_in_and_somebody_makes_it
 fn a_pod_below_its_time_is_looked_at_again_when_it_is_reached() {
     let mut pod = crashing(4);
     merge(&mut pod, &json!({"metadata": {"annotations": {"refresh.evacuation.dev/after": "10m"}}}));
-    let decision = Cluster::new().pod("web-a", &pod).step();
+    let decision = Cluster::new().pod("web-a", &pod).decide();
     assert_eq!(acts(&decision), [""; 0]);
     assert_eq!(decision.wake_at, Some(at(NOW + 300)));
 }
 
 #[test]
-fn a_pod_that_nobody_makes_anew_is_left_alone() {
+fn a_pod_that_no_controller_recreates_is_left_alone() {
     let decision = Cluster::new()
         .owned("job", "batch/v1", "Job", "once", "j", &crashing(5))
         .owned("agent", "apps/v1", "DaemonSet", "agent", "a", &crashing(5))
         .owned("early", "apps/v1", "ReplicaSet", "unseen", "u", &crashing(5))
-        .step();
+        .decide();
     assert_eq!(acts(&decision), [""; 0]);
     let reasons: Vec<_> = held(&decision).into_iter().map(|(_, reason)| reason).collect();
     assert_eq!(reasons, ["no_owner", "no_owner", "owner_unseen"]);
@@ -180,7 +180,7 @@ fn of_one_owner_one_pod_is_asked_and_of_two_owners_one_each() {
         .pod("web-a", &crashing(9))
         .pod("web-b", &crashing(5))
         .owned("db-0", "apps/v1", "StatefulSet", "db", "s", &crashing(5))
-        .step();
+        .decide();
     assert_eq!(acts(&decision), ["ask web-a Deployment web 1", "ask db-0 StatefulSet db 1"]);
 }
 
@@ -190,21 +190,22 @@ fn while_a_pod_of_the_owner_is_asked_the_others_wait() {
         .pod("web-a", &crashing(9))
         .pod("web-b", &crashing(5))
         .refreshed("first", "web-a", 1, None)
-        .step();
+        .decide();
     assert_eq!(acts(&decision), [""; 0]);
     assert_eq!(held(&decision), [("web-b".to_owned(), "one_at_a_time")]);
 }
 
 #[test]
 fn a_pod_that_somebody_else_asked_is_on_its_way() {
-    let decision = Cluster::new().pod("web-a", &crashing(9)).evacuation("drain", "web-a", &json!({})).step();
+    let decision =
+        Cluster::new().pod("web-a", &crashing(9)).evacuation("drain", "web-a", &json!({})).decide();
     assert_eq!(acts(&decision), [""; 0]);
     assert_eq!(held(&decision), []);
     let other = Cluster::new()
         .pod("web-a", &crashing(9))
         .pod("web-b", &crashing(9))
         .evacuation("drain", "web-a", &json!({}))
-        .step();
+        .decide();
     assert_eq!(acts(&other), ["ask web-b Deployment web 1"]);
 }
 
@@ -220,7 +221,7 @@ fn after_each_refresh_the_owner_is_left_alone_for_twice_as_long() {
                     merge(&mut last, &json!({"metadata": {"creationTimestamp": time(NOW - 3000)}}));
                     last
                 })
-                .step()
+                .decide()
         };
         let early = cluster(minutes * 60 - 1);
         assert_eq!(acts(&early), [""; 0]);
@@ -233,13 +234,13 @@ fn after_each_refresh_the_owner_is_left_alone_for_twice_as_long() {
 
 #[test]
 fn a_new_pod_of_the_owner_that_is_not_ready_holds_the_others_back_for_a_while() {
-    let decision = Cluster::new().pod("web-a", &crashing(9)).pod("web-b", &new()).step();
+    let decision = Cluster::new().pod("web-a", &crashing(9)).pod("web-b", &new()).decide();
     assert_eq!(acts(&decision), [""; 0]);
     assert_eq!(held(&decision), [("web-a".to_owned(), "new_pod")]);
     assert_eq!(decision.wake_at, Some(at(NOW + 597)));
     let mut is_ready = new();
     merge(&mut is_ready, &ready(NOW - 1));
-    let decision = Cluster::new().pod("web-a", &crashing(9)).pod("web-b", &is_ready).step();
+    let decision = Cluster::new().pod("web-a", &crashing(9)).pod("web-b", &is_ready).decide();
     assert_eq!(acts(&decision), ["ask web-a Deployment web 1"]);
 }
 
@@ -249,7 +250,7 @@ fn of_the_pods_of_an_owner_the_one_that_was_asked_least_comes_first() {
         .pod("web-a", &crashing(9))
         .pod("web-b", &crashing(5))
         .refreshed("refused", "web-a", 1, Some(NOW - 3000))
-        .step();
+        .decide();
     assert_eq!(acts(&decision), ["ask web-b Deployment web 2"]);
 }
 
@@ -265,7 +266,7 @@ fn no_more_pods_of_the_cluster_are_asked_within_a_minute_than_allowed() {
     );
     cluster.limits.per_minute = 2;
     cluster.snapshot.recent = vec![at(NOW - 10)];
-    let decision = cluster.step();
+    let decision = cluster.decide();
     assert_eq!(acts(&decision), ["ask web-a Deployment web 1"]);
     assert_eq!(held(&decision), [("db-0".to_owned(), "rate_limit")]);
     assert_eq!(decision.wake_at, Some(at(NOW + 51)));
@@ -283,22 +284,22 @@ fn a_request_is_taken_back_when_the_pod_has_been_ready_for_a_while_or_is_to_be_l
         (opted_out, &["withdraw first: the pod is to be left alone"]),
         (broken, &["withdraw first: the pod is to be left alone"]),
     ] {
-        let decision = Cluster::new().pod("web-a", &pod).refreshed("first", "web-a", 1, None).step();
+        let decision = Cluster::new().pod("web-a", &pod).refreshed("first", "web-a", 1, None).decide();
         assert_eq!(acts(&decision), expected, "{pod}");
         assert!(decision.pending);
     }
-    let soon = Cluster::new().pod("web-a", &ready(NOW - 59)).refreshed("first", "web-a", 1, None).step();
+    let soon = Cluster::new().pod("web-a", &ready(NOW - 59)).refreshed("first", "web-a", 1, None).decide();
     assert_eq!(soon.wake_at, Some(at(NOW + 1)));
 }
 
 #[test]
 fn only_what_this_requester_asked_and_has_not_ended_is_taken_back() {
     let well = ready(NOW - 600);
-    let ended = Cluster::new().pod("web-a", &well).refreshed("first", "web-a", 1, Some(NOW - 60)).step();
-    let others = Cluster::new().pod("web-a", &well).evacuation("drain", "web-a", &json!({})).step();
+    let ended = Cluster::new().pod("web-a", &well).refreshed("first", "web-a", 1, Some(NOW - 60)).decide();
+    let others = Cluster::new().pod("web-a", &well).evacuation("drain", "web-a", &json!({})).decide();
     let mut removed = own(1, None);
     merge(&mut removed, &json!({"spec": {"requesters": [{"name": "a.b/c"}]}}));
-    let removed = Cluster::new().pod("web-a", &well).evacuation("joined", "web-a", &removed).step();
+    let removed = Cluster::new().pod("web-a", &well).evacuation("joined", "web-a", &removed).decide();
     for decision in [ended, others, removed] {
         assert_eq!(acts(&decision), [""; 0]);
     }
@@ -311,7 +312,7 @@ fn once_all_pods_of_the_owner_have_been_well_for_a_while_the_next_attempt_is_a_f
             .pod("web-a", &ready(NOW - 9000))
             .pod("web-b", others)
             .refreshed("last", "web-z", 3, Some(ended))
-            .step()
+            .decide()
     };
     let minutes = |minutes: i64| NOW - minutes * 60;
     assert_eq!(acts(&cluster(&ready(minutes(30)), NOW - 8000)), ["settle last -1800"]);
@@ -332,14 +333,14 @@ fn once_all_pods_of_the_owner_have_been_well_for_a_while_the_next_attempt_is_a_f
         &mut settled,
         &json!({"metadata": {"annotations": {"refresh.evacuation.dev/settled": time(NOW - 100)}}}),
     );
-    let decision = Cluster::new().pod("web-a", &crashing(5)).evacuation("last", "web-z", &settled).step();
+    let decision = Cluster::new().pod("web-a", &crashing(5)).evacuation("last", "web-z", &settled).decide();
     assert_eq!(acts(&decision), ["ask web-a Deployment web 1"]);
 }
 
 #[test]
 fn an_owner_of_which_no_pod_is_there_or_one_is_not_known_is_not_well() {
     let nobody = Cluster::new().refreshed("last", "web-z", 1, Some(NOW - 9000));
-    assert_eq!(acts(&nobody.step()), [""; 0]);
+    assert_eq!(acts(&nobody.decide()), [""; 0]);
     let unseen = nobody.pod("web-a", &ready(NOW - 9000)).owned(
         "web-b",
         "apps/v1",
@@ -348,7 +349,7 @@ fn an_owner_of_which_no_pod_is_there_or_one_is_not_known_is_not_well() {
         "r2",
         &ready(NOW - 9000),
     );
-    assert_eq!(acts(&unseen.step()), [""; 0]);
+    assert_eq!(acts(&unseen.decide()), [""; 0]);
 }
 
 #[test]
@@ -356,7 +357,7 @@ fn a_pods_own_annotation_that_cannot_be_read_is_told_at_once_and_its_namespaces_
     let broken = |mut pod: Value| {
         let annotations = json!({"refresh.evacuation.dev/after-restarts": "x"});
         merge(&mut pod, &json!({"metadata": {"annotations": annotations}}));
-        Cluster::new().pod("web-a", &pod).step()
+        Cluster::new().pod("web-a", &pod).decide()
     };
     for pod in [ready(NOW), crashing(50)] {
         let decision = broken(pod);
@@ -369,7 +370,7 @@ fn a_pods_own_annotation_that_cannot_be_read_is_told_at_once_and_its_namespaces_
         let namespace = json!({"metadata": {"labels": {"refresh.evacuation.dev/enabled": "true"},
                                             "annotations": {"refresh.evacuation.dev/after": "soon"}}});
         cluster.snapshot.namespace = Some(Arc::new(serde_json::from_value(namespace).unwrap()));
-        let decision = cluster.step();
+        let decision = cluster.decide();
         assert_eq!((decision.unreadable.len(), decision.acts.len()), (told, 0));
     }
 }
@@ -384,7 +385,7 @@ fn every_pod_of_many_is_reached_in_the_end() {
     let mut asked = Vec::new();
     for round in 0..6_i64 {
         let now = NOW + round * 40_000;
-        let decision = step(&cluster.snapshot, &cluster.limits, at(now));
+        let decision = decide(&cluster.snapshot, &cluster.limits, at(now));
         let [Act::Ask(ask)] = decision.acts.as_slice() else {
             panic!("{decision:?}");
         };

@@ -74,6 +74,6 @@ async fn a_pod_that_nobody_makes_anew_is_left_alone() {
     let pod = scene.pods.create("alone", &spec).await.unwrap();
     scene.crash(&pod, 5).await;
     let told = scene.event_on(&pod, "RefreshNotPossible", "").await;
-    assert_eq!(told, "in a crash loop, and left alone: no controller would make it anew");
+    assert_eq!(told, "in a crash loop, and left alone: no controller would recreate it");
     assert!(scene.evacuations_of(&pod).await.is_empty());
 }

@@ -25,7 +25,7 @@ async fn a_pod_of_a_stateful_set_is_accepted_with_the_reason_and_left_to_its_bud
     let answer = scene.answered(&evacuation, Answer::Accept).await;
     assert_eq!(answer.reason.as_deref(), Some("NoReplacement"));
     let message = answer.message.unwrap();
-    assert!(message.contains("StatefulSet db makes the pod anew under the same name"), "{message}");
+    assert!(message.contains("StatefulSet db recreates the pod under the same name"), "{message}");
     scene.ends(&evacuation, "Evacuated Evicted").await;
 }
 

@@ -1,4 +1,4 @@
-//! What to say for a pod with a gate, and what to write on it.
+//! Plan of the gate for one pod.
 
 use chrono::{DateTime, Utc};
 use evacuation_api::{
@@ -16,61 +16,61 @@ use crate::{
     cluster::is_finished,
 };
 
-/// What to do next.
+/// Plan of the gate.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Step {
-    /// What to say.
+pub(super) struct GatePlan {
+    /// Reply to post.
     pub(super) reply: Option<Reply>,
-    /// How to change the pod.
+    /// Change of the pod.
     pub(super) change: Option<PodChange>,
-    /// When to look again if nothing changes before.
+    /// Time of the next look if nothing changes before.
     pub(super) wake_at: Option<DateTime<Utc>>,
 }
 
-/// What a pod says of its gate.
+/// State of a pod's gate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Gate {
-    /// The pod may go. Says by what.
+    /// The pod may go, for that reason.
     Open(String),
-    /// Not yet.
+    /// The app has not decided yet.
     Closed,
-    /// It must not. Says why.
+    /// The pod must not go, for that reason.
     Shut(String),
 }
 
-/// What to do next about a pod. `evacuations` are those that target it.
+/// Returns the plan for a pod. `evacuations` are those that target it.
 ///
-/// The pod is told of the question before it is answered, and told when nobody asks any more.
-pub(super) fn step<'a>(
+/// The annotation is written before the reply is posted, and removed when no Evacuation asks any more.
+pub(super) fn plan<'a>(
     pod: &Pod,
     evacuations: impl IntoIterator<Item = &'a Evacuation>,
     now: DateTime<Utc>,
-) -> Step {
+) -> GatePlan {
     if pod.metadata.deletion_timestamp.is_some() {
-        return Step::default();
+        return GatePlan::default();
     }
     let uid = pod.metadata.uid.as_deref();
     let told = annotation(pod, GATE_ASKED_ANNOTATION);
-    // Also one that accepted or was passed over goes on asking for the pod.
+    // An Evacuation whose responder accepted or was interrupted is still in progress.
     let part =
         evacuations.into_iter().filter_map(|evacuation| Part::of(evacuation, GATE_RESPONDER)).find(|part| {
             part.targets(uid) && part.responder.active_time.is_some() && !is_finished(part.evacuation)
         });
     let Some(part) = part else {
-        return Step {
+        return GatePlan {
             change: told.map(|_| PodChange::default().annotation(GATE_ASKED_ANNOTATION, None)),
-            ..Step::default()
+            ..GatePlan::default()
         };
     };
     let change = (told != Some(part.name()))
         .then(|| PodChange::default().annotation(GATE_ASKED_ANNOTATION, Some(part.name())));
     let answered = match gate(pod, part.name()) {
-        _ if !part.is_active() || part.responder.answer == Some(Answer::Accept) => Step::default(),
+        _ if !part.is_active() || part.responder.answer == Some(Answer::Accept) => GatePlan::default(),
         Gate::Open(message) => said(Reply::Accept { reason: "GateOpen", message }),
         Gate::Shut(message) => refuse(part, &message),
         Gate::Closed => delay(part, pod, now),
     };
-    Step { change, ..answered }
+    GatePlan { change, ..answered }
 }
 
 fn gate(pod: &Pod, evacuation: &str) -> Gate {
@@ -98,18 +98,18 @@ fn condition_type(pod: &Pod) -> &str {
     annotation(pod, GATE_CONDITION_TYPE_ANNOTATION).unwrap_or(GATE_OPEN_CONDITION)
 }
 
-/// Refuses, unless that was said already.
-fn refuse(part: Part<'_>, message: &str) -> Step {
+/// Refuses, unless the same refusal is recorded.
+fn refuse(part: Part<'_>, message: &str) -> GatePlan {
     let message = fitting(message);
     let said_before = part.responder.answer == Some(Answer::Refuse)
         && part.responder.message.as_deref() == Some(message.as_str());
     if said_before {
-        return Step::default();
+        return GatePlan::default();
     }
     said(Reply::Refuse { reason: "GateShut", message, retry_after: None })
 }
 
-fn delay(part: Part<'_>, pod: &Pod, now: DateTime<Utc>) -> Step {
+fn delay(part: Part<'_>, pod: &Pod, now: DateTime<Utc>) -> GatePlan {
     match part.renewal(now) {
         Renewal::Due => said(Reply::Delay {
             reason: "GateClosed",
@@ -118,13 +118,13 @@ fn delay(part: Part<'_>, pod: &Pod, now: DateTime<Utc>) -> Step {
                 condition_type(pod)
             ),
         }),
-        Renewal::At(time) => Step { wake_at: Some(time), ..Step::default() },
-        Renewal::Exhausted => Step::default(),
+        Renewal::At(time) => GatePlan { wake_at: Some(time), ..GatePlan::default() },
+        Renewal::Exhausted => GatePlan::default(),
     }
 }
 
-fn said(reply: Reply) -> Step {
-    Step { reply: Some(reply), ..Step::default() }
+fn said(reply: Reply) -> GatePlan {
+    GatePlan { reply: Some(reply), ..GatePlan::default() }
 }
 
 fn annotation<'a>(pod: &'a Pod, name: &str) -> Option<&'a str> {
@@ -149,12 +149,12 @@ mod tests {
     }
 
     fn word(pod: &Pod, evacuations: &[Evacuation]) -> String {
-        let step = step(pod, evacuations, at(10));
-        let told = step.change.map(|change| match &change.annotations[GATE_ASKED_ANNOTATION] {
+        let plan = plan(pod, evacuations, at(10));
+        let told = plan.change.map(|change| match &change.annotations[GATE_ASKED_ANNOTATION] {
             Some(name) => format!("tell {name}, "),
             None => "untell, ".to_owned(),
         });
-        let said = match step.reply {
+        let said = match plan.reply {
             None => "say nothing".to_owned(),
             Some(Reply::Accept { message, .. }) => format!("accept: {message}"),
             Some(Reply::Delay { message, .. }) => format!("delay: {message}"),

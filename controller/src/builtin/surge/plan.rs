@@ -1,4 +1,4 @@
-//! What to do next about a released pod.
+//! Plan of the surge for a released pod.
 
 use chrono::{DateTime, Utc};
 use evacuation_api::{RELEASED_ANNOTATION, REPLACEMENT_TIMEOUT_ANNOTATION, Timestamp};
@@ -18,32 +18,32 @@ use crate::{
     cluster::controller_of,
 };
 
-/// How long a replacement may take, in seconds, where the pod does not say.
+/// Time that a replacement may take, in seconds, if the pod's annotation does not name it.
 const TIMEOUT_SECONDS: i64 = 600;
-/// How long before the longest total delay ends the responder refuses at the latest, in seconds: once it has ended, the pod is
-/// evicted.
+/// Time before the end of the maximum total delay at which the responder refuses, in seconds. After that end
+/// the pod is evicted.
 const MARGIN_SECONDS: i64 = 5;
-/// After how long a refusal is to be asked again, in seconds.
+/// Time after which a refusing responder may be asked again, in seconds.
 const RETRY_SECONDS: i64 = 300;
-/// How often it is looked again whether a pod was taken back, in seconds, although nothing was seen to change.
+/// Time between two looks at a pod that is being given back, in seconds, although nothing changed.
 const LOOK_AGAIN_SECONDS: i64 = 5;
-/// What steers which of its pods a ReplicaSet deletes.
+/// Annotation by which a ReplicaSet chooses the pods that it deletes.
 const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
-/// The highest deletion cost: such a pod is deleted last.
+/// Highest deletion cost. A ReplicaSet deletes such a pod last.
 const HIGHEST_COST: &str = "2147483647";
 
-/// What to do next.
+/// Plan of the surge.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Step {
-    /// What to say.
+pub(super) struct SurgePlan {
+    /// Reply to post.
     pub(super) reply: Option<Reply>,
-    /// How to change the pod.
+    /// Change of the pod.
     pub(super) change: Option<PodChange>,
-    /// When to look again if nothing changes before.
+    /// Time of the next look if nothing changes before.
     pub(super) wake_at: Option<DateTime<Utc>>,
 }
 
-/// Takes a label from a pod, so that its ReplicaSet lets it go and makes a replacement.
+/// Takes the label from a pod. Its ReplicaSet releases it and makes a replacement.
 pub(super) fn release(part: Part<'_>, label: Label, owner: &OwnerReference, now: DateTime<Utc>) -> PodChange {
     let key = label.key.clone();
     let record = Record {
@@ -57,22 +57,22 @@ pub(super) fn release(part: Part<'_>, label: Label, owner: &OwnerReference, now:
     PodChange::default().label(&key, None).annotation(RELEASED_ANNOTATION, Some(&record.text()))
 }
 
-/// Waits for the replacement of a released pod. `None` for a ReplicaSet that is gone: then the pod goes back to its owner.
+/// Waits for the replacement of a released pod. Without a ReplicaSet (`None`) the pod goes back to its owner.
 pub(super) fn replace(
     part: Part<'_>,
     pod: &Pod,
     record: &Record,
     group: Option<&Group>,
     now: DateTime<Utc>,
-) -> Step {
+) -> SurgePlan {
     let Some(group) = group else {
         return give_back(pod, record, None);
     };
     let (missing, due) = match group.progress(now) {
         Progress::Complete(message) => {
-            return Step {
+            return SurgePlan {
                 reply: Some(Reply::Accept { reason: "ReplacementReady", message }),
-                ..Step::default()
+                ..SurgePlan::default()
             };
         }
         Progress::Missing(missing, due) => (missing, due),
@@ -80,13 +80,13 @@ pub(super) fn replace(
     let limit = limit(part, pod, record);
     if limit <= now {
         let waited = (now - record.time.0).num_seconds();
-        return Step {
+        return SurgePlan {
             reply: Some(Reply::Refuse {
                 reason: "ReplacementNotReady",
                 message: format!("no replacement was ready within {waited} s: {missing}"),
                 retry_after: Some(RETRY_SECONDS),
             }),
-            ..Step::default()
+            ..SurgePlan::default()
         };
     }
     let mut step = hold(part, missing, now);
@@ -94,19 +94,20 @@ pub(super) fn replace(
     step
 }
 
-/// Keeps the platform waiting.
-pub(super) fn hold(part: Part<'_>, message: String, now: DateTime<Utc>) -> Step {
+/// Renews the delay.
+pub(super) fn hold(part: Part<'_>, message: String, now: DateTime<Utc>) -> SurgePlan {
     match part.renewal(now) {
-        Renewal::Due => {
-            Step { reply: Some(Reply::Delay { reason: "ReplacementPending", message }), ..Step::default() }
-        }
-        Renewal::At(time) => Step { wake_at: Some(time), ..Step::default() },
-        Renewal::Exhausted => Step::default(),
+        Renewal::Due => SurgePlan {
+            reply: Some(Reply::Delay { reason: "ReplacementPending", message }),
+            ..SurgePlan::default()
+        },
+        Renewal::At(time) => SurgePlan { wake_at: Some(time), ..SurgePlan::default() },
+        Renewal::Exhausted => SurgePlan::default(),
     }
 }
 
-/// When the replacement is given up: after the pod's own time, and before the longest total delay is over. Another attempt after
-/// a refusal may outlast that, for a refusal does not lapse.
+/// Time at which the responder gives the replacement up: after the pod's own time, and before the end of the
+/// maximum total delay. Another attempt after a refusal may take longer, because a refusal does not expire.
 fn limit(part: Part<'_>, pod: &Pod, record: &Record) -> DateTime<Utc> {
     let timeout = annotation(pod, REPLACEMENT_TIMEOUT_ANNOTATION)
         .and_then(|text| text.parse().ok())
@@ -118,11 +119,11 @@ fn limit(part: Part<'_>, pod: &Pod, record: &Record) -> DateTime<Utc> {
     if record.after_refusal.is_some() && end <= record.time.0 { own } else { own.min(end) }
 }
 
-/// Gives a pod back to its ReplicaSet. The one adopts the pod and deletes another: the pod stays, for it was not evacuated.
-pub(super) fn give_back(pod: &Pod, record: &Record, group: Option<&Group>) -> Step {
+/// Gives a pod back to its ReplicaSet, which adopts the pod and deletes another.
+pub(super) fn give_back(pod: &Pod, record: &Record, group: Option<&Group>) -> SurgePlan {
     let change = PodChange::default().label(&record.label.key, Some(&record.label.value));
     if group.is_none() || has_ended(pod) {
-        // Nobody adopts it: with its owner's name on it, it goes when the owner's other pods go.
+        // No ReplicaSet adopts it. With its owner's name on it, the pod goes when the owner's other pods go.
         return changes(own_again(finish(change, pod, record), pod, record));
     }
     let returning = Record {
@@ -136,9 +137,9 @@ pub(super) fn give_back(pod: &Pod, record: &Record, group: Option<&Group>) -> St
     )
 }
 
-/// Ends giving a pod back, once its ReplicaSet has adopted it and has no pod too many. Such an end is to be checked against a
-/// fresh list of pods.
-pub(super) fn end_return(pod: &Pod, record: &Record, group: Option<&Group>, now: DateTime<Utc>) -> Step {
+/// Ends giving a pod back, once its ReplicaSet has adopted it and has no pod too many. The caller checks such
+/// an end against a fresh list of pods.
+pub(super) fn end_return(pod: &Pod, record: &Record, group: Option<&Group>, now: DateTime<Utc>) -> SurgePlan {
     let Some(group) = group.filter(|_| !has_ended(pod)) else {
         return changes(own_again(finish(PodChange::default(), pod, record), pod, record));
     };
@@ -146,19 +147,19 @@ pub(super) fn end_return(pod: &Pod, record: &Record, group: Option<&Group>, now:
     let labelled = labels.and_then(|all| all.get(&record.label.key)) == Some(&record.label.value);
     let owner = controller_of(pod).map(|owner| owner.uid.as_str());
     let taken = owner == Some(record.replica_set.uid.as_str());
-    // Somebody else has decided otherwise.
+    // Another actor has changed the label.
     let elsewhere = !labelled || (owner.is_some() && !taken);
     if elsewhere || (taken && group.is_settled()) {
         return changes(finish(PodChange::default(), pod, record));
     }
-    Step { wake_at: Some(after(now, LOOK_AGAIN_SECONDS)), ..Step::default() }
+    SurgePlan { wake_at: Some(after(now, LOOK_AGAIN_SECONDS)), ..SurgePlan::default() }
 }
 
-fn changes(change: PodChange) -> Step {
-    Step { change: Some(change), ..Step::default() }
+fn changes(change: PodChange) -> SurgePlan {
+    SurgePlan { change: Some(change), ..SurgePlan::default() }
 }
 
-/// Takes the record off, and gives the pod its own deletion cost back.
+/// Removes the record, and restores the pod's own deletion cost.
 fn finish(change: PodChange, pod: &Pod, record: &Record) -> PodChange {
     let change = change.annotation(RELEASED_ANNOTATION, None);
     match &record.returning {
@@ -169,7 +170,7 @@ fn finish(change: PodChange, pod: &Pod, record: &Record) -> PodChange {
     }
 }
 
-/// Makes the ReplicaSet of the record the owner again, unless somebody else owns the pod.
+/// Makes the ReplicaSet of the record the owner again, unless the pod has another owner.
 fn own_again(change: PodChange, pod: &Pod, record: &Record) -> PodChange {
     if controller_of(pod).is_some() {
         return change;

@@ -115,7 +115,7 @@ fn releasing_takes_a_label_and_records_it_in_one_patch() {
 }
 
 /// What a change says, in short.
-fn short(step: &Step) -> Value {
+fn short(step: &SurgePlan) -> Value {
     let Some(change) = &step.change else {
         return json!("wait");
     };
