@@ -2,14 +2,15 @@
 //!
 //! # Flow
 //!
-//! The [`cluster`] view watches the API and tells each feature what changed. A feature queues keys, and workers reconcile them
-//! while this process leads: [`negotiation`] asks responders and evicts, [`builtin`] plays two responders, [`refresh`] asks for
-//! pods in a crash loop, [`annotation_check`] warns of mistakes. [`process`] wires them.
+//! The `cluster` view watches the API and tells each feature what changed. A feature queues keys, and
+//! workers reconcile them while this process leads: `negotiation` asks responders and evicts, `builtin`
+//! plays two responders, `refresh` asks for pods in a crash loop, and `annotation_check` warns of mistakes.
+//! `process` wires them.
 //!
 //! # Guarantees
 //!
-//! The modules depend on each other in one direction: process, then features, then cluster. No feature knows another.
-//! Nothing is written, posted or asked unless this process leads.
+//! The modules depend on each other in one direction: process, then features, then cluster. No feature knows
+//! another. Nothing is written, posted or asked unless this process leads.
 
 mod annotation_check;
 mod builtin;

@@ -1,7 +1,7 @@
 //! Check that no two top-level modules of a crate depend on each other, directly or through others.
 //!
-//! A module depends on another when a path in its files names it: `crate::other`, `super::super::other`, or an item that the
-//! crate's root re-exports from it. Tests are left out.
+//! A module depends on another when a path in its files names it: `crate::other`, `super::super::other`, or
+//! an item that the crate's root re-exports from it. Tests are left out.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -133,7 +133,8 @@ fn exports(root: &[Token]) -> BTreeMap<String, String> {
     exported
 }
 
-/// Returns the names at the crate's root that paths in a file use. `depth` is the number of modules above the root.
+/// Returns the names at the crate's root that paths in a file use. `depth` is the number of modules above the
+/// root.
 fn named(tokens: &[Token], depth: usize) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     let mut at = 0;
@@ -154,7 +155,8 @@ fn follows(tokens: &[Token], at: usize) -> bool {
     tokens.get(at + 1).is_some_and(|token| token.is("::"))
 }
 
-/// Reads a path, or a group of them, below a module that is `depth` modules above the root. Returns the position after it.
+/// Reads a path, or a group of them, below a module that is `depth` modules above the root. Returns the
+/// position after it.
 fn tree(tokens: &[Token], at: usize, depth: usize, names: &mut BTreeSet<String>) -> usize {
     match tokens.get(at) {
         Some(token) if token.is("{") => {

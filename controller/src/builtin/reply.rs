@@ -91,7 +91,8 @@ fn cut(text: &str, most: usize) -> String {
 pub(super) struct Replier {
     client: Client,
     leadership: Leadership,
-    /// Last reply to each Evacuation, by its UID, with the resourceVersion that it replied to. It only saves posts.
+    /// Last reply to each Evacuation, by its UID, with the resourceVersion that it replied to. It only saves
+    /// posts.
     said: Mutex<HashMap<String, (String, Reply)>>,
 }
 

@@ -8,8 +8,8 @@ use tokio::time::timeout;
 
 use super::NotLeading;
 
-/// How long a request to the API may take. One that is not answered by then counts as failed; whether it was carried out is
-/// not known.
+/// How long a request to the API may take. One that is not answered by then counts as failed; whether it was
+/// carried out is not known.
 pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Why a request to the API failed.

@@ -18,13 +18,14 @@ use super::{CallError, Change, ObjectKey, WorkQueue};
 ///
 /// # Flow
 ///
-/// [`handle`](Feature::handle) queues the keys that an event concerns, also while this process only stands by.
-/// Workers pass each key to [`reconcile`](Feature::reconcile) while this process leads.
+/// [`handle`](Feature::handle) queues the keys that an event concerns, also while this process only stands
+/// by. Workers pass each key to [`reconcile`](Feature::reconcile) while this process leads.
 ///
 /// # Guarantees
 ///
 /// Two calls of `reconcile` for one key never overlap. A call that fails is repeated after a growing pause.
-/// [`resync`](Feature::resync) is called when this process begins to lead, every few minutes, and after an outage.
+/// [`resync`](Feature::resync) is called when this process begins to lead, every few minutes, and after an
+/// outage.
 #[async_trait]
 pub(crate) trait Feature: Send + Sync + 'static {
     /// Name of the feature in log lines.
@@ -72,7 +73,8 @@ pub(crate) trait Feature: Send + Sync + 'static {
     /// Updates the gauges that are computed only when metrics are read.
     fn collect(&self) {}
 
-    /// Completes what must not be left unrecorded. Called when the process ends, after the last round of work.
+    /// Completes what must not be left unrecorded. Called when the process ends, after the last round of
+    /// work.
     async fn drain(&self) {}
 
     /// Forgets what only a leader knows.

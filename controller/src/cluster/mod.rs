@@ -1,9 +1,11 @@
-//! The cluster view and the machinery around it: index, watches, clock, lease, work queue, Events and metrics.
+//! The cluster view and the machinery around it: index, watches, clock, lease, work queue, Events and
+//! metrics.
 //!
 //! # Flow
 //!
-//! Watches and the replies to writes feed the [`View`]. The view tells each [`Feature`] what changed, and the feature
-//! queues keys. Workers take the keys from the queue while this process leads, and call [`Feature::reconcile`].
+//! Watches and the replies to writes feed the [`View`]. The view tells each [`Feature`] what changed, and the
+//! feature queues keys. Workers take the keys from the queue while this process leads, and call
+//! [`Feature::reconcile`].
 //!
 //! # Guarantees
 //!
@@ -64,7 +66,8 @@ pub(crate) use workers::{spawn_resync, spawn_workers};
 /// The name of the API server's time in `/readyz`.
 pub(crate) const CLOCK: &str = "time of the API server";
 
-/// Handles to the parts of the cluster view, from which each feature takes those that it uses. Clones share the parts.
+/// Handles to the parts of the cluster view, from which each feature takes those that it uses. Clones share
+/// the parts.
 #[derive(Clone)]
 pub(crate) struct Cluster {
     pub(crate) client: Client,
@@ -110,8 +113,8 @@ impl Cluster {
         self.features.end_term();
     }
 
-    /// Records that the API answered at `received` a request that was sent at `sent`, with the server's time if the answer
-    /// carried it.
+    /// Records that the API answered at `received` a request that was sent at `sent`, with the server's time
+    /// if the answer carried it.
     pub(crate) fn api_answered(&self, time: Option<DateTime<Utc>>, sent: Instant, received: Instant) {
         if time.is_some_and(|time| self.clock.set(time, sent, received)) {
             info!(now = %self.clock.now(), "the API server's clock shows another time");
@@ -129,7 +132,8 @@ impl Cluster {
     }
 }
 
-/// Locks a mutex whose content is consistent after every single change, so that a panic of another holder does no harm.
+/// Locks a mutex whose content is consistent after every single change, so that a panic of another holder
+/// does no harm.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -126,3 +126,6 @@ impl Worker {
         self.feature.queue().add_at(key.clone(), Instant::now() + pause);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,4 +1,4 @@
-//! Starting an attempt to evict or delete, beside the workers.
+//! Start of an attempt to evict or delete. A task of its own posts it.
 
 use std::sync::Arc;
 
@@ -77,7 +77,7 @@ impl AttemptStarter {
                 () = term.cancelled() => return,
                 outcome = posted => outcome,
             };
-            info!(evacuation = %key, pod = %order.pod, ?outcome, "an attempt is over");
+            info!(evacuation = %key, pod = %order.pod, ?outcome, "attempt to evict or delete ended");
             starter.metrics.evictions.get_or_create(&outcome_label(outcome.as_ref())).inc();
             let end = turn_end(outcome.as_ref());
             starter.attempts.over(&key, &id, outcome);

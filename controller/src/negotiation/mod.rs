@@ -2,14 +2,15 @@
 //!
 //! # Flow
 //!
-//! [`WorldReader`](world::WorldReader) collects what the decision depends on. `evacuation_protocol::decide` decides. The
-//! acts are one write of the status ([`StatusWriter`](status::StatusWriter)), a question to an app
-//! ([`Asker`](question::Asker)), or an attempt to evict ([`AttemptStarter`](attempt::AttemptStarter)).
+//! [`WorldReader`](world::WorldReader) collects what the decision depends on. `evacuation_protocol::decide`
+//! decides. The acts are one write of the status ([`StatusWriter`](status::StatusWriter)), a question to an
+//! app ([`Asker`](question::Asker)), or an attempt to evict ([`AttemptStarter`](attempt::AttemptStarter)).
 //!
 //! # Guarantees
 //!
-//! Every write is guarded by the resourceVersion that was decided on. What a write returned is what is decided on next.
-//! What was decided is in the object, so that a successor continues where this process stopped.
+//! Every write is guarded by the resourceVersion that was decided on. What a write returned is what is
+//! decided on next. What was decided is in the object, so that a successor continues where this process
+//! stopped.
 
 mod act;
 mod attempt;
@@ -99,7 +100,8 @@ impl Negotiation {
 
     /// Records a change of an Evacuation, and publishes its transitions while this process leads.
     fn observe(&self, change: &Change<Evacuation>) {
-        // Also on standby: an attempt in flight that was seen for its whole time is over at once when this process leads.
+        // Also on standby: an attempt in flight that was seen for its whole time is over at once when this
+        // process leads.
         self.sightings.observe(&change.key, change.new.as_deref());
         if self.leadership.check().is_err() {
             return;

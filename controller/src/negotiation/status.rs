@@ -1,4 +1,5 @@
-//! Writing the status: guarded by what was decided on, and read back at once.
+//! Writes of the status. Each is guarded by the state that was decided on, and its result is in the view at
+//! once.
 
 use std::{sync::Arc, time::Instant};
 
@@ -31,8 +32,8 @@ impl StatusWriter {
         }
     }
 
-    /// Writes a status in place of the one that was decided on. What the server returned is in the index afterwards; after a
-    /// conflict it is what the server has.
+    /// Writes a status in place of the one that was decided on. Afterwards the view holds what the server
+    /// returned, or the server's state after a conflict.
     pub(super) async fn write(
         &self,
         key: &ObjectKey,
@@ -52,7 +53,7 @@ impl StatusWriter {
         .await;
         match written {
             Ok(written) => {
-                debug!(evacuation = %key, elapsed = ?timer.elapsed(), "the status was written");
+                debug!(evacuation = %key, elapsed = ?timer.elapsed(), "wrote the status");
                 let (was, is) = (in_flight(evacuation.status.as_ref()), in_flight(written.status.as_ref()));
                 if is && !was {
                     self.attempts.recorded(key, AttemptId::last(&written), began);
@@ -69,7 +70,7 @@ impl StatusWriter {
         }
     }
 
-    /// Reads an Evacuation that is not what it was thought to be. Fails with `error` when it is.
+    /// Reads an Evacuation that changed or went. Fails with `error` if it did neither.
     async fn read_again(
         &self,
         key: &ObjectKey,

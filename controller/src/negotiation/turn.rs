@@ -1,4 +1,4 @@
-//! Deciding, with the queues of the budgets in mind.
+//! Decisions that depend on the queues of the budgets.
 
 use std::sync::{Arc, Mutex};
 
@@ -54,8 +54,8 @@ impl BudgetGate {
         *lock(&self.turns) = Turns::default();
     }
 
-    /// What to do. An eviction that would go if it were its turn asks for it, and waits in its budget's queue if it is not.
-    /// Also returns when a queue is to be asked again.
+    /// Decides about an Evacuation. An eviction that is due asks its budget's queue, and waits there if the
+    /// budget allows none. Also returns the time at which a queue is to be asked again.
     pub(super) fn decide(
         &self,
         key: &ObjectKey,
@@ -99,20 +99,21 @@ impl BudgetGate {
     }
 }
 
-/// The queue in which an eviction waits: that of the budget that holds it. Of several budgets, which the eviction API refuses
-/// altogether, a queue of their own, in which nothing but probes ever goes.
+/// Returns the queue in which an eviction waits: that of the budget that holds it. The eviction API refuses a
+/// pod with several budgets. Such a pod has a queue of its own, in which only probes go.
 pub(super) fn budget_of(key: &ObjectKey, world: &World) -> Option<ObjectKey> {
     let names: Vec<&str> = world.holding_budgets().iter().map(|budget| budget.name.as_str()).collect();
     (!names.is_empty()).then(|| ObjectKey::new(key.namespace.clone(), names.join(",")))
 }
 
-/// Whether a decision records an attempt.
+/// Returns true if a decision records an attempt.
 fn starts_attempt(evacuation: &Evacuation, decision: &Decision) -> bool {
     !in_flight(evacuation.status.as_ref())
         && decision.acts.iter().any(|act| matches!(act, Act::WriteStatus(status) if in_flight(Some(status))))
 }
 
-/// What a budget's status says. One that was not computed for the newest spec allows nothing, as in the eviction API.
+/// Returns the status of a budget. One that was not computed for the newest spec allows nothing, as in the
+/// eviction API.
 fn budget_status(budget: &PodDisruptionBudget) -> BudgetStatus {
     let Some(status) = &budget.status else {
         return BudgetStatus::default();

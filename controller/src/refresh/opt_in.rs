@@ -127,7 +127,7 @@ mod tests {
         LeftAlone,
         /// After so many restarts or minutes.
         Refreshed(Option<i32>, Option<i64>),
-        /// What is told begins like this.
+        /// Beginning of the message.
         Told(&'static str),
     }
     use Expected::{LeftAlone, Refreshed, Told};

@@ -27,7 +27,8 @@ use crate::cluster::{
 
 /// Shortest and longest pause after a failure.
 const PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_mins(1));
-/// Ratio of the worker's rest to the time that deciding took, so that a large namespace with many changes costs little.
+/// Ratio of the worker's rest to the time that deciding took, so that a large namespace with many changes
+/// costs little.
 const REST: u32 = 4;
 
 /// The feature that asks pods in a crash loop to move. Its keys are namespaces.
@@ -68,8 +69,8 @@ impl Refresher {
         self.queue.add(ObjectKey::new("", namespace));
     }
 
-    /// Queues the namespace of a pod that is or was in a crash loop or cannot be read, and opted in. Queues it for any pod
-    /// where something is pending.
+    /// Queues the namespace of a pod that is or was in a crash loop or cannot be read, and opted in. Queues
+    /// it for any pod where something is pending.
     fn observe_pod(&self, change: &Change<Pod>) {
         let namespace = &change.key.namespace;
         let matters = |pod: &Pod| {
@@ -87,8 +88,8 @@ impl Refresher {
         }
     }
 
-    /// Queues the namespace of the requester's own Evacuations, and of others' when one of a pod in a crash loop begins or
-    /// ends.
+    /// Queues the namespace of the requester's own Evacuations, and of others' when one of a pod in a crash
+    /// loop begins or ends.
     fn observe_evacuation(&self, change: &Change<Evacuation>) {
         let finished = |evacuation: Option<&Evacuation>| evacuation.is_none_or(is_finished);
         let (was, is) = (finished(change.old.as_deref()), finished(change.new.as_deref()));

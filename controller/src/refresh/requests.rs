@@ -49,7 +49,8 @@ impl Requests {
         }
     }
 
-    /// Does what was decided for a namespace. Returns false when a pod that was to be asked must be decided on again.
+    /// Does what was decided for a namespace. Returns false when a pod that was to be asked must be decided
+    /// on again.
     ///
     /// # Errors
     ///

@@ -38,8 +38,8 @@ pub(super) enum Obstacle {
     /// The ReplicaSet is gone or being deleted.
     #[error("ReplicaSet {0} is gone or being deleted")]
     Gone(String),
-    /// The ReplicaSet does not select by the label that nothing else is meant to use. Another label can be one by which a
-    /// NetworkPolicy lets the pod's traffic pass.
+    /// The ReplicaSet does not select by the label that nothing else is meant to use. Another label can be
+    /// one by which a NetworkPolicy lets the pod's traffic pass.
     #[error(
         "ReplicaSet {0} does not select its pods by the label pod-template-hash, as that of a Deployment does"
     )]
@@ -94,7 +94,8 @@ pub(super) fn owner(pod: &Pod, controller: Option<&OwnerReference>) -> Result<Ow
     }
 }
 
-/// Returns the label `pod-template-hash` of a pod, if its removal hides the pod from its ReplicaSet and from nothing else.
+/// Returns the label `pod-template-hash` of a pod, if its removal hides the pod from its ReplicaSet and from
+/// nothing else.
 pub(super) fn label(pod: &Pod, replica_set: &ReplicaSet, others: &[Selecting]) -> Result<Label, Obstacle> {
     let name = replica_set.metadata.name.clone().unwrap_or_default();
     let labels = pod.metadata.labels.clone().unwrap_or_default();

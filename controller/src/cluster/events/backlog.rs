@@ -16,8 +16,9 @@ type Position = (bool, u64);
 ///
 /// # Guarantees
 ///
-/// A record equal to one that waits is added to its count. Progress is taken last and dropped first. A record that finds no
-/// room displaces progress of its namespace, or of the whole queue if its namespace has not used its share.
+/// A record equal to one that waits is added to its count. Progress is taken last and dropped first. A record
+/// that finds no room displaces progress of its namespace, or of the whole queue if its namespace has not
+/// used its share.
 #[derive(Debug, Default)]
 pub(super) struct Backlog {
     next: u64,

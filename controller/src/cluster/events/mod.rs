@@ -2,13 +2,14 @@
 //!
 //! # Flow
 //!
-//! A feature hands a [`Notice`] to the [`EventSink`], which never waits. One task takes the notices from the sink and
-//! creates an Event, or counts the notice in the series of an Event that says the same.
+//! A feature hands a [`Notice`] to the [`EventSink`], which never waits. One task takes the notices from the
+//! sink and creates an Event, or counts the notice in the series of an Event that says the same.
 //!
 //! # Guarantees
 //!
-//! Equal notices on one object are one Event with a count. A series is written at most once in [`series::PACE`].
-//! While the API is slow, warnings and ends come before progress, and a namespace holds at most its share of the sink.
+//! Equal notices on one object are one Event with a count. A series is written at most once in
+//! [`series::PACE`]. While the API is slow, warnings and ends come before progress, and a namespace holds at
+//! most its share of the sink.
 
 mod backlog;
 mod notice;

@@ -2,15 +2,16 @@
 
 /// One Event.
 ///
-/// The note must not contain times or counters. Notices are one Event with a count only while their notes are equal.
+/// The note must not contain times or counters. Notices are one Event with a count only while their notes are
+/// equal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Notice {
     /// CamelCase, for machines.
     pub(crate) reason: &'static str,
     /// True if something went wrong or needs attention.
     pub(crate) warning: bool,
-    /// True for progress that a later Event of the same Evacuation implies. It is published on the Evacuation only, and is
-    /// the first to be dropped.
+    /// True for progress that a later Event of the same Evacuation implies. It is published on the Evacuation
+    /// only, and is the first to be dropped.
     pub(crate) progress: bool,
     /// For people.
     pub(crate) note: String,

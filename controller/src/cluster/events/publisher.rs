@@ -130,7 +130,8 @@ impl Publisher {
     }
 }
 
-/// Returns the Event of a record. An Event about an object outside namespaces is in the namespace `default`, as in client-go.
+/// Returns the Event of a record. An Event about an object outside namespaces is in the namespace `default`,
+/// as in client-go.
 fn event(record: &Record, identity: &str) -> Event {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let now = Timestamp::now();

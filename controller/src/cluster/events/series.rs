@@ -10,7 +10,8 @@ use super::record::{Record, RecordKey};
 pub(super) const PACE: Duration = Duration::from_secs(30);
 /// Time after its last notice at which a series ends, as in client-go.
 const IDLE: Duration = Duration::from_mins(6);
-/// Maximum number of different notes of one reason on one object that become Events of their own. Later notes count as the last.
+/// Maximum number of different notes of one reason on one object that become Events of their own. Later notes
+/// count as the last.
 const NOTES: usize = 10;
 /// Maximum number of series that are remembered.
 const REMEMBERED: usize = 20_000;

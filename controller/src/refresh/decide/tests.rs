@@ -74,7 +74,7 @@ fn merge(into: &mut Value, more: &Value) {
     }
 }
 
-/// What an Evacuation of this requester has.
+/// Fields of an Evacuation of this requester.
 fn own(attempt: u32, ended: Option<i64>) -> Value {
     let conditions = ended.map(|second| {
         json!([{"type": "Finished", "status": "True", "reason": "x", "message": "", "lastTransitionTime": time(second)}])

@@ -32,7 +32,7 @@ struct Server {
     pod: Value,
     /// The Evacuations as a live list shows them.
     evacuations: Vec<Value>,
-    /// What it answers to a write: 201 or 200 with the object itself unless it is said.
+    /// Answer to a write, if it is not 200 with the object.
     refusal: Option<(u16, &'static str)>,
     asked: Vec<String>,
     written: Vec<Value>,
@@ -133,7 +133,7 @@ impl Fixture {
     }
 }
 
-/// What is asked before a pod is, and the asking itself.
+/// Requests that precede a question, and the question.
 const READS: [&str; 2] = ["GET db-0", "GET evacuations"];
 const ASKS: [&str; 3] = ["GET db-0", "GET evacuations", "POST evacuations"];
 

@@ -114,7 +114,7 @@ fn releasing_takes_a_label_and_records_it_in_one_patch() {
     assert_eq!(written, record(&json!({"afterRefusal": time(9)})));
 }
 
-/// What a change says, in short.
+/// Returns a change in short.
 fn short(step: &SurgePlan) -> Value {
     let Some(change) = &step.change else {
         return json!("wait");
