@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-/// The pause after so many failures in a row, the first being 1: `first` doubled with each up to `longest`,
-/// less up to a quarter by chance, so that those who failed together do not come back together.
+/// Returns the pause after that number of failures in a row, the first being 1. It is `first`, doubled with
+/// each failure up to `longest`, less up to a quarter at random. So callers that failed together do not come
+/// back together.
 pub(crate) fn backoff(first: Duration, longest: Duration, failures: u32) -> Duration {
     let factor = 2_u32.saturating_pow(failures.saturating_sub(1).min(16));
     first.saturating_mul(factor).min(longest).mul_f64(rand::random_range(0.75..=1.0))

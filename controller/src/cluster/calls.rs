@@ -1,4 +1,4 @@
-//! What can go wrong between this process and the API.
+//! Requests to the API, and their errors.
 
 use std::time::Duration;
 
@@ -8,26 +8,26 @@ use tokio::time::timeout;
 
 use super::NotLeading;
 
-/// How long a request to the API may take. One that is not answered by then counts as failed; whether it was
-/// carried out is not known.
+/// Maximum time of a request to the API. A request without an answer by then counts as failed. The API may
+/// have carried it out.
 pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Why a request to the API failed.
+/// Error of a request to the API.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CallError {
     /// The API refused it or could not be reached.
     #[error("could not {action}")]
     Api {
-        /// What was tried, with the object's name.
+        /// Action, with the object's name.
         action: String,
-        /// What the API said.
+        /// Error of the API or of the connection.
         #[source]
         source: kube::Error,
     },
     /// The API did not answer in time.
     #[error("could not {action}: no answer within {} s", REQUEST_TIMEOUT.as_secs())]
     Timeout {
-        /// What was tried, with the object's name.
+        /// Action, with the object's name.
         action: String,
     },
     /// Another process leads.
@@ -36,7 +36,7 @@ pub(crate) enum CallError {
 }
 
 impl CallError {
-    /// The Status with which the API refused the request.
+    /// Returns the Status with which the API refused the request.
     pub(crate) fn status(&self) -> Option<&kube::core::Status> {
         match self {
             Self::Api { source: kube::Error::Api(status), .. } => Some(status),
@@ -44,18 +44,18 @@ impl CallError {
         }
     }
 
-    /// The code of the Status, or 0.
+    /// Returns the code of the Status, or 0.
     pub(crate) fn code(&self) -> u16 {
         self.status().map_or(0, |status| status.code)
     }
 
-    /// Whether the Status has a cause of that reason.
+    /// Returns true if the Status has a cause of that reason.
     pub(crate) fn has_cause(&self, reason: &str) -> bool {
         let details = self.status().and_then(|status| status.details.as_ref());
         details.is_some_and(|details| details.causes.iter().any(|cause| cause.reason == reason))
     }
 
-    /// When the API asks to be tried again.
+    /// Returns the time after which the API asks for another attempt.
     pub(crate) fn retry_after(&self) -> Option<Duration> {
         let details = self.status().and_then(|status| status.details.as_ref())?;
         (details.retry_after_seconds > 0).then(|| Duration::from_secs(details.retry_after_seconds.into()))

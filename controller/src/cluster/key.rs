@@ -1,23 +1,23 @@
-//! The name of one namespaced object.
+//! Name of one namespaced object.
 
 use kube::ResourceExt;
 
-/// Namespace and name of an object; of an Evacuation where nothing else is said.
+/// Namespace and name of an object, of an Evacuation unless the context says otherwise.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct ObjectKey {
-    /// The namespace; empty for objects outside namespaces.
+    /// Namespace; empty for an object outside namespaces.
     pub(crate) namespace: String,
-    /// The name.
+    /// Name.
     pub(crate) name: String,
 }
 
 impl ObjectKey {
-    /// The key of that namespace and name.
+    /// Returns the key of that namespace and name.
     pub(crate) fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
         Self { namespace: namespace.into(), name: name.into() }
     }
 
-    /// The key of an object.
+    /// Returns the key of an object.
     pub(crate) fn of<K: ResourceExt>(object: &K) -> Self {
         Self { namespace: object.namespace().unwrap_or_default(), name: object.name_any() }
     }

@@ -281,8 +281,8 @@ fn a_request_is_taken_back_when_the_pod_has_been_ready_for_a_while_or_is_to_be_l
         (crashing(1), &[]),
         (ready(NOW - 59), &[]),
         (ready(NOW - 60), &["withdraw first: the pod recovered"]),
-        (opted_out, &["withdraw first: the pod is to be left alone"]),
-        (broken, &["withdraw first: the pod is to be left alone"]),
+        (opted_out, &["withdraw first: the pod has not opted in"]),
+        (broken, &["withdraw first: the pod has not opted in"]),
     ] {
         let decision = Cluster::new().pod("web-a", &pod).refreshed("first", "web-a", 1, None).decide();
         assert_eq!(acts(&decision), expected, "{pod}");
