@@ -2,24 +2,28 @@
 
 use crate::pod_annotations::is_own_domain;
 
-/// The responder that has a replacement ready before the pod goes.
+/// Name of the responder that has a replacement ready before the pod goes.
 pub const REPLACEMENT_RESPONDER: &str = "surge.evacuation.dev/replacement";
-/// What was taken from a pod so that its ReplicaSet makes a replacement, and how to undo it: JSON, written by the controller.
+/// Annotation with the label that the controller took off a pod, so that its ReplicaSet makes a replacement.
+/// JSON, with all that is needed to undo it.
 pub const RELEASED_ANNOTATION: &str = "surge.evacuation.dev/released";
-/// How long a pod's replacement may take to be ready, in seconds; 600 by default.
+/// Annotation with the time that a pod's replacement may take to be ready, in seconds; 600 by default.
 pub const REPLACEMENT_TIMEOUT_ANNOTATION: &str = "surge.evacuation.dev/timeout-seconds";
 
-/// The responder that waits until a condition or an annotation of the pod says that it may go.
+/// Names of the responders that the controller plays. Other names of the project's domain are rejected.
+pub const BUILT_IN_RESPONDERS: &[&str] = &[REPLACEMENT_RESPONDER, GATE_RESPONDER];
+
+/// Name of the responder that waits until a condition or an annotation of the pod opens its gate.
 pub const GATE_RESPONDER: &str = "gate.evacuation.dev/condition";
-/// The name of the Evacuation that waits at a pod's gate. Written by the controller.
+/// Annotation with the name of the Evacuation that waits at a pod's gate. Written by the controller.
 pub const GATE_ASKED_ANNOTATION: &str = "gate.evacuation.dev/asked";
-/// `true`, or the name of the Evacuation that may pass; `false` refuses.
+/// Annotation that opens the gate: `true`, or the name of one Evacuation; `false` refuses.
 pub const GATE_OPEN_ANNOTATION: &str = "gate.evacuation.dev/open";
-/// Why the gate is shut, in words.
+/// Annotation with the reason of a shut gate, in words.
 pub const GATE_MESSAGE_ANNOTATION: &str = "gate.evacuation.dev/message";
-/// The type of the pod condition that opens the gate; [`GATE_OPEN_CONDITION`] by default.
+/// Annotation with the type of the pod condition that opens the gate; [`GATE_OPEN_CONDITION`] by default.
 pub const GATE_CONDITION_TYPE_ANNOTATION: &str = "gate.evacuation.dev/condition-type";
-/// The pod condition that opens the gate when it is True, unless the pod names another.
+/// Type of the pod condition that opens the gate when it is True, unless the pod names another.
 pub const GATE_OPEN_CONDITION: &str = "gate.evacuation.dev/Open";
 
 /// The label of a namespace that opts its pods into refreshing, and the annotation of a pod that opts it in or out.
@@ -29,8 +33,8 @@ pub const REFRESH_AFTER_RESTARTS_ANNOTATION: &str = "refresh.evacuation.dev/afte
 /// Time in a crash loop after which a pod is refreshed, such as `10m`.
 pub const REFRESH_AFTER_ANNOTATION: &str = "refresh.evacuation.dev/after";
 
-/// Returns whether a responder's name is of the project's domains and no built-in responder has it.
+/// Returns true for a name of the project's domains that no built-in responder has.
 pub fn is_unknown_built_in(responder: &str) -> bool {
     let own = responder.split_once('/').is_some_and(|(domain, _)| is_own_domain(domain));
-    own && ![REPLACEMENT_RESPONDER, GATE_RESPONDER].contains(&responder)
+    own && !BUILT_IN_RESPONDERS.contains(&responder)
 }

@@ -1,4 +1,8 @@
-//! Conditions and their reasons, which are API.
+//! Conditions and their reasons, which are API, and the questions that a status answers about them.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+
+use crate::EvacuationStatus;
 
 /// Declares a closed set of CamelCase words.
 macro_rules! words {
@@ -8,12 +12,17 @@ macro_rules! words {
         pub enum $name { $($(#[$word_doc])* $word),+ }
 
         impl $name {
-            /// Every word of the set.
+            /// All words of the set.
             pub const ALL: &'static [Self] = &[$(Self::$word),+];
 
-            /// The word on the wire.
+            /// Returns the word on the wire.
             pub fn as_str(self) -> &'static str {
                 match self { $(Self::$word => stringify!($word)),+ }
+            }
+
+            /// Returns the value of a word on the wire, or `None` for a word that is not of the set.
+            pub fn parse(word: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|known| known.as_str() == word)
             }
         }
 
@@ -28,13 +37,13 @@ macro_rules! words {
 words! {
     /// The types of an Evacuation's conditions.
     ConditionType {
-        /// That UID is gone, or its phase terminal.
+        /// The pod of that UID is gone, or its phase is terminal.
         Evacuated,
         /// The pod was left alone.
         Failed,
-        /// Stands beside Evacuated or Failed: nothing more will happen.
+        /// The Evacuation has ended: accompanies Evacuated or Failed.
         Finished,
-        /// The eviction is held back.
+        /// Something holds the eviction back.
         Blocked,
     }
 }
@@ -46,7 +55,7 @@ words! {
         Evicted,
         /// The pod went after a deletion that the controller asked for at a deadline.
         Deleted,
-        /// The pod went, but not by the controller's doing.
+        /// The pod went for another reason.
         GoneByOther,
         /// The pod's phase is Succeeded or Failed.
         TerminatedInPlace,
@@ -76,11 +85,83 @@ words! {
         Refused,
         /// An admission webhook or the API itself refused the eviction.
         EvictionRejected,
-        /// The pod was told to go and does not.
+        /// The API accepted the eviction, and the pod does not terminate.
         Terminating,
-        /// The pod's annotation cannot be read: its responders cannot be asked.
+        /// The pod's annotation cannot be read: the controller cannot ask its responders.
         UnreadableResponders,
-        /// Of `Blocked=False`: what held the eviction back does so no more, or the Evacuation has ended.
+        /// Reason of `Blocked=False`: nothing holds the eviction back any more, or the Evacuation has ended.
         NotBlocked,
+    }
+}
+
+/// Reasons of one type of condition.
+pub trait ConditionReason: Copy {
+    /// The type of condition that has these reasons.
+    const TYPE: ConditionType;
+
+    /// Returns the reason of a word on the wire, or `None` for an unknown word.
+    fn of(word: &str) -> Option<Self>;
+}
+
+macro_rules! reasons {
+    ($($reason:ident: $type:ident),+) => {$(
+        impl ConditionReason for $reason {
+            const TYPE: ConditionType = ConditionType::$type;
+
+            fn of(word: &str) -> Option<Self> {
+                Self::parse(word)
+            }
+        }
+    )+};
+}
+
+reasons!(EvacuatedReason: Evacuated, FailedReason: Failed, BlockedReason: Blocked);
+
+impl EvacuationStatus {
+    /// Returns the condition of that type, whether True or not.
+    pub fn condition(&self, kind: ConditionType) -> Option<&Condition> {
+        self.conditions.iter().find(|condition| condition.type_ == kind.as_str())
+    }
+
+    /// Returns the condition of that type where it is True.
+    pub fn true_condition(&self, kind: ConditionType) -> Option<&Condition> {
+        self.condition(kind).filter(|condition| condition.status == "True")
+    }
+
+    /// Returns true when the condition of that type is True.
+    pub fn is_true(&self, kind: ConditionType) -> bool {
+        self.true_condition(kind).is_some()
+    }
+
+    /// Returns the reason of the condition that `R` belongs to, where it is True and the reason is known.
+    pub fn reason<R: ConditionReason>(&self) -> Option<R> {
+        R::of(&self.true_condition(R::TYPE)?.reason)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_condition_counts_only_while_it_is_true_and_its_reason_is_known() {
+        let status = |value: &str, reason: &str| -> EvacuationStatus {
+            let time = "2026-11-20T22:00:00Z";
+            let condition = serde_json::json!({
+                "type": "Blocked", "status": value, "reason": reason, "message": "", "lastTransitionTime": time,
+            });
+            serde_json::from_value(serde_json::json!({"conditions": [condition]})).unwrap()
+        };
+        for (value, reason, is_true, known) in [
+            ("True", "BudgetExhausted", true, Some(BlockedReason::BudgetExhausted)),
+            ("True", "NewerThanThisCrate", true, None),
+            ("False", "NotBlocked", false, None),
+        ] {
+            let status = status(value, reason);
+            assert_eq!(status.is_true(ConditionType::Blocked), is_true, "{value} {reason}");
+            assert_eq!(status.reason::<BlockedReason>(), known, "{value} {reason}");
+            assert!(status.condition(ConditionType::Blocked).is_some());
+            assert_eq!(status.reason::<FailedReason>(), None);
+        }
     }
 }

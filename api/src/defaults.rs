@@ -1,9 +1,9 @@
-//! What the schema's defaults say, filled in.
+//! Defaults, as the schema documents them.
 
 use crate::{DEFAULT_TIME_ZONE, DEFAULT_TTL_SECONDS_AFTER_FINISHED, Evacuation};
 
-/// Fills in the defaults: `onRefusal` Wait, `atDeadline` Evict where there is a deadline, a window's time zone, and the time
-/// to live.
+/// Fills in the defaults: `onRefusal` Wait, `atDeadline` Evict where there is a deadline, a window's time
+/// zone, and the time to live.
 pub fn default_evacuation(evacuation: &mut Evacuation) {
     let spec = &mut evacuation.spec;
     spec.ttl_seconds_after_finished.get_or_insert(DEFAULT_TTL_SECONDS_AFTER_FINISHED);
@@ -18,7 +18,14 @@ pub fn default_evacuation(evacuation: &mut Evacuation) {
     }
 }
 
-/// Fills in what an update may leave out because it cannot change: the target's UID.
+/// Fills in the owner of every entry that names none.
+pub fn default_owners(evacuation: &mut Evacuation, user: &str) {
+    for requester in evacuation.spec.requesters.iter_mut().filter(|requester| requester.owner.is_empty()) {
+        user.clone_into(&mut requester.owner);
+    }
+}
+
+/// Fills in the immutable part that an update may leave out: the target's UID.
 pub fn default_evacuation_update(evacuation: &mut Evacuation, old: &Evacuation) {
     let (pod, old_pod) = (&mut evacuation.spec.target.pod, &old.spec.target.pod);
     if pod.uid.is_none() && pod.name == old_pod.name {

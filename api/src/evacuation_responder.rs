@@ -22,42 +22,44 @@ pub struct EvacuationResponder {
     /// Standard object metadata.
     #[serde(default)]
     pub metadata: ObjectMeta,
-    /// Who is asked, for which pods, and how.
+    /// The responder, and the pods for which it is asked.
     pub spec: EvacuationResponderSpec,
 }
 
 kind!(EvacuationResponder, "EvacuationResponder", "evacuationresponders", NamespaceResourceScope);
 
-/// Who is asked, for which pods, and how.
+/// The responder, and the pods for which it is asked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EvacuationResponderSpec {
-    /// The pods of the namespace for which the responder is asked. An empty selector picks every pod.
+    /// Selector of the pods in the namespace. An empty selector picks every pod.
     ///
-    /// It counts when an Evacuation starts: one that is under way keeps the responders that it has.
+    /// The registration counts for new Evacuations: one in progress keeps its responders.
     pub selector: LabelSelector,
-    /// `self` for the pod itself, or a domain-prefixed name such as `db.acme.io/failover`. An entry of that name in the pod's
-    /// annotation comes first; of two EvacuationResponders of that name the older one counts.
+    /// `self` for the pod itself, or a domain-prefixed name such as `db.acme.io/failover`.
+    /// An entry of that name in the pod's annotation comes first. Of two EvacuationResponders of that name the older one counts.
     pub name: String,
-    /// Higher is asked first; 10000 by default. Those of the same priority are asked in the order of their names.
+    /// Priority: higher is asked first; 10000 by default. Equal priorities are asked in the order of their
+    /// names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<i32>,
-    /// How long the responder may stay silent, in seconds; 60 by default.
+    /// Time that the responder may stay silent, in seconds; 60 by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<i64>,
-    /// How long the responder may delay in total, in seconds; 86400 by default.
+    /// Maximum total delay, in seconds; 86400 by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_delay_seconds: Option<i64>,
-    /// Where at the target pod the controller posts the question. Without `http` and `service` the responder watches.
+    /// Endpoint of the target pod to which the controller posts the question.
+    /// Without `http` and `service` the responder watches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http: Option<HttpEndpoint>,
-    /// The Service that the controller posts the question to. Not together with `http`.
+    /// Service to which the controller posts the question. Not together with `http`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service: Option<ServiceEndpoint>,
 }
 
 impl EvacuationResponder {
-    /// An EvacuationResponder of that name, not yet created.
+    /// Returns an EvacuationResponder of that name, not yet created.
     pub fn new(name: &str, spec: EvacuationResponderSpec) -> Self {
         Self {
             api_version: api_version(),
@@ -69,7 +71,7 @@ impl EvacuationResponder {
 }
 
 impl EvacuationResponderSpec {
-    /// What is said of the responder, without the pods.
+    /// Returns the registration, without the pods.
     pub fn entry(&self) -> ResponderEntry {
         ResponderEntry {
             name: self.name.clone(),
@@ -82,7 +84,7 @@ impl EvacuationResponderSpec {
     }
 }
 
-/// Fills in the defaults of priority, timeout and longest total delay.
+/// Fills in the defaults of priority, timeout and maximum total delay.
 pub fn default_evacuation_responder(responder: &mut EvacuationResponder) {
     let spec = &mut responder.spec;
     spec.priority.get_or_insert(DEFAULT_PRIORITY);

@@ -1,4 +1,4 @@
-//! What every kind of this API shares: `apiVersion`, `kind` and kube's `Resource`.
+//! The common part of every kind of this API: `apiVersion`, `kind` and kube's `Resource`.
 
 /// Implements kube's `Resource` and the defaults of `apiVersion` and `kind` for a kind of this API.
 macro_rules! kind {

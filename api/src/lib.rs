@@ -1,6 +1,6 @@
 //! The Evacuation API, `evacuation.dev/v1alpha1`: types, names, defaults and the validation of one object.
 //!
-//! This crate is pure: it has no I/O and reads no clock. What holds between objects, and over time, is
+//! This crate is pure: it has no I/O and reads no clock. The rules between objects, and over time, are
 //! in `evacuation-protocol`.
 
 mod built_in;
@@ -11,6 +11,7 @@ mod evacuation_responder;
 mod kind;
 mod names;
 mod pod_annotations;
+mod requester_key;
 mod responder;
 mod response;
 mod review;
@@ -23,13 +24,13 @@ mod window;
 mod window_calendar;
 
 pub use built_in::{
-    GATE_ASKED_ANNOTATION, GATE_CONDITION_TYPE_ANNOTATION, GATE_MESSAGE_ANNOTATION, GATE_OPEN_ANNOTATION,
-    GATE_OPEN_CONDITION, GATE_RESPONDER, REFRESH_AFTER_ANNOTATION, REFRESH_AFTER_RESTARTS_ANNOTATION,
-    REFRESH_ENABLED_ANNOTATION, RELEASED_ANNOTATION, REPLACEMENT_RESPONDER, REPLACEMENT_TIMEOUT_ANNOTATION,
-    is_unknown_built_in,
+    BUILT_IN_RESPONDERS, GATE_ASKED_ANNOTATION, GATE_CONDITION_TYPE_ANNOTATION, GATE_MESSAGE_ANNOTATION,
+    GATE_OPEN_ANNOTATION, GATE_OPEN_CONDITION, GATE_RESPONDER, REFRESH_AFTER_ANNOTATION,
+    REFRESH_AFTER_RESTARTS_ANNOTATION, REFRESH_ENABLED_ANNOTATION, RELEASED_ANNOTATION,
+    REPLACEMENT_RESPONDER, REPLACEMENT_TIMEOUT_ANNOTATION, is_unknown_built_in,
 };
-pub use condition::{BlockedReason, ConditionType, EvacuatedReason, FailedReason};
-pub use defaults::{default_evacuation, default_evacuation_update};
+pub use condition::{BlockedReason, ConditionReason, ConditionType, EvacuatedReason, FailedReason};
+pub use defaults::{default_evacuation, default_evacuation_update, default_owners};
 pub use evacuation::{
     DEFAULT_TTL_SECONDS_AFTER_FINISHED, DeadlineAction, Evacuation, EvacuationSpec, PodTarget, RefusalPolicy,
     Requester, Target,
@@ -42,6 +43,7 @@ pub use pod_annotations::{
     AnnotationProblem, AnnotationValueError, annotation_problems, is_own_annotation, parse_duration,
     parse_refresh_after_restarts, parse_refresh_enabled, parse_replacement_timeout,
 };
+pub use requester_key::RequesterKey;
 pub use responder::{
     DEFAULT_HTTP_PATH, DEFAULT_MAX_DELAY_SECONDS, DEFAULT_PRIORITY, DEFAULT_TIMEOUT_SECONDS, HttpEndpoint,
     ResponderEntry,
@@ -53,15 +55,16 @@ pub use review::{
 pub use self_evacuation::SelfEvacuation;
 pub use service_endpoint::{CaBundle, HttpsTrust, ServiceEndpoint};
 pub use status::{
-    AttemptResult, Blocker, EvacuationStatus, EvictionStatus, Policy, RecordedRequester, ResponderState,
-    ResponderStatus, ScheduledDeadline, ScheduledWindow,
+    AttemptResult, Blocker, EvacuationStatus, EvictionAction, EvictionStatus, Policy, RecordedRequester,
+    ResponderState, ResponderStatus, ScheduledDeadline, ScheduledWindow,
 };
-pub use time::{Timestamp, condition_time, from_condition_time};
+pub use time::{Timestamp, WholeSecond, condition_time, from_condition_time};
 pub use validation::{
-    MAX_CA_BUNDLE_BYTES, MAX_DELAY_SECONDS, MAX_MESSAGE_LENGTH, MAX_REASON_LENGTH, MAX_REQUESTERS,
-    MAX_RESPONDERS, MAX_RESPONDERS_BYTES, MAX_SCHEDULE_LENGTH, MAX_WINDOW_SECONDS, MIN_WINDOW_SECONDS,
-    ResponderParseError, is_qualified_name, parse_responders, validate_evacuation,
-    validate_evacuation_responder, validate_evacuation_update, validate_responders, validate_response,
+    MAX_CA_BUNDLE_BYTES, MAX_DELAY_SECONDS, MAX_MESSAGE_LENGTH, MAX_OWNER_LENGTH, MAX_REASON_LENGTH,
+    MAX_REQUESTERS, MAX_REQUESTERS_PER_OWNER, MAX_RESPONDERS, MAX_RESPONDERS_BYTES, MAX_SCHEDULE_LENGTH,
+    MAX_WINDOW_SECONDS, MIN_WINDOW_SECONDS, RESERVED_REQUESTERS, ResponderParseError, is_qualified_name,
+    parse_responders, validate_evacuation, validate_evacuation_responder, validate_evacuation_update,
+    validate_responders, validate_response,
 };
 pub use window::{DEFAULT_TIME_ZONE, Window};
 pub use window_calendar::{WindowCalendar, WindowError};

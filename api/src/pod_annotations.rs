@@ -8,7 +8,7 @@ use crate::{
     DOMAIN, GATE_ASKED_ANNOTATION, GATE_CONDITION_TYPE_ANNOTATION, GATE_MESSAGE_ANNOTATION,
     GATE_OPEN_ANNOTATION, REFRESH_AFTER_ANNOTATION, REFRESH_AFTER_RESTARTS_ANNOTATION,
     REFRESH_ENABLED_ANNOTATION, RELEASED_ANNOTATION, REPLACEMENT_TIMEOUT_ANNOTATION, RESPONDERS_ANNOTATION,
-    is_unknown_built_in, parse_responders,
+    parse_responders,
 };
 
 /// Maximum duration of an annotation, in seconds: ten years. It can be added to any time.
@@ -142,12 +142,7 @@ fn problems_of(key: &str, value: &str) -> Vec<String> {
 
 fn responder_problems(text: &str) -> Vec<String> {
     match parse_responders(text) {
-        Ok(entries) => entries
-            .iter()
-            .enumerate()
-            .filter(|(_, entry)| is_unknown_built_in(&entry.name))
-            .map(|(index, entry)| format!("[{index}].name: {:?} is not a responder of {DOMAIN}", entry.name))
-            .collect(),
+        Ok(_) => Vec::new(),
         Err(error) => error
             .problems
             .iter()

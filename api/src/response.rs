@@ -1,4 +1,4 @@
-//! One answer: posted to `evacuations/NAME/respond` or `selfevacuations/NAME/respond`.
+//! The answer, posted to `evacuations/NAME/respond` or `selfevacuations/NAME/respond`.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use schemars::JsonSchema;
@@ -6,14 +6,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Timestamp, api_version, kind::kind};
 
-/// What a responder says to an Evacuation.
+/// Answer of a responder to an Evacuation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum Answer {
-    /// Go ahead. It binds until the eviction or the cancellation.
+    /// Consent: the controller asks the next responder, then evicts. Binds until the eviction or the
+    /// cancellation.
     Accept,
-    /// Wait for the given time; may be renewed.
+    /// Request to wait for the given time; the responder can renew it.
     Delay,
-    /// Do not; the requesters' policy decides what follows.
+    /// Refusal: the requesters' policy decides what follows.
     Refuse,
 }
 
@@ -32,7 +33,7 @@ pub struct EvacuationResponse {
     pub metadata: ObjectMeta,
     /// The answer.
     pub spec: EvacuationResponseSpec,
-    /// What became of it. Filled in by the server in its reply.
+    /// Result, which the server fills in in its reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<EvacuationResponseStatus>,
 }
@@ -40,7 +41,7 @@ pub struct EvacuationResponse {
 kind!(EvacuationResponse, "EvacuationResponse", "evacuationresponses", NamespaceResourceScope);
 
 impl EvacuationResponse {
-    /// The answer of a responder, not yet posted.
+    /// Returns the answer of a responder, not yet posted.
     pub fn new(spec: EvacuationResponseSpec) -> Self {
         Self {
             api_version: api_version(),
@@ -56,46 +57,46 @@ impl EvacuationResponse {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EvacuationResponseSpec {
-    /// Who answers; `self` by default.
+    /// Name of the responder that answers; `self` by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub responder: Option<String>,
-    /// The UID of the Evacuation that is answered; where given it must match.
+    /// UID of the Evacuation. A given UID must match.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evacuation_uid: Option<String>,
-    /// The UID of the target pod; where given it must match. Required of an answer that is relayed.
+    /// UID of the target pod. A given UID must match. A relayed answer needs it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pod_uid: Option<String>,
-    /// The answer. Exactly one of `answer` and `acknowledgeCancellation` is given.
+    /// The answer. Exactly one of `answer` and `acknowledgeCancellation` is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<Answer>,
-    /// For `Delay`: how long, in seconds, from the server's receipt.
+    /// Delay in seconds from the server's receipt, for `Delay`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay_seconds: Option<i64>,
-    /// For `Refuse`: when to ask again, in seconds from the server's receipt.
+    /// Time until the responder may be asked again, in seconds from the server's receipt, for `Refuse`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_seconds: Option<i64>,
-    /// Why, in CamelCase for machines.
+    /// The reason in CamelCase, for machines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Why, in words.
+    /// The reason in words, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// Says that this responder knows of the cancellation, instead of an answer.
+    /// True to acknowledge the cancellation, instead of an answer.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub acknowledge_cancellation: bool,
 }
 
-/// What became of an answer.
+/// Result of an answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EvacuationResponseStatus {
-    /// For `Delay`: how long was granted, in seconds; less than asked when a bound cut it short.
+    /// Granted delay in seconds, for `Delay`. Less than requested when a limit cut it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub granted_seconds: Option<i64>,
-    /// For `Delay`: until when.
+    /// End of the granted delay, for `Delay`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay_until: Option<Timestamp>,
-    /// Why less was granted than asked, in words.
+    /// Limit that cut the delay, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }

@@ -1,11 +1,11 @@
-//! The question: posted by the controller to an app's HTTP endpoint; the reply holds the answer.
+//! The question that the controller posts to an app's HTTP endpoint. The reply has the answer.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Answer, DeadlineAction, RefusalPolicy, Timestamp, api_version};
+use crate::{Answer, DeadlineAction, RefusalPolicy, Timestamp, WholeSecond, api_version};
 
-/// What the controller posts, and, with `response` filled in, what the app replies.
+/// The question that the controller posts. The app replies with `response` filled in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EvacuationReview {
@@ -31,7 +31,7 @@ impl EvacuationReview {
         Self::KIND.to_owned()
     }
 
-    /// A question.
+    /// Returns a question.
     pub fn ask(request: ReviewRequest) -> Self {
         Self {
             api_version: api_version(),
@@ -46,39 +46,40 @@ impl EvacuationReview {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReviewRequest {
-    /// What is meant.
+    /// Meaning of the question.
     pub action: ReviewAction,
-    /// The Evacuation; the reply repeats its UID.
+    /// The Evacuation. The reply repeats its UID.
     pub evacuation: ObjectIdentity,
-    /// The target pod; the reply repeats its UID.
+    /// The target pod. The reply repeats its UID.
     pub pod: ObjectIdentity,
-    /// The responder that is asked.
+    /// Name of the responder that is asked.
     pub responder: String,
-    /// Who wants the pod moved, and why.
+    /// The requests to move the pod, with their reasons.
     #[serde(default)]
     pub requesters: Vec<ReviewRequester>,
-    /// What follows a refusal.
+    /// Reaction to a refusal.
     pub on_refusal: RefusalPolicy,
-    /// When the question lapses without an answer.
+    /// Time at which the question expires without an answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer_by: Option<Timestamp>,
-    /// Until when a delay was granted.
+    /// End of the granted delay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay_until: Option<Timestamp>,
 }
 
-/// What a question means.
+/// Meaning of a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum ReviewAction {
-    /// The pod is asked to move.
+    /// The controller asks the app to move the pod.
     Ask,
-    /// The question is repeated: a delay is running out, or it is time to ask again after a refusal.
+    /// The controller repeats the question: a delay ends soon, or the time to ask again after a refusal has
+    /// come.
     Remind,
-    /// The Evacuation was canceled; any 2xx reply acknowledges it.
+    /// The Evacuation was canceled. Any 2xx reply acknowledges it.
     Cancel,
 }
 
-/// Names one object for ever.
+/// Identity of one object, which no other object ever has.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectIdentity {
@@ -90,22 +91,22 @@ pub struct ObjectIdentity {
     pub uid: String,
 }
 
-/// What an app is told of a requester.
+/// The part of a requester's entry that an app sees.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReviewRequester {
-    /// Domain-prefixed, such as `drain.evacuation.dev/node-a`.
+    /// Domain-prefixed name, such as `drain.evacuation.dev/node-a`.
     pub name: String,
-    /// Why, in CamelCase for machines.
+    /// The reason in CamelCase, for machines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Why, in words.
+    /// The reason in words, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// When this requester stops negotiating.
+    /// Time at which this requester stops negotiating.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub deadline: Option<Timestamp>,
-    /// What happens then.
+    pub deadline: Option<WholeSecond>,
+    /// Action at the deadline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_deadline: Option<DeadlineAction>,
 }
@@ -120,16 +121,16 @@ pub struct ReviewResponse {
     pub pod_uid: String,
     /// The answer.
     pub answer: Answer,
-    /// For `Delay`: how long, in seconds.
+    /// Delay in seconds, for `Delay`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay_seconds: Option<i64>,
-    /// For `Refuse`: when to ask again, in seconds.
+    /// Time until the controller may ask again, in seconds, for `Refuse`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_seconds: Option<i64>,
-    /// Why, in CamelCase for machines.
+    /// The reason in CamelCase, for machines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Why, in words.
+    /// The reason in words, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! The SelfEvacuation: what a pod sees of the Evacuations that target it.
+//! The SelfEvacuation: the view that a pod has of the Evacuations that target it.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use schemars::JsonSchema;
@@ -6,8 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Evacuation, EvacuationSpec, EvacuationStatus, api_version, kind::kind};
 
-/// An Evacuation of the caller's own pod. Virtual and read-only: the server makes it from the Evacuation of the
-/// same name and UID, for the pod that the caller's bound token names, without the users behind the requesters.
+/// An Evacuation of the caller's own pod. Virtual and read-only: the server derives it from the Evacuation of
+/// the same name and UID, for the pod that the caller's bound token names. It does not show the requesters'
+/// users.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SelfEvacuation {
@@ -20,9 +21,9 @@ pub struct SelfEvacuation {
     /// The Evacuation's metadata.
     #[serde(default)]
     pub metadata: ObjectMeta,
-    /// What is asked, and by whom.
+    /// The request: the pod to move, and the requesters.
     pub spec: EvacuationSpec,
-    /// What was answered, and how it ended.
+    /// The answers and the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<EvacuationStatus>,
 }
@@ -31,14 +32,17 @@ kind!(SelfEvacuation, "SelfEvacuation", "selfevacuations", NamespaceResourceScop
 
 impl From<Evacuation> for SelfEvacuation {
     fn from(evacuation: Evacuation) -> Self {
-        let status = evacuation.status.map(|status| EvacuationStatus { requesters: Vec::new(), ..status });
-        let metadata = ObjectMeta { managed_fields: None, annotations: None, ..evacuation.metadata };
-        Self {
-            api_version: api_version(),
-            kind: Self::default_kind(),
-            metadata,
-            spec: evacuation.spec,
-            status,
+        let mut spec = evacuation.spec;
+        spec.requesters.iter_mut().for_each(|entry| entry.owner.clear());
+        let mut status = evacuation.status;
+        if let Some(status) = &mut status {
+            status.requesters.clear();
+            if let Some(policy) = &mut status.policy {
+                policy.deadlines.iter_mut().for_each(|row| row.owner.clear());
+                policy.windows.iter_mut().for_each(|row| row.owner.clear());
+            }
         }
+        let metadata = ObjectMeta { managed_fields: None, annotations: None, ..evacuation.metadata };
+        Self { api_version: api_version(), kind: Self::default_kind(), metadata, spec, status }
     }
 }

@@ -1,4 +1,4 @@
-//! Push to a Service.
+//! The Service endpoint of a pushed responder.
 
 use k8s_openapi::ByteString;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -10,36 +10,37 @@ use crate::DEFAULT_HTTP_PATH;
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ServiceEndpoint {
-    /// The Service's name. It needs a cluster IP.
+    /// Name of the Service. It needs a cluster IP.
     pub name: String,
-    /// The Service's port.
+    /// Port of the Service.
     pub port: u16,
-    /// The path, which starts with a slash; `/evacuation` by default.
+    /// Path, which starts with a slash; `/evacuation` by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// How to speak HTTPS; without it the question goes out in plain text, and without a token.
+    /// HTTPS settings. Without them the controller posts in plain text, and without a token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub https: Option<HttpsTrust>,
 }
 
 impl ServiceEndpoint {
-    /// The path, or its default.
+    /// Returns the path, or its default.
     pub fn path(&self) -> &str {
         self.path.as_deref().unwrap_or(DEFAULT_HTTP_PATH)
     }
 
-    /// The Service's DNS name: what its certificate must be for, and the audience of the token that it is shown.
+    /// Returns the Service's DNS name: the name in its certificate, and the audience of the controller's
+    /// token.
     pub fn host(&self, namespace: &str) -> String {
         format!("{}.{namespace}.svc", self.name)
     }
 }
 
-/// Whom to trust to be the Service.
+/// Trust settings of a Service's certificate.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HttpsTrust {
-    /// The certificate authorities that may sign the Service's certificate, which is for `NAME.NAMESPACE.svc`: PEM, in
-    /// base64, as in an APIService. No others are trusted.
+    /// Certificate authorities that may sign the Service's certificate, which is for `NAME.NAMESPACE.svc`.
+    /// PEM, in base64, as in an APIService. No others are trusted.
     pub ca_bundle: CaBundle,
 }
 

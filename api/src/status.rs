@@ -1,27 +1,27 @@
-//! The Evacuation's status. Each field has one writer, named in its description.
+//! The Evacuation's status. Each field has one writer, which its description names.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Answer, DeadlineAction, HttpEndpoint, RefusalPolicy, ServiceEndpoint, Timestamp};
+use crate::{Answer, DeadlineAction, HttpEndpoint, RefusalPolicy, RequesterKey, ServiceEndpoint, Timestamp};
 
-/// What was answered, and how it ended.
+/// The answers and the end.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EvacuationStatus {
-    /// The generation that the controller last acted on. Controller.
+    /// The generation that the controller last acted on. Controller; after the end: server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// Who made each entry of `spec.requesters`. Server.
+    /// The user behind each entry of `spec.requesters`. Server.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["owner", "name"]))]
     pub requesters: Vec<RecordedRequester>,
-    /// What the live entries of `spec.requesters` amount to. Server.
+    /// The policy that follows from the live entries of `spec.requesters`. Server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<Policy>,
-    /// Who has a say, highest priority first; fixed when the Evacuation starts. Controller, but for the answers.
-    /// Absent until the Evacuation starts; empty when nobody is to be asked.
+    /// The responders, highest priority first; the list is fixed when the Evacuation starts. Controller,
+    /// except for the answers. Absent until the Evacuation starts; empty when there is no responder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub responders: Option<Vec<ResponderStatus>>,
@@ -32,128 +32,163 @@ pub struct EvacuationStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
-    /// When the Evacuation finished; its time to live counts from here. Server.
+    /// Time at which the Evacuation finished; its time to live starts here. Server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finish_time: Option<Timestamp>,
 }
 
-/// Who made an entry of `spec.requesters`.
+/// The user behind an entry of `spec.requesters`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RecordedRequester {
+    /// The user that the entry belongs to.
+    #[serde(default)]
+    pub owner: String,
     /// The entry's name.
     pub name: String,
-    /// The user who made the entry.
+    /// The user who made the entry: the owner, or a holder of the verb `override`.
     pub user: String,
     /// The user's groups at that time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<String>,
-    /// When the entry was made or last changed.
+    /// Time at which the entry was made or last changed.
     pub time: Timestamp,
+    /// Time at which the entry left. The newest entries that left stay recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_time: Option<Timestamp>,
 }
 
-/// What the live requesters amount to.
+impl RecordedRequester {
+    /// Returns the key of the entry in `spec.requesters`.
+    pub fn key(&self) -> RequesterKey<'_> {
+        RequesterKey { owner: &self.owner, name: &self.name }
+    }
+}
+
+/// The policy that follows from the live entries.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Policy {
-    /// The hardest of the live entries that are awake; `GiveUp` when none is.
+    /// Hardest policy of the live entries that are awake; `GiveUp` when none is.
     pub on_refusal: RefusalPolicy,
-    /// The smallest of the live entries that are awake and name one, in seconds.
+    /// Smallest grace period of the live entries that are awake and name one, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grace_period_seconds: Option<i64>,
-    /// The deadlines, soonest first, the reached ones too.
+    /// Deadlines, soonest first, the reached ones too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub deadlines: Vec<ScheduledDeadline>,
-    /// When the entries that have a window wake, soonest first, the awake ones too.
+    /// Times at which the entries with a window wake, soonest first, the awake ones too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub windows: Vec<ScheduledWindow>,
-    /// When the next live entry that sleeps wakes because its window opens.
+    /// Time at which the next sleeping entry wakes because its window opens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_window_time: Option<Timestamp>,
 }
 
-/// One requester's deadline.
+/// Deadline of one requester.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ScheduledDeadline {
-    /// The requester's name.
+    /// The entry's owner.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub owner: String,
+    /// The entry's name.
     pub requester: String,
-    /// When.
+    /// Time of the deadline.
     pub time: Timestamp,
-    /// What happens then.
+    /// Action at the deadline.
     pub action: DeadlineAction,
-    /// Whether it was reached by the server's clock. A deadline that was reached stays reached.
+    /// True once the server's clock reached it. A deadline that was reached stays reached.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reached: bool,
 }
 
-/// When one requester's window opens.
+impl ScheduledDeadline {
+    /// Returns the key of the entry in `spec.requesters`.
+    pub fn key(&self) -> RequesterKey<'_> {
+        RequesterKey { owner: &self.owner, name: &self.requester }
+    }
+}
+
+/// Opening of one requester's window.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ScheduledWindow {
-    /// The requester's name.
+    /// The entry's owner.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub owner: String,
+    /// The entry's name.
     pub requester: String,
-    /// When its window is open for the first time since the window was put.
+    /// Time at which the window is open for the first time since it was written.
     pub time: Timestamp,
-    /// Whether it was reached by the server's clock. An entry that woke stays awake.
+    /// True once the server's clock reached it. An entry that woke stays awake.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reached: bool,
 }
 
-/// One who has a say.
+impl ScheduledWindow {
+    /// Returns the key of the entry in `spec.requesters`.
+    pub fn key(&self) -> RequesterKey<'_> {
+        RequesterKey { owner: &self.owner, name: &self.requester }
+    }
+}
+
+/// One responder: its registration, its state and its answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ResponderStatus {
     /// `self`, or a domain-prefixed name.
     pub name: String,
-    /// Higher is asked first.
+    /// Priority: higher is asked first.
     pub priority: i32,
-    /// How long it may stay silent, in seconds.
+    /// Time that it may stay silent, in seconds.
     pub timeout_seconds: i64,
-    /// How long it may delay in total, in seconds.
+    /// Maximum total delay, in seconds.
     pub max_delay_seconds: i64,
-    /// Where at the target pod the controller posts the question.
+    /// Endpoint of the target pod to which the controller posts the question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http: Option<HttpEndpoint>,
-    /// The Service that the controller posts the question to. Absent, as is `http`, for a responder that watches.
+    /// Service to which the controller posts the question. Absent, as is `http`, for a responder that
+    /// watches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service: Option<ServiceEndpoint>,
-    /// Where it stands. Controller; `Canceled`: server.
+    /// State. Controller; `Canceled`: server.
     pub state: ResponderState,
-    /// When it became Active. Server.
+    /// Time at which it became Active. Server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub active_time: Option<Timestamp>,
-    /// Its last answer. Responder.
+    /// Last answer. Responder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<Answer>,
-    /// When the last answer arrived. Server.
+    /// Time at which the last answer arrived. Server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer_time: Option<Timestamp>,
-    /// Until when it was granted a delay. Server.
+    /// End of the granted delay. Server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay_until: Option<Timestamp>,
-    /// When a responder that refused may be asked again. Server, from the answer's `retryAfterSeconds`.
+    /// Time from which a responder that refused may be asked again. Server, from the answer's
+    /// `retryAfterSeconds`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_time: Option<Timestamp>,
-    /// Why it answered so, in CamelCase for machines. Responder.
+    /// Reason of the answer in CamelCase, for machines. Responder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Why it answered so, in words; for an Interrupted one, what went wrong. Responder, controller.
+    /// Reason of the answer in words; for an Interrupted responder, the failure. Responder, controller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// Whether a Canceled responder has said that it knows. Responder.
+    /// True when a Canceled responder has acknowledged the cancellation. Responder.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cancellation_acknowledged: bool,
 }
 
 impl ResponderStatus {
-    /// Whether the controller posts the question, instead of the responder watching for it.
+    /// Returns true when the controller posts the question. Otherwise the responder watches for it.
     pub fn is_pushed(&self) -> bool {
         self.http.is_some() || self.service.is_some()
     }
 }
 
-/// Where a responder stands.
+/// State of a responder.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema,
 )]
@@ -161,9 +196,9 @@ pub enum ResponderState {
     /// Not asked yet.
     #[default]
     Inactive,
-    /// Asked; its answer counts.
+    /// Asked: its answer counts.
     Active,
-    /// Passed over: it was silent, its delay ran out, or a deadline was reached.
+    /// Skipped: it was silent, its delay ended, or a deadline was reached.
     Interrupted,
     /// The Evacuation ended while it was asked or before.
     Canceled,
@@ -171,51 +206,60 @@ pub enum ResponderState {
     Completed,
 }
 
-/// How the eviction goes.
+/// Record of the eviction.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EvictionStatus {
-    /// How many attempts were made.
+    /// Number of attempts.
     #[serde(default)]
     pub attempts: i32,
-    /// Whether an attempt was made whose outcome is not recorded yet: no requester can withdraw meanwhile.
+    /// True while the outcome of an attempt is not recorded yet. No requester can withdraw in this time.
     #[serde(default)]
     pub in_flight: bool,
-    /// Whether the API took the eviction or deletion: the pod is on its way out.
+    /// True when the API accepted the eviction or deletion: the pod terminates.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub accepted: bool,
-    /// What the last attempt was: `Evict` or `Delete`. Fixed when it is recorded.
+    /// Kind of the last attempt. Fixed when it is recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub action: Option<DeadlineAction>,
-    /// How the last attempt ended. Absent while it is in flight, and when it was never posted.
+    pub action: Option<EvictionAction>,
+    /// Result of the last attempt. Absent while it is in flight, and when it was never posted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_attempt_result: Option<AttemptResult>,
-    /// When the last attempt was made. Server.
+    /// Time of the last attempt. Server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_attempt_time: Option<Timestamp>,
-    /// Not before this the next attempt is made.
+    /// Earliest time of the next attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_attempt_time: Option<Timestamp>,
-    /// Who holds the eviction back.
+    /// Objects that hold the eviction back.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub blocked_by: Vec<Blocker>,
-    /// What the API said to the last attempt.
+    /// Reply of the API to the last attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }
 
-/// How an attempt to evict or delete ended.
+/// Kind of an attempt to move the pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+pub enum EvictionAction {
+    /// A request to the eviction API, which respects budgets.
+    Evict,
+    /// A deletion, which does not.
+    Delete,
+}
+
+/// Result of an attempt to evict or delete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum AttemptResult {
-    /// The API took it: the pod is on its way out.
+    /// The API accepted it: the pod terminates.
     Accepted,
-    /// The API answered that it does not.
+    /// The API rejected it.
     Rejected,
-    /// It was not answered, and the pod did not go.
+    /// There was no reply, and the pod did not go.
     NotTaken,
 }
 
-/// One who holds an eviction back.
+/// Object that holds an eviction back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Blocker {
@@ -223,7 +267,7 @@ pub struct Blocker {
     pub kind: String,
     /// The object's name.
     pub name: String,
-    /// How it blocks, in words.
+    /// The reason in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }

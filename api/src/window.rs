@@ -1,21 +1,21 @@
-//! When a requester may start negotiating.
+//! Time window in which a requester starts negotiating.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The time zone of a window that names none.
+/// Time zone of a window that names none.
 pub const DEFAULT_TIME_ZONE: &str = "UTC";
 
-/// A window that opens again and again, in the words of a CronJob.
+/// A time window that opens again and again, in the words of a CronJob.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Window {
-    /// When it opens, in the five fields of cron: minute, hour, day of month, month, day of week; or `@hourly`, `@daily`,
-    /// `@weekly`, `@monthly`, `@yearly`.
+    /// Opening times in the five fields of cron: minute, hour, day of month, month, day of week; or
+    /// `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`.
     pub schedule: String,
-    /// How long it is open each time, in elapsed seconds: a minute to seven days.
+    /// Duration of each opening, in elapsed seconds: a minute to seven days.
     pub duration_seconds: i64,
-    /// The time zone of the schedule, by its name in the IANA database, such as `Europe/Berlin`; UTC by default.
+    /// Time zone of the schedule, by its name in the IANA database, such as `Europe/Berlin`; UTC by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_zone: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! When a window is open.
+//! The calendar of a window: the times at which it is open.
 
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use chrono_tz::Tz;
@@ -9,14 +9,15 @@ use croner::{
 
 use crate::{DEFAULT_TIME_ZONE, Window};
 
-/// A window that was read: its schedule, its time zone and its duration.
+/// Schedule, time zone and duration of a window, parsed.
 ///
 /// # Daylight saving
 ///
-/// A duration is elapsed time, whatever the wall clock does meanwhile. A schedule of one hour and one minute opens once a day:
-/// if that time does not exist, because the clock goes forward, at the moment at which it does; if it occurs twice,
-/// because the clock goes back, at the first of the two. A schedule of several hours or minutes, as a list, a range, a step or
-/// `*`, opens at each time that matches, those of the repeated hour too, and not at times that do not exist.
+/// A duration is elapsed time: changes of the wall clock do not matter. A schedule of one hour and one minute
+/// opens once a day. If that time does not exist, it opens at the moment at which the clock goes forward. If
+/// it occurs twice, it opens at the first of the two. A schedule of several hours or minutes is a list, a
+/// range, a step or `*`. It opens at each time that matches, those of the repeated hour too, and not at times
+/// that do not exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WindowCalendar {
     schedule: Cron,
@@ -24,7 +25,7 @@ pub struct WindowCalendar {
     duration: TimeDelta,
 }
 
-/// What is wrong with a window's schedule or time zone.
+/// Problem of a window's schedule or time zone.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WindowError {
     /// The schedule is not one of cron.
@@ -32,7 +33,7 @@ pub enum WindowError {
     Schedule {
         /// The schedule.
         schedule: String,
-        /// What is wrong with it.
+        /// The parser's message.
         problem: String,
     },
     /// The schedule names a time zone, which has a field of its own.
@@ -56,12 +57,12 @@ pub enum WindowError {
 }
 
 impl WindowCalendar {
-    /// Reads a window.
+    /// Parses a window.
     ///
     /// # Errors
     ///
-    /// When schedule or time zone cannot be read, or the schedule never comes. Durations are not judged here: one that is
-    /// not positive is open for no time at all, and opens all the same.
+    /// The schedule or the time zone cannot be parsed, or the schedule never comes. Durations are not checked
+    /// here: one that is not positive opens, for no time at all.
     pub fn read(window: &Window) -> Result<Self, WindowError> {
         Ok(Self {
             schedule: read_schedule(&window.schedule)?,
@@ -70,8 +71,9 @@ impl WindowCalendar {
         })
     }
 
-    /// When the window is open for the first time at `from` or after it: `from` itself, if it is open then. A window is open
-    /// from its opening on, and no more when its duration is over. `None` when it never opens again.
+    /// Returns the first time at which the window is open, at `from` or after it: `from` itself, if it is
+    /// open then. A window is open from its opening until its duration is over. `None` when it never opens
+    /// again.
     pub fn first_open(&self, from: DateTime<Utc>) -> Option<DateTime<Utc>> {
         // The first opening that is not over by `from`, be it before or after.
         let since = from.checked_sub_signed(self.duration)?;
@@ -80,7 +82,7 @@ impl WindowCalendar {
     }
 }
 
-/// Reads a schedule of five fields, or one of cron's names.
+/// Parses a schedule of five fields, or one of cron's names.
 pub(crate) fn read_schedule(schedule: &str) -> Result<Cron, WindowError> {
     let schedule = || schedule.to_owned();
     let text = schedule();
@@ -91,15 +93,15 @@ pub(crate) fn read_schedule(schedule: &str) -> Result<Cron, WindowError> {
     let cron = parser
         .parse(&text)
         .map_err(|error| WindowError::Schedule { schedule: schedule(), problem: error.to_string() })?;
-    // On the calendar itself, without a time zone. It repeats after 400 years; croner searches to the year 5000, which from an
-    // earlier start takes longer and shows no more.
+    // On the calendar itself, without a time zone. It repeats after 400 years; croner searches to the year
+    // 5000, which from an earlier start takes longer and shows no more.
     let comes = NaiveDate::from_ymd_opt(YEAR_UPPER_LIMIT - 410, 1, 1)
         .and_then(|day| day.and_hms_opt(0, 0, 0))
         .is_some_and(|start| cron.find_next_occurrence(&start, true).is_ok());
     if comes { Ok(cron) } else { Err(WindowError::Never { schedule: text }) }
 }
 
-/// Reads the name of a time zone.
+/// Parses the name of a time zone.
 pub(crate) fn read_zone(zone: Option<&str>) -> Result<Tz, WindowError> {
     let name = zone.unwrap_or(DEFAULT_TIME_ZONE);
     name.parse().map_err(|_| WindowError::Zone { zone: name.to_owned() })

@@ -1,4 +1,5 @@
-//! The objects on the wire: what is written is read back the same, and the words are the ones of the documentation.
+//! The objects on the wire: what is written is read back the same, and the words are the ones of the
+//! documentation.
 
 // Helpers of tests may panic as tests do.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
@@ -8,8 +9,8 @@ use evacuation_api::{
     Answer, BlockedReason, CaBundle, ConditionType, DeadlineAction, EvacuatedReason, Evacuation,
     EvacuationResponse, EvacuationResponseSpec, EvacuationReview, EvacuationSpec, FailedReason, HttpEndpoint,
     HttpsTrust, PodTarget, RefusalPolicy, Requester, ResponderEntry, SelfEvacuation, ServiceEndpoint, Target,
-    Timestamp, Window, default_evacuation, parse_responders, validate_evacuation, validate_responders,
-    validate_response,
+    Timestamp, WholeSecond, Window, default_evacuation, parse_responders, validate_evacuation,
+    validate_responders, validate_response,
 };
 use proptest::prelude::*;
 use serde::{Serialize, de::DeserializeOwned};
@@ -29,11 +30,12 @@ fn the_example_of_the_design_survives_and_keeps_its_words() {
         "spec": {
             "target": {"pod": {"name": "db-0", "uid": "6f1c"}},
             "requesters": [{
+                "owner": "alice",
                 "name": "drain.evacuation.dev/node-a",
                 "reason": "NodeMaintenance",
                 "message": "kernel upgrade",
                 "onRefusal": "Wait",
-                "deadline": "2026-11-20T22:00:00.000000Z",
+                "deadline": "2026-11-20T22:00:00Z",
                 "atDeadline": "Evict",
                 "gracePeriodSeconds": 60,
             }],
@@ -42,6 +44,7 @@ fn the_example_of_the_design_survives_and_keeps_its_words() {
         "status": {
             "observedGeneration": 1,
             "requesters": [{
+                "owner": "alice",
                 "name": "drain.evacuation.dev/node-a",
                 "user": "alice",
                 "groups": ["ops"],
@@ -51,6 +54,7 @@ fn the_example_of_the_design_survives_and_keeps_its_words() {
                 "onRefusal": "Wait",
                 "gracePeriodSeconds": 60,
                 "deadlines": [{
+                    "owner": "alice",
                     "requester": "drain.evacuation.dev/node-a",
                     "time": "2026-11-20T22:00:00.000000Z",
                     "action": "Evict",
@@ -128,9 +132,8 @@ fn reason() -> impl Strategy<Value = Option<String>> {
     proptest::option::of("[A-Z][A-Za-z0-9]{0,20}")
 }
 
-fn time() -> impl Strategy<Value = Timestamp> {
-    (0..4_000_000_000_000_000_i64)
-        .prop_map(|micros| Timestamp(DateTime::from_timestamp_micros(micros).unwrap()))
+fn time() -> impl Strategy<Value = WholeSecond> {
+    (0..4_000_000_000_000_000_i64).prop_map(|micros| DateTime::from_timestamp_micros(micros).unwrap().into())
 }
 
 prop_compose! {
@@ -146,6 +149,7 @@ prop_compose! {
 
 prop_compose! {
     fn requester()(
+        owner in "[a-z:]{0,20}",
         name in "[a-z]{1,5}\\.[a-z]{1,5}/[a-z0-9]{1,10}",
         reason in reason(),
         message in text(),
@@ -158,7 +162,7 @@ prop_compose! {
     ) -> Requester {
         let (deadline, at_deadline) = deadline.map_or((None, None), |(time, action)| (Some(time), action));
         Requester {
-            name, reason, message, on_refusal, deadline, at_deadline, grace_period_seconds, window,
+            owner, name, reason, message, on_refusal, deadline, at_deadline, grace_period_seconds, window,
         }
     }
 }
@@ -185,13 +189,13 @@ prop_compose! {
         timeout_seconds in proptest::option::of(1..86_400_i64),
         max_delay_seconds in proptest::option::of(0..86_400_i64),
         endpoint in proptest::option::of(
-            (1..u16::MAX, proptest::option::of("/[a-z]{0,10}"), any::<bool>(), any::<bool>())),
+            (1..u16::MAX, proptest::option::of("/[a-z]{0,10}"), proptest::option::of(any::<bool>()), any::<bool>())),
     ) -> ResponderEntry {
         let (mut http, mut service) = (None, None);
         match endpoint {
             Some((port, path, flag, false)) => http = Some(HttpEndpoint { port, path, allow_host_network: flag }),
             Some((port, path, flag, true)) => {
-                let https = flag.then(|| HttpsTrust { ca_bundle: CaBundle(CERTIFICATE.as_bytes().to_vec()) });
+                let https = flag.map(|_| HttpsTrust { ca_bundle: CaBundle(CERTIFICATE.as_bytes().to_vec()) });
                 service = Some(ServiceEndpoint { name: "failover".to_owned(), port, path, https });
             }
             None => {}
@@ -318,5 +322,5 @@ fn the_schema_requires_what_cannot_be_left_out_and_lists_the_words() {
     assert_eq!(words("Answer"), ["Accept", "Delay", "Refuse"]);
     assert_eq!(words("ResponderState"), ["Inactive", "Active", "Interrupted", "Canceled", "Completed"]);
     let requesters = &defs["EvacuationSpec"]["properties"]["requesters"];
-    assert_eq!(requesters["x-kubernetes-list-map-keys"], json!(["name"]));
+    assert_eq!(requesters["x-kubernetes-list-map-keys"], json!(["owner", "name"]));
 }

@@ -1,4 +1,4 @@
-//! The server, put together from its parts.
+//! Assembly of the server from its parts.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,31 +9,31 @@ use machinery_storage::Store;
 
 use crate::{EvacuationResponderStrategy, EvacuationStrategy, Pods, Respond, SelfEvacuationView};
 
-/// The most bytes of the metadata, and of the rest but for the status, of an Evacuation or an EvacuationResponder: whatever the
-/// validation of a spec allows fits, and little enough that a namespace's worth of them harms nobody else.
+/// Maximum size in bytes of the metadata of an Evacuation or an EvacuationResponder, and of the rest without
+/// the status. Every valid spec fits.
 const SIZE_LIMIT: usize = 320 * 1024;
 
-/// What the server depends on.
+/// Dependencies of the server.
 pub struct Parts {
-    /// Where the objects are stored.
+    /// Store of the objects.
     pub store: Arc<dyn Store>,
-    /// The target pods.
+    /// Reader of the target pods.
     pub pods: Arc<dyn Pods>,
-    /// Who asks.
+    /// Authentication of callers.
     pub authenticator: Arc<dyn Authenticator>,
-    /// Whether one may: asked for each request, and for what a request leads to.
+    /// Authorisation of each request, and of its consequences.
     pub authorizer: Arc<dyn Authorizer>,
     /// The namespaces of the cluster.
     pub namespaces: Arc<dyn Namespaces>,
-    /// For how long requests are still taken after the server was told to end.
+    /// Time in which the server still accepts requests after the shutdown signal.
     pub shutdown_delay: Duration,
 }
 
-/// The server with every resource of the API, ready to serve. Tests drive these very routes.
+/// Returns the server with every resource of the API. Tests use the same routes.
 ///
 /// # Errors
 ///
-/// The documents cannot be made from the kinds' schemas.
+/// The OpenAPI documents cannot be made from the kinds' schemas.
 pub fn assemble(parts: Parts) -> Result<Server, BuildError> {
     let Parts { store, pods, authenticator, authorizer, namespaces, shutdown_delay } = parts;
     let strategy = EvacuationStrategy::new(Arc::clone(&pods), Arc::clone(&authorizer));

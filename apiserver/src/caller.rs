@@ -1,19 +1,20 @@
-//! What a caller's credentials prove of its own pod.
+//! Proof of a caller's own pod, from its credentials.
 
 use machinery_auth::UserInfo;
 
-/// Where the kube-apiserver puts the pod that a service-account token is bound to.
+/// Keys of the user's extra for the pod that a service-account token is bound to. The kube-apiserver writes
+/// them.
 const POD_NAME_EXTRA: &str = "authentication.kubernetes.io/pod-name";
 const POD_UID_EXTRA: &str = "authentication.kubernetes.io/pod-uid";
 const SERVICE_ACCOUNT_PREFIX: &str = "system:serviceaccount:";
 
-/// The pod that a caller's token is bound to.
+/// Pod that a caller's token is bound to.
 ///
-/// The kube-apiserver puts it into the user's extra after it checked that this very pod exists; another user can claim
-/// it only with the right to impersonate `userextras`.
+/// The kube-apiserver writes it to the user's extra after it checked that this pod exists. Another user can
+/// claim it only with the right to impersonate `userextras`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BoundPod<'a> {
-    /// The namespace of the service account, and so of the pod.
+    /// Namespace of the service account, and so of the pod.
     pub(crate) namespace: &'a str,
     /// The service account's name.
     pub(crate) service_account: &'a str,
@@ -24,7 +25,7 @@ pub(crate) struct BoundPod<'a> {
 }
 
 impl<'a> BoundPod<'a> {
-    /// The pod of a service account whose token is bound to one.
+    /// Returns the pod of a service account whose token is bound to one.
     pub(crate) fn of(user: &'a UserInfo) -> Option<Self> {
         let (namespace, service_account) = user.name.strip_prefix(SERVICE_ACCOUNT_PREFIX)?.split_once(':')?;
         let name = only_value(user, POD_NAME_EXTRA)?;
@@ -34,7 +35,7 @@ impl<'a> BoundPod<'a> {
     }
 }
 
-/// The value of an extra that has exactly one: of several, none proves anything.
+/// Returns the value of an extra that has exactly one. Several values prove nothing.
 fn only_value<'a>(user: &'a UserInfo, key: &str) -> Option<&'a str> {
     match user.extra.get(key)?.as_slice() {
         [value] => Some(value),

@@ -1,4 +1,4 @@
-//! etcd's certificates, which change while the server runs.
+//! Certificates for etcd, and their reload while the server runs.
 
 use std::{
     error::Error,
@@ -11,31 +11,31 @@ use tokio::time::MissedTickBehavior;
 
 use crate::{Options, RunError};
 
-/// How often the files are read: certificates are renewed long before they expire.
+/// Interval between reads of the files. Certificates are renewed long before they expire.
 const INTERVAL: Duration = Duration::from_secs(30);
 
-/// The files that `--etcd-cafile`, `--etcd-certfile` and `--etcd-keyfile` name.
+/// Files that `--etcd-cafile`, `--etcd-certfile` and `--etcd-keyfile` name.
 #[derive(Clone, Debug)]
 pub(crate) struct EtcdTlsFiles {
     ca: PathBuf,
     identity: Option<(PathBuf, PathBuf)>,
 }
 
-/// What the files hold.
+/// Content of the files.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Pems {
     ca: Vec<u8>,
     identity: Option<(Vec<u8>, Vec<u8>)>,
 }
 
-/// What takes new certificates.
+/// Consumer of new certificates.
 pub(crate) trait TakesTls {
-    /// Uses these for what is opened from now on, or keeps the old ones.
+    /// Uses these certificates for new connections, or keeps the old ones.
     async fn renew(&self, pems: Pems) -> Result<(), Box<dyn Error + Send + Sync>>;
 }
 
 impl EtcdTlsFiles {
-    /// None when etcd is reached without TLS.
+    /// Returns the files; `None` for etcd without TLS.
     pub(crate) fn of(options: &Options) -> Option<Self> {
         let certificate = options.etcd_certfile.clone();
         Some(Self {
@@ -57,8 +57,8 @@ impl EtcdTlsFiles {
         Ok(Pems { ca: read(&self.ca).await?, identity })
     }
 
-    /// Reads the files again and again, for ever, and hands on what changed since `pems`. What cannot be read or used is
-    /// logged once; the old certificates are then kept until there are good ones.
+    /// Reads the files again at each interval and hands on every change since `pems`. Logs a failure once,
+    /// and keeps the old certificates until there are good ones.
     pub(crate) async fn follow(self, mut pems: Pems, takes: impl TakesTls) {
         let mut ticks = tokio::time::interval(INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -80,7 +80,7 @@ impl EtcdTlsFiles {
             }
             pems = now.clone();
             match takes.renew(now).await {
-                Ok(()) => tracing::info!(ca = %self.ca.display(), "the certificates for etcd were reloaded"),
+                Ok(()) => tracing::info!(ca = %self.ca.display(), "etcd certificates reloaded"),
                 Err(error) => kept(error.as_ref()),
             }
         }
@@ -88,7 +88,7 @@ impl EtcdTlsFiles {
 }
 
 fn kept(error: &(dyn Error + 'static)) {
-    tracing::error!(error, "the new certificates for etcd are not used, the old ones are kept");
+    tracing::error!(error, "etcd certificates not reloaded, keeping the old ones");
 }
 
 impl From<Pems> for EtcdTls {

@@ -2,10 +2,11 @@
 //!
 //! # Flow
 //!
-//! `machinery-server` authenticates and authorises a request, decodes it and reads the object. [`EvacuationStrategy`]
-//! then asks what else the caller may do ([`Authorizer`](machinery_auth::Authorizer)), looks at the live pod ([`Pods`]),
-//! and has `evacuation-protocol` decide. [`EvacuationResponderStrategy`] guards who registers whom. [`Respond`] does the same for answers, [`SelfEvacuationView`] shows to a pod what
-//! concerns it. [`run`] puts it all together.
+//! `machinery-server` authenticates and authorises a request, decodes it and reads the object.
+//! [`EvacuationStrategy`] then checks further rights of the caller ([`Authorizer`](machinery_auth::Authorizer)), reads the live pod
+//! ([`Pods`]), and calls `evacuation-protocol` to decide. [`EvacuationResponderStrategy`] guards
+//! registrations, and [`Respond`] guards answers. [`SelfEvacuationView`] shows to a pod its own Evacuations.
+//! [`run`] starts everything.
 
 mod assemble;
 mod caller;

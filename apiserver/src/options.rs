@@ -1,33 +1,33 @@
-//! The command line.
+//! Command-line options.
 
 use std::{net::IpAddr, path::PathBuf};
 
 use clap::{Parser, ValueEnum};
 use machinery_logging::LogOptions;
 
-/// The evacuation API server, to be aggregated by a kube-apiserver.
+/// The evacuation API server, which a kube-apiserver aggregates.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "evacuation-apiserver", version)]
 pub struct Options {
-    /// The address to listen on.
+    /// Address to listen on.
     #[arg(long, default_value = "0.0.0.0")]
     pub bind_address: IpAddr,
-    /// The port to listen on.
+    /// Port to listen on.
     #[arg(long, default_value_t = 6443)]
     pub secure_port: u16,
-    /// The serving certificate and its chain, PEM; read again when it changes.
+    /// Serving certificate and its chain, PEM; reloaded when it changes.
     #[arg(long)]
     pub tls_cert_file: PathBuf,
-    /// The serving certificate's key, PEM; read again when it changes.
+    /// Key of the serving certificate, PEM; reloaded when it changes.
     #[arg(long)]
     pub tls_private_key_file: PathBuf,
-    /// How to reach the kube-apiserver; without it the pod's own service account is used.
+    /// Kubeconfig for the kube-apiserver; the pod's own service account by default.
     #[arg(long)]
     pub kubeconfig: Option<PathBuf>,
-    /// Where the objects are stored.
+    /// Storage backend.
     #[arg(long, value_enum, default_value_t = Storage::Etcd)]
     pub storage: Storage,
-    /// The URLs of the etcd members, separated by commas.
+    /// URLs of the etcd members, separated by commas.
     #[arg(
         long,
         value_delimiter = ',',
@@ -35,23 +35,23 @@ pub struct Options {
         required_if_eq("storage", "etcd")
     )]
     pub etcd_servers: Vec<String>,
-    /// Every key in etcd starts with it.
+    /// Prefix of every key in etcd.
     #[arg(long, default_value = "/registry/evacuation.dev")]
     pub etcd_prefix: String,
-    /// The CA that the etcd members' certificates are checked by, PEM. These three files are read again every 30 s.
+    /// CA of the etcd members' certificates, PEM. The server reads the three etcd files again every 30 s.
     #[arg(long)]
     pub etcd_cafile: Option<PathBuf>,
-    /// The client certificate shown to etcd, PEM.
+    /// Client certificate for etcd, PEM.
     #[arg(long, requires = "etcd_keyfile")]
     pub etcd_certfile: Option<PathBuf>,
-    /// The client certificate's key, PEM.
+    /// Key of the client certificate for etcd, PEM.
     #[arg(long, requires = "etcd_certfile")]
     pub etcd_keyfile: Option<PathBuf>,
-    /// The folder of the embedded store; one process at a time.
+    /// Folder of the embedded store, for one process at a time.
     #[arg(long, required_if_eq("storage", "embedded"))]
     pub data_dir: Option<PathBuf>,
-    /// For how many seconds the server goes on to serve after it was told to end, while /readyz says no, so that nobody is
-    /// sent to it any more. Kubernetes takes a moment to notice.
+    /// Seconds that the server still serves after SIGTERM, while /readyz fails. In this time Kubernetes stops
+    /// sending requests to it.
     #[arg(long, default_value_t = 0, value_name = "SECONDS")]
     pub shutdown_delay_seconds: u64,
     /// Flags of the log.
@@ -59,12 +59,12 @@ pub struct Options {
     pub log: LogOptions,
 }
 
-/// Where the objects are stored.
+/// Storage backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Storage {
-    /// In an etcd cluster, shared by every replica.
+    /// An etcd cluster, shared by every replica.
     Etcd,
-    /// In a file of this process, for one replica.
+    /// A file of this process, for one replica.
     Embedded,
 }
 

@@ -1,4 +1,4 @@
-//! The target pods, read live.
+//! Live reads of target pods.
 
 use std::time::Duration;
 
@@ -6,45 +6,45 @@ use async_trait::async_trait;
 use k8s_openapi::api::core::v1::Pod;
 use kube::{Api, Client};
 
-/// How long the kube-apiserver may take for one pod.
+/// Timeout of the kube-apiserver for one pod.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Why a pod could not be read.
+/// Failure to read a pod.
 #[derive(Debug, thiserror::Error)]
 pub enum PodsError {
     /// The kube-apiserver did not answer in time.
-    #[error("pod {namespace}/{name} could not be read within {} s", TIMEOUT.as_secs())]
+    #[error("pod {namespace}/{name} was not read within {} s", TIMEOUT.as_secs())]
     Timeout {
         /// The pod's namespace.
         namespace: String,
         /// The pod's name.
         name: String,
     },
-    /// The kube-apiserver could not be reached, or refused.
+    /// The kube-apiserver is not reachable, or rejected the request.
     #[error("pod {namespace}/{name} could not be read")]
     Read {
         /// The pod's namespace.
         namespace: String,
         /// The pod's name.
         name: String,
-        /// What was said.
+        /// The client's error.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
 }
 
-/// Reads pods as they are now. Never from a cache: a cached pod may have been replaced by another of its name.
+/// Reader of live pods. A cache would not do: another pod of the same name may have replaced the cached one.
 #[async_trait]
 pub trait Pods: Send + Sync + 'static {
-    /// The pod of that name, if there is one.
+    /// Returns the pod of that name, if there is one.
     async fn get(&self, namespace: &str, name: &str) -> Result<Option<Pod>, PodsError>;
 }
 
-/// Reads pods from the kube-apiserver.
+/// Reader of pods from the kube-apiserver.
 pub struct KubePods(Client);
 
 impl KubePods {
-    /// Reads through that client, which needs `get pods`.
+    /// Returns a reader with that client, which needs `get pods`.
     pub fn new(client: Client) -> Self {
         Self(client)
     }

@@ -1,6 +1,4 @@
-//! What callers are told when a rule forbids what they ask.
-//!
-//! The one mapping from the protocol's errors to reasons, messages and causes.
+//! The mapping from the protocol's errors to HTTP reasons, messages and causes. There is no other.
 
 use chrono::{DateTime, Utc};
 use evacuation_api::{Evacuation, GROUP};
@@ -8,20 +6,20 @@ use evacuation_protocol::{AnswerError, EditError, StatusError};
 use machinery_server::{ApiError, Cause, Reason};
 use machinery_validation::{FieldError, FieldErrorKind, FieldPath};
 
-/// When to try again after an eviction was found in flight, in seconds: its outcome is recorded about as soon.
+/// Retry time after an eviction in flight, in seconds: its outcome is recorded about as soon.
 const IN_FLIGHT_RETRY_SECONDS: u32 = 1;
 
-/// 403, for an object of this resource.
+/// Returns a 403 for an object of this resource.
 pub(crate) fn forbidden_of(plural: &str, name: &str, why: &str) -> ApiError {
     ApiError::status(Reason::Forbidden, format!("{} is forbidden: {why}", qualified(plural, name)))
 }
 
-/// 403, for an Evacuation.
+/// Returns a 403 for an Evacuation.
 pub(crate) fn forbidden(name: &str, why: &str) -> ApiError {
     forbidden_of(Evacuation::PLURAL, name, why)
 }
 
-/// 409, for an Evacuation, with one cause.
+/// Returns a 409 for an Evacuation, with one cause.
 pub(crate) fn conflict(name: &str, why: &str, cause: Cause, retry_after_seconds: Option<u32>) -> ApiError {
     ApiError::Status {
         reason: Reason::Conflict,
@@ -31,13 +29,14 @@ pub(crate) fn conflict(name: &str, why: &str, cause: Cause, retry_after_seconds:
     }
 }
 
-/// 422, for one field.
+/// Returns a 422 for one field.
 pub(crate) fn invalid(kind: FieldErrorKind, field: &[&str], message: String) -> ApiError {
     let field = field.iter().fold(FieldPath::default(), |path, name| path.child(name));
     ApiError::Invalid(vec![FieldError { kind, field, message }])
 }
 
-/// 503: something that the decision depends on did not answer. Its error goes to the log, not to the caller.
+/// Returns a 503: a service that the decision depends on did not reply. Its error goes to the log, not to the
+/// caller.
 pub(crate) fn unavailable(what: &str, error: &(dyn std::error::Error + 'static)) -> ApiError {
     tracing::warn!(error, "{what}");
     ApiError::Status {
@@ -48,7 +47,7 @@ pub(crate) fn unavailable(what: &str, error: &(dyn std::error::Error + 'static))
     }
 }
 
-/// Why the requesters cannot be edited so, or the Evacuation not deleted.
+/// Returns the rejection of an edit of the requesters, or of a deletion.
 pub(crate) fn edit(name: &str, error: &EditError) -> ApiError {
     let why = error.to_string();
     if error.is_forbidden() {
@@ -56,11 +55,11 @@ pub(crate) fn edit(name: &str, error: &EditError) -> ApiError {
     }
     let retry = matches!(error, EditError::EvictionInFlight { .. }).then_some(IN_FLIGHT_RETRY_SECONDS);
     let cause =
-        Cause { reason: error.cause().to_owned(), message: why.clone(), field: "spec.requesters".to_owned() };
+        Cause { reason: error.cause().to_owned(), message: why.clone(), field: error.field().to_owned() };
     conflict(name, &why, cause, retry)
 }
 
-/// Why an answer is not taken.
+/// Returns the rejection of an answer.
 pub(crate) fn answer(name: &str, error: &AnswerError) -> ApiError {
     let why = error.to_string();
     let cause =
@@ -72,9 +71,9 @@ pub(crate) fn answer(name: &str, error: &AnswerError) -> ApiError {
     }
 }
 
-/// Why a write of the status is refused: one answer for all that is wrong with it.
+/// Returns the rejection of a status write, with all of its errors.
 ///
-/// What is wrong comes before what is only too early, so that nobody waits for a write that can never succeed.
+/// An error that waiting does not fix hides those that are only early: the controller must not wait for it.
 pub(crate) fn status(name: &str, errors: &[StatusError], now: DateTime<Utc>) -> ApiError {
     let why = errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
     let causes = errors

@@ -1,4 +1,4 @@
-//! What callers may do, beyond the verb of their request.
+//! Rights of callers beyond the verb of their request.
 
 use std::sync::Arc;
 
@@ -8,10 +8,10 @@ use machinery_server::{ApiError, Reason, RequestContext};
 
 use crate::refusal;
 
-/// The virtual resource by which answering is granted, as `signers` grants signing.
+/// Virtual resource that grants answering, as `signers` grants signing.
 const RESPONDERS: &str = "responders";
 
-/// Asks the authoriser what callers may do, beyond the verb of their request.
+/// Checks of rights beyond the verb of a request, by the authoriser.
 #[derive(Clone)]
 pub(crate) struct Rights(Arc<dyn Authorizer>);
 
@@ -20,7 +20,7 @@ impl Rights {
         Self(authorizer)
     }
 
-    /// Whoever wants a pod evacuated must be allowed to evict it.
+    /// Requires the right to evict the pod, which every requester needs.
     pub(crate) async fn require_evict(
         &self,
         context: &RequestContext,
@@ -31,7 +31,7 @@ impl Rights {
         self.require(context, evacuation, "create", eviction).await
     }
 
-    /// Whoever wants a pod deleted at a deadline must be allowed to delete it.
+    /// Requires the right to delete the pod, which a requester with `atDeadline: Delete` needs.
     pub(crate) async fn require_delete(
         &self,
         context: &RequestContext,
@@ -41,7 +41,7 @@ impl Rights {
         self.require(context, evacuation, "delete", pods(context).named(pod)).await
     }
 
-    /// Whether the caller may change and withdraw what others asked for.
+    /// Returns true when the caller holds the verb `override`, for the entries of others.
     pub(crate) async fn may_override(
         &self,
         context: &RequestContext,
@@ -51,7 +51,7 @@ impl Rights {
         self.may(&context.user, "override", resource.in_namespace(&context.namespace).named(evacuation)).await
     }
 
-    /// Whether the caller may answer by that responder's name, or by any name of its domain.
+    /// Returns true when the caller may answer by that responder's name, or by any name of its domain.
     pub(crate) async fn may_respond(
         &self,
         context: &RequestContext,
@@ -66,7 +66,7 @@ impl Rights {
         Ok(false)
     }
 
-    /// Whether the caller may record what that responder's endpoint replied.
+    /// Returns true when the caller may record the reply of that responder's endpoint.
     pub(crate) async fn may_relay(
         &self,
         context: &RequestContext,
@@ -97,10 +97,7 @@ impl Rights {
         match self.0.authorize(attributes).await {
             Ok(verdict) => Ok(verdict.is_allowed()),
             Err(error) => {
-                tracing::warn!(
-                    error = &error as &dyn std::error::Error,
-                    "cannot find out what a caller may do"
-                );
+                tracing::warn!(error = &error as &dyn std::error::Error, "rights of a caller not checked");
                 Err(ApiError::Status {
                     reason: Reason::ServiceUnavailable,
                     message: "cannot find out at the moment what the caller may do".to_owned(),

@@ -1,4 +1,4 @@
-//! Starts the server and keeps it running.
+//! Start of the server.
 
 use std::{
     error::Error,
@@ -22,35 +22,35 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{KubePods, Options, Parts, assemble, store};
 
-/// How long opening a connection to the kube-apiserver may take.
+/// Timeout for opening a connection to the kube-apiserver.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long to wait before the kube-apiserver is tried again. Each try waits by itself, too.
+/// Pause before the server tries the kube-apiserver again. Each try waits by itself, too.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Why the server could not start or had to end.
+/// Failure of the server to start or to continue.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// There is no kubeconfig, or no service account to use instead.
-    #[error("cannot tell how to reach the kube-apiserver")]
+    #[error("no kubeconfig and no service account for the kube-apiserver")]
     Kubeconfig(#[source] Box<dyn Error + Send + Sync>),
     /// A file that an option names cannot be read.
     #[error("cannot read {}", file.display())]
     Read {
         /// The file.
         file: PathBuf,
-        /// What the system said.
+        /// The system's error.
         #[source]
         source: std::io::Error,
     },
-    /// The etcd options make no sense.
-    #[error("cannot use etcd")]
+    /// The etcd options are invalid.
+    #[error("cannot use etcd with these options")]
     Etcd(#[source] EtcdOptionsError),
     /// The embedded store cannot be opened.
     #[error("cannot open the store in {}", folder.display())]
     DataDir {
         /// The folder.
         folder: PathBuf,
-        /// Why not.
+        /// The store's error.
         #[source]
         source: Box<dyn Error + Send + Sync>,
     },
@@ -60,24 +60,24 @@ pub enum RunError {
     /// TLS cannot be set up.
     #[error("cannot set up TLS")]
     Tls(#[source] rustls::Error),
-    /// The server cannot be put together.
-    #[error("cannot put the server together")]
+    /// The server cannot be assembled.
+    #[error("cannot assemble the server")]
     Build(#[source] BuildError),
-    /// The address is taken or not ours, or serving failed.
+    /// The address is in use or not local, or serving failed.
     #[error("cannot listen on {address}")]
     Listen {
         /// The address.
         address: SocketAddr,
-        /// What the system said.
+        /// The system's error.
         #[source]
         source: std::io::Error,
     },
 }
 
-/// Serves until `shutdown` is canceled, then ends the watches and lets the requests under way finish.
+/// Serves until `shutdown` is canceled, then ends the watches and waits for the requests in progress.
 ///
-/// Waits for the kube-apiserver and for etcd for as long as it takes, also at the start: they may be started later than
-/// this server. Only what waiting cannot mend is an error.
+/// Waits for the kube-apiserver and for etcd without limit, also at the start: they can start later than this
+/// server. Only a failure that waiting does not fix is an error.
 pub async fn run(options: Options, shutdown: CancellationToken) -> Result<(), RunError> {
     // Fails when another part of the process was first; then that one's provider is used.
     let _ = rustls::crypto::ring::default_provider().install_default();
@@ -125,7 +125,7 @@ async fn connect(options: &Options) -> Result<Client, RunError> {
     Client::try_from(config).map_err(failed)
 }
 
-/// Waits until the kube-apiserver says whom to trust; `None` when the server is to shut down before.
+/// Waits for the kube-apiserver's front-proxy trust settings; `None` when the server shuts down before.
 async fn authenticate(client: &Client, shutdown: &CancellationToken) -> Option<Arc<DelegatedAuthentication>> {
     loop {
         match DelegatedAuthentication::start(client.clone(), shutdown.child_token()).await {

@@ -1,4 +1,4 @@
-//! The kind SelfEvacuation: what a pod sees of the Evacuations that target it.
+//! The kind SelfEvacuation: the view that a pod has of the Evacuations that target it.
 
 use evacuation_api::{Evacuation, SelfEvacuation};
 use machinery_auth::UserInfo;
@@ -10,9 +10,9 @@ use crate::{
     refusal,
 };
 
-/// Shows to a pod the Evacuations that target it, and nothing else; to callers without a pod nothing at all.
+/// View that shows to a pod the Evacuations that target it, and nothing to callers without a pod.
 ///
-/// The pod is the one that the caller's token is bound to. Safe to grant to every service account.
+/// The caller's token names the pod. The view is safe to grant to every service account.
 pub struct SelfEvacuationView;
 
 impl View for SelfEvacuationView {
@@ -52,7 +52,8 @@ impl View for SelfEvacuationView {
     }
 }
 
-/// The pod that the caller's token is bound to, which must be of the request's namespace where that names one.
+/// Returns the pod that the caller's token is bound to. It must be of the request's namespace, where there is
+/// one.
 pub(crate) fn own_pod<'a>(user: &'a UserInfo, namespace: &str, name: &str) -> Result<BoundPod<'a>, ApiError> {
     let refuse = |why: &str| refusal::forbidden_of(SelfEvacuation::PLURAL, name, why);
     let pod = BoundPod::of(user)

@@ -1,9 +1,9 @@
-//! The signals that end the process.
+//! Signals that end the process.
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-/// A token that is canceled by SIGTERM or SIGINT. Must be called in a tokio runtime.
+/// Returns a token that SIGTERM or SIGINT cancels. Call it in a tokio runtime.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! The store that the options name.
+//! Opening of the store that the options name.
 
 use std::sync::Arc;
 
@@ -7,11 +7,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{Options, RunError, Storage, etcd_tls::EtcdTlsFiles};
 
-/// The embedded store's file in `--data-dir`.
+/// File of the embedded store in `--data-dir`.
 const EMBEDDED_FILE: &str = "store.redb";
 
-/// Opens the store. Whether etcd is there is seen later, by the readiness check: the server waits for it. Its certificates
-/// are read again until `shutdown`.
+/// Opens the store. The readiness check finds out later whether etcd is reachable: the server waits for it.
+/// The server reloads etcd's certificates until `shutdown`.
 pub(crate) async fn open(
     options: &Options,
     shutdown: &CancellationToken,

@@ -1,6 +1,6 @@
 //! An Evacuation that a requester created or joined.
 
-use evacuation_api::{ConditionType, Evacuation};
+use evacuation_api::{ConditionType, Evacuation, Requester, RequesterKey};
 use futures::{TryStreamExt, pin_mut};
 use kube::{Api, api::PostParams, runtime::watcher};
 
@@ -28,14 +28,12 @@ pub enum End {
 impl End {
     /// Reads the end of an Evacuation, if it has ended.
     pub fn of(evacuation: &Evacuation) -> Option<Self> {
-        let conditions = &evacuation.status.as_ref()?.conditions;
-        let find = |wanted: ConditionType| {
-            conditions.iter().find(|c| c.type_ == wanted.as_str() && c.status == "True")
-        };
-        if let Some(c) = find(ConditionType::Evacuated) {
+        let status = evacuation.status.as_ref()?;
+        if let Some(c) = status.true_condition(ConditionType::Evacuated) {
             return Some(Self::Evacuated { reason: c.reason.clone(), message: c.message.clone() });
         }
-        find(ConditionType::Failed)
+        status
+            .true_condition(ConditionType::Failed)
             .map(|c| Self::Failed { reason: c.reason.clone(), message: c.message.clone() })
     }
 }
@@ -53,7 +51,8 @@ impl std::fmt::Display for End {
 #[derive(Clone, Debug)]
 pub struct EvacuationHandle {
     api: Api<Evacuation>,
-    requester: String,
+    /// The key of the entry, and no more.
+    entry: Requester,
     namespace: String,
     name: String,
     uid: String,
@@ -62,10 +61,10 @@ pub struct EvacuationHandle {
 }
 
 impl EvacuationHandle {
-    pub(crate) fn new(api: Api<Evacuation>, requester: &str, object: Evacuation, joined: bool) -> Self {
+    pub(crate) fn new(api: Api<Evacuation>, entry: Requester, object: Evacuation, joined: bool) -> Self {
         Self {
             api,
-            requester: requester.to_owned(),
+            entry,
             namespace: object.metadata.namespace.clone().unwrap_or_default(),
             name: object.metadata.name.clone().unwrap_or_default(),
             uid: object.metadata.uid.clone().unwrap_or_default(),
@@ -91,7 +90,12 @@ impl EvacuationHandle {
 
     /// The name of the requester's entry.
     pub fn requester(&self) -> &str {
-        &self.requester
+        &self.entry.name
+    }
+
+    /// The key of the requester's entry: its owner and its name.
+    pub fn key(&self) -> RequesterKey<'_> {
+        self.entry.key()
     }
 
     /// Returns whether the requester joined an Evacuation of others.
@@ -162,7 +166,7 @@ impl EvacuationHandle {
                 return Ok(());
             };
             let before = evacuation.spec.requesters.len();
-            evacuation.spec.requesters.retain(|entry| entry.name != self.requester);
+            evacuation.spec.requesters.retain(|entry| entry.key() != self.key());
             let same = evacuation.metadata.uid.as_deref() == Some(self.uid.as_str());
             if !same || End::of(&evacuation).is_some() || evacuation.spec.requesters.len() == before {
                 return Ok(());
@@ -254,7 +258,7 @@ mod tests {
         }))
         .unwrap();
         let api = Api::namespaced(replying(replies), "shop");
-        EvacuationHandle::new(api, "acme.io/a", object, false).wait().await
+        EvacuationHandle::new(api, Requester::named("acme.io/a"), object, false).wait().await
     }
 
     #[tokio::test(start_paused = true)]
@@ -298,7 +302,7 @@ mod tests {
     async fn withdraw(replies: &'static [(u16, &'static str)]) -> Result<(), RequestError> {
         let object: Evacuation = serde_json::from_str(ONE.1).unwrap();
         let api = Api::namespaced(replying(replies), "shop");
-        EvacuationHandle::new(api, "acme.io/a", object, false).withdraw().await
+        EvacuationHandle::new(api, Requester::named("acme.io/a"), object, false).withdraw().await
     }
 
     #[tokio::test(start_paused = true)]

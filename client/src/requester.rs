@@ -4,10 +4,12 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use evacuation_api::{
-    DeadlineAction, Evacuation, EvacuationSpec, PodTarget, RefusalPolicy, Requester as Entry, Target,
-    Timestamp, Window,
+    DeadlineAction, Evacuation, EvacuationSpec, PodTarget, RefusalPolicy, Requester as Entry, Target, Window,
 };
-use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::ObjectMeta};
+use k8s_openapi::{
+    api::{authentication::v1::SelfSubjectReview, core::v1::Pod},
+    apimachinery::pkg::apis::meta::v1::ObjectMeta,
+};
 use kube::{Api, Client, ResourceExt, api::PostParams};
 
 use crate::{EvacuationHandle, RequestError, backoff::turns, call::call};
@@ -38,16 +40,7 @@ impl std::fmt::Debug for DebugClient {
 impl Requester {
     /// A requester with a domain-prefixed name, such as `repair.acme.io/rack-7`.
     pub fn new(client: Client, name: impl Into<String>) -> Self {
-        let entry = Entry {
-            name: name.into(),
-            reason: None,
-            message: None,
-            on_refusal: None,
-            deadline: None,
-            at_deadline: None,
-            grace_period_seconds: None,
-            window: None,
-        };
+        let entry = Entry::named(name);
         Self { client: DebugClient(client), entry, deadline_after: None, params: PostParams::default() }
     }
 
@@ -144,11 +137,11 @@ impl Requester {
             let new = evacuation(pod, &entry);
             let create = api.create(&self.params, &new);
             let active = match call("creating an evacuation of pod", namespace, &pod.name, create).await {
-                Ok(created) => return Ok(self.handle(api, created, false)),
+                Ok(created) => return Ok(self.handle(api, created, 0, false)),
                 Err(error) => active_evacuation(&error).ok_or(error)?,
             };
             if let Some(joined) = self.join(&api, namespace, &active, pod.uid.as_deref(), &entry).await? {
-                return Ok(self.handle(api, joined, true));
+                return Ok(joined);
             }
             let Some(pause) = pauses.next() else {
                 return Err(RequestError::Contended { namespace: namespace.to_owned(), name: active });
@@ -166,12 +159,12 @@ impl Requester {
     }
 
     fn entry(&self) -> Entry {
-        let deadline = self.deadline_after.map(|after| Timestamp(deadline(Utc::now(), after)));
+        let deadline = self.deadline_after.map(|after| deadline(Utc::now(), after).into());
         Entry { deadline: deadline.or(self.entry.deadline), ..self.entry.clone() }
     }
 
-    /// Adds or replaces the requester's entry. `None` when another writer changed the object, the object ended, or it
-    /// targets another pod than that of the given UID.
+    /// Adds or replaces the requester's entry. Returns `None` when another writer changed the object, when it ended
+    /// in the meantime, or when it is of another pod than that of the given UID: its name was used again.
     async fn join(
         &self,
         api: &Api<Evacuation>,
@@ -179,7 +172,7 @@ impl Requester {
         name: &str,
         pod_uid: Option<&str>,
         entry: &Entry,
-    ) -> Result<Option<Evacuation>, RequestError> {
+    ) -> Result<Option<EvacuationHandle>, RequestError> {
         let found = call("reading evacuation", namespace, name, api.get_opt(name)).await?;
         let Some(mut evacuation) = found else {
             return Ok(None);
@@ -187,20 +180,45 @@ impl Requester {
         if pod_uid.is_some() && evacuation.spec.target.pod.uid.as_deref() != pod_uid {
             return Ok(None);
         }
-        match evacuation.spec.requesters.iter_mut().find(|other| other.name == entry.name) {
-            Some(own) => *own = entry.clone(),
+        let place = self.place(&evacuation.spec.requesters, namespace, name).await?;
+        match evacuation.spec.requesters.get_mut(place) {
+            Some(own) => *own = Entry { owner: own.owner.clone(), ..entry.clone() },
             None => evacuation.spec.requesters.push(entry.clone()),
         }
         let write = api.replace(name, &self.params, &evacuation);
         match call("joining evacuation", namespace, name, write).await {
-            Ok(joined) => Ok(Some(joined)),
+            Ok(joined) => Ok(Some(self.handle(api.clone(), joined, place, true))),
             Err(error) if error.is_lost_turn() || error.is_over() => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    fn handle(&self, api: Api<Evacuation>, evacuation: Evacuation, joined: bool) -> EvacuationHandle {
-        EvacuationHandle::new(api, &self.entry.name, evacuation, joined)
+    /// Returns the place of the caller's entry of this name, or the end of the list. Only where another user could
+    /// have the entry does the client ask the server for the caller's name.
+    async fn place(&self, entries: &[Entry], namespace: &str, name: &str) -> Result<usize, RequestError> {
+        if !entries.iter().any(|other| other.name == self.entry.name) {
+            return Ok(entries.len());
+        }
+        let reviews: Api<SelfSubjectReview> = Api::all(self.client.0.clone());
+        let (params, review) = (PostParams::default(), SelfSubjectReview::default());
+        let create = reviews.create(&params, &review);
+        let review = call("reading the user's name to join evacuation", namespace, name, create).await?;
+        let user = review.status.and_then(|status| status.user_info).and_then(|user| user.username);
+        let own = |other: &Entry| other.name == self.entry.name && Some(&other.owner) == user.as_ref();
+        Ok(entries.iter().position(own).unwrap_or(entries.len()))
+    }
+
+    /// The handle of the entry at that place of the object that the server returned, with the owner that it filled in.
+    fn handle(
+        &self,
+        api: Api<Evacuation>,
+        evacuation: Evacuation,
+        place: usize,
+        joined: bool,
+    ) -> EvacuationHandle {
+        let owner = evacuation.spec.requesters.get(place).map(|entry| entry.owner.clone());
+        let entry = Entry { owner: owner.unwrap_or_default(), ..Entry::named(&self.entry.name) };
+        EvacuationHandle::new(api, entry, evacuation, joined)
     }
 }
 
@@ -273,6 +291,32 @@ mod tests {
         let handle = evacuate(&[ACTIVE_EXISTS, ACTIVE, ACTIVE]).await.unwrap();
         assert!(handle.joined());
         assert_eq!(handle.name(), "db-0-x7k2p");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_entry_of_another_user_with_the_same_name_is_neither_replaced_nor_withdrawn() {
+        const OTHERS: (u16, &str) = (
+            200,
+            r#"{"metadata":{"name":"db-0-x7k2p","namespace":"shop","uid":"1"},
+                "spec":{"target":{"pod":{"name":"db-0","uid":"P"}},
+                        "requesters":[{"owner":"mallory","name":"acme.io/a"}]}}"#,
+        );
+        const JOE: (u16, &str) = (201, r#"{"status":{"userInfo":{"username":"joe"}}}"#);
+        const BOTH: (u16, &str) = (
+            200,
+            r#"{"metadata":{"name":"db-0-x7k2p","namespace":"shop","uid":"1"},
+                "spec":{"target":{"pod":{"name":"db-0","uid":"P"}},
+                        "requesters":[{"owner":"mallory","name":"acme.io/a"},{"owner":"joe","name":"acme.io/a"}]}}"#,
+        );
+        let (client, sent) = recording(&[ACTIVE_EXISTS, OTHERS, JOE, BOTH, BOTH, OTHERS]);
+        let handle = Requester::new(client, "acme.io/a").evacuate("shop", "db-0").await.unwrap();
+        handle.withdraw().await.unwrap();
+        let sent = sent.lock().unwrap();
+        let entries = |body: &serde_json::Value| body["spec"]["requesters"].clone();
+        let written: Vec<_> = sent.iter().map(entries).filter(serde_json::Value::is_array).collect();
+        let theirs = serde_json::json!({"owner": "mallory", "name": "acme.io/a"});
+        let joined = serde_json::json!([theirs, {"name": "acme.io/a"}]);
+        assert_eq!(written[1..], [joined, serde_json::json!([theirs])]);
     }
 
     #[tokio::test(start_paused = true)]

@@ -29,10 +29,7 @@ pub(crate) trait Source:
     }
 
     fn finished(&self) -> bool {
-        self.status().is_some_and(|status| {
-            let finished = ConditionType::Finished.as_str();
-            status.conditions.iter().any(|c| c.type_ == finished && c.status == "True")
-        })
+        self.status().is_some_and(|status| status.is_true(ConditionType::Finished))
     }
 }
 

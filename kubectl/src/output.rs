@@ -8,7 +8,7 @@ use std::{
 use clap::ValueEnum;
 use evacuation_api::{Evacuation, GROUP};
 use evacuation_client::EvacuationHandle;
-use evacuation_protocol::window_warnings;
+use evacuation_protocol::requester_warnings;
 
 /// Output format of created objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -40,9 +40,9 @@ pub(crate) fn is_unread(error: &anyhow::Error) -> bool {
 pub(crate) fn warn(evacuation: &EvacuationHandle) {
     let object = evacuation.object();
     let policy = object.status.as_ref().and_then(|status| status.policy.as_ref());
-    let own = [evacuation.requester().to_owned()];
+    let own = [evacuation.key()];
     for warning in
-        policy.into_iter().flat_map(|policy| window_warnings(&object.spec.requesters, policy, &own))
+        policy.into_iter().flat_map(|policy| requester_warnings(&object.spec.requesters, policy, &own))
     {
         eprintln!("Warning: {warning}");
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use evacuation_api::{Evacuation, FailedReason};
+use evacuation_api::{ConditionType, Evacuation, FailedReason};
 use evacuation_client::End;
 use evacuation_protocol::{active_answer, goes_on_by, state_word};
 
@@ -140,13 +140,8 @@ fn uid(evacuation: &Evacuation) -> &str {
 
 fn describe(evacuation: &Evacuation) -> Tracked {
     let namespace = evacuation.metadata.namespace.as_deref().unwrap_or_default();
-    let blocked = evacuation.status.as_ref().and_then(|status| {
-        status
-            .conditions
-            .iter()
-            .find(|c| c.type_ == "Blocked" && c.status == "True")
-            .map(|c| c.message.clone())
-    });
+    let blocked = evacuation.status.as_ref().and_then(|status| status.true_condition(ConditionType::Blocked));
+    let blocked = blocked.map(|condition| condition.message.clone());
     Tracked {
         pod: format!("{namespace}/{}", evacuation.spec.target.pod.name),
         evacuation: format!("{namespace}/{}", evacuation.metadata.name.as_deref().unwrap_or_default()),

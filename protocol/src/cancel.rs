@@ -1,7 +1,7 @@
 //! Ending an Evacuation early: cancellation and deletion.
 
 use chrono::{DateTime, Utc};
-use evacuation_api::{Evacuation, EvacuationStatus, FailedReason};
+use evacuation_api::{Evacuation, EvacuationStatus, FailedReason, Requester};
 
 use crate::{EditError, ending::fail, fence::check_fence, is_finished, must_learn, ownership::check_owner};
 
@@ -42,14 +42,17 @@ pub fn delete(
 ) -> Result<Deletion, EditError> {
     let default = EvacuationStatus::default();
     let status = evacuation.status.as_ref().unwrap_or(&default);
-    let entries: Vec<_> = evacuation.spec.requesters.iter().map(|r| r.name.clone()).collect();
+    let entries = &evacuation.spec.requesters;
     if !is_finished(status) && !namespace_terminating {
         if !may_override {
-            check_owner(status, &entries, user)?;
+            check_owner(entries.iter().map(Requester::key), user)?;
         }
-        check_fence(status, entries.first().map(String::as_str).unwrap_or_default())?;
+        check_fence(status, entries.first().map(Requester::key))?;
     }
-    let status = cancel(status, "the evacuation was deleted", now);
+    let mut status = cancel(status, "the evacuation was deleted", now);
+    // The first deletion counts the generation up, and the controller writes no more.
+    let deleted = i64::from(evacuation.metadata.deletion_timestamp.is_none());
+    status.observed_generation = evacuation.metadata.generation.map(|generation| generation + deleted);
     let await_learning = !namespace_terminating && must_learn(&status, now);
     Ok(Deletion { status, await_learning })
 }
@@ -59,9 +62,9 @@ mod tests {
     use super::*;
     use crate::{
         asked_responders,
-        testing::{asking, asking_for, at, requester, responder},
+        testing::{asking, asking_for, at, requester, requester_of, responder},
     };
-    use evacuation_api::{Answer, EvictionStatus, RecordedRequester, ResponderState::*};
+    use evacuation_api::{Answer, EvictionStatus, ResponderState::*};
 
     #[test]
     fn everyone_who_has_not_been_passed_over_is_canceled() {
@@ -109,13 +112,7 @@ mod tests {
     }
 
     fn foreign(mut evacuation: Evacuation) -> Evacuation {
-        evacuation.spec.requesters.push(requester("a.b/other"));
-        evacuation.status.get_or_insert_default().requesters.push(RecordedRequester {
-            name: "a.b/other".to_owned(),
-            user: "bob".to_owned(),
-            groups: Vec::new(),
-            time: at(0).into(),
-        });
+        evacuation.spec.requesters.push(requester_of("bob", "a.b/other"));
         evacuation
     }
 
@@ -136,7 +133,8 @@ mod tests {
         let mut e = foreign(asking());
         e.status = Some(cancel(e.status.as_ref().unwrap(), "x", at(1)));
         let deletion = delete(&e, "carol", false, false, at(2)).unwrap();
-        assert_eq!(Some(&deletion.status), e.status.as_ref());
+        assert_eq!(deletion.status.conditions, e.status.as_ref().unwrap().conditions);
+        assert_eq!(deletion.status.observed_generation, Some(2));
         assert!(deletion.await_learning);
         assert!(!delete(&e, "carol", false, false, at(31)).unwrap().await_learning);
     }

@@ -1,29 +1,17 @@
-//! Reading and setting conditions as Kubernetes does: one per type, the transition time changes with the status.
+//! Setting conditions as Kubernetes does: one per type, the transition time changes with the status.
 
 use chrono::{DateTime, Utc};
 use evacuation_api::{ConditionType, EvacuationStatus, condition_time};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-/// The condition of that type.
-pub(crate) fn find(conditions: &[Condition], kind: ConditionType) -> Option<&Condition> {
-    conditions.iter().find(|c| c.type_ == kind.as_str())
-}
-
-/// Whether the condition of that type is True.
-pub(crate) fn is_true(status: &EvacuationStatus, kind: ConditionType) -> bool {
-    find(&status.conditions, kind).is_some_and(|c| c.status == "True")
-}
-
-/// Whether the Evacuation has ended: nothing but acknowledgements of a cancellation follow.
+/// Returns true when the Evacuation has ended: only acknowledgements of a cancellation follow.
 pub fn is_finished(status: &EvacuationStatus) -> bool {
-    is_true(status, ConditionType::Finished)
+    status.is_true(ConditionType::Finished)
 }
 
-/// How it ended, such as `Evicted` or `Canceled`: the reason of the condition `Finished`.
+/// Returns the reason of the condition `Finished`, such as `Evicted` or `Canceled`.
 pub fn finished_reason(status: &EvacuationStatus) -> Option<&str> {
-    find(&status.conditions, ConditionType::Finished)
-        .filter(|c| c.status == "True")
-        .map(|c| c.reason.as_str())
+    status.true_condition(ConditionType::Finished).map(|condition| condition.reason.as_str())
 }
 
 /// Sets a condition. Its transition time stays unless its status changes.

@@ -1,64 +1,97 @@
-//! Why an edit of the requesters, or a deletion, is refused.
+//! Reasons to reject an edit of the requesters, or a deletion.
 
-/// Why an edit of the requesters, or a deletion, is refused.
+use evacuation_api::MAX_REQUESTERS;
+
+/// Reason to reject an edit of the requesters, or a deletion.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EditError {
-    /// The entry is somebody else's. The verb `override` lifts this.
+    /// The entry belongs to another user. The verb `override` lifts this.
     #[error(
-        "requester {requester} belongs to {owner}: only that user, or one with the verb override, changes or removes it"
+        "requester {requester} belongs to user {owner}: only that user, or a user with the verb override, writes it"
     )]
     NotYours {
         /// The entry's name.
         requester: String,
-        /// Who made it.
+        /// The entry's owner.
         owner: String,
+    },
+    /// The common maximum is reached. The verb `override` lifts this.
+    #[error("there are {MAX_REQUESTERS} requesters: only a user with the verb override adds more")]
+    Full,
+    /// The caller may not change the time to live so. The verb `override` lifts this.
+    #[error("ttlSecondsAfterFinished cannot be set so: {why}, and the user does not have the verb override")]
+    Retention {
+        /// The reason.
+        why: &'static str,
     },
     /// The Evacuation has ended.
     #[error("the evacuation has ended ({reason}) and cannot be joined or changed")]
     Finished {
-        /// How it ended.
+        /// Reason of the condition `Finished`.
         reason: String,
     },
-    /// An attempt to evict was made whose outcome is not recorded yet.
+    /// The request would remove entries that its sender may not know of.
     #[error(
-        "an eviction is in flight: requester {requester} can neither withdraw nor wait for another window until its outcome is recorded"
+        "without metadata.resourceVersion no requester is removed, and these would be: {}; read the evacuation again",
+        .requesters.join(", ")
+    )]
+    Unguarded {
+        /// The entries that the request would remove.
+        requesters: Vec<String>,
+    },
+    /// The outcome of an attempt to evict is not recorded yet.
+    #[error(
+        "an eviction is in flight: requester {requester} cannot withdraw, sleep or give up sooner until its outcome is recorded"
     )]
     EvictionInFlight {
-        /// The entry that was to be withdrawn, or to wait.
+        /// The entry that the request would withdraw.
         requester: String,
     },
-    /// The pod is on its way out, which cannot be undone.
+    /// The API accepted the eviction, which cannot be undone.
     #[error(
-        "the eviction was accepted and the pod is on its way out: requester {requester} can no longer withdraw, nor wait for another window"
+        "the eviction was accepted: requester {requester} can no longer withdraw, sleep or give up sooner"
     )]
     EvictionAccepted {
-        /// The entry that was to be withdrawn, or to wait.
+        /// The entry that the request would withdraw.
         requester: String,
     },
-    /// The entry's GiveUp deadline was reached. It can be removed, and made anew.
+    /// The entry's GiveUp deadline was reached. Its owner can remove it and add it again.
     #[error(
-        "requester {requester} has lapsed: its deadline was reached, and a changed entry would not count"
+        "requester {requester} has expired: its deadline was reached, and a changed entry would not count"
     )]
     Lapsed {
-        /// The entry's name.
+        /// The entry.
         requester: String,
     },
 }
 
 impl EditError {
-    /// The cause's `reason` on the wire.
+    /// Returns the cause's `reason` on the wire.
     pub fn cause(&self) -> &'static str {
         match self {
             Self::NotYours { .. } => "RequesterOfAnother",
+            Self::Full => "TooManyRequesters",
+            Self::Retention { .. } => "RetentionOfOthers",
             Self::Finished { .. } => "EvacuationFinished",
+            Self::Unguarded { .. } => "ResourceVersionRequired",
             Self::EvictionInFlight { .. } => "EvictionInFlight",
             Self::EvictionAccepted { .. } => "EvictionAccepted",
             Self::Lapsed { .. } => "RequesterLapsed",
         }
     }
 
-    /// Whether the caller is in the way (403), rather than the state of the Evacuation (409).
+    /// Returns true when the caller lacks a right (403), which the verb `override` gives. The other errors come from
+    /// the state of the Evacuation (409).
     pub fn is_forbidden(&self) -> bool {
-        matches!(self, Self::NotYours { .. })
+        matches!(self, Self::NotYours { .. } | Self::Full | Self::Retention { .. })
+    }
+
+    /// Returns the field that the error is about.
+    pub fn field(&self) -> &'static str {
+        match self {
+            Self::Retention { .. } => "spec.ttlSecondsAfterFinished",
+            Self::Unguarded { .. } => "metadata.resourceVersion",
+            _ => "spec.requesters",
+        }
     }
 }

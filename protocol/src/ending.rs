@@ -5,10 +5,7 @@ use evacuation_api::{
     BlockedReason, ConditionType, EvacuatedReason, EvacuationStatus, FailedReason, ResponderState,
 };
 
-use crate::{
-    condition::{find, set},
-    time::stamp,
-};
+use crate::{condition::set, time::stamp};
 
 /// Ends it: the pod is gone or has ended.
 pub(crate) fn succeed(
@@ -34,7 +31,7 @@ pub(crate) fn fail(status: &mut EvacuationStatus, reason: FailedReason, message:
 pub(crate) fn finish(status: &mut EvacuationStatus, now: DateTime<Utc>) {
     let end = [ConditionType::Evacuated, ConditionType::Failed]
         .into_iter()
-        .find_map(|kind| find(&status.conditions, kind).filter(|c| c.status == "True").cloned());
+        .find_map(|kind| status.true_condition(kind).cloned());
     let Some(end) = end else { return };
     let failed = end.type_ == ConditionType::Failed.as_str();
     for responder in status.responders.iter_mut().flatten() {
@@ -59,7 +56,7 @@ pub(crate) fn finish(status: &mut EvacuationStatus, now: DateTime<Utc>) {
 
 /// Says that nothing holds the eviction back, if something did.
 pub(crate) fn unblock(status: &mut EvacuationStatus, now: DateTime<Utc>) {
-    if find(&status.conditions, ConditionType::Blocked).is_some_and(|c| c.status != "False") {
+    if status.condition(ConditionType::Blocked).is_some_and(|c| c.status != "False") {
         set(status, ConditionType::Blocked, false, BlockedReason::NotBlocked.as_str(), "", now);
     }
     if let Some(eviction) = &mut status.eviction {

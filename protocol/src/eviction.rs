@@ -2,7 +2,8 @@
 
 use chrono::{DateTime, Utc};
 use evacuation_api::{
-    AttemptResult, BlockedReason, DeadlineAction, EvacuatedReason, EvacuationStatus, EvictionStatus, Policy,
+    AttemptResult, BlockedReason, DeadlineAction, EvacuatedReason, EvacuationStatus, EvictionAction,
+    EvictionStatus, Policy,
 };
 
 use crate::{
@@ -88,7 +89,7 @@ impl EvictionOutcome {
 /// Whether the last attempt is a deletion. A record that does not say so is one if it was made after a Delete deadline.
 pub(crate) fn is_deletion(policy: &Policy, eviction: &EvictionStatus) -> bool {
     if let Some(action) = eviction.action {
-        return action == DeadlineAction::Delete;
+        return action == EvictionAction::Delete;
     }
     reached(policy, DeadlineAction::Delete)
         .is_some_and(|deadline| eviction.last_attempt_time >= Some(deadline.time))

@@ -1,19 +1,21 @@
-//! The fence between withdrawing and evicting: each attempt is recorded before it is made, and while its outcome is not,
-//! or once the API took it, nobody withdraws or puts itself to sleep.
+//! The fence between withdrawing and evicting.
+//!
+//! The controller records each attempt before it makes it. While the outcome is not recorded, and once the API accepted
+//! the eviction, no requester withdraws, sleeps or gives up sooner.
 
-use evacuation_api::EvacuationStatus;
+use evacuation_api::{EvacuationStatus, RequesterKey};
 
 use crate::EditError;
 
-/// The fence: no withdrawal that succeeded is followed by an eviction, and no wait for a window that was not there before.
-pub(crate) fn check_fence(status: &EvacuationStatus, requester: &str) -> Result<(), EditError> {
+/// Guarantees that no successful withdrawal is followed by an eviction.
+pub(crate) fn check_fence(
+    status: &EvacuationStatus,
+    requester: Option<RequesterKey<'_>>,
+) -> Result<(), EditError> {
+    let requester = || requester.map(|key| key.to_string()).unwrap_or_default();
     match &status.eviction {
-        Some(eviction) if eviction.in_flight => {
-            Err(EditError::EvictionInFlight { requester: requester.to_owned() })
-        }
-        Some(eviction) if eviction.accepted => {
-            Err(EditError::EvictionAccepted { requester: requester.to_owned() })
-        }
+        Some(eviction) if eviction.in_flight => Err(EditError::EvictionInFlight { requester: requester() }),
+        Some(eviction) if eviction.accepted => Err(EditError::EvictionAccepted { requester: requester() }),
         _ => Ok(()),
     }
 }

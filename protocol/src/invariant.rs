@@ -2,7 +2,7 @@
 
 use evacuation_api::{Answer, ConditionType, Evacuation, EvacuationStatus, ResponderState, ResponderStatus};
 
-use crate::{condition::is_true, is_finished, phase::is_done};
+use crate::{is_finished, phase::is_done};
 
 /// The invariants that the Evacuation breaks, in words. Empty for whatever the functions of this crate made.
 pub fn violations(evacuation: &Evacuation) -> Vec<String> {
@@ -30,12 +30,12 @@ impl Broken {
     fn ends(&mut self, status: &EvacuationStatus) {
         let finished = is_finished(status);
         let (evacuated, failed) =
-            (is_true(status, ConditionType::Evacuated), is_true(status, ConditionType::Failed));
+            (status.is_true(ConditionType::Evacuated), status.is_true(ConditionType::Failed));
         self.require(!(evacuated && failed), "Evacuated and Failed exclude each other");
         self.require(finished == (evacuated || failed), "Finished stands beside Evacuated or Failed");
         self.require(finished == status.finish_time.is_some(), "finishTime is the time of Finished");
         self.require(
-            !(finished && is_true(status, ConditionType::Blocked)),
+            !(finished && status.is_true(ConditionType::Blocked)),
             "nothing is Blocked after the end",
         );
     }
@@ -50,7 +50,7 @@ impl Broken {
         self.require(waiting, "nobody's turn comes before those of higher priority are done");
         self.require(all.is_sorted_by(|a, b| a.priority >= b.priority), "the highest priority comes first");
         self.require(finished || count(ResponderState::Canceled) == 0, "nobody is Canceled before the end");
-        let failed = is_true(status, ConditionType::Failed);
+        let failed = status.is_true(ConditionType::Failed);
         let learns = |r: &ResponderStatus| r.active_time.is_none() || r.state == ResponderState::Canceled;
         self.require(!failed || all.iter().all(learns), "whoever was asked learns that the pod stays");
         self.require(!finished || undone == all.len(), "nobody has the say after the end");
@@ -77,7 +77,7 @@ impl Broken {
         let Some(eviction) = &status.eviction else { return };
         let all = status.responders.as_deref();
         let ready = all.is_some_and(|all| first_undone(status) == all.len()) && !is_finished(status);
-        let failed = is_true(status, ConditionType::Failed);
+        let failed = status.is_true(ConditionType::Failed);
         self.require(
             !eviction.in_flight || ready,
             "an eviction is in flight only when every responder is done",

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use evacuation_api::{ConditionType, EvacuationStatus, ResponderState, ResponderStatus};
 
-use crate::{condition::is_true, time::after};
+use crate::time::after;
 
 /// How long a deleted Evacuation waits for acknowledgements after it finished, in seconds.
 pub const LEARNING_SECONDS: i64 = 30;
@@ -11,7 +11,7 @@ pub const LEARNING_SECONDS: i64 = 30;
 /// The responders that were asked before the Evacuation failed, and so must learn of its end. None when the pod went:
 /// there is nothing left to undo.
 pub fn asked_responders(status: &EvacuationStatus) -> Vec<&ResponderStatus> {
-    if !is_true(status, ConditionType::Failed) {
+    if !status.is_true(ConditionType::Failed) {
         return Vec::new();
     }
     let all = status.responders.as_deref().unwrap_or_default();

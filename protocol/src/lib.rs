@@ -31,7 +31,9 @@ mod ownership;
 mod phase;
 mod policy;
 mod question;
+mod recorded;
 mod registration;
+mod requester_warnings;
 mod requesters;
 mod selector;
 mod status_error;
@@ -57,18 +59,22 @@ pub use eviction::{ATTEMPT_TIMEOUT_SECONDS, EvictionOutcome, PROBE_SECONDS, reco
 pub use expectation::goes_on_by;
 pub use invariant::violations;
 pub use learning::{LEARNING_SECONDS, asked_responders, must_learn};
+pub use ownership::MIN_SHARED_TTL_SECONDS;
 pub use phase::{active_answer, current_responder, phase, state_word};
 pub use policy::{all_lapsed, derive_policy, has_lapsed};
 pub use question::question;
 pub use registration::{Registered, registered_responders};
-pub use requesters::{RequesterEdit, apply_requester_edit, begin, check_requester_edit, record_requesters};
+pub use requester_warnings::requester_warnings;
+pub use requesters::{
+    Editor, RequesterEdit, apply_requester_edit, begin, check_creation, check_requester_edit,
+};
 pub use selector::selects;
 pub use status_error::StatusError;
 pub use status_update::check_status_update;
 pub use target::{TargetProblem, TargetWarning, target_problem, target_warning};
 pub use transition::{
-    Actor, PHASE_TRANSITIONS, Phase, TRANSITIONS, Transition, phase_diagram, responder_diagram,
-    transition_allowed,
+    Actor, PHASE_TRANSITIONS, Phase, TRANSITIONS, Transition, check_transition, phase_diagram,
+    responder_diagram, transition_allowed,
 };
-pub use window::{all_asleep, window_warnings};
+pub use window::all_asleep;
 pub use world::{Attempt, BudgetView, LivePod, PodPhase, PodView, World};

@@ -1,21 +1,46 @@
-//! Whose an entry is: rule 3. Only the user who made it, or one with the verb `override`, changes or removes it.
+//! Ownership of entries: rule 3. Only the owner, or a holder of the verb `override`, changes or removes an entry.
 
-use evacuation_api::EvacuationStatus;
+use evacuation_api::{Evacuation, EvacuationSpec, RequesterKey};
 
-use crate::EditError;
+use crate::{EditError, Editor};
 
-/// Whether every one of the entries was made by `user`.
+/// Minimum of `ttlSecondsAfterFinished`, in seconds, that one owner may set where others have or had entries.
+pub const MIN_SHARED_TTL_SECONDS: i64 = 300;
+
+/// Checks that every entry belongs to `user`.
 pub(crate) fn check_owner<'a>(
-    status: &EvacuationStatus,
-    names: impl IntoIterator<Item = &'a String>,
+    keys: impl IntoIterator<Item = RequesterKey<'a>>,
     user: &str,
 ) -> Result<(), EditError> {
-    for name in names {
-        let owner =
-            status.requesters.iter().find(|r| r.name == *name).map_or("nobody known", |r| r.user.as_str());
-        if owner != user {
-            return Err(EditError::NotYours { requester: name.clone(), owner: owner.to_owned() });
+    for key in keys {
+        if key.owner != user {
+            return Err(EditError::NotYours { requester: key.name.to_owned(), owner: key.owner.to_owned() });
         }
+    }
+    Ok(())
+}
+
+/// Checks a change of `ttlSecondsAfterFinished`: no other user makes a record vanish that the requesters may read.
+///
+/// Only a user who has or had an entry changes it, and not below [`MIN_SHARED_TTL_SECONDS`] where other users have or
+/// had one. A holder of the verb `override` may set any value.
+pub(crate) fn check_retention(
+    old: &Evacuation,
+    new: &EvacuationSpec,
+    editor: Editor<'_>,
+) -> Result<(), EditError> {
+    let (before, after) = (old.spec.ttl_seconds_after_finished, new.ttl_seconds_after_finished);
+    if before == after || editor.may_override {
+        return Ok(());
+    }
+    let recorded = old.status.iter().flat_map(|status| &status.requesters);
+    let mut owners = recorded.map(|known| &known.owner).chain(old.spec.requesters.iter().map(|r| &r.owner));
+    let shared = owners.clone().any(|owner| owner != editor.user);
+    if !owners.any(|owner| owner == editor.user) {
+        return Err(EditError::Retention { why: "the user has no entry" });
+    }
+    if shared && after < before && after < Some(MIN_SHARED_TTL_SECONDS) {
+        return Err(EditError::Retention { why: "other users have entries, and the minimum is 300" });
     }
     Ok(())
 }

@@ -4,11 +4,7 @@ use evacuation_api::{
     Answer, BlockedReason, ConditionType, Evacuation, EvacuationStatus, ResponderState, ResponderStatus,
 };
 
-use crate::{
-    Phase,
-    condition::{find, is_true},
-    window::rests,
-};
+use crate::{Phase, window::rests};
 
 /// Where an Evacuation stands.
 pub fn phase(evacuation: &Evacuation) -> Phase {
@@ -16,9 +12,9 @@ pub fn phase(evacuation: &Evacuation) -> Phase {
 }
 
 pub(crate) fn phase_of(status: &EvacuationStatus) -> Phase {
-    if is_true(status, ConditionType::Evacuated) {
+    if status.is_true(ConditionType::Evacuated) {
         Phase::Evacuated
-    } else if is_true(status, ConditionType::Failed) {
+    } else if status.is_true(ConditionType::Failed) {
         Phase::Failed
     } else {
         match &status.responders {
@@ -41,8 +37,8 @@ pub fn state_word(evacuation: &Evacuation) -> &'static str {
     let Some(status) = evacuation.status.as_ref().filter(|_| !phase.is_final()) else {
         return phase.as_str();
     };
-    let blocked = find(&status.conditions, ConditionType::Blocked).filter(|c| c.status == "True");
-    let terminating = blocked.is_some_and(|c| c.reason == BlockedReason::Terminating.as_str());
+    let blocked = status.is_true(ConditionType::Blocked);
+    let terminating = status.reason() == Some(BlockedReason::Terminating);
     if terminating || status.eviction.as_ref().is_some_and(|e| e.accepted) {
         return "Terminating";
     }
@@ -57,7 +53,7 @@ pub fn state_word(evacuation: &Evacuation) -> &'static str {
             Some(Answer::Refuse) => "Refused",
             None => phase.as_str(),
         },
-        Phase::Evicting if blocked.is_some() => "Blocked",
+        Phase::Evicting if blocked => "Blocked",
         _ => phase.as_str(),
     }
 }

@@ -1,7 +1,9 @@
 //! What several requesters amount to.
 
 use chrono::{DateTime, Utc};
-use evacuation_api::{DeadlineAction, EvacuationStatus, Policy, RefusalPolicy, Requester, ScheduledDeadline};
+use evacuation_api::{
+    DeadlineAction, EvacuationStatus, Policy, RefusalPolicy, Requester, RequesterKey, ScheduledDeadline,
+};
 
 use crate::{
     time::{sooner, stamp},
@@ -19,11 +21,12 @@ use crate::{
 pub fn derive_policy(requesters: &[Requester], previous: Option<&Policy>, now: DateTime<Utc>) -> Policy {
     let before = previous.map(|p| p.deadlines.as_slice()).unwrap_or_default();
     let mut deadlines: Vec<_> = requesters.iter().flat_map(|r| schedule(r, before, now)).collect();
-    deadlines.sort_by(|a, b| (a.time, &a.requester, a.action).cmp(&(b.time, &b.requester, b.action)));
+    let order = |row: &ScheduledDeadline| (row.time, row.requester.clone(), row.owner.clone(), row.action);
+    deadlines.sort_by_cached_key(order);
     let before = previous.map(|p| p.windows.as_slice()).unwrap_or_default();
     let times = Policy { deadlines, windows: window::schedule(requesters, before, now), ..Policy::default() };
 
-    let counts = |r: &&Requester| !has_lapsed(&times, &r.name) && is_awake(r, &times);
+    let counts = |r: &&Requester| !has_lapsed(&times, r.key()) && is_awake(r, &times);
     let counting = || requesters.iter().filter(counts);
     Policy {
         on_refusal: counting()
@@ -43,16 +46,17 @@ fn schedule(
     now: DateTime<Utc>,
 ) -> Vec<ScheduledDeadline> {
     let mut rows: Vec<_> =
-        before.iter().filter(|d| d.reached && d.requester == requester.name).cloned().collect();
+        before.iter().filter(|d| d.reached && d.key() == requester.key()).cloned().collect();
     if let Some(time) = requester.deadline {
         let action = requester.at_deadline.unwrap_or_default();
         // What was reached once acts no second time.
         if !rows.iter().any(|row| row.action == action) {
             rows.push(ScheduledDeadline {
+                owner: requester.owner.clone(),
                 requester: requester.name.clone(),
-                time,
+                time: time.into(),
                 action,
-                reached: time.0 <= now,
+                reached: time.time() <= now,
             });
         }
     }
@@ -63,14 +67,14 @@ fn gave_up(deadline: &ScheduledDeadline) -> bool {
     deadline.reached && deadline.action == DeadlineAction::GiveUp
 }
 
-/// Whether that requester's entry has lapsed: its `GiveUp` deadline was reached.
-pub fn has_lapsed(policy: &Policy, requester: &str) -> bool {
-    policy.deadlines.iter().any(|d| d.requester == requester && gave_up(d))
+/// Returns true when that entry has expired: its `GiveUp` deadline was reached.
+pub fn has_lapsed(policy: &Policy, requester: RequesterKey<'_>) -> bool {
+    policy.deadlines.iter().any(|d| d.key() == requester && gave_up(d))
 }
 
 /// Whether there are entries and all of them have lapsed.
 pub fn all_lapsed(requesters: &[Requester], policy: &Policy) -> bool {
-    !requesters.is_empty() && requesters.iter().all(|r| has_lapsed(policy, &r.name))
+    !requesters.is_empty() && requesters.iter().all(|r| has_lapsed(policy, r.key()))
 }
 
 /// The first deadline with that action that was reached.
@@ -162,7 +166,8 @@ mod tests {
         let rows: Vec<_> =
             policy.deadlines.iter().map(|d| (d.requester.as_str(), d.action, d.reached)).collect();
         assert_eq!(rows, [("b", Evict, true), ("c", DeadlineAction::GiveUp, true), ("a", Delete, false)]);
-        assert!(has_lapsed(&policy, "c") && !has_lapsed(&policy, "a") && !all_lapsed(&requesters, &policy));
+        let lapsed = |i: usize| has_lapsed(&policy, requesters[i].key());
+        assert!(lapsed(2) && !lapsed(0) && !all_lapsed(&requesters, &policy));
         assert_eq!(next_forcing(&policy).map(|d| d.requester.as_str()), Some("a"));
     }
 

@@ -1,115 +1,169 @@
-//! Who wants the pod moved, and what may change about that: rule 3. Whose an entry is stands in `ownership`, when it is too
-//! late in `fence`.
+//! The requesters' entries, and the edits that rule 3 allows. Ownership is in `ownership`, the fence in `fence`, and
+//! the record of the users behind the entries in `recorded`.
 
 use chrono::{DateTime, Utc};
 use evacuation_api::{
-    DeadlineAction, Evacuation, EvacuationSpec, EvacuationStatus, RecordedRequester, Requester,
+    DeadlineAction, Evacuation, EvacuationSpec, EvacuationStatus, MAX_REQUESTERS, Requester, RequesterKey,
 };
 
 use crate::{
-    EditError, cancel, condition::finished_reason, derive_policy, fence::check_fence, has_lapsed,
-    ownership::check_owner, policy::policy_at, time::stamp, window::forget_changed,
+    EditError, cancel, derive_policy,
+    fence::check_fence,
+    finished_reason, has_lapsed, is_finished,
+    ownership::{check_owner, check_retention},
+    policy::policy_at,
+    recorded::record_requesters,
+    window::forget_changed,
 };
 
-/// What an edit of the requesters does. Holds the names of entries.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RequesterEdit {
-    /// Entries that are new.
-    pub added: Vec<String>,
-    /// Entries that say something else than before.
-    pub changed: Vec<String>,
-    /// Entries that are gone.
-    pub removed: Vec<String>,
-    /// Those of `changed` that ask for more than before. Doubtful cases count.
-    pub hardened: Vec<String>,
-    /// Those of `changed` that wait for a window that they did not wait for before.
-    pub rescheduled: Vec<String>,
-    /// Those of `added` and `hardened` whose deadline deletes the pod: the caller needs `delete pods`.
-    pub deleting: Vec<String>,
+/// The caller of an edit, and the force of the request.
+#[derive(Clone, Copy, Debug)]
+pub struct Editor<'a> {
+    /// The user's name.
+    pub user: &'a str,
+    /// True when the user holds the verb `override`. Pass false first, and ask for the verb only after an error that
+    /// [it lifts](EditError::is_forbidden).
+    pub may_override: bool,
+    /// True when the request names the resourceVersion that the caller has read.
+    pub guarded: bool,
 }
 
-impl RequesterEdit {
-    /// The edit that a creation is: every entry is new.
-    pub fn creation(requesters: &[Requester]) -> Self {
+/// Effects of an edit of the requesters, by the keys of entries.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RequesterEdit<'a> {
+    /// New entries.
+    pub added: Vec<RequesterKey<'a>>,
+    /// Entries with another content than before.
+    pub changed: Vec<RequesterKey<'a>>,
+    /// Entries that are gone.
+    pub removed: Vec<RequesterKey<'a>>,
+    /// Those of `changed` that ask for more than before. Doubtful cases count.
+    pub hardened: Vec<RequesterKey<'a>>,
+    /// Those of `changed` that sleep or give up sooner than before: the edit withdraws them, now or later.
+    pub receding: Vec<RequesterKey<'a>>,
+    /// Those of `added` and `hardened` whose deadline deletes the pod: the caller needs `delete pods`.
+    pub deleting: Vec<RequesterKey<'a>>,
+}
+
+impl<'a> RequesterEdit<'a> {
+    /// Returns the edit that a creation is: every entry is new.
+    pub fn creation(requesters: &'a [Requester]) -> Self {
         compare(&[], requesters)
     }
 
-    /// Whether nothing changes.
+    /// Returns true when nothing changes.
     pub fn is_empty(&self) -> bool {
         self.added.is_empty() && self.changed.is_empty() && self.removed.is_empty()
     }
 
-    /// Whether the caller needs `create pods/eviction` on the target (rule 5).
+    /// Returns true when the caller needs `create pods/eviction` on the target (rule 5).
     pub fn needs_eviction_right(&self) -> bool {
         !self.added.is_empty() || !self.hardened.is_empty()
     }
 
-    /// Whether the caller needs `delete pods` on the target (rule 5).
+    /// Returns true when the caller needs `delete pods` on the target (rule 5).
     pub fn needs_deletion_right(&self) -> bool {
         !self.deleting.is_empty()
     }
+
+    /// Returns the keys of the entries that the caller has written.
+    pub fn written(&self) -> impl Iterator<Item = RequesterKey<'a>> {
+        self.added.iter().chain(&self.changed).copied()
+    }
 }
 
-/// Rule 3 and the fence, for an update of the spec by `user` at `now`. Both specs are defaulted.
+/// Checks rules 3 and 8 and the fence, for an update of the spec by `editor` at `now`. Both specs are defaulted, and
+/// every entry has its owner.
 ///
-/// Call it with `may_override` false first; only [`EditError::NotYours`] is worth asking for the verb `override`.
-pub fn check_requester_edit(
-    old: &Evacuation,
-    new: &EvacuationSpec,
-    user: &str,
-    may_override: bool,
+/// # Errors
+///
+/// Those that [`EditError::is_forbidden`] names come first: the verb `override` lifts them, and no other.
+pub fn check_requester_edit<'a>(
+    old: &'a Evacuation,
+    new: &'a EvacuationSpec,
+    editor: Editor<'_>,
     now: DateTime<Utc>,
-) -> Result<RequesterEdit, EditError> {
+) -> Result<RequesterEdit<'a>, EditError> {
     let default = EvacuationStatus::default();
     let status = old.status.as_ref().unwrap_or(&default);
     let edit = compare(&old.spec.requesters, &new.requesters);
+    check_retention(old, new, editor)?;
     if edit.is_empty() {
         return Ok(edit);
     }
     if let Some(reason) = finished_reason(status) {
         return Err(EditError::Finished { reason: reason.to_owned() });
     }
-    let touched = || edit.changed.iter().chain(&edit.removed);
-    if !may_override {
-        check_owner(status, touched(), user)?;
+    if !editor.may_override {
+        check_owner(edit.written().chain(edit.removed.iter().copied()), editor.user)?;
+        check_room(&old.spec.requesters, &new.requesters)?;
     }
-    if let Some(requester) = edit.removed.iter().chain(&edit.rescheduled).next() {
-        check_fence(status, requester)?;
+    if !editor.guarded && !edit.removed.is_empty() {
+        let requesters = edit.removed.iter().map(ToString::to_string).collect();
+        return Err(EditError::Unguarded { requesters });
     }
-    // By now, for a deadline may have been reached that nobody has recorded yet.
+    if let Some(key) = edit.removed.iter().chain(&edit.receding).next() {
+        check_fence(status, Some(*key))?;
+    }
+    // By `now`: the stored policy may not record yet that a deadline was reached.
     let policy = policy_at(&old.spec.requesters, status, now);
-    if let Some(requester) = edit.changed.iter().find(|name| has_lapsed(&policy, name)) {
-        return Err(EditError::Lapsed { requester: requester.clone() });
+    if let Some(key) = edit.changed.iter().find(|key| has_lapsed(&policy, **key)) {
+        return Err(EditError::Lapsed { requester: key.to_string() });
     }
     Ok(edit)
 }
 
-fn compare(old: &[Requester], new: &[Requester]) -> RequesterEdit {
+/// Checks rules 3 and 8 for the entries of a new Evacuation. Every entry has its owner.
+///
+/// # Errors
+///
+/// Only those that the verb `override` lifts.
+pub fn check_creation(requesters: &[Requester], user: &str) -> Result<(), EditError> {
+    check_owner(requesters.iter().map(Requester::key), user)?;
+    check_room(&[], requesters)
+}
+
+/// The places above the common maximum are for holders of the verb `override`, so that nobody is excluded by many.
+fn check_room(old: &[Requester], new: &[Requester]) -> Result<(), EditError> {
+    if new.len() > MAX_REQUESTERS.max(old.len()) { Err(EditError::Full) } else { Ok(()) }
+}
+
+fn compare<'a>(old: &'a [Requester], new: &'a [Requester]) -> RequesterEdit<'a> {
     let mut edit = RequesterEdit::default();
     for entry in new {
-        let name = entry.name.clone();
-        let before = old.iter().find(|o| o.name == name);
+        let key = entry.key();
+        let before = old.iter().find(|before| before.key() == key);
         let asks_more = before.is_none_or(|before| hardens(before, entry));
         match before {
-            None => edit.added.push(name.clone()),
+            None => edit.added.push(key),
             Some(before) if before != entry => {
-                edit.changed.push(name.clone());
-                if entry.window.is_some() && entry.window != before.window {
-                    edit.rescheduled.push(name.clone());
+                edit.changed.push(key);
+                if recedes(before, entry) {
+                    edit.receding.push(key);
                 }
                 if asks_more {
-                    edit.hardened.push(name.clone());
+                    edit.hardened.push(key);
                 }
             }
             Some(_) => continue,
         }
         if asks_more && deletes(entry) {
-            edit.deleting.push(name);
+            edit.deleting.push(key);
         }
     }
-    edit.removed =
-        old.iter().filter(|o| !new.iter().any(|n| n.name == o.name)).map(|o| o.name.clone()).collect();
+    let left = |before: &&Requester| !new.iter().any(|entry| entry.key() == before.key());
+    edit.removed = old.iter().filter(left).map(Requester::key).collect();
     edit
+}
+
+/// Whether an entry sleeps, or gives up, at a time at which it would have asked before.
+fn recedes(old: &Requester, new: &Requester) -> bool {
+    let sleeps = new.window.is_some() && new.window != old.window;
+    let gives_up = |entry: &Requester| {
+        entry.deadline.filter(|_| entry.at_deadline.unwrap_or_default() == DeadlineAction::GiveUp)
+    };
+    let sooner = gives_up(new).is_some_and(|end| gives_up(old).is_none_or(|before| end < before));
+    sleeps || sooner
 }
 
 fn deletes(entry: &Requester) -> bool {
@@ -140,51 +194,29 @@ fn hardens(old: &Requester, new: &Requester) -> bool {
     harder_policy || harder_deadline || harder_grace || harder_window
 }
 
-/// Who made each entry after the edit. A changed entry keeps its maker, also when another changed it by `override`,
-/// so that the maker can still withdraw it.
-pub fn record_requesters(
-    recorded: &[RecordedRequester],
-    edit: &RequesterEdit,
-    requesters: &[Requester],
-    user: &str,
-    groups: &[String],
-    now: DateTime<Utc>,
-) -> Vec<RecordedRequester> {
-    let record = |requester: &Requester| {
-        let name = &requester.name;
-        match recorded.iter().find(|r| r.name == *name) {
-            Some(before) if edit.changed.contains(name) => {
-                RecordedRequester { time: stamp(now), ..before.clone() }
-            }
-            Some(before) => before.clone(),
-            None => RecordedRequester {
-                name: name.clone(),
-                user: user.to_owned(),
-                groups: groups.to_vec(),
-                time: stamp(now),
-            },
-        }
-    };
-    requesters.iter().map(record).collect()
-}
-
-/// The status after an edit that [`check_requester_edit`] allowed: recorded requesters and policy are made anew,
-/// and when the last entry left the Evacuation is canceled.
+/// Returns the status after an edit that [`check_requester_edit`] allowed. Recorded requesters and policy follow the
+/// entries; when the last entry left, the Evacuation is canceled.
 pub fn apply_requester_edit(
     old: &Evacuation,
     new: &EvacuationSpec,
-    edit: &RequesterEdit,
+    edit: &RequesterEdit<'_>,
     user: &str,
     groups: &[String],
     now: DateTime<Utc>,
 ) -> EvacuationStatus {
     let mut status = old.status.clone().unwrap_or_default();
+    let next_generation = old.metadata.generation.map(|generation| generation + 1);
     if edit.is_empty() {
+        // After the end the controller writes no more, and so the server observes what changes.
+        if *new != old.spec && is_finished(&status) {
+            status.observed_generation = next_generation;
+        }
         return status;
     }
     status.requesters = record_requesters(&status.requesters, edit, &new.requesters, user, groups, now);
     if new.requesters.is_empty() {
-        // The policy stays as the last word of those who left.
+        // The policy stays: it is the last one of the entries that left.
+        status.observed_generation = next_generation;
         return cancel(&status, "the last requester left", now);
     }
     // First by the entries as they were: a deadline that has passed was reached, and an edit does not undo it.
@@ -194,7 +226,7 @@ pub fn apply_requester_edit(
     status
 }
 
-/// The status of a new Evacuation that `user` creates.
+/// Returns the status of a new Evacuation that `user` creates.
 pub fn begin(spec: &EvacuationSpec, user: &str, groups: &[String], now: DateTime<Utc>) -> EvacuationStatus {
     let added = RequesterEdit::creation(&spec.requesters);
     EvacuationStatus {

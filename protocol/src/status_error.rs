@@ -3,6 +3,8 @@
 use chrono::{DateTime, Utc};
 use evacuation_api::ResponderState;
 
+use crate::{Actor, Phase};
+
 /// Why a write of the status is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StatusError {
@@ -32,6 +34,18 @@ pub enum StatusError {
         /// What is in the way.
         why: &'static str,
     },
+    /// The table has no such change of the phase.
+    #[error(
+        "the evacuation cannot go from {from:?} to {to:?} by the {by:?}: the transition table does not have it"
+    )]
+    Phase {
+        /// Phase before the write.
+        from: Phase,
+        /// Phase after the write.
+        to: Phase,
+        /// Actor of the write.
+        by: Actor,
+    },
     /// The list of responders is fixed, or is not in order.
     #[error("the responders are wrong: {why}")]
     Responders {
@@ -60,7 +74,7 @@ impl StatusError {
         match self {
             Self::NotYet { .. } => "NotYet",
             Self::Finished { .. } => "EvacuationFinished",
-            Self::Transition { .. } => "TransitionNotAllowed",
+            Self::Transition { .. } | Self::Phase { .. } => "TransitionNotAllowed",
             Self::Responders { .. } | Self::Eviction { .. } | Self::Condition { .. } => "FieldValueInvalid",
         }
     }
@@ -68,7 +82,7 @@ impl StatusError {
     /// The field that is to blame.
     pub fn field(&self) -> String {
         match self {
-            Self::NotYet { .. } | Self::Finished { .. } => "status".to_owned(),
+            Self::NotYet { .. } | Self::Finished { .. } | Self::Phase { .. } => "status".to_owned(),
             Self::Transition { responder, .. } => format!("status.responders[{responder}].state"),
             Self::Responders { .. } => "status.responders".to_owned(),
             Self::Eviction { .. } => "status.eviction".to_owned(),

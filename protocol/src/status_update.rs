@@ -16,7 +16,6 @@ use self::{
 };
 use crate::{
     StatusError, all_lapsed,
-    condition::find,
     ending::finish,
     finished_reason, is_finished,
     phase::is_done,
@@ -53,8 +52,7 @@ pub fn check_status_update(
     let mut errors = Vec::new();
     let policy = policy_at(&old.spec.requesters, was, now);
     errors.extend(premature(proposed.policy.as_ref(), &policy));
-    let ends = |kind| find(&proposed.conditions, kind).is_some_and(|c| c.status == "True");
-    let ending = ends(ConditionType::Evacuated) || ends(ConditionType::Failed);
+    let ending = proposed.is_true(ConditionType::Evacuated) || proposed.is_true(ConditionType::Failed);
 
     let sleeps = all_asleep(&old.spec.requesters, &policy);
     let responders =
@@ -99,12 +97,12 @@ fn is_early(error: &StatusError) -> bool {
 fn premature(proposed: Option<&Policy>, derived: &Policy) -> Vec<StatusError> {
     let reached = |row: &ScheduledDeadline| {
         proposed.is_some_and(|p| {
-            p.deadlines.iter().any(|d| d.reached && (&d.requester, d.time) == (&row.requester, row.time))
+            p.deadlines.iter().any(|d| d.reached && (d.key(), d.time) == (row.key(), row.time))
         })
     };
     let woke = |row: &ScheduledWindow| {
         proposed.is_some_and(|p| {
-            p.windows.iter().any(|w| w.reached && (&w.requester, w.time) == (&row.requester, row.time))
+            p.windows.iter().any(|w| w.reached && (w.key(), w.time) == (row.key(), row.time))
         })
     };
     let deadlines = derived.deadlines.iter().filter(|row| !row.reached && reached(row));

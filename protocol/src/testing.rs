@@ -11,18 +11,14 @@ pub(crate) fn at(seconds: i64) -> DateTime<Utc> {
     DateTime::UNIX_EPOCH + TimeDelta::days(20_000) + TimeDelta::seconds(seconds)
 }
 
-/// An entry of that name that leaves the rest to the defaults.
+/// Alice's entry of that name that leaves the rest to the defaults.
 pub(crate) fn requester(name: &str) -> Requester {
-    Requester {
-        name: name.to_owned(),
-        reason: None,
-        message: None,
-        on_refusal: None,
-        deadline: None,
-        at_deadline: None,
-        grace_period_seconds: None,
-        window: None,
-    }
+    requester_of("alice", name)
+}
+
+/// The same of another owner.
+pub(crate) fn requester_of(owner: &str, name: &str) -> Requester {
+    Requester { owner: owner.to_owned(), ..Requester::named(name) }
 }
 
 /// An Evacuation of pod `db-0`, UID `pod-1`, with the requester `a.b/r`, by user `alice`, created at 0 and not started.

@@ -1,9 +1,13 @@
-//! The one table of states: which responder states and which phases follow which, by whom, and when. The server
-//! checks every write against it, and the diagrams of the documentation are made from it.
+//! The tables of states: the changes of responders and of phases, with their actors and conditions.
+//!
+//! The server checks every write of a status with [`check_transition`]. The documentation's diagrams are generated from
+//! the tables.
 
 use std::fmt::Write as _;
 
-use evacuation_api::ResponderState;
+use evacuation_api::{EvacuationStatus, ResponderState, ResponderStatus};
+
+use crate::{StatusError, phase::phase_of};
 
 /// Who makes a transition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -66,7 +70,7 @@ const fn row<S: Copy>(from: S, to: S, by: Actor, when: &'static str) -> Transiti
     Transition { from, to, by, when }
 }
 
-/// How the state of a responder may change. What is not here is refused, whoever asks.
+/// Changes of a responder's state. Other changes are rejected, whoever makes them.
 pub const TRANSITIONS: &[Transition<ResponderState>] = {
     use Actor::{Controller, Responder, Server};
     use ResponderState::{Active, Canceled, Completed, Inactive, Interrupted};
@@ -129,9 +133,68 @@ pub const PHASE_TRANSITIONS: &[Transition<Phase>] = {
     ]
 };
 
-/// Whether the table lets that actor take a responder from one state to the other.
+/// Returns true when the table lets that actor take a responder from one state to the other.
 pub fn transition_allowed(from: ResponderState, to: ResponderState, by: Actor) -> bool {
     TRANSITIONS.iter().any(|t| t.from == from && t.to == to && t.by == by)
+}
+
+/// Returns true when the table lets that actor take an Evacuation from one phase to the other.
+fn phase_allowed(from: Phase, to: Phase, by: Actor) -> bool {
+    PHASE_TRANSITIONS.iter().any(|t| t.from == from && t.to == to && t.by == by)
+}
+
+/// Checks that a change of the status is in the tables: every write of the server passes here. `before` is `None` for a
+/// new Evacuation.
+///
+/// Where a write ends the Evacuation, the server cancels the responders in the same write, whoever makes it.
+///
+/// # Errors
+///
+/// [`StatusError::Transition`] or [`StatusError::Phase`], the first that is not in the tables.
+pub fn check_transition(
+    before: Option<&EvacuationStatus>,
+    after: &EvacuationStatus,
+    by: Actor,
+) -> Result<(), StatusError> {
+    let was = before.map_or(Phase::Pending, phase_of);
+    let is = phase_of(after);
+    if was != is && !phase_allowed(was, is, by) {
+        return Err(StatusError::Phase { from: was, to: is, by });
+    }
+    let old = before.and_then(|status| status.responders.as_deref());
+    for (i, responder) in after.responders.iter().flatten().enumerate() {
+        let old = old.map(|all| all.get(i));
+        let from = match old {
+            None => ResponderState::Inactive,
+            Some(Some(old)) if old.name == responder.name => old.state,
+            Some(_) => return Err(StatusError::Responders { why: "the list is fixed once it is written" }),
+        };
+        let said = old.flatten().is_some_and(|old| said(old) != said(responder));
+        let to = responder.state;
+        let ends = is.is_final() && to == ResponderState::Canceled;
+        let allowed = match (from == to, said) {
+            (true, false) => true,
+            (true, true) => transition_allowed(from, to, Actor::Responder) && by == Actor::Responder,
+            (false, _) => {
+                transition_allowed(from, to, by) || (ends && transition_allowed(from, to, Actor::Server))
+            }
+        };
+        if !allowed {
+            let responder = responder.name.clone();
+            return Err(StatusError::Transition {
+                responder,
+                from,
+                to,
+                why: "the transition table does not have it",
+            });
+        }
+    }
+    Ok(())
+}
+
+/// The part of a responder's status that only the responder changes.
+fn said(responder: &ResponderStatus) -> impl PartialEq {
+    (responder.answer, responder.answer_time, responder.cancellation_acknowledged)
 }
 
 /// [`TRANSITIONS`] as a Mermaid state diagram.
@@ -184,6 +247,41 @@ mod tests {
         for t in PHASE_TRANSITIONS {
             assert!(t.from < t.to, "{t:?}");
             assert!(!t.from.is_final(), "{t:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_in_the_tables_is_rejected_for_every_actor() {
+        use ResponderState::{Active, Canceled, Completed, Inactive, Interrupted};
+
+        let status = |state| {
+            let mut status = crate::testing::asking().status.unwrap();
+            status.responders.as_mut().unwrap()[0].state = state;
+            if state == Canceled {
+                status.conditions = vec![crate::testing::condition("Failed", "True", "Canceled")];
+            }
+            status
+        };
+        let all = [Inactive, Active, Interrupted, Canceled, Completed];
+        let actors = [Actor::Server, Actor::Controller, Actor::Responder];
+        for (from, to, by) in
+            all.iter().flat_map(|f| all.iter().flat_map(move |t| actors.map(|b| (*f, *t, b))))
+        {
+            let in_table = from == to || transition_allowed(from, to, by);
+            let (old, new) = (status(from), status(to));
+            let phases = (phase_of(&old), phase_of(&new));
+            let expected = in_table && (phases.0 == phases.1 || phase_allowed(phases.0, phases.1, by));
+            assert_eq!(check_transition(Some(&old), &new, by).is_ok(), expected, "{from:?} {to:?} {by:?}");
+        }
+    }
+
+    #[test]
+    fn only_a_responder_answers() {
+        let old = crate::testing::asking().status.unwrap();
+        let mut new = old.clone();
+        new.responders.as_mut().unwrap()[0].answer = Some(evacuation_api::Answer::Accept);
+        for (by, allowed) in [(Actor::Responder, true), (Actor::Controller, false), (Actor::Server, false)] {
+            assert_eq!(check_transition(Some(&old), &new, by).is_ok(), allowed, "{by:?}");
         }
     }
 

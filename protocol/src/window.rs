@@ -5,7 +5,9 @@
 //! asked and nothing is evicted.
 
 use chrono::{DateTime, Utc};
-use evacuation_api::{EvacuationStatus, Policy, Requester, ScheduledWindow, WindowCalendar};
+use evacuation_api::{
+    EvacuationStatus, Policy, Requester, RequesterKey, ScheduledWindow, Window, WindowCalendar,
+};
 
 use crate::{StatusError, has_lapsed, time::stamp};
 
@@ -18,46 +20,47 @@ pub(crate) fn schedule(
 ) -> Vec<ScheduledWindow> {
     let row = |requester: &Requester| {
         let window = requester.window.as_ref()?;
-        if let Some(known) = before.iter().find(|row| row.requester == requester.name) {
+        if let Some(known) = before.iter().find(|row| row.key() == requester.key()) {
             return Some(ScheduledWindow { reached: known.reached || known.time.0 <= now, ..known.clone() });
         }
         let time = stamp(WindowCalendar::read(window).ok()?.first_open(now)?);
-        Some(ScheduledWindow { requester: requester.name.clone(), time, reached: time.0 <= now })
+        let (owner, name) = (requester.owner.clone(), requester.name.clone());
+        Some(ScheduledWindow { owner, requester: name, time, reached: time.0 <= now })
     };
     let mut rows: Vec<_> = requesters.iter().filter_map(row).collect();
-    rows.sort_by(|a, b| (a.time, &a.requester).cmp(&(b.time, &b.requester)));
+    rows.sort_by(|a, b| (a.time, &a.requester, &a.owner).cmp(&(b.time, &b.requester, &b.owner)));
     rows
 }
 
 /// Takes away what was decided of the entries whose window is another now: they count from the edit.
 pub(crate) fn forget_changed(policy: &mut Policy, old: &[Requester], new: &[Requester]) {
-    let window = |all: &[Requester], name: &str| {
-        let entry = all.iter().find(|r| r.name == name);
-        entry.and_then(|r| r.window.clone())
-    };
-    policy.windows.retain(|row| window(old, &row.requester) == window(new, &row.requester));
+    policy.windows.retain(|row| window(old, row) == window(new, row));
+}
+
+fn window<'a>(entries: &'a [Requester], row: &ScheduledWindow) -> Option<&'a Window> {
+    entries.iter().find(|entry| entry.key() == row.key())?.window.as_ref()
 }
 
 /// Whether an entry that has not lapsed takes part, by what the policy says of deadlines and windows.
 pub(crate) fn is_awake(requester: &Requester, policy: &Policy) -> bool {
-    let opened = policy.windows.iter().any(|row| row.reached && row.requester == requester.name);
+    let opened = policy.windows.iter().any(|row| row.reached && row.key() == requester.key());
     // A deadline acts by itself, window or not, and how it acts is its entry's word. One that gave up left no live entry.
-    let forces = policy.deadlines.iter().any(|d| d.reached && d.requester == requester.name);
+    let forces = policy.deadlines.iter().any(|d| d.reached && d.key() == requester.key());
     requester.window.is_none() || opened || forces
 }
 
 /// When the next live entry that sleeps wakes because its window opens.
 pub(crate) fn next_opening(requesters: &[Requester], policy: &Policy) -> Option<DateTime<Utc>> {
-    let sleeps = |name: &str| {
-        requesters.iter().any(|r| r.name == name && !has_lapsed(policy, name) && !is_awake(r, policy))
+    let sleeps = |key: RequesterKey<'_>| {
+        requesters.iter().any(|r| r.key() == key && !has_lapsed(policy, key) && !is_awake(r, policy))
     };
-    let next = policy.windows.iter().find(|row| !row.reached && sleeps(&row.requester));
+    let next = policy.windows.iter().find(|row| !row.reached && sleeps(row.key()));
     next.map(|row| row.time.0)
 }
 
 /// Whether there are live entries and all of them sleep: nobody is asked, and nothing is evicted.
 pub fn all_asleep(requesters: &[Requester], policy: &Policy) -> bool {
-    let mut live = requesters.iter().filter(|r| !has_lapsed(policy, &r.name)).peekable();
+    let mut live = requesters.iter().filter(|r| !has_lapsed(policy, r.key())).peekable();
     live.peek().is_some() && live.all(|r| !is_awake(r, policy))
 }
 
@@ -73,22 +76,6 @@ pub(crate) fn asleep(policy: &Policy) -> StatusError {
         Some(until) => StatusError::NotYet { what: "a requester wakes".to_owned(), until: until.0 },
         None => StatusError::Responders { why: "every requester sleeps" },
     }
-}
-
-/// Of the entries of these names, those whose deadline comes before their window opens, in words for who put them. It is
-/// allowed: the deadline acts all the same, outside of the window.
-pub fn window_warnings(requesters: &[Requester], policy: &Policy, names: &[String]) -> Vec<String> {
-    let warning = |row: &ScheduledWindow| {
-        let mut theirs = requesters.iter().filter(|r| names.contains(&r.name));
-        let entry = theirs.find(|r| r.name == row.requester)?;
-        let deadline = entry.deadline.filter(|deadline| *deadline <= row.time)?;
-        let action = entry.at_deadline.unwrap_or_default();
-        Some(format!(
-            "requester {}: the deadline {deadline} comes before the window opens at {}, and acts outside of it: {action:?}",
-            entry.name, row.time
-        ))
-    };
-    policy.windows.iter().filter_map(warning).collect()
 }
 
 #[cfg(test)]

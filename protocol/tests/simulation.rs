@@ -13,8 +13,8 @@ use evacuation_api::{
     RefusalPolicy, Requester, ResponderEntry, ResponderState, ScheduledDeadline, Target, Window,
 };
 use evacuation_protocol::{
-    ATTEMPT_TIMEOUT_SECONDS, Act, Attempt, BudgetView, EvictionOutcome, LivePod, PHASE_TRANSITIONS, Phase,
-    PodPhase, PodView, StatusError, TRANSITIONS, World, answer, apply_requester_edit, begin,
+    ATTEMPT_TIMEOUT_SECONDS, Act, Attempt, BudgetView, Editor, EvictionOutcome, LivePod, PHASE_TRANSITIONS,
+    Phase, PodPhase, PodView, StatusError, TRANSITIONS, World, answer, apply_requester_edit, begin,
     check_requester_edit, check_status_update, decide, delete, is_finished, phase, record_eviction,
     violations,
 };
@@ -38,18 +38,16 @@ struct Entry {
 impl Entry {
     fn requester(&self, user: usize) -> Requester {
         Requester {
-            name: format!("a.b/{user}"),
-            reason: None,
-            message: None,
+            owner: user.to_string(),
             on_refusal: Some(self.on_refusal),
             deadline: self.deadline.map(|(seconds, _)| at(seconds).into()),
             at_deadline: self.deadline.map(|(_, action)| action),
-            grace_period_seconds: None,
             window: self.window.map(|minute| Window {
                 schedule: format!("{minute} 0 * * *"),
                 duration_seconds: 60,
                 time_zone: None,
             }),
+            ..Requester::named(format!("a.b/{user}"))
         }
     }
 }
@@ -337,7 +335,8 @@ impl Sim {
         new.requesters.retain(|r| r.name != name);
         new.requesters.extend(entry.map(|e| e.requester(user)));
         let who = user.to_string();
-        let Ok(edit) = check_requester_edit(&self.evacuation, &new, &who, false, at(self.now)) else {
+        let editor = Editor { user: &who, may_override: false, guarded: true };
+        let Ok(edit) = check_requester_edit(&self.evacuation, &new, editor, at(self.now)) else {
             return;
         };
         if edit.is_empty() {

@@ -1,4 +1,4 @@
-//! Endpoints: reading them out of the annotation, and what is wrong with them.
+//! Decoding of endpoints in the annotation, and their validation.
 
 use machinery_validation::{FieldErrorKind, FieldPath, dns1123_label};
 use rustls_pki_types::pem::{PemObject, SectionKind};
@@ -10,10 +10,11 @@ use super::{
 };
 use crate::{CaBundle, HttpEndpoint, HttpsTrust, ServiceEndpoint};
 
-/// The longest bundle of certificate authorities, in bytes: some eight of them. It is copied into each Evacuation.
+/// Maximum size of a bundle of certificate authorities, in bytes: about eight of them. Each Evacuation has a
+/// copy.
 pub const MAX_CA_BUNDLE_BYTES: usize = 16 * 1024;
 
-/// The longest path of an endpoint, in bytes.
+/// Maximum length of an endpoint's path, in bytes.
 const MAX_PATH_LENGTH: usize = 1024;
 
 pub(super) fn validate_http(errors: &mut Errors, path: &FieldPath, http: &HttpEndpoint) {
@@ -62,7 +63,7 @@ fn validate_path(errors: &mut Errors, field: &FieldPath, path: Option<&str>) {
     }
 }
 
-/// A bundle holds certificates and nothing else: what is given here is shown to every reader of an Evacuation.
+/// Rejects everything but certificates: every reader of an Evacuation can read the bundle.
 fn validate_bundle(errors: &mut Errors, field: FieldPath, bundle: &CaBundle) {
     if bundle.0.is_empty() {
         errors.add(FieldErrorKind::Required, field, "is required");
@@ -90,7 +91,7 @@ pub(super) fn read_http(errors: &mut Errors, path: &FieldPath, value: Value) -> 
     let text = take(errors, path, &mut fields, "path", "a string");
     let allow = take(errors, path, &mut fields, "allowHostNetwork", "true or false");
     refuse_rest(errors, path, fields);
-    port.map(|port| HttpEndpoint { port, path: text, allow_host_network: allow.unwrap_or_default() })
+    port.map(|port| HttpEndpoint { port, path: text, allow_host_network: allow })
 }
 
 pub(super) fn read_service(errors: &mut Errors, path: &FieldPath, value: Value) -> Option<ServiceEndpoint> {
@@ -105,7 +106,8 @@ pub(super) fn read_service(errors: &mut Errors, path: &FieldPath, value: Value) 
         name: name?,
         port: port?,
         path: text,
-        // Never without what was asked for: an endpoint whose trust is not understood is not spoken to in plain text.
+        // Never without what was asked for: an endpoint whose trust is not understood is not spoken to in
+        // plain text.
         https: https.map_or(Some(None), |trust| trust.map(Some))?,
     })
 }
@@ -118,5 +120,5 @@ fn read_trust(errors: &mut Errors, path: &FieldPath, value: Value) -> Option<Htt
     Some(HttpsTrust { ca_bundle: ca_bundle? })
 }
 
-/// What a port is, in words.
+/// Expected value of a port, for messages.
 const PORT: &str = "a whole number between 1 and 65535";

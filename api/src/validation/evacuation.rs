@@ -1,6 +1,6 @@
-//! The Evacuation.
+//! Validation of the Evacuation.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use machinery_validation::{FieldError, FieldErrorKind, FieldPath};
 
@@ -10,35 +10,42 @@ use super::{
 };
 use crate::{Evacuation, EvacuationSpec, Requester};
 
-/// How many requesters one Evacuation can have.
+/// Maximum number of entries in `spec.requesters`, unless a holder of the verb `override` adds more.
 pub const MAX_REQUESTERS: usize = 32;
+/// Maximum number of entries of one owner: a quarter, so that no owner excludes another.
+pub const MAX_REQUESTERS_PER_OWNER: usize = MAX_REQUESTERS / 4;
+/// Number of entries above [`MAX_REQUESTERS`] that only holders of the verb `override` can add.
+pub const RESERVED_REQUESTERS: usize = 8;
+/// Maximum length of an owner's name, in bytes.
+pub const MAX_OWNER_LENGTH: usize = 1024;
 
-/// Longer than any sensible time, and short enough to add to any other: 68 years in seconds.
+/// Maximum of every number of seconds: 68 years, short enough to add to any time.
 const MAX_SECONDS: i64 = i32::MAX as i64;
 
-/// What is wrong with a new Evacuation, all of it.
+/// Returns every problem of a new Evacuation.
 pub fn validate_evacuation(evacuation: &Evacuation) -> Vec<FieldError> {
     let mut errors = Errors::default();
     let spec = FieldPath::new("spec");
     if evacuation.spec.requesters.is_empty() {
         errors.add(FieldErrorKind::Required, spec.child("requesters"), "at least one requester is required");
     }
-    validate_spec(&mut errors, &spec, &evacuation.spec);
+    validate_spec(&mut errors, &spec, &evacuation.spec, &[]);
     errors.0
 }
 
-/// What is wrong with a change of an Evacuation, all of it. The new one may have no requesters left: that cancels it.
+/// Returns every problem of a change of an Evacuation. The new one may have no requesters left: that cancels
+/// it.
 pub fn validate_evacuation_update(evacuation: &Evacuation, old: &Evacuation) -> Vec<FieldError> {
     let mut errors = Errors::default();
     let spec = FieldPath::new("spec");
     if evacuation.spec.target != old.spec.target {
         errors.add(FieldErrorKind::Invalid, spec.child("target"), "field is immutable");
     }
-    validate_spec(&mut errors, &spec, &evacuation.spec);
+    validate_spec(&mut errors, &spec, &evacuation.spec, &old.spec.requesters);
     errors.0
 }
 
-fn validate_spec(errors: &mut Errors, path: &FieldPath, spec: &EvacuationSpec) {
+fn validate_spec(errors: &mut Errors, path: &FieldPath, spec: &EvacuationSpec, before: &[Requester]) {
     let pod = path.child("target").child("pod");
     let target = &spec.target.pod;
     if target.name.is_empty() {
@@ -52,28 +59,48 @@ fn validate_spec(errors: &mut Errors, path: &FieldPath, spec: &EvacuationSpec) {
     errors.within(path.child("ttlSecondsAfterFinished"), spec.ttl_seconds_after_finished, 0, MAX_SECONDS);
 
     let requesters = path.child("requesters");
-    if spec.requesters.len() > MAX_REQUESTERS {
-        errors.add(
-            FieldErrorKind::TooMany,
-            requesters.clone(),
-            format!("must have at most {MAX_REQUESTERS} items, has {}", spec.requesters.len()),
-        );
-    }
-    let mut names = HashSet::new();
+    validate_count(errors, &requesters, &spec.requesters, before);
+    let mut keys = HashSet::new();
     for (i, requester) in spec.requesters.iter().enumerate() {
         let path = requesters.index(i);
-        if !names.insert(requester.name.as_str()) {
-            errors.add(
-                FieldErrorKind::Duplicate,
-                path.child("name"),
-                format!("{:?} occurs twice", requester.name),
-            );
+        if !keys.insert(requester.key()) {
+            let message = format!("owner {:?} has another entry named {:?}", requester.owner, requester.name);
+            errors.add(FieldErrorKind::Duplicate, path.child("name"), message);
         }
         validate_requester(errors, &path, requester);
     }
 }
 
+/// Checks the number of entries: of all owners together, and of each one. An owner with too many may keep
+/// them.
+fn validate_count(errors: &mut Errors, path: &FieldPath, entries: &[Requester], before: &[Requester]) {
+    let most = MAX_REQUESTERS + RESERVED_REQUESTERS;
+    if entries.len() > most.max(before.len()) {
+        let message = format!("must have at most {most} items, has {}", entries.len());
+        errors.add(FieldErrorKind::TooMany, path.clone(), message);
+    }
+    let mut counts: HashMap<&str, usize> = HashMap::new();
+    for entry in entries {
+        *counts.entry(entry.owner.as_str()).or_default() += 1;
+    }
+    let had = |owner: &str| before.iter().filter(|entry| entry.owner == owner).count();
+    let over = |(owner, count): &(&str, usize)| *count > MAX_REQUESTERS_PER_OWNER.max(had(owner));
+    let mut owners: Vec<_> = counts.into_iter().filter(over).collect();
+    owners.sort_unstable();
+    for (owner, count) in owners {
+        let message =
+            format!("must have at most {MAX_REQUESTERS_PER_OWNER} items of owner {owner:?}, has {count}");
+        errors.add(FieldErrorKind::TooMany, path.clone(), message);
+    }
+}
+
 fn validate_requester(errors: &mut Errors, path: &FieldPath, requester: &Requester) {
+    if requester.owner.len() > MAX_OWNER_LENGTH {
+        let message = format!("must have at most {MAX_OWNER_LENGTH} bytes");
+        errors.add(FieldErrorKind::TooLong, path.child("owner"), message);
+    } else if requester.owner.chars().any(char::is_control) {
+        errors.invalid(path.child("owner"), "must not hold control characters");
+    }
     errors.qualified_name(path.child("name"), &requester.name);
     errors.reason(path.child("reason"), requester.reason.as_deref());
     errors.message(path.child("message"), requester.message.as_deref());
@@ -182,14 +209,67 @@ mod tests {
         );
     }
 
+    /// Entries of these owners, as many of each as the number says.
+    fn entries(counts: &[(&str, usize)]) -> Value {
+        let of = |(owner, count): &(&str, usize)| {
+            let entry = |n| json!({"owner": owner, "name": format!("a.b/r{n}")});
+            (0..*count).map(entry).collect::<Vec<_>>()
+        };
+        json!(counts.iter().flat_map(of).collect::<Vec<_>>())
+    }
+
     #[test]
-    fn thirty_two_requesters_are_enough() {
-        let requesters = |n: usize| (0..n).map(|i| json!({"name": format!("a.b/r{i}")})).collect::<Vec<_>>();
+    fn no_owner_has_more_than_a_quarter_of_the_entries() {
         let mut spec = good();
-        spec["requesters"] = json!(requesters(32));
+        for (counts, expected) in [
+            (&[("ann", 8)][..], &[][..]),
+            (&[("ann", 9)], &["TooMany spec.requesters"]),
+            (&[("ann", 8), ("bob", 8), ("cat", 8), ("dan", 8)], &[]),
+            (&[("ann", 8), ("bob", 8), ("cat", 8), ("dan", 8), ("eve", 8)], &[]),
+            (
+                &[("ann", 8), ("bob", 8), ("cat", 8), ("dan", 8), ("eve", 8), ("fay", 1)],
+                &["TooMany spec.requesters"],
+            ),
+        ] {
+            spec["requesters"] = entries(counts);
+            assert_eq!(brief(&validate_evacuation(&evacuation(&spec))), expected, "{counts:?}");
+        }
+    }
+
+    #[test]
+    fn an_owner_with_too_many_entries_can_leave_one_by_one_and_keeps_nobody_from_joining() {
+        let mut spec = good();
+        let mut with = |counts: &[(&str, usize)]| {
+            spec["requesters"] = entries(counts);
+            evacuation(&spec)
+        };
+        let old = with(&[("ann", 12)]);
+        assert_eq!(validate_evacuation_update(&with(&[("ann", 11)]), &old), []);
+        assert_eq!(validate_evacuation_update(&with(&[("ann", 12), ("bob", 1)]), &old), []);
+        let more = validate_evacuation_update(&with(&[("ann", 13)]), &old);
+        assert_eq!(brief(&more), ["TooMany spec.requesters"]);
+    }
+
+    #[test]
+    fn two_owners_can_use_one_name_and_one_owner_cannot_use_it_twice() {
+        let mut spec = good();
+        spec["requesters"] = json!([{"owner": "ann", "name": "a.b/c"}, {"owner": "bob", "name": "a.b/c"}]);
         assert_eq!(validate_evacuation(&evacuation(&spec)), []);
-        spec["requesters"] = json!(requesters(33));
-        assert_eq!(brief(&validate_evacuation(&evacuation(&spec))), ["TooMany spec.requesters"]);
+        spec["requesters"][1]["owner"] = json!("ann");
+        assert_eq!(brief(&validate_evacuation(&evacuation(&spec))), ["Duplicate spec.requesters[1].name"]);
+    }
+
+    #[test]
+    fn an_owner_is_bounded_and_cannot_steer_a_terminal() {
+        for (owner, expected) in [
+            ("x".repeat(1024), &[][..]),
+            ("x".repeat(1025), &["TooLong spec.requesters[0].owner"]),
+            ("\u{1b}[2J".to_owned(), &["Invalid spec.requesters[0].owner"]),
+        ] {
+            let mut spec = good();
+            spec["requesters"][0]["owner"] = json!(owner);
+            assert_eq!(brief(&validate_evacuation(&evacuation(&spec))), expected, "{owner:?}");
+        }
     }
 
     #[test]

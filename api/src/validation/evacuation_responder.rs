@@ -1,11 +1,11 @@
-//! The EvacuationResponder.
+//! Validation of the EvacuationResponder.
 
 use machinery_validation::{FieldError, FieldPath};
 
 use super::{responders::validate_entry, selector::validate_selector, text::Errors};
 use crate::EvacuationResponder;
 
-/// What is wrong with an EvacuationResponder, all of it. Its metadata are validated with those of every kind.
+/// Returns every problem of an EvacuationResponder. The registry validates the metadata of every kind.
 pub fn validate_evacuation_responder(responder: &EvacuationResponder) -> Vec<FieldError> {
     let mut errors = Errors::default();
     let path = FieldPath::new("spec");

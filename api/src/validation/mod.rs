@@ -1,4 +1,4 @@
-//! What is wrong with one object, all of it, each with its field's path.
+//! Validation of one object: every problem, each with the path of its field.
 
 mod endpoints;
 mod evacuation;
@@ -10,7 +10,10 @@ mod text;
 mod window;
 
 pub use endpoints::MAX_CA_BUNDLE_BYTES;
-pub use evacuation::{MAX_REQUESTERS, validate_evacuation, validate_evacuation_update};
+pub use evacuation::{
+    MAX_OWNER_LENGTH, MAX_REQUESTERS, MAX_REQUESTERS_PER_OWNER, RESERVED_REQUESTERS, validate_evacuation,
+    validate_evacuation_update,
+};
 pub use evacuation_responder::validate_evacuation_responder;
 pub use responders::{
     MAX_RESPONDERS, MAX_RESPONDERS_BYTES, ResponderParseError, parse_responders, validate_responders,

@@ -1,4 +1,4 @@
-//! Registration: the entries, and the text of the annotation.
+//! Validation of registrations, and decoding of the annotation.
 
 use std::fmt;
 
@@ -9,19 +9,20 @@ use super::{
     endpoints::{read_http, read_service, validate_http, validate_service},
     text::{Errors, MAX_DELAY_SECONDS},
 };
-use crate::{ResponderEntry, SELF_RESPONDER};
+use crate::{DOMAIN, ResponderEntry, SELF_RESPONDER, is_unknown_built_in};
 
-/// How many responders one pod can register.
+/// Maximum number of responders of one pod.
 pub const MAX_RESPONDERS: usize = 16;
-/// The longest text of the annotation, in bytes: what Kubernetes allows for all annotations of an object together.
+/// Maximum size of the annotation, in bytes: the limit of Kubernetes for all annotations of an object
+/// together.
 pub const MAX_RESPONDERS_BYTES: usize = 256 * 1024;
 
-/// The highest priority.
+/// Maximum priority.
 const MAX_PRIORITY: i64 = 1_000_000;
-/// The longest silence, in seconds: a day.
+/// Maximum timeout, in seconds: a day.
 const MAX_TIMEOUT_SECONDS: i64 = 24 * 3600;
 
-/// What is wrong with the text of an annotation: every problem, with its path inside the list.
+/// Problems of an annotation's text, each with its path inside the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResponderParseError {
     /// The problems; at least one.
@@ -42,9 +43,9 @@ impl fmt::Display for ResponderParseError {
 
 impl std::error::Error for ResponderParseError {}
 
-/// Reads the text of the annotation [`RESPONDERS_ANNOTATION`](crate::RESPONDERS_ANNOTATION).
+/// Decodes the text of the annotation [`RESPONDERS_ANNOTATION`](crate::RESPONDERS_ANNOTATION).
 ///
-/// The entries come back as they were written; [`ResponderEntry`] resolves their defaults.
+/// Returns the entries as they were written; [`ResponderEntry`] resolves their defaults.
 pub fn parse_responders(text: &str) -> Result<Vec<ResponderEntry>, ResponderParseError> {
     let problem = |kind, message: String| ResponderParseError {
         problems: vec![FieldError { kind, field: FieldPath::default(), message }],
@@ -81,7 +82,7 @@ pub fn parse_responders(text: &str) -> Result<Vec<ResponderEntry>, ResponderPars
     if errors.0.is_empty() { Ok(entries) } else { Err(ResponderParseError { problems: errors.0 }) }
 }
 
-/// What is wrong with a list of entries, all of it.
+/// Returns every problem of a list of entries.
 pub fn validate_responders(path: &FieldPath, entries: &[ResponderEntry]) -> Vec<FieldError> {
     let mut errors = Errors::default();
     if entries.len() > MAX_RESPONDERS {
@@ -105,6 +106,9 @@ pub(super) fn validate_entry(errors: &mut Errors, path: &FieldPath, entry: &Resp
     if entry.name != SELF_RESPONDER {
         errors.qualified_name(path.child("name"), &entry.name);
     }
+    if is_unknown_built_in(&entry.name) {
+        errors.invalid(path.child("name"), format!("{:?} is not a responder of {DOMAIN}", entry.name));
+    }
     errors.within(path.child("priority"), entry.priority.map(i64::from), 0, MAX_PRIORITY);
     errors.within(path.child("timeoutSeconds"), entry.timeout_seconds, 1, MAX_TIMEOUT_SECONDS);
     errors.within(path.child("maxDelaySeconds"), entry.max_delay_seconds, 0, MAX_DELAY_SECONDS);
@@ -119,8 +123,8 @@ pub(super) fn validate_entry(errors: &mut Errors, path: &FieldPath, entry: &Resp
     }
 }
 
-/// Reads one entry field by field, so that every problem is found and not only the first. `None` when it is no object
-/// or has no name.
+/// Decodes one entry field by field, so that every problem is found and not only the first. `None` when it is
+/// no object or has no name.
 fn read_entry(errors: &mut Errors, path: &FieldPath, item: Value) -> Option<ResponderEntry> {
     let mut fields = object(errors, path, item)?;
     let name = required::<String>(errors, path, &mut fields, "name", "a string");
@@ -217,6 +221,25 @@ mod tests {
         let endpoint =
             parse_responders(r#"[{"name":"self","http":{"port":1}}]"#).unwrap().remove(0).http.unwrap();
         assert_eq!(endpoint.path(), "/evacuation");
+    }
+
+    #[test]
+    fn a_misspelt_name_of_the_projects_domain_is_rejected_and_other_domains_are_free() {
+        let text = |name: &str| format!(r#"[{{"name":"{name}"}}]"#);
+        for good in
+            ["surge.evacuation.dev/replacement", "gate.evacuation.dev/condition", "my-evacuation.dev/x"]
+        {
+            assert!(parse_responders(&text(good)).is_ok(), "{good}");
+        }
+        for bad in ["surge.evacuation.dev/unknown", "evacuation.dev/x", "gate.evacuation.dev/replacement"] {
+            let said = problems(&text(bad));
+            assert!(
+                said.contains("is not known") && said.contains("surge.evacuation.dev/replacement"),
+                "{said}"
+            );
+            let entry = ResponderEntry::named(bad);
+            assert_eq!(validate_responders(&FieldPath::default(), &[entry]).len(), 1, "{bad}");
+        }
     }
 
     #[test]

@@ -1,11 +1,11 @@
-//! The EvacuationResponse.
+//! Validation of the EvacuationResponse.
 
 use machinery_validation::{FieldError, FieldErrorKind, FieldPath};
 
 use super::text::{Errors, MAX_DELAY_SECONDS};
 use crate::{Answer, EvacuationResponse, SELF_RESPONDER};
 
-/// What is wrong with an answer, all of it.
+/// Returns every problem of an answer.
 pub fn validate_response(response: &EvacuationResponse) -> Vec<FieldError> {
     let mut errors = Errors::default();
     let spec = &response.spec;

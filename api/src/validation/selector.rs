@@ -1,4 +1,4 @@
-//! Label selectors. Source of the rules: `k8s.io/apimachinery/pkg/apis/meta/v1/validation`.
+//! Validation of label selectors. Source of the rules: `k8s.io/apimachinery/pkg/apis/meta/v1/validation`.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 use machinery_validation::{FieldError, FieldPath, label_key, label_value};

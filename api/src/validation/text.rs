@@ -1,16 +1,17 @@
-//! Names, reasons, messages and durations.
+//! Validation of names, reasons, messages and durations.
 
 use machinery_validation::{FieldError, FieldErrorKind, FieldPath};
 
-/// The longest message, in bytes.
+/// Maximum length of a message, in bytes.
 pub const MAX_MESSAGE_LENGTH: usize = 4096;
-/// The longest reason, in bytes.
+/// Maximum length of a reason, in bytes.
 pub const MAX_REASON_LENGTH: usize = 128;
-/// The longest delay that can be asked for or registered, and the longest time until a responder is asked again, in
-/// seconds: 30 days.
+/// Maximum of a requested or registered delay, and of the time until a responder is asked again: 30 days in
+/// seconds.
 pub const MAX_DELAY_SECONDS: i64 = 30 * 24 * 3600;
 
-/// The longest DNS subdomain, and the longest part after the slash of a qualified name: long enough for the name of a node.
+/// Maximum length of a DNS subdomain, and of the part after the slash of a qualified name: the name of a node
+/// fits.
 const MAX_PART_LENGTH: usize = 253;
 
 /// Collects the errors of one object.
@@ -69,8 +70,9 @@ impl Errors {
     }
 }
 
-/// Whether the name is of the form `DOMAIN/NAME`: a fully qualified domain in lower case, such as
-/// `drain.example.com`, and up to 253 letters, digits, `-`, `_` and `.` that start and end with a letter or digit.
+/// Returns true for a name of the form `DOMAIN/NAME`: a fully qualified domain in lower case, such as
+/// `drain.example.com`, and up to 253 letters, digits, `-`, `_` and `.` that start and end with a letter or
+/// digit.
 pub fn is_qualified_name(name: &str) -> bool {
     let Some((domain, part)) = name.split_once('/') else {
         return false;
@@ -78,7 +80,7 @@ pub fn is_qualified_name(name: &str) -> bool {
     is_dns_subdomain(domain) && domain.contains('.') && is_name_part(part)
 }
 
-/// Whether the name is a DNS subdomain as RFC 1123 has it: what pods are named like.
+/// Returns true for a DNS subdomain of RFC 1123, such as the name of a pod.
 pub(super) fn is_dns_subdomain(name: &str) -> bool {
     let label = |label: &str| {
         label.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')

@@ -1,4 +1,4 @@
-//! The window of a requester.
+//! Validation of a requester's window.
 
 use machinery_validation::{FieldErrorKind, FieldPath};
 
@@ -8,11 +8,11 @@ use crate::{
     window_calendar::{read_schedule, read_zone},
 };
 
-/// The shortest time for which a window may be open, in seconds: the grain of cron.
+/// Minimum duration of a window, in seconds: the grain of cron.
 pub const MIN_WINDOW_SECONDS: i64 = 60;
-/// The longest time for which a window may be open, in seconds: seven days.
+/// Maximum duration of a window, in seconds: seven days.
 pub const MAX_WINDOW_SECONDS: i64 = 7 * 24 * 3600;
-/// The longest schedule, in bytes.
+/// Maximum length of a schedule, in bytes.
 pub const MAX_SCHEDULE_LENGTH: usize = 256;
 
 /// Checks a window, each of its fields.

@@ -89,7 +89,8 @@ fn a_start_that_does_not_exist_that_day_is_when_the_clock_has_gone_forward() {
     opens("30 2 * * *", HOUR, "America/New_York", &new_york);
 }
 
-/// Berlin goes from 03:00 to 02:00 on 2026-10-25 at 01:00 UTC, New York from 02:00 to 01:00 on 2026-11-01 at 06:00 UTC.
+/// Berlin goes from 03:00 to 02:00 on 2026-10-25 at 01:00 UTC, New York from 02:00 to 01:00 on 2026-11-01 at
+/// 06:00 UTC.
 #[test]
 fn a_start_that_occurs_twice_is_the_first_of_the_two() {
     let berlin = [

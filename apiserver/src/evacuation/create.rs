@@ -1,17 +1,17 @@
 //! Creation: rules 2, 3 and 5.
 
 use evacuation_api::{DeadlineAction, Evacuation, Requester};
-use evacuation_protocol::{RequesterEdit, begin, target_problem, target_warning};
+use evacuation_protocol::{Actor, RequesterEdit, begin, check_creation, target_problem, target_warning};
 use machinery_server::{ApiError, Cause, RequestContext};
 use machinery_validation::FieldErrorKind;
 
-use super::{EvacuationStrategy, warning::warn_of_windows};
+use super::{EvacuationStrategy, commit::commit, warning::warn_of_entries};
 use crate::refusal;
 
 impl EvacuationStrategy {
-    /// Authorises the caller, then looks at the pod and pins its UID, then records who asked.
+    /// Authorises the caller, reads the pod and pins its UID, and records the requesters.
     ///
-    /// In that order, so that nobody learns by trying which pods exist and what their UIDs are.
+    /// The order matters: a caller without rights learns neither which pods exist nor their UIDs.
     pub(super) async fn admit_new(
         &self,
         context: &RequestContext,
@@ -22,6 +22,11 @@ impl EvacuationStrategy {
         self.rights.require_evict(context, &name, target).await?;
         if object.spec.requesters.iter().any(deletes) {
             self.rights.require_delete(context, &name, target).await?;
+        }
+        if let Err(error) = check_creation(&object.spec.requesters, &context.user.name)
+            && !self.rights.may_override(context, &name).await?
+        {
+            return Err(refusal::edit(&name, &error));
         }
 
         let read = self.pods.get(&context.namespace, target).await;
@@ -41,9 +46,10 @@ impl EvacuationStrategy {
         }
 
         object.spec.target.pod.uid = Some(uid);
-        object.status = Some(begin(&object.spec, &context.user.name, &context.user.groups, context.now));
-        warn_of_windows(context, object, &RequesterEdit::creation(&object.spec.requesters));
-        Ok(())
+        let status = begin(&object.spec, &context.user.name, &context.user.groups, context.now);
+        let edit = RequesterEdit::creation(&object.spec.requesters);
+        warn_of_entries(context, &object.spec, &status, &edit);
+        commit(object, None, status, Actor::Server, context.now)
     }
 }
 
@@ -59,7 +65,7 @@ fn invalid_target(kind: FieldErrorKind, message: String) -> ApiError {
     refusal::invalid(kind, &["spec", "target", "pod", "name"], message)
 }
 
-/// As a precondition of a deletion: the pod that was meant has been replaced by another of its name.
+/// Returns the conflict of a given UID: another pod of this name has replaced the intended one.
 fn other_pod(evacuation: &str, pod: &str, given: &str, live: &str) -> ApiError {
     let why = format!("pod {pod:?} has the UID {live:?}, not {given:?}");
     let field = "spec.target.pod.uid".to_owned();

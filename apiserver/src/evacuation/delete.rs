@@ -1,14 +1,14 @@
 //! Deletion: rules 1 and 3, and the fence.
 
 use evacuation_api::{CANCELLATION_FINALIZER, Evacuation};
-use evacuation_protocol::{EditError, delete};
+use evacuation_protocol::{Actor, delete};
 use machinery_server::{ApiError, DeleteContext, RequestContext};
 
-use super::EvacuationStrategy;
+use super::{EvacuationStrategy, commit::commit};
 use crate::refusal;
 
 impl EvacuationStrategy {
-    /// Cancels an active Evacuation, and holds it by a finalizer where a responder that was asked is to learn of it.
+    /// Cancels an active Evacuation. A finalizer holds it until the responders that were asked know.
     pub(super) async fn admit_delete(
         &self,
         context: &RequestContext,
@@ -20,12 +20,15 @@ impl EvacuationStrategy {
             delete(object, &context.user.name, may_override, request.namespace_terminating, context.now)
         };
         let deletion = match check(false) {
-            Err(EditError::NotYours { .. }) if self.rights.may_override(context, &name).await? => check(true),
+            Err(error) if error.is_forbidden() && self.rights.may_override(context, &name).await? => {
+                check(true)
+            }
             checked => checked,
         }
         .map_err(|error| refusal::edit(&name, &error))?;
 
-        object.status = Some(deletion.status);
+        let before = object.status.take();
+        commit(object, before.as_ref(), deletion.status, Actor::Server, context.now)?;
         // A second deletion finds the object on its way already, and no finalizer is added to such a one.
         if deletion.await_learning && object.metadata.deletion_timestamp.is_none() {
             let finalizers = object.metadata.finalizers.get_or_insert_default();

@@ -1,5 +1,6 @@
-//! The kind Evacuation: the server's half of rules 1 to 7.
+//! The kind Evacuation: the server's part of rules 1 to 8.
 
+pub(crate) mod commit;
 mod create;
 mod delete;
 mod strategy;

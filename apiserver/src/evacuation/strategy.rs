@@ -1,10 +1,10 @@
-//! The hooks, each of which calls the rule that it is for.
+//! The hooks of the kind Evacuation. Each calls its rule.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use evacuation_api::{
-    Evacuation, default_evacuation, default_evacuation_update, validate_evacuation,
+    Evacuation, default_evacuation, default_evacuation_update, default_owners, validate_evacuation,
     validate_evacuation_update,
 };
 use evacuation_protocol::is_finished;
@@ -17,19 +17,20 @@ use machinery_validation::FieldError;
 use super::table;
 use crate::{pods::Pods, refusal, rights::Rights};
 
-/// The cause of a refused creation, beside the name of the Evacuation that is active.
+/// Cause of a rejected creation. Its message is the name of the active Evacuation.
 const ACTIVE_EXISTS: &str = "ActiveEvacuationExists";
 
-/// The rules of the kind Evacuation, as far as they need to know the caller, the live pod or the time.
+/// The rules of the kind Evacuation that need the caller, the live pod or the time.
 ///
-/// What needs none of them is decided in `evacuation-protocol`, which the controller and kubectl use too.
+/// The other rules are in `evacuation-protocol`, which the controller and kubectl use too.
 pub struct EvacuationStrategy {
     pub(super) pods: Arc<dyn Pods>,
     pub(super) rights: Rights,
 }
 
 impl EvacuationStrategy {
-    /// Looks at targets through `pods`, and asks `authorizer` what callers may do beyond their request's verb.
+    /// Returns the strategy. It reads targets from `pods`, and `authorizer` checks rights beyond a request's
+    /// verb.
     pub fn new(pods: Arc<dyn Pods>, authorizer: Arc<dyn Authorizer>) -> Self {
         Self { pods, rights: Rights::new(authorizer) }
     }
@@ -47,7 +48,8 @@ impl Strategy for EvacuationStrategy {
         default_evacuation(object);
     }
 
-    fn prepare_for_create(&self, _: &RequestContext, object: &mut Evacuation) {
+    fn prepare_for_create(&self, context: &RequestContext, object: &mut Evacuation) {
+        default_owners(object, &context.user.name);
         object.status = None;
     }
 
@@ -61,11 +63,12 @@ impl Strategy for EvacuationStrategy {
 
     fn prepare_for_update(
         &self,
-        _: &RequestContext,
+        context: &RequestContext,
         object: &mut Evacuation,
         old: &Evacuation,
     ) -> Result<(), ApiError> {
         object.status.clone_from(&old.status);
+        default_owners(object, &context.user.name);
         default_evacuation_update(object, old);
         Ok(())
     }

@@ -1,27 +1,27 @@
-//! What `kubectl get` shows, and by what it can select.
+//! Columns and selectable fields of Evacuations for `kubectl get`.
 
 use evacuation_api::Evacuation;
 use evacuation_protocol::{active_answer, current_responder, goes_on_by, is_finished, state_word};
 use machinery_server::Column;
 use serde_json::{Value, json};
 
-/// By what `--field-selector` can select, besides name and namespace.
+/// Fields for `--field-selector`, besides name and namespace.
 pub(crate) const SELECTABLE_FIELDS: &[&str] = &[POD_NAME, POD_UID, FINISHED];
 
 const POD_NAME: &str = "spec.target.pod.name";
 const POD_UID: &str = "spec.target.pod.uid";
 const FINISHED: &str = "status.finished";
 
-/// The columns between NAME and AGE.
+/// Columns between NAME and AGE.
 pub(crate) const COLUMNS: &[Column] = &[
     column("Target", "The pod that is to move.", 0),
-    column("State", "Where the evacuation stands.", 0),
-    column("Answer", "The last answer of the responder that has the say, or had it last.", 0),
-    column("Requesters", "Who wants the pod moved.", 1),
-    column("Responder", "The responder that has the say, or had it last.", 1),
+    column("State", "State of the evacuation.", 0),
+    column("Answer", "Last answer of the active responder, or of the one asked last.", 0),
+    column("Requesters", "Requesters that want the pod moved.", 1),
+    column("Responder", "Active responder, or the one asked last.", 1),
     column(
         "Until",
-        "When it goes on by itself at the latest: an answer is due, a delay ends, a deadline acts or a window opens.",
+        "Latest time of the next step: an answer is due, a delay ends, a deadline acts or a window opens.",
         1,
     ),
 ];
@@ -30,7 +30,7 @@ const fn column(name: &'static str, description: &'static str, priority: i32) ->
     Column { name, column_type: "string", format: "", description, priority }
 }
 
-/// The cells of [`COLUMNS`].
+/// Returns the cells of [`COLUMNS`].
 pub(crate) fn cells(object: &Evacuation) -> Vec<Value> {
     let answer = active_answer(object).map_or_else(String::new, |answer| format!("{answer:?}"));
     let requesters: Vec<&str> =
@@ -48,7 +48,7 @@ pub(crate) fn cells(object: &Evacuation) -> Vec<Value> {
     ]
 }
 
-/// The value of one of [`SELECTABLE_FIELDS`].
+/// Returns the value of one of [`SELECTABLE_FIELDS`].
 pub(crate) fn field(object: &Evacuation, field: &str) -> String {
     match field {
         POD_NAME => object.spec.target.pod.name.clone(),

@@ -1,16 +1,16 @@
 //! Updates: of the requesters (rules 3 and 5, and the fence) and of the status (rules 6 and 7).
 
-use evacuation_api::Evacuation;
+use evacuation_api::{Evacuation, EvacuationSpec};
 use evacuation_protocol::{
-    EditError, RequesterEdit, apply_requester_edit, check_requester_edit, check_status_update,
+    Actor, Editor, RequesterEdit, apply_requester_edit, check_requester_edit, check_status_update,
 };
 use machinery_server::{ApiError, RequestContext};
 
-use super::{EvacuationStrategy, warning::warn_of_windows};
+use super::{EvacuationStrategy, commit::commit, warning::warn_of_entries};
 use crate::refusal;
 
 impl EvacuationStrategy {
-    /// Lets the caller change what is its own, records what it adds, and cancels when the last entry leaves.
+    /// Checks the edit of the caller, records the entries' users, and cancels when the last entry leaves.
     pub(super) async fn admit_edit(
         &self,
         context: &RequestContext,
@@ -18,10 +18,8 @@ impl EvacuationStrategy {
         old: &Evacuation,
     ) -> Result<(), ApiError> {
         let name = old.metadata.name.as_deref().unwrap_or_default();
-        let edit = self.check_edit(context, name, object, old).await?;
-        if edit.is_empty() {
-            return Ok(());
-        }
+        let guarded = object.metadata.resource_version.is_some();
+        let edit = self.check_edit(context, guarded, &object.spec, old).await?;
         let pod = &old.spec.target.pod.name;
         if edit.needs_eviction_right() {
             self.rights.require_evict(context, name, pod).await?;
@@ -30,30 +28,34 @@ impl EvacuationStrategy {
             self.rights.require_delete(context, name, pod).await?;
         }
         let user = &context.user;
-        object.status =
-            Some(apply_requester_edit(old, &object.spec, &edit, &user.name, &user.groups, context.now));
-        warn_of_windows(context, object, &edit);
-        Ok(())
+        let status = apply_requester_edit(old, &object.spec, &edit, &user.name, &user.groups, context.now);
+        warn_of_entries(context, &object.spec, &status, &edit);
+        commit(object, old.status.as_ref(), status, Actor::Server, context.now)
     }
 
     /// Asks for the verb `override` only where it is needed.
-    async fn check_edit(
+    async fn check_edit<'a>(
         &self,
         context: &RequestContext,
-        name: &str,
-        object: &Evacuation,
-        old: &Evacuation,
-    ) -> Result<RequesterEdit, ApiError> {
+        guarded: bool,
+        spec: &'a EvacuationSpec,
+        old: &'a Evacuation,
+    ) -> Result<RequesterEdit<'a>, ApiError> {
+        let name = old.metadata.name.as_deref().unwrap_or_default();
         let user = &context.user.name;
-        let check = |may_override| check_requester_edit(old, &object.spec, user, may_override, context.now);
+        let check = |may_override| {
+            check_requester_edit(old, spec, Editor { user, may_override, guarded }, context.now)
+        };
         match check(false) {
-            Err(EditError::NotYours { .. }) if self.rights.may_override(context, name).await? => check(true),
+            Err(error) if error.is_forbidden() && self.rights.may_override(context, name).await? => {
+                check(true)
+            }
             checked => checked,
         }
         .map_err(|error| refusal::edit(name, &error))
     }
 
-    /// Takes the status that the controller writes, checked by the server's clock. The metadata is the registry's matter.
+    /// Accepts the controller's status, checked by the server's clock. The registry checks the metadata.
     pub(super) fn accept_status(
         context: &RequestContext,
         object: &mut Evacuation,
@@ -64,7 +66,6 @@ impl EvacuationStrategy {
         let status = check_status_update(old, proposed, context.now)
             .map_err(|errors| refusal::status(name, &errors, context.now))?;
         object.spec = old.spec.clone();
-        object.status = Some(status);
-        Ok(())
+        commit(object, old.status.as_ref(), status, Actor::Controller, context.now)
     }
 }

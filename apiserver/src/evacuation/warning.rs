@@ -1,16 +1,19 @@
-//! What the server lets pass and the caller should know.
+//! Warnings for callers.
 
-use evacuation_api::Evacuation;
-use evacuation_protocol::{RequesterEdit, window_warnings};
+use evacuation_api::{EvacuationSpec, EvacuationStatus};
+use evacuation_protocol::{RequesterEdit, requester_warnings};
 use machinery_server::RequestContext;
 
-/// Warns of the entries of an edit whose deadline comes before their window opens.
-pub(super) fn warn_of_windows(context: &RequestContext, object: &Evacuation, edit: &RequesterEdit) {
-    let policy = object.status.as_ref().and_then(|status| status.policy.as_ref());
-    let names: Vec<_> = edit.added.iter().chain(&edit.changed).cloned().collect();
-    for warning in
-        policy.into_iter().flat_map(|policy| window_warnings(&object.spec.requesters, policy, &names))
-    {
+/// Warns of the entries of an edit whose deadline has passed, or comes before their window opens.
+pub(super) fn warn_of_entries(
+    context: &RequestContext,
+    spec: &EvacuationSpec,
+    status: &EvacuationStatus,
+    edit: &RequesterEdit<'_>,
+) {
+    let Some(policy) = &status.policy else { return };
+    let written: Vec<_> = edit.written().collect();
+    for warning in requester_warnings(&spec.requesters, policy, &written) {
         context.warnings.add(warning);
     }
 }

@@ -1,4 +1,4 @@
-//! Who may register whom.
+//! The hooks of the kind EvacuationResponder.
 
 use std::sync::Arc;
 
@@ -18,16 +18,16 @@ use crate::{refusal, rights::Rights};
 ///
 /// # Guarantees
 ///
-/// What an endpoint replies counts as the answer of the responder that it is registered for. So whoever registers an
-/// endpoint, or changes such a registration, must be allowed to answer by that name: the verb `respond`, as for those who
-/// answer by themselves. Registering a responder that watches needs no more than the right to create the object, for it
-/// answers with its own credentials; nor does `self` at the target pod, for it is the pod that replies.
+/// The reply of an endpoint counts as the answer of its responder. So a user who registers an endpoint, or
+/// changes such a registration, needs the right to answer by that name: the verb `respond`. A responder that
+/// watches answers with its own credentials, and `self` at the target pod is the pod itself. To register
+/// these, the right to create the object is enough.
 pub struct EvacuationResponderStrategy {
     rights: Rights,
 }
 
 impl EvacuationResponderStrategy {
-    /// Asks `authorizer` what callers may do beyond their request's verb.
+    /// Returns the strategy. `authorizer` checks rights beyond a request's verb.
     pub fn new(authorizer: Arc<dyn Authorizer>) -> Self {
         Self { rights: Rights::new(authorizer) }
     }
@@ -48,7 +48,7 @@ impl EvacuationResponderStrategy {
     }
 }
 
-/// Whether an endpoint is registered that is not the pod itself answering for itself.
+/// Returns true for an endpoint that is not the target pod answering for itself.
 fn speaks_for_another(spec: &EvacuationResponderSpec) -> bool {
     spec.service.is_some() || (spec.http.is_some() && spec.name != SELF_RESPONDER)
 }

@@ -1,11 +1,11 @@
-//! What `kubectl get` shows.
+//! Columns of EvacuationResponders for `kubectl get`.
 
 use evacuation_api::{EvacuationResponder, EvacuationResponderSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 use machinery_server::Column;
 use serde_json::{Value, json};
 
-/// The columns between NAME and AGE.
+/// Columns between NAME and AGE.
 pub(super) const COLUMNS: &[Column] = &[
     column("Responder", "string", "Who is asked.", 0),
     column("Priority", "integer", "Higher is asked first.", 0),
@@ -23,7 +23,7 @@ const fn column(
     Column { name, column_type, format: "", description, priority }
 }
 
-/// The cells of [`COLUMNS`].
+/// Returns the cells of [`COLUMNS`].
 pub(super) fn cells(object: &EvacuationResponder) -> Vec<Value> {
     let (spec, entry) = (&object.spec, object.spec.entry());
     vec![
@@ -43,7 +43,7 @@ fn transport(spec: &EvacuationResponderSpec) -> String {
     }
 }
 
-/// A selector as kubectl writes it.
+/// Returns a selector as kubectl writes it.
 fn selector(selector: &LabelSelector) -> String {
     let labels = selector.match_labels.iter().flatten();
     let parts: Vec<String> = labels

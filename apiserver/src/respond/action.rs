@@ -7,14 +7,20 @@ use evacuation_api::{
     CANCELLATION_FINALIZER, Evacuation, EvacuationResponse, EvacuationResponseStatus, SELF_RESPONDER,
     SelfEvacuation, validate_response,
 };
-use evacuation_protocol::{AnswerError, answer, must_learn};
+use evacuation_protocol::{Actor, AnswerError, answer, must_learn};
 use machinery_auth::Authorizer;
 use machinery_server::{Action, ApiError, Reason, Registry, RequestContext};
 
 use super::proof::Proof;
-use crate::{evacuation::EvacuationStrategy, pods::Pods, refusal, rights::Rights, self_evacuation::own_pod};
+use crate::{
+    evacuation::{EvacuationStrategy, commit::commit},
+    pods::Pods,
+    refusal,
+    rights::Rights,
+    self_evacuation::own_pod,
+};
 
-/// Takes answers to Evacuations.
+/// Receiver of answers to Evacuations.
 pub struct Respond {
     registry: Arc<Registry<EvacuationStrategy>>,
     pods: Arc<dyn Pods>,
@@ -23,8 +29,8 @@ pub struct Respond {
 }
 
 impl Respond {
-    /// `evacuations/NAME/respond`: from the target pod, from those who may answer by a responder's name, and from the
-    /// controller that relays.
+    /// Returns the action `evacuations/NAME/respond`. It accepts answers of the target pod, of users with the
+    /// verb `respond` for the responder's name, and of the controller that relays.
     pub fn for_anyone(
         registry: Arc<Registry<EvacuationStrategy>>,
         pods: Arc<dyn Pods>,
@@ -33,7 +39,8 @@ impl Respond {
         Self { registry, pods, rights: Rights::new(authorizer), plural: Evacuation::PLURAL }
     }
 
-    /// `selfevacuations/NAME/respond`: from the target pod only, as `self` only.
+    /// Returns the action `selfevacuations/NAME/respond`. It accepts answers of the target pod only, as
+    /// `self`.
     pub fn for_target(
         registry: Arc<Registry<EvacuationStrategy>>,
         pods: Arc<dyn Pods>,
@@ -109,9 +116,9 @@ impl Action for Respond {
             if evacuation.metadata.deletion_timestamp.is_some() && !must_learn(&status, context.now) {
                 release(evacuation);
             }
-            evacuation.status = Some(status);
             reply = granted;
-            Ok(())
+            let before = evacuation.status.take();
+            commit(evacuation, before.as_ref(), status, Actor::Responder, context.now)
         };
         self.registry.mutate(context, &context.namespace, name, record).await?;
         body.metadata.name = Some(name.to_owned());
@@ -121,7 +128,7 @@ impl Action for Respond {
     }
 }
 
-/// Lets a deleted Evacuation go: every responder that was asked knows of its cancellation.
+/// Removes the finalizer: every responder that was asked knows of the cancellation.
 fn release(evacuation: &mut Evacuation) {
     if let Some(finalizers) = &mut evacuation.metadata.finalizers {
         finalizers.retain(|finalizer| finalizer != CANCELLATION_FINALIZER);

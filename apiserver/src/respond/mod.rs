@@ -1,4 +1,5 @@
-//! Answers: rule 4. Who speaks is proved in `proof`; whether it is its turn is the protocol's decision.
+//! Answers: rule 4. `proof` proves the caller's identity; the protocol decides whether it is the responder's
+//! turn.
 
 mod action;
 mod proof;

@@ -1,4 +1,4 @@
-//! Who may answer, and in whose name.
+//! Proof that a caller may answer by a responder's name.
 
 use evacuation_api::{Evacuation, EvacuationResponseSpec, ResponderStatus, SELF_RESPONDER};
 use machinery_server::{ApiError, RequestContext};
@@ -6,18 +6,18 @@ use machinery_validation::{FieldError, FieldErrorKind, FieldPath};
 
 use crate::{caller::BoundPod, pods::Pods, refusal, rights::Rights};
 
-/// Proves that a caller may answer in a responder's name.
+/// Proof that a caller may answer by a responder's name.
 pub(super) struct Proof<'a> {
     pub(super) pods: &'a dyn Pods,
     pub(super) rights: &'a Rights,
     pub(super) context: &'a RequestContext,
-    /// The resource that the answer was posted to: of it the caller is told.
+    /// Resource that the answer was posted to, for messages.
     pub(super) plural: &'a str,
     pub(super) evacuation: &'a Evacuation,
 }
 
 impl Proof<'_> {
-    /// The caller is the responder that it names, or relays for its endpoint.
+    /// Requires that the caller is the responder that it names, or relays for its endpoint.
     pub(super) async fn of_anyone(&self, response: &EvacuationResponseSpec) -> Result<(), ApiError> {
         let responder = response.responder.as_deref().unwrap_or(SELF_RESPONDER);
         if responder == SELF_RESPONDER {
@@ -39,7 +39,7 @@ impl Proof<'_> {
         self.relayed(responder, response, refused).await
     }
 
-    /// The caller is the target pod, by the pod that its token is bound to.
+    /// Requires that the caller is the target pod, by the pod that its token is bound to.
     pub(super) fn of_target(&self) -> Result<BoundPod<'_>, ApiError> {
         let target = &self.evacuation.spec.target.pod;
         let user = &self.context.user.name;
@@ -60,7 +60,7 @@ impl Proof<'_> {
         Ok(pod)
     }
 
-    /// The target still is the pod that it was, and runs as the service account that the caller is.
+    /// Requires that the target is still the same pod, and runs as the caller's service account.
     pub(super) async fn of_live_target(&self, caller: BoundPod<'_>) -> Result<(), ApiError> {
         let read = self.pods.get(caller.namespace, caller.name).await;
         let live = read
@@ -78,8 +78,8 @@ impl Proof<'_> {
         Ok(())
     }
 
-    /// The caller may record what the responder's endpoint replied, and the reply says what it is for. Otherwise it is
-    /// told what was wrong with its own answer.
+    /// Requires that the caller may relay for the responder's endpoint, and that the reply has both UIDs. A
+    /// caller that may not relay gets `refused`, the rejection of its own answer.
     async fn relayed(
         &self,
         responder: &str,

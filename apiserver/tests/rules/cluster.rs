@@ -76,8 +76,8 @@ impl Cluster {
         *self.outage.lock().unwrap() == Some(what)
     }
 
-    /// What the cluster was asked so far; forgets it. What is asked again and again counts once: the server decides
-    /// anew when it finds that it decided by an older version of the object.
+    /// What the cluster was asked so far; forgets it. What is asked again and again counts once: the server
+    /// decides anew when it finds that it decided by an older version of the object.
     pub(crate) fn asked(&self) -> Vec<String> {
         let mut seen = BTreeSet::new();
         let asked = std::mem::take(&mut *self.asked.lock().unwrap());

@@ -20,12 +20,20 @@ async fn in_flight(server: &Server) {
 }
 
 /// Every way to withdraw.
-async fn withdrawals(server: &Server) -> [Reply; 3] {
+async fn withdrawals(server: &Server) -> [Reply; 6] {
     let jane = server.user("jane");
+    let version = jane.get("evacuations/e").await.ok()["metadata"]["resourceVersion"].clone();
+    let gives_up = |time: &str| json!({"deadline": time, "atDeadline": "GiveUp"});
+    let entry = |entry: Value| json!({"spec": {"requesters": [requester(JANES, entry)]}});
+    let window = json!({"window": {"schedule": "0 0 1 1 *", "durationSeconds": 60}});
     [
         jane.edit("e", |object| leave(object, JANES)).await,
-        jane.merge_patch("e", json!({"spec": {"requesters": []}})).await,
+        jane.merge_patch("e", json!({"metadata": {"resourceVersion": version}, "spec": {"requesters": []}}))
+            .await,
         jane.delete("e").await,
+        jane.merge_patch("e", entry(gives_up("2020-01-01T00:00:00Z"))).await,
+        jane.merge_patch("e", entry(gives_up("2099-01-01T00:00:00Z"))).await,
+        jane.merge_patch("e", entry(window)).await,
     ]
 }
 

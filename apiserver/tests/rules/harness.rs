@@ -199,6 +199,11 @@ impl Caller<'_> {
         send(request.header("content-type", "application/merge-patch+json").body(patch.to_string())).await
     }
 
+    pub(crate) async fn json_patch(&self, name: &str, patch: Value) -> Reply {
+        let request = self.request(Method::PATCH, &format!("evacuations/{name}"));
+        send(request.header("content-type", "application/json-patch+json").body(patch.to_string())).await
+    }
+
     pub(crate) async fn delete(&self, name: &str) -> Reply {
         send(self.request(Method::DELETE, &format!("evacuations/{name}"))).await
     }

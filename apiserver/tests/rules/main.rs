@@ -1,5 +1,5 @@
-//! The rules that the server guarantees, whoever writes: over HTTP, through the production routes, on the embedded store.
-//! What the cluster says (pods, rights, namespaces) is given by the tests.
+//! The rules that the server guarantees, whoever writes: over HTTP, through the production routes, on the
+//! embedded store. What the cluster says (pods, rights, namespaces) is given by the tests.
 
 // Clippy knows the tests of an integration test, but not what they share.
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::unwrap_used)]
@@ -16,5 +16,6 @@ mod rule_4;
 mod rule_5;
 mod rule_6;
 mod rule_7;
+mod rule_8;
 mod tables;
 mod windows;

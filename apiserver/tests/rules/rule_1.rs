@@ -1,4 +1,5 @@
-//! Rule 1: at most one active Evacuation per pod UID. One that has ended is history and never blocks a new one.
+//! Rule 1: at most one active Evacuation per pod UID. One that has ended is history and never blocks a new
+//! one.
 
 use futures::future::join_all;
 use serde_json::json;

@@ -1,4 +1,5 @@
-//! Rule 3: each entry is recorded with who made it, and only that user, or one with the verb override, changes it.
+//! Rule 3: each entry is recorded with who made it, and only that user, or one with the verb override,
+//! changes it.
 
 use serde_json::{Value, json};
 
@@ -68,8 +69,8 @@ async fn rule_3_the_verb_override_lifts_that() {
     of_two(&server).await;
     server.cluster.grant("root", "override evacuations e");
     let left = server.user("root").edit("e", |object| leave(object, JANES)).await.ok();
-    assert_eq!(left["status"]["requesters"].as_array().unwrap().len(), 1);
-    assert_eq!(left["status"]["requesters"][0]["user"], "joe");
+    assert_eq!(left["spec"]["requesters"].as_array().unwrap().len(), 1);
+    assert_eq!(left["spec"]["requesters"][0]["owner"], "joe");
 }
 
 #[tokio::test]
@@ -95,6 +96,124 @@ async fn rule_3_when_the_last_entry_leaves_the_evacuation_is_canceled() {
     let failed = condition(&canceled, "Failed");
     assert_eq!((&failed["status"], &failed["reason"]), (&json!("True"), &json!("Canceled")));
     assert_eq!(condition(&canceled, "Finished")["status"], "True");
+    assert_eq!(canceled["spec"]["requesters"], json!([]));
+}
+
+#[tokio::test]
+async fn rule_3_after_a_cancellation_whoever_had_asked_stays_visible_and_the_generation_is_observed() {
+    let server = Server::start().await;
+    of_two(&server).await;
+    server.user("jane").edit("e", |object| leave(object, JANES)).await.ok();
+    let canceled = server.user("joe").edit("e", |object| leave(object, JOES)).await.ok();
+    let recorded = canceled["status"]["requesters"].as_array().unwrap();
+    let users: Vec<_> = recorded.iter().map(|r| r["user"].as_str().unwrap()).collect();
+    assert_eq!(users, ["jane", "joe"]);
+    assert!(recorded.iter().all(|r| r["leftTime"].is_string()), "{recorded:#?}");
+    assert_eq!(canceled["status"]["observedGeneration"], canceled["metadata"]["generation"]);
+    let later =
+        server.user("joe").edit("e", |object| object["spec"]["ttlSecondsAfterFinished"] = json!(7200)).await;
+    let later = later.ok();
+    assert_eq!(later["status"]["observedGeneration"], later["metadata"]["generation"]);
+    assert_eq!(later["metadata"]["generation"], 5);
+}
+
+#[tokio::test]
+async fn rule_3_an_entry_with_the_name_of_another_users_entry_is_a_separate_one() {
+    let server = Server::start().await;
+    let drains = "drain.evacuation.dev/node-a_jane";
+    // The tenant joe takes the name of jane's drain.
+    let mut object = evacuation("e", "db-0", &[requester(drains, json!({"onRefusal": "GiveUp"}))]);
+    object["spec"]["requesters"][0]["owner"] = json!("jane");
+    server.user("joe").create(&object).await.refused(403, "Forbidden").cause("RequesterOfAnother");
+    object["spec"]["requesters"][0]["owner"] = json!("");
+    server.user("joe").create(&object).await.ok();
+    let janes = server.user("jane");
+    let joined =
+        janes.edit("e", |object| join(object, requester(drains, json!({"onRefusal": "Override"})))).await;
+    let joined = joined.ok();
+    let owners: Vec<_> = joined["spec"]["requesters"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|r| r["owner"].as_str().unwrap())
+        .collect();
+    assert_eq!(owners, ["joe", "jane"]);
+    assert_eq!(joined["status"]["policy"]["onRefusal"], "Override");
+    let left = janes
+        .edit("e", |object| {
+            object["spec"]["requesters"].as_array_mut().unwrap().retain(|entry| entry["owner"] != "jane");
+        })
+        .await;
+    assert_eq!(left.ok()["spec"]["requesters"][0]["owner"], "joe");
+}
+
+#[tokio::test]
+async fn rule_3_without_a_resource_version_a_conflict_names_the_entries_that_would_go() {
+    let server = Server::start().await;
+    of_two(&server).await;
+    server.cluster.grant("root", "override evacuations");
+    // The file that jane applied, applied again by an admin, as kubectl does: a merge patch.
+    let applied = json!({"spec": {"requesters": [requester(JANES, json!({}))]}});
+    let again = server.user("root").merge_patch("e", applied.clone()).await.refused(409, "Conflict");
+    again.saying(JOES).saying(JANES).because("ResourceVersionRequired", "metadata.resourceVersion");
+    // Not even jane's own goes, if somebody may have changed it in the meantime.
+    let empty = json!({"spec": {"requesters": []}});
+    let mut jane_only = evacuation("own", "db-1", &[requester(JANES, json!({}))]);
+    server.cluster.add_pod("db-1", "u-1");
+    let created = server.user("jane").create(&jane_only).await.ok();
+    server
+        .user("jane")
+        .merge_patch("own", empty.clone())
+        .await
+        .refused(409, "Conflict")
+        .cause("ResourceVersionRequired");
+    jane_only["spec"]["requesters"] = json!([]);
+    jane_only["spec"]["target"] = created["spec"]["target"].clone();
+    server.user("jane").update(&jane_only).await.refused(409, "Conflict").cause("ResourceVersionRequired");
+    let remove = json!([{"op": "remove", "path": "/spec/requesters/0"}]);
+    server
+        .user("jane")
+        .json_patch("own", remove)
+        .await
+        .refused(409, "Conflict")
+        .cause("ResourceVersionRequired");
+    let version = &created["metadata"]["resourceVersion"];
+    let guarded = json!([
+        {"op": "test", "path": "/metadata/resourceVersion", "value": version},
+        {"op": "remove", "path": "/spec/requesters/0"},
+    ]);
+    server.user("jane").json_patch("own", guarded).await.ok();
+    // What removes nothing needs none.
+    let mut joining = applied;
+    joining["spec"]["requesters"] =
+        json!([{"owner": "jane", "name": JANES}, {"owner": "joe", "name": JOES, "reason": "Again"}]);
+    server.user("joe").merge_patch("e", joining).await.ok();
+}
+
+#[tokio::test]
+async fn rule_3_a_merge_patch_with_the_resource_version_withdraws() {
+    let server = Server::start().await;
+    let created = server.evacuation("e", json!({})).await;
+    let version = &created["metadata"]["resourceVersion"];
+    let patch = json!({"metadata": {"resourceVersion": version}, "spec": {"requesters": []}});
+    let canceled = server.user("jane").merge_patch("e", patch.clone()).await.ok();
+    assert_eq!(condition(&canceled, "Failed")["reason"], "Canceled");
+    server.user("jane").merge_patch("e", patch).await.refused(409, "Conflict").saying("has been modified");
+}
+
+#[tokio::test]
+async fn rule_3_a_user_without_an_entry_cannot_make_the_record_vanish() {
+    let server = Server::start().await;
+    of_two(&server).await;
+    let ttl = |seconds: i64| json!({"spec": {"ttlSecondsAfterFinished": seconds}});
+    for seconds in [0, 100_000] {
+        let refused = server.user("mallory").merge_patch("e", ttl(seconds)).await.refused(403, "Forbidden");
+        refused.cause("RetentionOfOthers");
+    }
+    server.user("joe").merge_patch("e", ttl(299)).await.refused(403, "Forbidden").saying("300");
+    server.user("joe").merge_patch("e", ttl(300)).await.ok();
+    server.cluster.grant("root", "override evacuations");
+    server.user("root").merge_patch("e", ttl(0)).await.ok();
 }
 
 #[tokio::test]

@@ -214,6 +214,7 @@ async fn rule_4_a_pod_sees_the_evacuations_of_itself_and_nothing_else() {
     assert_eq!(seen["items"].as_array().unwrap().len(), 1);
     assert_eq!(seen["items"][0]["metadata"]["name"], "e");
     assert_eq!(seen["items"][0]["status"].get("requesters"), None, "users are not shown to apps");
+    assert!(!seen.to_string().contains("\"owner\""), "nor owners: {seen:#}");
     assert_eq!(server.target().get("selfevacuations/e").await.ok()["kind"], "SelfEvacuation");
 
     let other = server.pod(SHOP, "db", "db-1", "u-1");

@@ -9,7 +9,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use evacuation_api::{Evacuation, SelfEvacuation};
+use evacuation_api::{Evacuation, Requester, SelfEvacuation};
 use futures::{StreamExt, stream};
 use http::{Request, Response};
 use http_body_util::{Full, StreamBody, combinators::BoxBody};
@@ -66,7 +66,7 @@ async fn a_watch_whose_connection_died_silently_is_renewed_within_a_minute() {
     }))
     .unwrap();
     let api = Api::namespaced(Client::new(service, "shop"), "shop");
-    let handle = EvacuationHandle::new(api, "acme.io/a", object, false);
+    let handle = EvacuationHandle::new(api, Requester::named("acme.io/a"), object, false);
     let end = tokio::time::timeout(Duration::from_mins(1), handle.wait()).await;
     assert!(matches!(end, Ok(Ok(End::Evacuated { .. }))), "{end:?}");
 }

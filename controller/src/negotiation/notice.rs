@@ -1,8 +1,8 @@
 //! Transitions of an Evacuation that are worth an Event.
 
 use evacuation_api::{
-    Answer, ConditionType, DeadlineAction, Evacuation, EvacuationStatus, FailedReason, ResponderState,
-    ResponderStatus,
+    Answer, BlockedReason, ConditionType, DeadlineAction, EvacuatedReason, Evacuation, EvacuationStatus,
+    FailedReason, RecordedRequester, RequesterKey, ResponderState, ResponderStatus,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
@@ -11,6 +11,8 @@ use crate::cluster::Notice;
 /// A transition of an Evacuation. Its name is the reason of the Event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Transition {
+    Joined,
+    Left,
     Asked,
     Accepted,
     Delayed,
@@ -36,6 +38,8 @@ impl Transition {
     /// Returns the reason of the Event.
     pub(super) fn as_str(self) -> &'static str {
         match self {
+            Self::Joined => "Joined",
+            Self::Left => "Left",
             Self::Asked => "Asked",
             Self::Accepted => "Accepted",
             Self::Delayed => "Delayed",
@@ -83,7 +87,7 @@ pub(super) fn transitions(old: &Evacuation, new: &Evacuation) -> Vec<(Transition
     let Some(new) = new.status.as_ref() else {
         return Vec::new();
     };
-    let mut found = Vec::new();
+    let mut found = requester_notices(old, new);
     for responder in new.responders.iter().flatten() {
         let before = old.responders.iter().flatten().find(|known| known.name == responder.name);
         found.extend(responder_notice(before, responder, forced(new)));
@@ -157,23 +161,19 @@ fn eviction_notice(old: &EvacuationStatus, new: &EvacuationStatus) -> Option<(Tr
 }
 
 fn blocked_notice(old: &EvacuationStatus, new: &EvacuationStatus) -> Option<(Transition, String)> {
-    let blocked =
-        |status: &EvacuationStatus| condition(status, ConditionType::Blocked).map(|c| c.reason.clone());
-    let now = condition(new, ConditionType::Blocked)?;
-    if blocked(old).as_ref() == Some(&now.reason) {
+    let now = new.true_condition(ConditionType::Blocked)?;
+    if old.true_condition(ConditionType::Blocked).is_some_and(|before| before.reason == now.reason) {
         return None;
     }
-    let transition = if now.reason == Transition::UnreadableResponders.as_str() {
-        Transition::UnreadableResponders
-    } else {
-        Transition::EvictionBlocked
+    let transition = match new.reason() {
+        Some(BlockedReason::UnreadableResponders) => Transition::UnreadableResponders,
+        _ => Transition::EvictionBlocked,
     };
     Some((transition, format!("{}: {}", now.reason, now.message)))
 }
 
 fn end_notice(old: &EvacuationStatus, new: &EvacuationStatus) -> Vec<(Transition, String)> {
-    if condition(old, ConditionType::Finished).is_some() || condition(new, ConditionType::Finished).is_none()
-    {
+    if old.is_true(ConditionType::Finished) || !new.is_true(ConditionType::Finished) {
         return Vec::new();
     }
     let note = |outcome: &str, end: &Condition| match end.message.as_str() {
@@ -181,26 +181,38 @@ fn end_notice(old: &EvacuationStatus, new: &EvacuationStatus) -> Vec<(Transition
         message if message == outcome => format!("{outcome} ({})", end.reason),
         message => format!("{outcome} ({}: {message})", end.reason),
     };
-    if let Some(evacuated) = condition(new, ConditionType::Evacuated) {
-        let transition = match evacuated.reason.as_str() {
-            "Deleted" => Transition::Deleted,
-            "Evicted" => Transition::Evicted,
+    if let Some(evacuated) = new.true_condition(ConditionType::Evacuated) {
+        let transition = match new.reason() {
+            Some(EvacuatedReason::Deleted) => Transition::Deleted,
+            Some(EvacuatedReason::Evicted) => Transition::Evicted,
             _ => Transition::Evacuated,
         };
         return vec![(transition, note("the pod is gone", evacuated))];
     }
-    let Some(failed) = condition(new, ConditionType::Failed) else {
+    let Some(failed) = new.true_condition(ConditionType::Failed) else {
         return Vec::new();
     };
-    if failed.reason == FailedReason::Canceled.as_str() {
+    if new.reason() == Some(FailedReason::Canceled) {
         return vec![(Transition::Canceled, note("the pod is left alone", failed))];
     }
     vec![(Transition::Failed, note("the pod is left alone", failed))]
 }
 
-/// The condition of that type, where it is True.
-fn condition(status: &EvacuationStatus, kind: ConditionType) -> Option<&Condition> {
-    status.conditions.iter().find(|c| c.type_ == kind.as_str() && c.status == "True")
+/// Whether the entry of that key is there.
+fn live(status: &EvacuationStatus, key: RequesterKey<'_>) -> bool {
+    status.requesters.iter().any(|known| known.key() == key && known.left_time.is_none())
+}
+
+/// Returns the users who joined or left since. The requesters of a new Evacuation are not news.
+fn requester_notices(old: &EvacuationStatus, new: &EvacuationStatus) -> Vec<(Transition, String)> {
+    let notice = |known: &RecordedRequester| match (live(old, known.key()), live(new, known.key())) {
+        (false, true) if !old.requesters.is_empty() => {
+            Some((Transition::Joined, format!("user {} joined as {}", known.user, known.name)))
+        }
+        (true, false) => Some((Transition::Left, format!("requester {} left", known.key()))),
+        _ => None,
+    };
+    new.requesters.iter().filter_map(notice).collect()
 }
 
 #[cfg(test)]
@@ -228,6 +240,32 @@ mod tests {
             })
             .collect();
         json!({"conditions": all})
+    }
+
+    #[test]
+    fn who_joins_and_who_leaves_has_an_event_and_the_first_requester_has_none() {
+        let recorded = |all: &[(&str, bool)]| {
+            let row = |(owner, left): &(&str, bool)| {
+                let time = "2026-01-01T00:00:00Z";
+                let mut row = json!({"owner": owner, "name": "a.b/c", "user": owner, "time": time});
+                if *left {
+                    row["leftTime"] = json!("2026-01-01T00:01:00Z");
+                }
+                row
+            };
+            evacuation(&json!({"requesters": all.iter().map(row).collect::<Vec<_>>()}))
+        };
+        let said = |old: &[(&str, bool)], new: &[(&str, bool)]| {
+            let found = transitions(&recorded(old), &recorded(new));
+            found.into_iter().map(|(t, note)| format!("{}: {note}", t.as_str())).collect::<Vec<_>>()
+        };
+        assert_eq!(said(&[], &[("ann", false)]), [""; 0]);
+        let joined = said(&[("ann", false)], &[("ann", false), ("bob", false)]);
+        assert_eq!(joined, ["Joined: user bob joined as a.b/c"]);
+        let left = said(&[("ann", false), ("bob", false)], &[("bob", false), ("ann", true)]);
+        assert_eq!(left, ["Left: requester a.b/c of ann left"]);
+        let again = said(&[("bob", false), ("ann", true)], &[("bob", false), ("ann", false)]);
+        assert_eq!(again, ["Joined: user ann joined as a.b/c"]);
     }
 
     type Row = (Value, Value, &'static [(&'static str, &'static str)]);

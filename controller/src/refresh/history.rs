@@ -77,26 +77,20 @@ fn annotation<'a>(evacuation: &'a Evacuation, name: &str) -> Option<&'a str> {
 
 /// End of an Evacuation, or its start if the end is not known.
 pub(super) fn ended(evacuation: &Evacuation) -> DateTime<Utc> {
-    let conditions = evacuation.status.iter().flat_map(|status| &status.conditions);
-    let finished = conditions
-        .filter(|condition| condition.type_ == ConditionType::Finished.as_str())
-        .map(|condition| from_condition_time(&condition.last_transition_time))
-        .next();
-    finished.unwrap_or_else(|| created(evacuation))
+    let finished =
+        evacuation.status.as_ref().and_then(|status| status.true_condition(ConditionType::Finished));
+    finished.map_or_else(|| created(evacuation), |c| from_condition_time(&c.last_transition_time))
 }
 
 /// Returns the outcome of an Evacuation of this requester, as a label of metrics.
 pub(crate) fn outcome(evacuation: &Evacuation) -> &'static str {
-    let is_true = |kind: ConditionType| {
-        let mut conditions = evacuation.status.iter().flat_map(|status| &status.conditions);
-        conditions.find(|c| c.type_ == kind.as_str() && c.status == "True")
-    };
-    if is_true(ConditionType::Evacuated).is_some() {
+    let Some(status) = &evacuation.status else { return "failed" };
+    if status.is_true(ConditionType::Evacuated) {
         return "evacuated";
     }
-    match is_true(ConditionType::Failed).map(|failed| failed.reason.as_str()) {
-        Some("Refused") => "refused",
-        Some("Canceled") => "canceled",
-        _ => "failed",
+    match status.reason() {
+        Some(FailedReason::Refused) => "refused",
+        Some(FailedReason::Canceled) => "canceled",
+        Some(FailedReason::DeadlineGaveUp) | None => "failed",
     }
 }

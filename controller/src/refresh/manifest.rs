@@ -1,7 +1,7 @@
 //! The Evacuation of a pod in a crash loop, and its later changes.
 
 use chrono::{DateTime, SecondsFormat, Utc};
-use evacuation_api::{Evacuation, EvacuationSpec, PodTarget, RefusalPolicy, Requester, Target};
+use evacuation_api::{Evacuation, EvacuationSpec, PodTarget, RefusalPolicy, Requester, RequesterKey, Target};
 use kube::core::ObjectMeta;
 
 use super::{
@@ -15,14 +15,10 @@ pub(crate) fn request(ask: &Ask, limits: &Limits) -> Evacuation {
     let pod = &ask.pod.metadata;
     let name = pod.name.clone().unwrap_or_default();
     let entry = Requester {
-        name: REQUESTER.to_owned(),
         reason: Some(REASON.to_owned()),
         message: Some(message(ask)),
         on_refusal: Some(RefusalPolicy::GiveUp),
-        deadline: None,
-        at_deadline: None,
-        grace_period_seconds: None,
-        window: None,
+        ..Requester::named(REQUESTER)
     };
     let metadata = ObjectMeta {
         generate_name: Some(format!("{name}-")),
@@ -50,10 +46,11 @@ pub(crate) fn message(ask: &Ask) -> String {
     )
 }
 
-/// Returns the Evacuation without this requester's entry.
-pub(crate) fn withdrawn(evacuation: &Evacuation) -> Evacuation {
+/// Returns the Evacuation without the entry of this requester, which belongs to `user`. Others can use its name.
+pub(crate) fn withdrawn(evacuation: &Evacuation, user: &str) -> Evacuation {
     let mut withdrawn = evacuation.clone();
-    withdrawn.spec.requesters.retain(|entry| entry.name != REQUESTER);
+    let own = RequesterKey { owner: user, name: REQUESTER };
+    withdrawn.spec.requesters.retain(|entry| entry.key() != own);
     withdrawn
 }
 

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use evacuation_api::Evacuation;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::{authentication::v1::SelfSubjectReview, core::v1::Pod};
 use kube::{
     Api, Client, ResourceExt,
     api::{ListParams, PostParams},
 };
 use prometheus_client::metrics::{counter::Counter, family::Family};
+use tokio::sync::OnceCell;
 use tracing::{debug, info};
 
 use super::{
@@ -32,6 +33,8 @@ pub(super) struct Requests {
     planner: Arc<Planner>,
     /// Refreshes by their outcome.
     refreshes: Family<Label, Counter>,
+    /// Name of the controller's user, which owns its entries. Read from the API at the first withdrawal.
+    user: OnceCell<String>,
 }
 
 impl Requests {
@@ -46,7 +49,21 @@ impl Requests {
             events: cluster.events.clone(),
             planner,
             refreshes: cluster.metrics.counters("refreshes", help),
+            user: OnceCell::new(),
         }
+    }
+
+    /// Returns the name of the controller's user.
+    async fn user(&self) -> Result<&str, CallError> {
+        let read = async || -> Result<String, CallError> {
+            let reviews: Api<SelfSubjectReview> = Api::all(self.client.clone());
+            let (parameters, review) = (PostParams::default(), SelfSubjectReview::default());
+            let create = reviews.create(&parameters, &review);
+            let review = call("read the controller's user name".to_owned(), create).await?;
+            let user = review.status.and_then(|status| status.user_info).and_then(|user| user.username);
+            Ok(user.unwrap_or_default())
+        };
+        Ok(self.user.get_or_try_init(read).await?.as_str())
     }
 
     /// Does what was decided for a namespace. Returns false when a pod that was to be asked must be decided
@@ -141,7 +158,11 @@ impl Requests {
 
     /// Withdraws a request. A withdrawal that comes too late has no effect.
     async fn withdraw(&self, evacuation: &Evacuation, why: &str) -> Result<(), CallError> {
-        let written = self.replace(&withdrawn(evacuation), "withdraw from").await?;
+        let withdrawn = withdrawn(evacuation, self.user().await?);
+        if withdrawn.spec.requesters.len() == evacuation.spec.requesters.len() {
+            return Ok(());
+        }
+        let written = self.replace(&withdrawn, "withdraw from").await?;
         if written {
             info!(evacuation = %ObjectKey::of(evacuation), "a refresh was withdrawn: {why}");
         }

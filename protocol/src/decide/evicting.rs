@@ -1,13 +1,12 @@
 //! The evictor: the last in every chain.
 
 use chrono::{DateTime, Utc};
-use evacuation_api::{BlockedReason, ConditionType, DeadlineAction, EvictionStatus};
+use evacuation_api::{BlockedReason, DeadlineAction, EvictionAction, EvictionStatus};
 
 use super::{Act, Blockage, Step, TERMINATING_MARGIN_SECONDS};
 use crate::{
     Attempt, BudgetView, World,
     block::Block,
-    condition::find,
     eviction::{ATTEMPT_TIMEOUT_SECONDS, is_deletion},
     policy::reached,
     time::{after, stamp},
@@ -41,7 +40,7 @@ impl Step<'_> {
             Permission::Now => {
                 let deletes = reached(&self.policy, DeadlineAction::Delete).is_some();
                 let attempt = self.next.eviction.get_or_insert_default();
-                attempt.action = Some(if deletes { DeadlineAction::Delete } else { DeadlineAction::Evict });
+                attempt.action = Some(if deletes { EvictionAction::Delete } else { EvictionAction::Evict });
                 attempt.in_flight = true;
                 attempt.attempts = attempt.attempts.saturating_add(1);
                 attempt.last_attempt_time = Some(stamp(self.now));
@@ -119,8 +118,7 @@ impl Step<'_> {
     }
 
     fn blocked_reason(&self) -> Option<BlockedReason> {
-        let blocked = find(&self.next.conditions, ConditionType::Blocked).filter(|c| c.status == "True")?;
-        BlockedReason::ALL.iter().copied().find(|reason| reason.as_str() == blocked.reason)
+        self.next.reason()
     }
 
     /// What was said of responders no longer holds; what was said of the eviction holds until an attempt succeeds.

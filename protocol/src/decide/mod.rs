@@ -18,7 +18,6 @@ use self::{
 use crate::{
     Attempt, PodPhase, PodView, World, all_lapsed,
     block::Block,
-    condition::find,
     ending::{fail, succeed, unblock},
     eviction::is_deletion,
     is_finished,
@@ -231,7 +230,9 @@ impl<'a> Step<'a> {
     }
 
     fn block(&mut self, block: Block) {
-        let same = find(&self.next.conditions, ConditionType::Blocked)
+        let same = self
+            .next
+            .condition(ConditionType::Blocked)
             .is_some_and(|c| c.status == "True" && c.reason == block.reason.as_str());
         let blamed = self.next.eviction.as_ref().map(|e| e.blocked_by.as_slice()).unwrap_or_default();
         // What the API said to an attempt is better than what is said here, and each other message is a write.

@@ -5,8 +5,8 @@ use crate::{
     testing::{asking, asking_for, at, evacuation, evacuation_for, requester, responder},
 };
 use evacuation_api::{
-    Answer, DeadlineAction, EvictionStatus, HttpEndpoint, RefusalPolicy, Requester, ResponderEntry,
-    ResponderState, ResponderStatus,
+    Answer, DeadlineAction, EvictionAction, EvictionStatus, HttpEndpoint, RefusalPolicy, Requester,
+    ResponderEntry, ResponderState, ResponderStatus,
 };
 
 fn pod() -> LivePod {
@@ -67,7 +67,7 @@ fn states(status: &EvacuationStatus) -> Vec<ResponderState> {
 }
 
 fn blocked(status: &EvacuationStatus) -> Option<&str> {
-    find(&status.conditions, ConditionType::Blocked).filter(|c| c.status == "True").map(|c| c.reason.as_str())
+    status.true_condition(ConditionType::Blocked).map(|c| c.reason.as_str())
 }
 
 fn with_deadline(seconds: i64, action: DeadlineAction) -> Requester {
@@ -397,7 +397,7 @@ fn a_budgets_refusal_counts_until_its_turn_and_any_other_until_its_time() {
     let mut e = refused(&by_budget);
     assert_eq!(settled(&mut e, &held, 30), Decision::default(), "the queue wakes it");
     let status = e.status.clone().unwrap();
-    let condition = find(&status.conditions, ConditionType::Blocked).unwrap();
+    let condition = status.condition(ConditionType::Blocked).unwrap();
     assert_eq!(condition.message, message, "what the API said stays");
     assert!(written(&e, &turn, 2).eviction.unwrap().in_flight, "its turn comes before nextAttemptTime");
     assert_eq!(
@@ -438,7 +438,7 @@ fn an_accepted_eviction_of_which_nothing_is_seen_blocks_after_a_minute() {
 }
 
 fn pushed(mut evacuation: Evacuation) -> Evacuation {
-    first(&mut evacuation).http = Some(HttpEndpoint { port: 8080, path: None, allow_host_network: false });
+    first(&mut evacuation).http = Some(HttpEndpoint { port: 8080, path: None, allow_host_network: None });
     evacuation.status.as_mut().unwrap().observed_generation = Some(1);
     evacuation
 }
@@ -518,7 +518,7 @@ fn an_eviction_stays_one_although_a_deletion_was_due_before_it_by_a_later_entry(
     let mut e = evacuation_for(vec![with_deadline(60, DeadlineAction::Delete)]);
     e.status.as_mut().unwrap().eviction = Some(EvictionStatus {
         attempts: 1,
-        action: Some(DeadlineAction::Evict),
+        action: Some(EvictionAction::Evict),
         last_attempt_time: Some(at(90).into()),
         next_attempt_time: Some(at(500).into()),
         ..EvictionStatus::default()

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use chrono::{DateTime, Utc};
 use evacuation_api::{
     Answer, BlockedReason, ConditionType, DeadlineAction, EvacuatedReason, Evacuation, EvacuationStatus,
-    EvictionStatus, FailedReason, Policy, RefusalPolicy, ResponderState, condition_time,
+    EvictionStatus, FailedReason, Policy, RefusalPolicy, RequesterKey, ResponderState, condition_time,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
@@ -64,10 +64,13 @@ impl Conditions<'_> {
 
     fn allowed(&self, condition: &Condition) -> Result<(), StatusError> {
         if is(condition, ConditionType::Blocked) {
-            let known = BlockedReason::ALL.iter().any(|reason| reason.as_str() == condition.reason);
-            let right =
-                (condition.status == "False") == (condition.reason == BlockedReason::NotBlocked.as_str());
-            return if known && right { Ok(()) } else { Err(wrong(condition, "the reason does not fit")) };
+            let reason = BlockedReason::parse(&condition.reason);
+            let right = (condition.status == "False") == (reason == Some(BlockedReason::NotBlocked));
+            return if reason.is_some() && right {
+                Ok(())
+            } else {
+                Err(wrong(condition, "the reason does not fit"))
+            };
         }
         if condition.status != "True" {
             return Err(wrong(condition, "it is True or absent"));
@@ -85,7 +88,7 @@ impl Conditions<'_> {
     fn evacuated(&self, condition: &Condition) -> Result<(), StatusError> {
         let tried = self.was.eviction.as_ref().filter(|e| e.in_flight || e.accepted);
         let deleted = tried.is_some_and(|e| is_deletion(self.policy, e));
-        match EvacuatedReason::ALL.iter().find(|reason| reason.as_str() == condition.reason) {
+        match EvacuatedReason::parse(&condition.reason) {
             Some(EvacuatedReason::GoneByOther | EvacuatedReason::TerminatedInPlace) => Ok(()),
             Some(EvacuatedReason::Evicted) if tried.is_some() && !deleted => Ok(()),
             Some(EvacuatedReason::Deleted) if deleted => Ok(()),
@@ -103,7 +106,7 @@ impl Conditions<'_> {
         if self.eviction.is_some_and(|e| e.accepted) {
             return Err(wrong(condition, "the pod is on its way out"));
         }
-        match FailedReason::ALL.iter().find(|reason| reason.as_str() == condition.reason) {
+        match FailedReason::parse(&condition.reason) {
             Some(FailedReason::Refused) => {
                 let refused = self
                     .was
@@ -130,11 +133,11 @@ impl Conditions<'_> {
         if all_lapsed(requesters, self.policy) {
             return Ok(());
         }
-        let last = |name: &String| {
-            let mut rows = self.policy.deadlines.iter().filter(|d| d.requester == *name);
+        let last = |key: RequesterKey<'_>| {
+            let mut rows = self.policy.deadlines.iter().filter(|d| d.key() == key);
             rows.find(|d| d.action == DeadlineAction::GiveUp).map(|d| d.time.0)
         };
-        let times: Option<Vec<_>> = requesters.iter().map(|r| last(&r.name)).collect();
+        let times: Option<Vec<_>> = requesters.iter().map(|r| last(r.key())).collect();
         match times.and_then(|times| times.into_iter().max()) {
             Some(until) => Err(StatusError::NotYet { what: "the last requester gives up".to_owned(), until }),
             None => Err(wrong(condition, "a requester is left that does not give up")),

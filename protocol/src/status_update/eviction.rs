@@ -1,7 +1,7 @@
 //! The record of the eviction in a write of the controller.
 
 use chrono::{DateTime, Utc};
-use evacuation_api::{AttemptResult, DeadlineAction, EvictionStatus};
+use evacuation_api::{AttemptResult, EvictionAction, EvictionStatus};
 
 use crate::{
     StatusError,
@@ -51,7 +51,7 @@ pub(super) fn check_eviction(
     if result.is_some_and(|result| (result == AttemptResult::Accepted) != proposed.accepted) {
         wrong("the result of the last attempt says Accepted just when it was");
     }
-    if begins && proposed.action == Some(DeadlineAction::Delete) && !allowed.deletion {
+    if begins && proposed.action == Some(EvictionAction::Delete) && !allowed.deletion {
         wrong("a deletion needs a Delete deadline that was reached");
     }
     if begins && was.accepted {

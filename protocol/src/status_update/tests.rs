@@ -4,7 +4,7 @@ use crate::{
     testing::{asking, asking_for, at, condition, evacuation, evacuation_for, requester, responder},
 };
 use evacuation_api::{
-    Answer, AttemptResult, DeadlineAction, EvictionStatus, RefusalPolicy, Requester,
+    Answer, AttemptResult, DeadlineAction, EvictionAction, EvictionStatus, RefusalPolicy, Requester,
     ResponderState::{self, Active, Canceled, Completed, Inactive, Interrupted},
     ResponderStatus,
 };
@@ -393,7 +393,7 @@ fn an_end_needs_its_grounds() {
     // What was tried counts, whatever was reached since.
     let mut evicted_before = deleting.clone();
     for (of, action) in
-        [(&mut deleting, DeadlineAction::Delete), (&mut evicted_before, DeadlineAction::Evict)]
+        [(&mut deleting, EvictionAction::Delete), (&mut evicted_before, EvictionAction::Evict)]
     {
         of.status.as_mut().unwrap().eviction.as_mut().unwrap().action = Some(action);
     }

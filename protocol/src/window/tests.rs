@@ -1,13 +1,13 @@
 use super::*;
 use crate::{
-    Act, Attempt, Decision, EditError, LivePod, Phase, PodPhase, PodView, Registered, World,
+    Act, Attempt, Decision, EditError, Editor, LivePod, Phase, PodPhase, PodView, Registered, World,
     apply_requester_edit, cancel, check_requester_edit, check_status_update, decide, derive_policy,
-    finished_reason, goes_on_by, phase, state_word,
+    finished_reason, goes_on_by, phase, requester_warnings, state_word,
     testing::{asking_for, at, evacuation_for, requester, responder},
 };
 use evacuation_api::{
-    Answer, ConditionType, DeadlineAction, Evacuation, EvacuationSpec, EvictionStatus, RefusalPolicy,
-    ResponderEntry, ResponderState, Window,
+    Answer, ConditionType, DeadlineAction, Evacuation, EvacuationSpec, EvictionAction, EvictionStatus,
+    RefusalPolicy, ResponderEntry, ResponderState, Window,
 };
 
 /// An entry with a window of a minute, that minute after midnight, which is [`at`] zero.
@@ -24,6 +24,10 @@ fn with_deadline(entry: Requester, seconds: i64, action: DeadlineAction) -> Requ
 
 fn overriding(entry: Requester, grace_period: i64) -> Requester {
     Requester { on_refusal: Some(RefusalPolicy::Override), grace_period_seconds: Some(grace_period), ..entry }
+}
+
+fn alice() -> Editor<'static> {
+    Editor { user: "alice", may_override: false, guarded: true }
 }
 
 fn world() -> World {
@@ -69,7 +73,7 @@ fn policy(evacuation: &Evacuation) -> &Policy {
 /// What an edit of alice leads to.
 fn edited(evacuation: &Evacuation, requesters: Vec<Requester>, seconds: i64) -> Evacuation {
     let spec = EvacuationSpec { requesters, ..evacuation.spec.clone() };
-    let edit = check_requester_edit(evacuation, &spec, "alice", false, at(seconds)).unwrap();
+    let edit = check_requester_edit(evacuation, &spec, alice(), at(seconds)).unwrap();
     let status = apply_requester_edit(evacuation, &spec, &edit, "alice", &[], at(seconds));
     let mut next = evacuation.clone();
     next.spec = spec;
@@ -194,12 +198,14 @@ fn a_deadline_acts_while_everybody_sleeps() {
         settle(&mut e, &world(), 10);
         e
     };
-    for action in [DeadlineAction::Evict, DeadlineAction::Delete] {
+    for (action, attempt) in
+        [(DeadlineAction::Evict, EvictionAction::Evict), (DeadlineAction::Delete, EvictionAction::Delete)]
+    {
         let e = forced(action);
         let status = e.status.as_ref().unwrap();
         assert_eq!(status.responders.as_ref().unwrap()[0].state, ResponderState::Interrupted);
         let eviction = status.eviction.as_ref().unwrap();
-        assert_eq!((eviction.in_flight, eviction.action), (true, Some(action)));
+        assert_eq!((eviction.in_flight, eviction.action), (true, Some(attempt)));
     }
     let e = forced(DeadlineAction::GiveUp);
     assert_eq!(finished_reason(e.status.as_ref().unwrap()), Some("DeadlineGaveUp"));
@@ -242,7 +248,7 @@ fn an_eviction_that_a_budget_holds_back_rests_when_those_who_are_awake_leave() {
     let decision = settle(&mut e, &unregistered(), 4);
     assert_eq!(decision.acts, []);
     let status = e.status.as_ref().unwrap();
-    assert!(!crate::condition::is_true(status, ConditionType::Blocked));
+    assert!(!status.is_true(ConditionType::Blocked));
     settle(&mut e, &unregistered(), 540);
     assert_eq!(e.status.unwrap().eviction.unwrap().attempts, 2);
 }
@@ -296,11 +302,11 @@ fn the_fence_holds_back_who_would_wait_for_a_window_while_an_eviction_is_in_flig
         e.status.as_mut().unwrap().eviction =
             Some(EvictionStatus { attempts: 1, in_flight: true, ..EvictionStatus::default() });
         let spec = EvacuationSpec { requesters: vec![after.clone()], ..e.spec.clone() };
-        let checked = check_requester_edit(&e, &spec, "alice", false, at(0));
+        let checked = check_requester_edit(&e, &spec, alice(), at(0));
         let refused = matches!(checked, Err(EditError::EvictionInFlight { .. }));
         assert_eq!(refused, held, "{after:?}");
         e.status.as_mut().unwrap().eviction.as_mut().unwrap().in_flight = false;
-        check_requester_edit(&e, &spec, "alice", false, at(0)).unwrap();
+        check_requester_edit(&e, &spec, alice(), at(0)).unwrap();
     }
 }
 
@@ -314,7 +320,7 @@ fn dropping_or_changing_a_window_is_hardening_and_adding_one_is_not() {
     ] {
         let e = evacuation_for(vec![before]);
         let spec = EvacuationSpec { requesters: vec![after.clone()], ..e.spec.clone() };
-        let edit = check_requester_edit(&e, &spec, "alice", false, at(0)).unwrap();
+        let edit = check_requester_edit(&e, &spec, alice(), at(0)).unwrap();
         assert_eq!(edit.needs_eviction_right(), hardens, "{after:?}");
     }
 }
@@ -395,10 +401,10 @@ fn a_deadline_before_the_window_is_warned_of() {
     for (seconds, warned) in [(119, true), (120, true), (121, false)] {
         let requesters = [entry(seconds), requester("a.b/r")];
         let policy = derive_policy(&requesters, None, at(0));
-        let warnings = window_warnings(&requesters, &policy, &["a.b/s".to_owned()]);
+        let warnings = requester_warnings(&requesters, &policy, &[requesters[0].key()]);
         assert_eq!(warnings.len(), usize::from(warned), "{seconds} {warnings:?}");
         assert_eq!(
-            window_warnings(&requesters, &policy, &["a.b/r".to_owned()]),
+            requester_warnings(&requesters, &policy, &[requesters[1].key()]),
             [] as [String; 0],
             "only of one's own"
         );

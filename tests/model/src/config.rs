@@ -133,18 +133,16 @@ impl Entry {
     /// The entry in a spec.
     pub(crate) fn requester(self, user: usize) -> Requester {
         Requester {
-            name: requester_name(user),
-            reason: None,
-            message: None,
+            owner: user_name(user),
             on_refusal: Some(self.on_refusal),
             deadline: self.deadline.map(|(seconds, _)| at(seconds).into()),
             at_deadline: self.deadline.map(|(_, action)| action),
-            grace_period_seconds: None,
             window: self.window.map(|minute| Window {
                 schedule: format!("{minute} 0 * * *"),
                 duration_seconds: WINDOW_SECONDS,
                 time_zone: None,
             }),
+            ..Requester::named(requester_name(user))
         }
     }
 }

@@ -79,7 +79,7 @@ impl History {
             self.observe_window(user, entry, now);
             let Some(entry) = entry else { continue };
             let action = entry.at_deadline.unwrap_or_default();
-            if entry.deadline.is_some_and(|time| time.0 <= at(now)) {
+            if entry.deadline.is_some_and(|time| time.time() <= at(now)) {
                 self.reached.insert((user, action));
             }
             if self.reached.contains(&(user, DeadlineAction::GiveUp)) {

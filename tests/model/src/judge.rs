@@ -116,6 +116,7 @@ fn judge_phase(before: &Version, next: &Version, broken: &mut Broken) {
     broken.require(from == to || known, Law::Forward);
     let settled = |v: &Version| {
         let mut status = v.status();
+        status.observed_generation = None;
         for responder in status.responders.iter_mut().flatten() {
             responder.cancellation_acknowledged = false;
         }

@@ -1,12 +1,12 @@
 //! The API server: every request is one step, guarded by the protocol as the real one guards it.
 
 use evacuation_api::{
-    CANCELLATION_FINALIZER, Evacuation, EvacuationResponseSpec, EvacuationResponseStatus, EvacuationSpec,
-    PodTarget, Requester, ResponderState, Target,
+    CANCELLATION_FINALIZER, DeadlineAction, Evacuation, EvacuationResponseSpec, EvacuationResponseStatus,
+    EvacuationSpec, PodTarget, Requester, ResponderState, Target,
 };
 use evacuation_protocol::{
-    Actor, StatusError, answer, apply_requester_edit, begin, check_requester_edit, check_status_update,
-    delete, is_finished,
+    Actor, Editor, StatusError, answer, apply_requester_edit, begin, check_requester_edit,
+    check_status_update, delete, is_finished,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
@@ -171,12 +171,19 @@ impl Negotiation {
         let mut spec = seen.spec.clone();
         put(&mut spec.requesters, &name, entry.map(|e| e.requester(owner)));
         let (who, may_override) = (user_name(user), !rules.ownership);
-        let edit = check_requester_edit(&seen, &spec, &who, may_override, at(state.now)).ok()?;
+        let editor = Editor { user: &who, may_override, guarded: true };
+        let edit = check_requester_edit(&seen, &spec, editor, at(state.now)).ok()?;
         if edit.is_empty() {
             return None;
         }
         let status = apply_requester_edit(&stored, &spec, &edit, &who, &[], at(state.now));
-        let leaves = spec.requesters.is_empty();
+        let robs = user != owner && edit.removed.iter().any(|key| key.name == name);
+        // Entries that gave up at a time that has passed want nothing any more, as if they had left.
+        let gave_up = |r: &Requester| {
+            let passed = r.deadline.is_some_and(|time| time.time() <= at(state.now));
+            passed && r.at_deadline == Some(DeadlineAction::GiveUp)
+        };
+        let leaves = spec.requesters.iter().all(gave_up);
         let users = self.config.users.len();
         let now = state.now;
         let history = &mut state.objects.get_mut(object)?.history;
@@ -186,9 +193,9 @@ impl Negotiation {
         next.metadata.generation = next.metadata.generation.map(|g| g + 1);
         next.spec = spec;
         next.status = Some(status);
-        state.broken.require(user == owner || !edit.removed.contains(&name), Law::Ownership);
-        if leaves && let Some(object) = state.objects.get_mut(object) {
-            object.history.withdrawn = true;
+        state.broken.require(!robs, Law::Ownership);
+        if let Some(object) = state.objects.get_mut(object) {
+            object.history.withdrawn = leaves;
         }
         self.store(state, object, &Version::new(next), Actor::Server);
         let history = &mut state.objects.get_mut(object)?.history;
@@ -214,6 +221,7 @@ impl Negotiation {
         slot.history.withdrawn |= !is_finished(&stored.status());
         let mut next = Evacuation::clone(&stored);
         next.status = Some(deletion.status);
+        next.metadata.generation = next.metadata.generation.map(|g| g + 1);
         next.metadata.deletion_timestamp = Some(Time(evacuation_api::condition_time(at(state.now)).0));
         next.metadata.finalizers = Some(vec![CANCELLATION_FINALIZER.to_owned()]);
         self.store(state, object, &Version::new(next), Actor::Server);

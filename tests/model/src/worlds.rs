@@ -23,6 +23,7 @@ const WAIT: Entry = entry(RefusalPolicy::Wait, None);
 const GIVE_UP: Entry = entry(RefusalPolicy::GiveUp, None);
 const OVERRIDE: Entry = entry(RefusalPolicy::Override, None);
 const GIVE_UP_AT_4: Entry = entry(RefusalPolicy::Override, Some((4, DeadlineAction::GiveUp)));
+const GIVEN_UP: Entry = entry(RefusalPolicy::Override, Some((0, DeadlineAction::GiveUp)));
 const EVICT_AT_6: Entry = entry(RefusalPolicy::Wait, Some((6, DeadlineAction::Evict)));
 
 const fn sleeps(entry: Entry, minute: u32) -> Entry {
@@ -101,13 +102,13 @@ const DEADLINES: Config = Config {
 
 const FENCE: Config = Config {
     name: "fence",
-    about: "withdrawals, crashes and lost replies around every step of an eviction; clocks that are off",
+    about: "leaving, giving up, crashes and lost replies around every step of an eviction; clocks that are off",
     instants: &[0, 2, 8, 10, 12, 20],
     skews: &[-2, 2],
     controllers: 1,
     responders: &[],
     answers: &[],
-    users: &[leaves(OVERRIDE)],
+    users: &[User { says: &[GIVEN_UP], ..leaves(OVERRIDE) }],
     budget: None,
     limits: Limits { edits: 1, crashes: 1, losses: 1, ..NO_LIMITS },
     rules: Rules::KEPT,

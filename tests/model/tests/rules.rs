@@ -84,6 +84,14 @@ fn without_turns_an_answer_of_one_that_was_not_asked_is_taken() {
 }
 
 #[test]
+fn without_the_fence_an_eviction_follows_an_edit_that_gives_up_at_a_time_that_has_passed() {
+    let fence = named("fence");
+    let stays = User { leaves: false, ..fence.users[0] };
+    let users: &'static [User] = vec![stays].leak();
+    finds_in(Config { users, rules: Rules { fence: false, ..Rules::KEPT }, ..fence }, &[Law::Withdrawal]);
+}
+
+#[test]
 fn without_the_fence_an_eviction_follows_a_withdrawal() {
     let rules = Rules { fence: false, ..Rules::KEPT };
     finds("fence", rules, &[Law::Withdrawal]);

@@ -94,6 +94,19 @@ fn gate(pod: &Pod, evacuation: &str) -> Gate {
     }
 }
 
+/// The message of a delay. It names a value of the annotation that opens nothing: it can be a mistake, such as `yes`.
+fn waiting(pod: &Pod) -> String {
+    let kind = condition_type(pod);
+    let message = format!("waiting for the pod's condition {kind} or its annotation {GATE_OPEN_ANNOTATION}");
+    match annotation(pod, GATE_OPEN_ANNOTATION) {
+        Some(open) => {
+            let open = fitting(&format!("{open:?}"));
+            format!("{message}, whose value {open} is neither true nor false nor the name of this evacuation")
+        }
+        None => message,
+    }
+}
+
 fn condition_type(pod: &Pod) -> &str {
     annotation(pod, GATE_CONDITION_TYPE_ANNOTATION).unwrap_or(GATE_OPEN_CONDITION)
 }
@@ -111,13 +124,7 @@ fn refuse(part: Part<'_>, message: &str) -> GatePlan {
 
 fn delay(part: Part<'_>, pod: &Pod, now: DateTime<Utc>) -> GatePlan {
     match part.renewal(now) {
-        Renewal::Due => said(Reply::Delay {
-            reason: "GateClosed",
-            message: format!(
-                "waiting for the pod's condition {} or its annotation {GATE_OPEN_ANNOTATION}",
-                condition_type(pod)
-            ),
-        }),
+        Renewal::Due => said(Reply::Delay { reason: "GateClosed", message: waiting(pod) }),
         Renewal::At(time) => GatePlan { wake_at: Some(time), ..GatePlan::default() },
         Renewal::Exhausted => GatePlan::default(),
     }
@@ -221,6 +228,13 @@ mod tests {
                 "accept: the pod's condition acme.io/Saved is True".to_owned(),
             ),
             (told(&shut), asked(&delayed), "refuse: a backup runs".to_owned()),
+            (
+                told(&json!({GATE_OPEN_ANNOTATION: "yes"})),
+                asked(&json!({})),
+                format!(
+                    "{waiting}, whose value \"yes\" is neither true nor false nor the name of this evacuation"
+                ),
+            ),
             (told(&shut), asked(&refused), "say nothing".to_owned()),
             (
                 told(&json!({GATE_OPEN_ANNOTATION: "false"})),

@@ -33,7 +33,7 @@ use prometheus_client::metrics::{counter::Counter, family::Family};
 
 use self::{
     look::Lookup,
-    plan::{SurgePlan, end_return, give_back, hold, release, replace},
+    plan::{SurgePlan, end_return, give_back, hold, own_timeout, release, replace},
     record::{Record, is_released},
     released::ReleasedPods,
     situation::{Situation, situation},
@@ -179,9 +179,12 @@ impl Surge {
     }
 
     /// Publishes a change of a pod.
-    fn announce<'a>(&self, situation: &Situation<'_>, mut parts: impl Iterator<Item = Part<'a>>) {
+    fn announce<'a>(&self, pod: &Pod, situation: &Situation<'_>, mut parts: impl Iterator<Item = Part<'a>>) {
         match situation {
             Situation::Asked(part) => {
+                if let Err(note) = own_timeout(pod) {
+                    self.events.send(part.evacuation, Notice::warning("InvalidAnnotation", note));
+                }
                 self.count_replacement("released");
                 let note = "the pod was released from its ReplicaSet, which makes a replacement".to_owned();
                 self.events.send(part.evacuation, Notice::normal("Released", note));
@@ -248,7 +251,7 @@ impl Feature for Surge {
             plan = self.plan(key, pod, &situation, now).await?;
             if let Some(change) = &plan.change {
                 self.patcher.patch(pod, change).await?;
-                self.announce(&situation, parts());
+                self.announce(pod, &situation, parts());
                 return Ok(Requeue::Now);
             }
             let uid = pod.metadata.uid.as_deref();

@@ -1,7 +1,9 @@
 //! Plan of the surge for a released pod.
 
 use chrono::{DateTime, Utc};
-use evacuation_api::{RELEASED_ANNOTATION, REPLACEMENT_TIMEOUT_ANNOTATION, Timestamp};
+use evacuation_api::{
+    RELEASED_ANNOTATION, REPLACEMENT_TIMEOUT_ANNOTATION, Timestamp, parse_replacement_timeout,
+};
 use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::OwnerReference};
 
 use super::{
@@ -106,13 +108,22 @@ pub(super) fn hold(part: Part<'_>, message: String, now: DateTime<Utc>) -> Surge
     }
 }
 
+/// Returns the time that the pod's annotation grants its replacement, in seconds.
+///
+/// # Errors
+///
+/// The note of an Event, when the annotation has another value.
+pub(super) fn own_timeout(pod: &Pod) -> Result<Option<i64>, String> {
+    let Some(text) = annotation(pod, REPLACEMENT_TIMEOUT_ANNOTATION) else { return Ok(None) };
+    parse_replacement_timeout(text).map(Some).map_err(|error| {
+        format!("the pod's annotation {REPLACEMENT_TIMEOUT_ANNOTATION}: {error}; {TIMEOUT_SECONDS} s count")
+    })
+}
+
 /// Time at which the responder gives the replacement up: after the pod's own time, and before the end of the
 /// maximum total delay. Another attempt after a refusal may take longer, because a refusal does not expire.
 fn limit(part: Part<'_>, pod: &Pod, record: &Record) -> DateTime<Utc> {
-    let timeout = annotation(pod, REPLACEMENT_TIMEOUT_ANNOTATION)
-        .and_then(|text| text.parse().ok())
-        .filter(|seconds| *seconds > 0)
-        .unwrap_or(TIMEOUT_SECONDS);
+    let timeout = own_timeout(pod).ok().flatten().unwrap_or(TIMEOUT_SECONDS);
     let own = after(record.time.0, timeout);
     let margin = MARGIN_SECONDS.min(part.responder.max_delay_seconds / 4);
     let end = after(part.longest_delay_ends(), -margin);

@@ -79,9 +79,7 @@ fn released<'a>(pod: &Pod, part: Part<'a>, record: Record) -> Situation<'a> {
 }
 
 fn is_evacuated(evacuation: &Evacuation) -> bool {
-    let conditions = evacuation.status.iter().flat_map(|status| &status.conditions);
-    let evacuated = ConditionType::Evacuated.as_str();
-    conditions.into_iter().any(|condition| condition.type_ == evacuated && condition.status == "True")
+    evacuation.status.as_ref().is_some_and(|status| status.is_true(ConditionType::Evacuated))
 }
 
 /// Returns true if a pod's phase is terminal.

@@ -268,7 +268,7 @@ fn address_of(
         return Err(PushError::NoAddress(name));
     };
     let host_network = pod.spec.as_ref().and_then(|spec| spec.host_network).unwrap_or(false);
-    if (host_network || is_node(address)) && !endpoint.allow_host_network {
+    if (host_network || is_node(address)) && !endpoint.allows_host_network() {
         return Err(PushError::HostNetwork(name));
     }
     check_address(address, allowed).map_err(|problem| PushError::Address { pod: name, address, problem })?;
@@ -353,8 +353,8 @@ mod tests {
             ),
         ];
         let node: IpAddr = "10.9.9.9".parse().unwrap();
-        for (spec, ip, allow_host_network, expected) in table {
-            let endpoint = HttpEndpoint { port: 80, path: None, allow_host_network };
+        for (spec, ip, allowed, expected) in table {
+            let endpoint = HttpEndpoint { port: 80, path: None, allow_host_network: Some(allowed) };
             let found = address_of(&pod(spec, ip), &endpoint, &[], |address| address == node);
             assert_eq!(found.map_or_else(|e| e.to_string(), |a| a.to_string()), expected, "{spec} {ip}");
         }

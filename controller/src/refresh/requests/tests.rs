@@ -43,6 +43,9 @@ impl Server {
         let last = path.rsplit('/').next().unwrap_or_default();
         self.asked.push(format!("{method} {last}"));
         match method {
+            "POST" if last == "selfsubjectreviews" => {
+                (201, json!({"status": {"userInfo": {"username": "controller"}}}))
+            }
             "GET" if path.contains("/pods/") && self.pod.is_null() => failure(404, "NotFound"),
             "GET" if path.contains("/pods/") => (200, self.pod.clone()),
             "GET" => (200, json!({"metadata": {}, "items": self.evacuations})),
@@ -83,7 +86,10 @@ fn evacuation(name: &str, target: &str) -> Value {
         "metadata": {"namespace": "ns", "name": name, "uid": name, "resourceVersion": "50",
             "creationTimestamp": "2026-01-01T00:00:00Z", "labels": {"refresh.evacuation.dev/owner": "s"}},
         "spec": {"target": {"pod": {"name": target, "uid": "p"}},
-                 "requesters": [{"name": "refresh.evacuation.dev/crash-loop"}, {"name": "a.b/c"}]},
+                 "requesters": [
+                     {"owner": "controller", "name": "refresh.evacuation.dev/crash-loop"},
+                     {"owner": "mallory", "name": "refresh.evacuation.dev/crash-loop"},
+                 ]},
     })
 }
 
@@ -222,10 +228,11 @@ async fn a_withdrawal_takes_back_its_own_entry_only_and_may_come_too_late() {
         fixture.cluster.view.apply(asked);
         lock(&fixture.server).refusal = refusal;
         fixture.act().await.unwrap();
-        assert_eq!(fixture.asked(), ["PUT asked"]);
+        assert_eq!(fixture.asked(), ["POST selfsubjectreviews", "PUT asked"]);
         let written = lock(&fixture.server).written[0].clone();
         assert_eq!(written["metadata"]["resourceVersion"], "50");
-        assert_eq!(written["spec"]["requesters"], json!([{"name": "a.b/c"}]));
+        let left = json!([{"owner": "mallory", "name": "refresh.evacuation.dev/crash-loop"}]);
+        assert_eq!(written["spec"]["requesters"], left);
     }
 }
 

@@ -37,6 +37,8 @@ pub(super) fn fill_in(
 
 /// Restores what the server owns of an object that is replaced, and refuses a contradiction.
 ///
+/// The resourceVersion stays as the caller insists on it, and is `None` when any version will do.
+///
 /// # Errors
 ///
 /// `BadRequest` for another name or namespace, `Conflict` for another UID or resourceVersion than the old one's.
@@ -64,12 +66,10 @@ pub(super) fn restore(
         }
         Some(_) => {}
     }
-    if let Some(given) = wanted_version(metadata)?
-        && Some(given.as_str()) != old.resource_version.as_deref()
-    {
+    metadata.resource_version = wanted_version(metadata)?;
+    if metadata.resource_version.is_some() && metadata.resource_version != old.resource_version {
         return Err(resource.modified(&name));
     }
-    metadata.resource_version.clone_from(&old.resource_version);
     metadata.creation_timestamp.clone_from(&old.creation_timestamp);
     metadata.generation = old.generation;
     metadata.self_link = None;

@@ -61,6 +61,7 @@ impl<S: Strategy> Decision<S> for Update<S::Object> {
             registry.check_size(&object, Some(old))?;
             strategy.admit_update(context, &mut object, old).await?;
         }
+        kube::Resource::meta_mut(&mut object).resource_version.clone_from(&old_meta.resource_version);
         finish(object, old)
     }
 }

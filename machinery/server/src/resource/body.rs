@@ -125,7 +125,23 @@ impl Patch {
             // As upstream: 422, whereas a strict finding in a whole object is a 400.
             Strictness::Strict => return Err(invalid_patch(DecodeError::Strict { findings }.to_string())),
         }
-        Ok(decoded.value)
+        let mut object = decoded.value;
+        if !self.names_version() {
+            kube::Resource::meta_mut(&mut object).resource_version = None;
+        }
+        Ok(object)
+    }
+
+    /// Whether the patch itself names the resourceVersion that it is for. The one in a patched object is the server's.
+    fn names_version(&self) -> bool {
+        const PATH: &str = "/metadata/resourceVersion";
+        let Ok(patch) = serde_json::from_slice::<Value>(&self.bytes) else { return false };
+        match self.kind {
+            PatchKind::Merge => patch.pointer(PATH).is_some_and(Value::is_string),
+            PatchKind::Json => {
+                patch.as_array().into_iter().flatten().any(|operation| operation["path"] == PATH)
+            }
+        }
     }
 }
 

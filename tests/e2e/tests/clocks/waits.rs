@@ -61,7 +61,7 @@ pub(crate) async fn begin(scene: &Wrong) -> Vec<Wait> {
         let time = (Utc::now() + TimeDelta::seconds(WAIT)).to_rfc3339_opts(SecondsFormat::Micros, true);
         let asked =
             scene.ask_as_named(&pod, &json!({"deadline": time, "atDeadline": action}), &json!({})).await;
-        asked.spec.requesters[0].deadline.unwrap().0
+        asked.spec.requesters[0].deadline.unwrap().time()
     };
     let lapse = async {
         let pod = scene.pod("lapse", silent(&json!({"timeoutSeconds": WAIT}))).await;

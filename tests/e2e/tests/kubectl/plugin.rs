@@ -37,7 +37,7 @@ async fn the_flags_become_the_requesters_entry() {
     assert_eq!(entry["atDeadline"], "Delete");
     assert_eq!(entry["gracePeriodSeconds"], 7);
     let created = evacuation.metadata.creation_timestamp.unwrap().0.as_second();
-    let after = evacuation.spec.requesters[0].deadline.unwrap().0.timestamp() - created;
+    let after = evacuation.spec.requesters[0].deadline.unwrap().time().timestamp() - created;
     assert!((595..=605).contains(&after), "{after} s after its creation");
 }
 

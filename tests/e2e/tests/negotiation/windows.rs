@@ -178,7 +178,7 @@ async fn a_deadline_acts_outside_of_the_window() {
             assert_eq!(responder.active_time, None, "nobody was asked");
         }
     }
-    let deadline = asked[0].0.spec.requesters[0].deadline.unwrap().0;
+    let deadline = asked[0].0.spec.requesters[0].deadline.unwrap().time();
     assert!(scene.evicted_at("evicted") >= deadline);
 }
 

@@ -195,3 +195,17 @@ fn what_is_left_of_a_release_is_taken_off_once_the_replica_set_has_chosen() {
         assert_eq!(step.wake_at.is_some(), expected == json!("wait"));
     }
 }
+
+#[test]
+fn a_timeout_of_the_pod_that_is_no_number_of_seconds_is_reported_and_the_default_counts() {
+    let own = |value: Value| {
+        let annotations = json!({REPLACEMENT_TIMEOUT_ANNOTATION: value});
+        own_timeout(&serde_json::from_value(json!({"metadata": {"annotations": annotations}})).unwrap())
+    };
+    assert_eq!(own(json!("100")), Ok(Some(100)));
+    assert_eq!(own_timeout(&Pod::default()), Ok(None));
+    for bad in ["ten", "0", "-1", ""] {
+        let note = own(json!(bad)).unwrap_err();
+        assert!(note.contains(&format!("{bad:?}")) && note.contains("600 s count"), "{note}");
+    }
+}

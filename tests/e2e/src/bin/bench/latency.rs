@@ -143,14 +143,8 @@ async fn create_all(pods: &Pods, targets: &[Pod]) -> anyhow::Result<HashMap<Stri
         let spec = EvacuationSpec {
             target: Target { pod: PodTarget { name: name.clone(), uid: pod.uid() } },
             requesters: vec![Requester {
-                name: "bench.evacuation.dev/latency".to_owned(),
                 reason: Some("Benchmark".to_owned()),
-                message: None,
-                on_refusal: None,
-                deadline: None,
-                at_deadline: None,
-                grace_period_seconds: None,
-                window: None,
+                ..Requester::named("bench.evacuation.dev/latency")
             }],
             ttl_seconds_after_finished: None,
         };

@@ -15,7 +15,7 @@ async fn at_an_evict_deadline_whoever_is_left_is_skipped() {
     let pod = scene.pod("app", PodSpec::watching()).await;
     let evacuation = scene.ask_and_reach(&pod, json!({"deadline": in_millis(2500)})).await;
     answer(&scene.client_of(&pod).await, &evacuation, json!({"answer": "Refuse"})).await.unwrap();
-    let deadline = evacuation.spec.requesters[0].deadline.unwrap().0;
+    let deadline = evacuation.spec.requesters[0].deadline.unwrap().time();
     let ended = scene.ends(&evacuation, "Evacuated Evicted").await;
     assert_eq!(first(&ended).state, ResponderState::Interrupted);
     assert!(first(&ended).message.as_ref().unwrap().contains("the deadline of requester"));
@@ -31,7 +31,7 @@ async fn at_a_delete_deadline_the_pod_is_deleted_whatever_its_budget_says() {
     scene.pods.budget("app", ("app", "a"), 0).await.unwrap();
     let more = json!({"deadline": in_millis(2500), "atDeadline": "Delete", "gracePeriodSeconds": 7});
     let evacuation = scene.ask(&pod, more).await;
-    let deadline = evacuation.spec.requesters[0].deadline.unwrap().0;
+    let deadline = evacuation.spec.requesters[0].deadline.unwrap().time();
     scene.ends(&evacuation, "Evacuated Deleted").await;
     let deletions = scene.deletions("app");
     assert_eq!((deletions.len(), deletions[0].user()), (1, CONTROLLER));

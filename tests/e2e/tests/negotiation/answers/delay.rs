@@ -68,7 +68,7 @@ async fn a_delay_ends_at_the_deadline_and_the_app_is_told_so() {
     let pod = scene.pod("app", PodSpec::watching()).await;
     let evacuation =
         scene.ask_and_reach(&pod, json!({"deadline": in_millis(4000), "atDeadline": "Evict"})).await;
-    let deadline = evacuation.spec.requesters[0].deadline.unwrap().0;
+    let deadline = evacuation.spec.requesters[0].deadline.unwrap().time();
     let granted = answer(&scene.client_of(&pod).await, &evacuation, delay(60)).await.unwrap();
     assert!((1..=4).contains(&granted.granted_seconds.unwrap()), "{granted:?}");
     assert!(granted.delay_until.unwrap().0 <= deadline);

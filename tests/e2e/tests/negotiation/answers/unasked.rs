@@ -40,7 +40,7 @@ async fn an_unreadable_annotation_is_reported_and_counts_as_one_who_is_silent() 
     }
     // Sixty seconds are longer than this test: the deadline comes first.
     let ended = scene.ends(&evacuation, "Evacuated Evicted").await;
-    let deadline = wanted.spec.requesters[0].deadline.unwrap().0;
+    let deadline = wanted.spec.requesters[0].deadline.unwrap().time();
     let evicted = scene.evicted_at("app");
     assert!(deadline <= evicted && evicted < deadline + TimeDelta::seconds(2), "{deadline} {evicted}");
     assert_eq!(condition(&ended, "Blocked").unwrap().status, "False");

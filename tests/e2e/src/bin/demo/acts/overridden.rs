@@ -43,5 +43,5 @@ async fn recorded(stage: &Stage<'_>, cast: &Cast) -> anyhow::Result<(Option<Answ
         .iter()
         .find_map(|e| Some((e, e.spec.requesters.iter().find_map(|r| r.deadline)?)))
         .context("no Evacuation of backup has a deadline")?;
-    Ok((answer(evacuation), Timestamp::from_microsecond(deadline.0.timestamp_micros())?))
+    Ok((answer(evacuation), Timestamp::from_microsecond(deadline.time().timestamp_micros())?))
 }
