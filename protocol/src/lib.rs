@@ -52,7 +52,9 @@ pub use answer::answer;
 pub use answer_error::{AnswerError, DelayBound};
 pub use cancel::{Deletion, cancel, delete};
 pub use condition::{finished_reason, is_finished};
-pub use decide::{Act, Decision, OUTAGE_GRACE_SECONDS, Push, TERMINATING_MARGIN_SECONDS, decide};
+pub use decide::{
+    Act, Decision, NODE_UNREACHABLE, OUTAGE_GRACE_SECONDS, Push, TERMINATING_MARGIN_SECONDS, decide,
+};
 pub use drain::{DrainFilters, DrainRefusal, DrainSkip, DrainWarning, Picked, pick};
 pub use edit_error::EditError;
 pub use eviction::{ATTEMPT_TIMEOUT_SECONDS, EvictionOutcome, PROBE_SECONDS, record_eviction, retry_delay};

@@ -71,7 +71,12 @@ pub const TRANSITIONS: &[Transition<ResponderState>] = {
     use Actor::{Controller, Responder, Server};
     use ResponderState::{Active, Canceled, Completed, Inactive, Interrupted};
     &[
-        row(Inactive, Active, Server, "it is the first, the Evacuation is created, and a requester is awake"),
+        row(
+            Inactive,
+            Active,
+            Server,
+            "the Evacuation is created, it is the first responder, and a requester is awake",
+        ),
         row(Inactive, Active, Controller, "those of higher priority are done, and a requester is awake"),
         row(
             Inactive,
@@ -100,6 +105,7 @@ pub const PHASE_TRANSITIONS: &[Transition<Phase>] = {
     use Actor::{Controller, Server};
     use Phase::{Asking, Evacuated, Evicting, Failed, Pending};
     &[
+        row(Pending, Asking, Server, "the Evacuation is created, and its first responder can be asked"),
         row(Pending, Asking, Controller, "a requester is awake: the first responder is asked"),
         row(
             Pending,

@@ -15,8 +15,8 @@ use evacuation_api::{
 use evacuation_protocol::{
     ATTEMPT_TIMEOUT_SECONDS, Act, Attempt, BudgetView, EvictionOutcome, LivePod, PHASE_TRANSITIONS, Phase,
     PodPhase, PodView, StatusError, TRANSITIONS, World, answer, apply_requester_edit, begin,
-    check_requester_edit, check_status_update, decide, fix_responders, delete, is_finished, phase, record_eviction,
-    violations,
+    check_requester_edit, check_status_update, decide, delete, fix_responders, is_finished, phase,
+    record_eviction, violations,
 };
 use proptest::prelude::*;
 

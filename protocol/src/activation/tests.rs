@@ -39,11 +39,8 @@ fn no_responder_is_active_at_creation_where_none_can_be_asked() {
     use ResponderState::{Active, Inactive};
     let window = Window { schedule: "9 0 * * *".to_owned(), duration_seconds: 60, time_zone: None };
     let sleeper = Requester { window: Some(window), ..requester("a.b/s") };
-    let reached = |action| Requester {
-        deadline: Some(at(0).into()),
-        at_deadline: Some(action),
-        ..requester("a.b/r")
-    };
+    let reached =
+        |action| Requester { deadline: Some(at(0).into()), at_deadline: Some(action), ..requester("a.b/r") };
     let terminating = LivePod { terminating_until: Some(at(0) + TimeDelta::seconds(9)), ..RUNNING };
     let ended = LivePod { phase: PodPhase::Terminal, ..RUNNING };
     let stopped = LivePod { running_container: false, ..RUNNING };

@@ -11,7 +11,7 @@ mod finished;
 mod negotiating;
 mod pushing;
 
-pub(crate) use self::negotiating::NODE_UNREACHABLE;
+pub use self::negotiating::NODE_UNREACHABLE;
 use self::{finished::after_the_end, negotiating::Negotiation};
 use crate::{
     Attempt, PodPhase, PodView, World, all_lapsed,

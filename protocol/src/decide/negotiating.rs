@@ -1,8 +1,6 @@
 //! Asking the responders, one after the other.
 
-use evacuation_api::{
-    Answer, BlockedReason, RefusalPolicy, ResponderState, ResponderStatus, SELF_RESPONDER,
-};
+use evacuation_api::{Answer, BlockedReason, RefusalPolicy, ResponderState, ResponderStatus, SELF_RESPONDER};
 
 use super::{Blockage, OUTAGE_GRACE_SECONDS, Step};
 use crate::{
@@ -16,7 +14,7 @@ use crate::{
 };
 
 /// The reason of an Interrupted `self` that became Active while the pod's node was unreachable.
-pub(crate) const NODE_UNREACHABLE: &str = "NodeUnreachable";
+pub const NODE_UNREACHABLE: &str = "NodeUnreachable";
 const UNREACHABLE: &str = "it cannot be asked: the pod's node does not answer";
 
 /// Where the negotiation stands.

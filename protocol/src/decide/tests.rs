@@ -236,8 +236,10 @@ fn an_app_that_was_asked_on_an_unreachable_node_is_passed_over_at_once() {
 
 #[test]
 fn an_unreadable_annotation_counts_as_one_self_that_stays_silent() {
-    let registered =
-        Registered { unreadable: Some("[0]: must be an object".to_owned()), ..vec![ResponderEntry::named("self")].into() };
+    let registered = Registered {
+        unreadable: Some("[0]: must be an object".to_owned()),
+        ..vec![ResponderEntry::named("self")].into()
+    };
     let mut e = created(vec![requester("a.b/r")], &pod(), &registered);
     let status = e.status.clone().unwrap();
     assert_eq!(
@@ -252,7 +254,11 @@ fn an_unreadable_annotation_counts_as_one_self_that_stays_silent() {
 
     let high = ResponderEntry { priority: Some(20_000), ..ResponderEntry::named("a.b/high") };
     let both = vec![high, ResponderEntry::named("self")];
-    let e = created(vec![requester("a.b/r")], &pod(), &Registered { unreadable: registered.unreadable, ..both.into() });
+    let e = created(
+        vec![requester("a.b/r")],
+        &pod(),
+        &Registered { unreadable: registered.unreadable, ..both.into() },
+    );
     assert_eq!(blocked(e.status.as_ref().unwrap()), None, "self is not asked yet");
     let status = written(&e, &world(), 60);
     assert_eq!(states(&status), [ResponderState::Interrupted, ResponderState::Active]);

@@ -1,9 +1,7 @@
 //! The responders in a write of the controller.
 
 use chrono::{DateTime, Utc};
-use evacuation_api::{
-    Answer, Policy, RefusalPolicy, ResponderState, ResponderStatus, SELF_RESPONDER,
-};
+use evacuation_api::{Answer, Policy, RefusalPolicy, ResponderState, ResponderStatus, SELF_RESPONDER};
 
 use crate::{
     Actor, StatusError,

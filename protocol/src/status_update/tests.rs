@@ -212,11 +212,7 @@ fn the_controller_changes_nothing_of_the_list_that_the_server_fixed() {
         ("timeout", Box::new(|s| s.responders.as_mut().unwrap()[0].timeout_seconds = 1)),
     ] {
         let errors = write(&old, 5, change).unwrap_err();
-        assert_eq!(
-            errors,
-            [StatusError::Responders { why: "the list is fixed at creation" }],
-            "{why}"
-        );
+        assert_eq!(errors, [StatusError::Responders { why: "the list is fixed at creation" }], "{why}");
     }
 }
 

@@ -1,8 +1,8 @@
 use super::*;
 use crate::{
-    Act, Attempt, Decision, EditError, LivePod, Phase, PodPhase, PodView, World,
-    apply_requester_edit, cancel, check_requester_edit, check_status_update, decide, derive_policy,
-    finished_reason, goes_on_by, phase, state_word,
+    Act, Attempt, Decision, EditError, LivePod, Phase, PodPhase, PodView, World, apply_requester_edit,
+    cancel, check_requester_edit, check_status_update, decide, derive_policy, finished_reason, goes_on_by,
+    phase, state_word,
     testing::{asking_for, at, evacuation_for, evacuation_of_app, requester},
 };
 use evacuation_api::{
