@@ -11,8 +11,8 @@ use tracing::warn;
 
 use super::evictor::{AttemptId, Attempts};
 use crate::cluster::{
-    CallError, Cluster, ObjectKey, Reachability, ServerClock, TargetPod, View, call, is_finished,
-    node_name, prune_pod, silent_since,
+    CallError, Cluster, ObjectKey, Reachability, ServerClock, TargetPod, View, call, is_finished, node_name,
+    prune_pod, silent_since,
 };
 
 /// Reader of the state around an Evacuation: pod, node and budgets.
