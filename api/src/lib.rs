@@ -12,6 +12,7 @@ mod kind;
 mod names;
 mod pod_annotations;
 mod requester_key;
+mod registration_problems;
 mod responder;
 mod response;
 mod review;
@@ -44,6 +45,7 @@ pub use pod_annotations::{
     parse_refresh_after_restarts, parse_refresh_enabled, parse_replacement_timeout,
 };
 pub use requester_key::RequesterKey;
+pub use registration_problems::RegistrationProblems;
 pub use responder::{
     DEFAULT_HTTP_PATH, DEFAULT_MAX_DELAY_SECONDS, DEFAULT_PRIORITY, DEFAULT_TIMEOUT_SECONDS, HttpEndpoint,
     ResponderEntry,

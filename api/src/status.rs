@@ -4,13 +4,16 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Answer, DeadlineAction, HttpEndpoint, RefusalPolicy, RequesterKey, ServiceEndpoint, Timestamp};
+use crate::{
+    Answer, DeadlineAction, HttpEndpoint, RefusalPolicy, RegistrationProblems, RequesterKey, ServiceEndpoint,
+    Timestamp,
+};
 
 /// The answers and the end.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EvacuationStatus {
-    /// The generation that the controller last acted on. Controller; after the end: server.
+    /// The generation that the status reflects. Server at creation and after the end, else controller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
     /// The user behind each entry of `spec.requesters`. Server.
@@ -20,11 +23,15 @@ pub struct EvacuationStatus {
     /// The policy that follows from the live entries of `spec.requesters`. Server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<Policy>,
-    /// The responders, highest priority first; the list is fixed when the Evacuation starts. Controller,
-    /// except for the answers. Absent until the Evacuation starts; empty when there is no responder.
+    /// The responders, highest priority first. The server fixes the list when it creates the Evacuation.
+    /// The first one is then Active unless every requester waits for a window. Server: the list.
+    /// Controller: the states. Empty when no responder is registered for the pod.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub responders: Option<Vec<ResponderStatus>>,
+    /// Problems of the pod's registrations, found when the Evacuation was created. Server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub registration: Option<RegistrationProblems>,
     /// The eviction, once every responder is done. Controller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub eviction: Option<EvictionStatus>,
@@ -152,7 +159,7 @@ pub struct ResponderStatus {
     /// watches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service: Option<ServiceEndpoint>,
-    /// State. Controller; `Canceled`: server.
+    /// State. Controller; Active at creation, and `Canceled`: server.
     pub state: ResponderState,
     /// Time at which it became Active. Server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -170,7 +177,8 @@ pub struct ResponderStatus {
     /// `retryAfterSeconds`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_time: Option<Timestamp>,
-    /// Reason of the answer in CamelCase, for machines. Responder.
+    /// Reason of the answer in CamelCase, for machines. Responder. For an Interrupted `self`:
+    /// `NodeUnreachable` when the pod's node was unreachable before `self` became Active. Controller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Reason of the answer in words; for an Interrupted responder, the failure. Responder, controller.

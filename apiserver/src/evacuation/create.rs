@@ -1,22 +1,33 @@
-//! Creation: rules 2, 3 and 5.
+//! Creation: rules 2, 3 and 5, and the responders.
 
-use evacuation_api::{DeadlineAction, Evacuation, Requester};
-use evacuation_protocol::{Actor, RequesterEdit, begin, check_creation, target_problem, target_warning};
+use std::time::Instant;
+
+use evacuation_api::{DeadlineAction, Evacuation, MAX_RESPONDERS, Requester};
+use evacuation_protocol::{
+    Actor, LivePod, RequesterEdit, begin, check_creation, fix_responders, registered_responders,
+    target_problem, target_warning,
+};
 use machinery_server::{ApiError, Cause, RequestContext};
 use machinery_validation::FieldErrorKind;
 
 use super::{EvacuationStrategy, commit::commit, warning::warn_of_entries};
 use crate::refusal;
 
+/// Maximum number of names in the warning of responders that are not asked.
+const NAMED: usize = 16;
+
 impl EvacuationStrategy {
-    /// Authorises the caller, reads the pod and pins its UID, and records the requesters.
+    /// Authorises the caller, reads the pod, pins its UID, records the requesters, fixes the responders and
+    /// activates the first one.
     ///
-    /// The order matters: a caller without rights learns neither which pods exist nor their UIDs.
+    /// The order matters: a caller without rights learns neither which pods exist nor their UIDs. The
+    /// registrations are as new as the store: a responder that was registered before the creation is asked.
     pub(super) async fn admit_new(
         &self,
         context: &RequestContext,
         object: &mut Evacuation,
     ) -> Result<(), ApiError> {
+        let began = Instant::now();
         let name = object.metadata.name.clone().unwrap_or_default();
         let target = &object.spec.target.pod.name;
         self.rights.require_evict(context, &name, target).await?;
@@ -29,10 +40,13 @@ impl EvacuationStrategy {
             return Err(refusal::edit(&name, &error));
         }
 
-        let read = self.pods.get(&context.namespace, target).await;
-        let pod = read
-            .map_err(|error| refusal::unavailable("the target pod cannot be read at the moment", &error))?
-            .ok_or_else(|| no_such_pod(target))?;
+        let read = async {
+            let pod = self.pods.get(&context.namespace, target).await;
+            pod.map_err(|error| refusal::unavailable("the target pod cannot be read at the moment", &error))
+        };
+        let registrations = self.registrations.list_newest(&context.namespace);
+        let (pod, registrations) = tokio::try_join!(read, registrations)?;
+        let pod = pod.ok_or_else(|| no_such_pod(target))?;
         if let Some(problem) = target_problem(&pod) {
             return Err(invalid_target(FieldErrorKind::Forbidden, problem.to_string()));
         }
@@ -46,11 +60,29 @@ impl EvacuationStrategy {
         }
 
         object.spec.target.pod.uid = Some(uid);
-        let status = begin(&object.spec, &context.user.name, &context.user.groups, context.now);
+        // A slow read must not shorten the time that the first responder has to answer.
+        let now = context.now + began.elapsed();
+        let registered = registered_responders(&pod, registrations.iter().map(|stored| &***stored));
+        if !registered.left_out.is_empty() {
+            context.warnings.add(left_out(&registered.left_out));
+        }
+        let mut status = begin(&object.spec, &context.user.name, &context.user.groups, now);
+        fix_responders(&mut status, &object.spec.requesters, &LivePod::of(&pod), &registered, now);
         let edit = RequesterEdit::creation(&object.spec.requesters);
         warn_of_entries(context, &object.spec, &status, &edit);
-        commit(object, None, status, Actor::Server, context.now)
+        commit(object, None, status, Actor::Server, now)
     }
+}
+
+/// A warning that names the responders that are not asked. Warnings are short.
+fn left_out(names: &[String]) -> String {
+    let first: Vec<&str> = names.iter().take(NAMED).map(String::as_str).collect();
+    let more = names.len().saturating_sub(first.len());
+    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+    format!(
+        "more than {MAX_RESPONDERS} responders are registered for the pod; these of the lowest priority are not asked: {}{more}",
+        first.join(", ")
+    )
 }
 
 fn deletes(requester: &Requester) -> bool {

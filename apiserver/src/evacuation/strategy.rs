@@ -10,12 +10,12 @@ use evacuation_api::{
 use evacuation_protocol::is_finished;
 use machinery_auth::Authorizer;
 use machinery_server::{
-    ApiError, Cause, ClaimConflict, Column, DeleteContext, KindInfo, RequestContext, Strategy,
+    ApiError, Cause, ClaimConflict, Column, DeleteContext, KindInfo, Registry, RequestContext, Strategy,
 };
 use machinery_validation::FieldError;
 
 use super::table;
-use crate::{pods::Pods, refusal, rights::Rights};
+use crate::{EvacuationResponderStrategy, pods::Pods, refusal, rights::Rights};
 
 /// Cause of a rejected creation. Its message is the name of the active Evacuation.
 const ACTIVE_EXISTS: &str = "ActiveEvacuationExists";
@@ -25,14 +25,19 @@ const ACTIVE_EXISTS: &str = "ActiveEvacuationExists";
 /// The other rules are in `evacuation-protocol`, which the controller and kubectl use too.
 pub struct EvacuationStrategy {
     pub(super) pods: Arc<dyn Pods>,
+    pub(super) registrations: Arc<Registry<EvacuationResponderStrategy>>,
     pub(super) rights: Rights,
 }
 
 impl EvacuationStrategy {
-    /// Returns the strategy. It reads targets from `pods`, and `authorizer` checks rights beyond a request's
-    /// verb.
-    pub fn new(pods: Arc<dyn Pods>, authorizer: Arc<dyn Authorizer>) -> Self {
-        Self { pods, rights: Rights::new(authorizer) }
+    /// Returns the strategy. It reads targets from `pods` and their EvacuationResponders from `registrations`.
+    /// `authorizer` checks rights beyond a request's verb.
+    pub fn new(
+        pods: Arc<dyn Pods>,
+        registrations: Arc<Registry<EvacuationResponderStrategy>>,
+        authorizer: Arc<dyn Authorizer>,
+    ) -> Self {
+        Self { pods, registrations, rights: Rights::new(authorizer) }
     }
 }
 
