@@ -39,6 +39,7 @@ pub fn assemble(parts: Parts) -> Result<Server, BuildError> {
     let strategy = EvacuationStrategy::new(Arc::clone(&pods), Arc::clone(&authorizer));
     let evacuations = Registry::with_size_limit(Arc::clone(&store), "", strategy, SIZE_LIMIT);
     let responders = EvacuationResponderStrategy::new(Arc::clone(&authorizer));
+    let probed = Arc::clone(&store);
     let responders = Registry::with_size_limit(store, "", responders, SIZE_LIMIT);
     let respond = Respond::for_anyone(Arc::clone(&evacuations), Arc::clone(&pods), Arc::clone(&authorizer));
     let self_respond = Respond::for_target(Arc::clone(&evacuations), pods, Arc::clone(&authorizer));
@@ -54,6 +55,7 @@ pub fn assemble(parts: Parts) -> Result<Server, BuildError> {
         .view(SelfEvacuationView, evacuations)
         .action(SelfEvacuation::PLURAL, Arc::new(self_respond))
         .resource(responders)
+        .write_probe(probed)
         .authenticator(authenticator)
         .authorizer(authorizer)
         .namespaces(namespaces)

@@ -49,6 +49,7 @@ fn unasked(entry: &ResponderEntry) -> ResponderStatus {
         service: entry.service.clone(),
         state: ResponderState::Inactive,
         active_time: None,
+        asked_time: None,
         answer: None,
         answer_time: None,
         delay_until: None,
@@ -107,7 +108,7 @@ impl Step<'_> {
             .then(|| "it cannot be asked: the pod's node does not answer".to_owned())
     }
 
-    fn turn(&mut self, responder: &ResponderStatus, world: &World) -> Turn {
+    fn turn(&mut self, responder: &mut ResponderStatus, world: &World) -> Turn {
         let overridden = self.policy.on_refusal == RefusalPolicy::Override;
         match responder.answer {
             Some(Answer::Accept) => return Turn::Ends(ResponderState::Completed, None),
@@ -125,6 +126,10 @@ impl Step<'_> {
             }
             let block = Block::responder(BlockedReason::Refused, &responder.name, &message);
             return Turn::Keeps(Blockage::By(block));
+        }
+        let unrecorded = responder.answer.is_none() && responder.asked_time.is_none();
+        if responder.is_pushed() && unrecorded && world.asked.as_deref() == Some(responder.name.as_str()) {
+            responder.asked_time = Some(stamp(self.now));
         }
         let grace = world.recovered_at.map(|time| after(time, OUTAGE_GRACE_SECONDS));
         if let Some(lapse) = lapse_time(responder).map(|lapse| grace.map_or(lapse, |grace| lapse.max(grace)))

@@ -31,14 +31,14 @@ impl Indexed for Node {
 }
 
 impl Index {
-    /// Whether the kubelet of a pod's node reports. A node that the watch has not shown counts as reachable, and so does that
-    /// of a pod that is on none yet.
+    /// Returns true when the kubelet of a pod's node reports. A node that the watch has not shown counts as
+    /// reachable, and so does that of a pod that is on none yet.
     pub(crate) fn node_reachable(&self, pod: &Pod) -> bool {
         let node = node_name(pod).and_then(|name| self.nodes.get(&ObjectKey::new("", name)));
         node.is_none_or(|node| is_reachable(node))
     }
 
-    /// Whether an address is that of a node.
+    /// Returns true when an address is that of a node.
     pub(crate) fn is_node_address(&self, address: IpAddr) -> bool {
         let addresses = |node: &Node| node.status.as_ref().and_then(|status| status.addresses.clone());
         self.nodes
@@ -53,7 +53,7 @@ pub(crate) fn node_name(pod: &Pod) -> Option<&str> {
     pod.spec.as_ref()?.node_name.as_deref().filter(|name| !name.is_empty())
 }
 
-/// Whether a node's kubelet reports.
+/// Returns true when a node's kubelet reports.
 pub(crate) fn is_reachable(node: &Node) -> bool {
     let tainted = node
         .spec
