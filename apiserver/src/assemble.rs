@@ -37,6 +37,7 @@ pub struct Parts {
 pub fn assemble(parts: Parts) -> Result<Server, BuildError> {
     let Parts { store, pods, authenticator, authorizer, namespaces, shutdown_delay } = parts;
     let responders = EvacuationResponderStrategy::new(Arc::clone(&authorizer));
+    let probed = Arc::clone(&store);
     let responders = Registry::with_size_limit(Arc::clone(&store), "", responders, SIZE_LIMIT);
     let strategy =
         EvacuationStrategy::new(Arc::clone(&pods), Arc::clone(&responders), Arc::clone(&authorizer));
@@ -55,6 +56,7 @@ pub fn assemble(parts: Parts) -> Result<Server, BuildError> {
         .view(SelfEvacuationView, evacuations)
         .action(SelfEvacuation::PLURAL, Arc::new(self_respond))
         .resource(responders)
+        .write_probe(probed)
         .authenticator(authenticator)
         .authorizer(authorizer)
         .namespaces(namespaces)

@@ -101,6 +101,10 @@ fn take(
     };
     responder.answer = Some(given);
     responder.answer_time = Some(stamp(now));
+    if responder.is_pushed() {
+        // What answers was asked.
+        responder.asked_time.get_or_insert(stamp(now));
+    }
     responder.delay_until = reply.delay_until;
     responder.retry_time = response
         .retry_after_seconds

@@ -1,17 +1,24 @@
 //! The question that is posted to an app.
 
+use chrono::{DateTime, Utc};
 use evacuation_api::{
-    Answer, Evacuation, ObjectIdentity, Requester, ResponderStatus, ReviewAction, ReviewRequest,
-    ReviewRequester, Timestamp,
+    Evacuation, ObjectIdentity, Requester, ResponderStatus, ReviewAction, ReviewRequest, ReviewRequester,
+    Timestamp,
 };
 
 use crate::{
+    lapse::lapse_time,
     policy::next_forcing,
     time::{after, stamp},
 };
 
-/// The question to that responder; `None` when the Evacuation has no such responder or no identity yet.
-pub fn question(evacuation: &Evacuation, responder: &str, action: ReviewAction) -> Option<ReviewRequest> {
+/// Question to that responder, posted at `now`; `None` when the Evacuation has no such responder or no identity yet.
+pub fn question(
+    evacuation: &Evacuation,
+    responder: &str,
+    action: ReviewAction,
+    now: DateTime<Utc>,
+) -> Option<ReviewRequest> {
     let status = evacuation.status.as_ref()?;
     let asked = status.responders.iter().flatten().find(|r| r.name == responder)?;
     let metadata = &evacuation.metadata;
@@ -30,17 +37,23 @@ pub fn question(evacuation: &Evacuation, responder: &str, action: ReviewAction) 
         responder: responder.to_owned(),
         requesters: evacuation.spec.requesters.iter().map(review_requester).collect(),
         on_refusal: policy.on_refusal,
-        answer_by: answer_by(asked).into_iter().chain(end).min().filter(|_| action != ReviewAction::Cancel),
+        answer_by: answer_by(asked, now)
+            .into_iter()
+            .chain(end)
+            .min()
+            .filter(|_| action != ReviewAction::Cancel),
         delay_until: asked.delay_until,
     })
 }
 
-/// When the question lapses by the responder's own times. A refusal under Wait does not lapse.
-fn answer_by(responder: &ResponderStatus) -> Option<Timestamp> {
+/// Time at which the question expires by the responder's own times. A refusal under Wait does not expire.
+fn answer_by(responder: &ResponderStatus, now: DateTime<Utc>) -> Option<Timestamp> {
     match responder.answer {
-        None => responder.active_time.map(|since| stamp(after(since.0, responder.timeout_seconds))),
-        Some(Answer::Delay) => responder.delay_until,
-        Some(Answer::Accept | Answer::Refuse) => None,
+        // The first question is delivered with this one.
+        None if responder.is_pushed() && responder.asked_time.is_none() => {
+            Some(stamp(after(now, responder.timeout_seconds)))
+        }
+        _ => lapse_time(responder).map(stamp),
     }
 }
 
@@ -61,12 +74,12 @@ mod tests {
         derive_policy,
         testing::{asking, at, requester},
     };
-    use evacuation_api::DeadlineAction;
+    use evacuation_api::{Answer, DeadlineAction, HttpEndpoint};
 
     #[test]
     fn the_question_names_both_objects_and_says_until_when() {
         let mut e = asking();
-        let q = question(&e, "self", ReviewAction::Ask).unwrap();
+        let q = question(&e, "self", ReviewAction::Ask, at(5)).unwrap();
         assert_eq!((q.evacuation.uid.as_str(), q.pod.uid.as_str()), ("evac-1", "pod-1"));
         assert_eq!((q.answer_by, q.delay_until), (Some(at(60).into()), None));
         assert_eq!(q.requesters[0].name, "a.b/r");
@@ -74,10 +87,10 @@ mod tests {
         let responder = &mut e.status.as_mut().unwrap().responders.as_mut().unwrap()[0];
         responder.answer = Some(Answer::Delay);
         responder.delay_until = Some(at(90).into());
-        let q = question(&e, "self", ReviewAction::Remind).unwrap();
+        let q = question(&e, "self", ReviewAction::Remind, at(5)).unwrap();
         assert_eq!((q.answer_by, q.delay_until), (Some(at(90).into()), Some(at(90).into())));
-        assert_eq!(question(&e, "self", ReviewAction::Cancel).unwrap().answer_by, None);
-        assert_eq!(question(&e, "a.b/c", ReviewAction::Ask), None);
+        assert_eq!(question(&e, "self", ReviewAction::Cancel, at(5)).unwrap().answer_by, None);
+        assert_eq!(question(&e, "a.b/c", ReviewAction::Ask, at(5)), None);
     }
 
     #[test]
@@ -89,6 +102,17 @@ mod tests {
             ..requester("a.b/r")
         };
         e.status.as_mut().unwrap().policy = Some(derive_policy(&[r], None, at(0)));
-        assert_eq!(question(&e, "self", ReviewAction::Ask).unwrap().answer_by, Some(at(20).into()));
+        assert_eq!(question(&e, "self", ReviewAction::Ask, at(5)).unwrap().answer_by, Some(at(20).into()));
+    }
+
+    #[test]
+    fn the_first_question_to_an_endpoint_leaves_the_whole_timeout_however_late_it_is_posted() {
+        let mut e = asking();
+        let responder = &mut e.status.as_mut().unwrap().responders.as_mut().unwrap()[0];
+        responder.http = Some(HttpEndpoint { port: 80, path: None, allow_host_network: false });
+        let answer_by = |e: &Evacuation| question(e, "self", ReviewAction::Ask, at(500)).unwrap().answer_by;
+        assert_eq!(answer_by(&e), Some(at(560).into()));
+        e.status.as_mut().unwrap().responders.as_mut().unwrap()[0].asked_time = Some(at(490).into());
+        assert_eq!(answer_by(&e), Some(at(550).into()), "asked again");
     }
 }

@@ -68,6 +68,7 @@ pub(crate) fn responder(name: &str, state: ResponderState) -> ResponderStatus {
         service: None,
         state,
         active_time: None,
+        asked_time: None,
         answer: None,
         answer_time: None,
         delay_until: None,

@@ -19,6 +19,8 @@ pub struct World {
     pub turn: bool,
     /// When the API came back after the last outage that the controller noticed.
     pub recovered_at: Option<DateTime<Utc>>,
+    /// Name of the responder whose first question this process delivered, or which could not take it by its own fault.
+    pub asked: Option<String>,
     /// What this process knows of an attempt that is recorded as in flight.
     pub attempt: Attempt,
 }

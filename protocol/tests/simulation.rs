@@ -204,6 +204,7 @@ impl Sim {
             budgets: budgets.into_iter().collect(),
             turn: self.budget.is_some_and(|allowed| allowed > 0),
             recovered_at: self.recovered.map(at),
+            asked: None,
             attempt: self.attempt,
         }
     }

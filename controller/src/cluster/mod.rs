@@ -21,6 +21,7 @@ mod index;
 mod key;
 mod lease;
 mod metrics;
+mod probe;
 mod queue;
 mod reachability;
 mod readiness;
@@ -53,15 +54,18 @@ pub(crate) use index::{
 pub(crate) use key::ObjectKey;
 pub(crate) use lease::{Leadership, NotLeading, hold_lease};
 pub(crate) use metrics::{ClusterMetrics, Label, Probe, required_names, serve_metrics};
+pub(crate) use probe::probe;
 pub(crate) use queue::WorkQueue;
 pub(crate) use reachability::Reachability;
 pub(crate) use readiness::Readiness;
 pub(crate) use term::Term;
 pub(crate) use view::View;
-pub(crate) use watch::{follow_kinds, probe};
+pub(crate) use watch::follow_kinds;
 #[cfg(test)]
 pub(crate) use workers::Worker;
 pub(crate) use workers::{spawn_resync, spawn_workers};
+
+use reachability::{Proof, nobody_led};
 
 /// The name of the API server's time in `/readyz`.
 pub(crate) const CLOCK: &str = "time of the API server";
@@ -104,6 +108,12 @@ impl Cluster {
     pub(crate) fn begin_term(&self, term: CancellationToken) {
         self.term.begin(term);
         self.metrics.leader.set(1);
+        let open = self.view.index().evacuations().any(|(_, evacuation)| !is_finished(evacuation));
+        if nobody_led(self.leadership.predecessor(), self.clock.now(), open) {
+            info!("no controller led for a while: only deadlines act for 30 s");
+            self.reachability.led_again(Instant::now());
+            self.note_recovery();
+        }
         self.features.resync();
     }
 
@@ -113,17 +123,22 @@ impl Cluster {
         self.features.end_term();
     }
 
-    /// Records that the API answered at `received` a request that was sent at `sent`, with the server's time
-    /// if the answer carried it.
-    pub(crate) fn api_answered(&self, time: Option<DateTime<Utc>>, sent: Instant, received: Instant) {
+    fn note_recovery(&self) {
+        #[expect(clippy::cast_precision_loss, reason = "seconds since 1970 are far below 2^52")]
+        self.metrics.recovered.set(self.clock.now().timestamp() as f64);
+    }
+
+    /// Records a reply that the API gave at `received` to a request sent at `sent`: its proof, and the server's
+    /// time if the reply carried it.
+    fn api_answered(&self, time: Option<DateTime<Utc>>, proof: Proof, sent: Instant, received: Instant) {
         if time.is_some_and(|time| self.clock.set(time, sent, received)) {
             info!(now = %self.clock.now(), "the API server's clock shows another time");
             self.features.resync();
         }
-        if self.reachability.succeeded(received) {
-            info!("the API is back: nothing expires for a while");
-            #[expect(clippy::cast_precision_loss, reason = "seconds since 1970 are far below 2^52")]
-            self.metrics.recovered.set(self.clock.now().timestamp() as f64);
+        self.metrics.clock_skew.set(self.clock.skew().as_secs_f64());
+        if self.reachability.replied(proof, received) {
+            info!("evacuation API: it takes writes again, only deadlines act for 30 s");
+            self.note_recovery();
             self.features.resync();
         }
         if time.is_some() {

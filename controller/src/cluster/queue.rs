@@ -12,8 +12,8 @@ use tokio::{sync::Notify, time::Instant};
 ///
 /// # Guarantees
 ///
-/// A key that is added while it is worked on comes up again once that is done. A key that is added twice before it comes up
-/// comes up once. Keys come up in the order in which they were added or fell due.
+/// A key that is added while it is worked on comes up again once that is done. A key that is added twice
+/// before it comes up comes up once. Keys come up in the order in which they were added or fell due.
 #[derive(Debug)]
 pub(crate) struct WorkQueue<K> {
     state: Mutex<State<K>>,
@@ -114,12 +114,12 @@ impl<K: Clone + Eq + Hash + Ord> WorkQueue<K> {
         Working { queue: self, key }
     }
 
-    /// How many keys wait for a worker.
+    /// Number of keys that wait for a worker.
     pub(crate) fn ready(&self) -> usize {
         self.lock().ready.len()
     }
 
-    /// How many keys wait for their time.
+    /// Number of keys that wait for their time.
     pub(crate) fn scheduled(&self) -> usize {
         self.lock().by_time.len()
     }
@@ -143,7 +143,7 @@ impl<K: Clone + Eq + Hash + Ord> Drop for Working<'_, K> {
 }
 
 impl<K: Clone + Eq + Hash + Ord> State<K> {
-    /// Whether a worker can take up the key.
+    /// Adds a key. Returns true when a worker can take it.
     fn add(&mut self, key: K) -> bool {
         if self.working.contains(&key) {
             self.again.insert(key);

@@ -1,23 +1,16 @@
-//! What the API reports, fed into the index.
+//! Watches of the API, which update the index.
 
-use std::{
-    collections::BTreeSet,
-    fmt::Debug,
-    time::{Duration, Instant},
-};
+use std::{collections::BTreeSet, fmt::Debug, time::Duration};
 
-use chrono::{DateTime, Utc};
 use evacuation_api::Evacuation;
 use futures::TryStreamExt;
-use http_body_util::BodyExt;
 use k8s_openapi::api::{
     apps::v1::ReplicaSet,
     core::v1::{Namespace, Node, Pod},
     policy::v1::PodDisruptionBudget,
 };
 use kube::{
-    Api, Client, Resource, ResourceExt,
-    client::Body,
+    Api, Resource, ResourceExt,
     core::PartialObjectMeta,
     runtime::{
         WatchStreamExt,
@@ -26,7 +19,7 @@ use kube::{
     },
 };
 use serde::de::DeserializeOwned;
-use tokio::{task::JoinSet, time::timeout};
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
@@ -36,17 +29,12 @@ use super::{
     view::Viewed,
 };
 
-/// After how long a watch is begun anew where it stopped, in seconds: so long can a broken connection go unnoticed.
+/// After how long a watch is begun anew where it stopped, in seconds: so long can a broken connection go
+/// unnoticed.
 const WATCH_SECONDS: u32 = 120;
-/// The shortest and the longest pause after a watch broke. Short, so that answers given right after an outage are seen.
+/// The shortest and the longest pause after a watch broke. Short, so that answers given right after an outage
+/// are seen.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(2));
-/// How often the API is asked whether it is there and what time it is: so that, when its clock is set, nothing is a second late.
-const PROBE_EVERY: Duration = Duration::from_millis(800);
-/// How long it may take to answer that.
-const PROBE_TIMEOUT: Duration = Duration::from_secs(4);
-
-/// The header in which the API server says what time it is there.
-const SERVER_TIME: &str = "server-time";
 
 /// Starts the watches of those kinds.
 pub(crate) fn follow_kinds(
@@ -128,54 +116,6 @@ where
             Event::Delete(object) => cluster.view.delete(&object),
         }
     }
-}
-
-/// Asks the API again and again whether it is there and what time it is there, so that outages and jumps of its clock are
-/// noticed also while nothing else is to be asked. A list of one, because it goes all the way to the store.
-pub(crate) async fn probe(cluster: Cluster, stop: CancellationToken) {
-    let mut out = false;
-    loop {
-        let sent = Instant::now();
-        if let Ok(Some(reply)) = timeout(PROBE_TIMEOUT, ask(&cluster.client)).await {
-            cluster.api_answered(reply.time, sent, reply.received);
-        }
-        if cluster.reachability.is_out(Instant::now()) != out {
-            out = !out;
-            if out {
-                warn!("the API does not answer");
-            }
-        }
-        tokio::select! {
-            () = stop.cancelled() => return,
-            () = tokio::time::sleep(PROBE_EVERY) => {}
-        }
-    }
-}
-
-/// What the probe wants to know.
-struct Reply {
-    time: Option<DateTime<Utc>>,
-    received: Instant,
-}
-
-/// Asks once. `None` when the API is not there.
-async fn ask(client: &Client) -> Option<Reply> {
-    let path = Evacuation::url_path(&(), None);
-    let request = http::Request::get(format!("{path}?limit=1"));
-    let reply = client.send(request.body(Body::empty()).ok()?).await.ok()?;
-    let received = Instant::now();
-    // A refusal is an answer, too.
-    let refused = reply.status().is_client_error() && reply.status() != http::StatusCode::TOO_MANY_REQUESTS;
-    if !reply.status().is_success() && !refused {
-        return None;
-    }
-    let time = reply.headers().get(SERVER_TIME).and_then(|time| {
-        let time = DateTime::parse_from_rfc3339(time.to_str().ok()?).ok()?;
-        Some(time.to_utc())
-    });
-    // Read to its end, so that the connection can be used again.
-    reply.into_body().collect().await.ok()?;
-    Some(Reply { time, received })
 }
 
 /// The pauses between attempts to go on with a watch.

@@ -86,9 +86,9 @@ impl Worker {
     /// Reconciles a key until nothing is left to do, and schedules its next round.
     pub(crate) async fn work(&self, key: &ObjectKey) {
         let queue = self.feature.queue();
-        // During an outage no write succeeds, and the workers would only wait for timeouts.
-        let out = self.cluster.reachability.is_out(std::time::Instant::now());
-        if out || self.cluster.leadership.check().is_err() {
+        // Without a server that answers the workers would only wait for timeouts.
+        let away = self.cluster.reachability.is_away(std::time::Instant::now());
+        if away || self.cluster.leadership.check().is_err() {
             queue.add_at(key.clone(), Instant::now() + LEASE_PAUSE);
             return;
         }

@@ -27,7 +27,7 @@ use std::{collections::BTreeMap, error::Error, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use evacuation_api::{Evacuation, EvacuationStatus};
-use evacuation_protocol::{Attempt, phase, record_eviction};
+use evacuation_protocol::{Attempt, World, phase, record_eviction};
 use kube::Client;
 use tracing::warn;
 
@@ -128,6 +128,7 @@ impl Negotiation {
         }
         let now = self.clock.now();
         let world = self.world_reader.read(key, &evacuation).await?;
+        let world = World { asked: self.asker.asked(key, &evacuation), ..world };
         let (decision, probe) = self.gate.decide(key, &evacuation, world.clone(), now);
         let wake_at = decision.wake_at.map(|time| due(time, now));
         let mut next = Requeue::from(wake_at).min(probe.into());

@@ -1,22 +1,28 @@
 //! Starting a question to an app, beside the workers.
 
-use std::{error::Error, sync::Arc};
+use std::{error::Error, net::IpAddr, sync::Arc, time::Duration};
 
 use evacuation_api::{Evacuation, ReviewAction};
 use evacuation_protocol::Push;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
 use tracing::{debug, info};
 
 use super::{
     metrics::NegotiationMetrics,
-    push::{Deliveries, Next, PushError, Pusher},
+    push::{ClusterView, Deliveries, Next, PushError, Pusher},
     uid,
 };
-use crate::cluster::{Cluster, EventSink, Notice, ObjectKey, Term, View, WorkQueue};
+use crate::cluster::{Cluster, EventSink, Notice, ObjectKey, ServerClock, Term, View, WorkQueue};
+
+/// Time that an endpoint has to answer before the delivery of its question is recorded. An answer that comes
+/// sooner needs no such record.
+const PROMPT: Duration = Duration::from_millis(500);
 
 /// Poster of the questions to apps.
 pub(super) struct Asker {
     view: Arc<View>,
+    clock: Arc<ServerClock>,
     term: Arc<Term>,
     events: EventSink,
     deliveries: Deliveries,
@@ -35,6 +41,7 @@ impl Asker {
     ) -> Self {
         Self {
             view: Arc::clone(&cluster.view),
+            clock: Arc::clone(&cluster.clock),
             term: Arc::clone(&cluster.term),
             events: cluster.events.clone(),
             deliveries: Deliveries::default(),
@@ -70,13 +77,25 @@ impl Asker {
         let (asker, key, evacuation) = (Arc::clone(self), key.clone(), Arc::clone(evacuation));
         let term = self.term.token();
         tokio::spawn(async move {
-            let is_node = |address| asker.view.index().is_node_address(address);
-            let pushed = asker.pusher.push(&evacuation, &question.responder, question.action, is_node);
+            let sent = CancellationToken::new();
+            let (name, action) = (&question.responder, question.action);
+            let time = || asker.clock.now();
+            let pushed = asker.pusher.push(&evacuation, name, action, &sent, time, &*asker.view);
+            let delivered = async {
+                sent.cancelled().await;
+                sleep(PROMPT).await;
+                asker.record_asked(&key, &evacuation_uid, &question);
+                std::future::pending().await
+            };
             let result = tokio::select! {
                 () = term.cancelled() => return,
                 () = overtaken.cancelled() => return,
+                () = delivered => return,
                 result = pushed => result,
             };
+            if result.as_ref().is_err_and(PushError::is_endpoints) {
+                asker.record_asked(&key, &evacuation_uid, &question);
+            }
             let delivered = match result {
                 Ok(answer) => {
                     debug!(evacuation = %key, responder = question.responder, ?answer, "an app answered");
@@ -94,6 +113,18 @@ impl Asker {
         None
     }
 
+    /// Returns the responder of an Evacuation whose first question this process delivered.
+    pub(super) fn asked(&self, key: &ObjectKey, evacuation: &Evacuation) -> Option<String> {
+        self.deliveries.asked(key, uid(evacuation))
+    }
+
+    /// Notes that a question was delivered, so that a worker records the first one in the status.
+    fn record_asked(&self, key: &ObjectKey, evacuation_uid: &str, question: &Push) {
+        if question.action == ReviewAction::Ask && self.deliveries.set_asked(key, evacuation_uid, question) {
+            self.queue.add(key.clone());
+        }
+    }
+
     /// Tells of a question that failed. True when it need not be posted again.
     fn push_failed(
         &self,
@@ -103,7 +134,7 @@ impl Asker {
         error: &PushError,
     ) -> bool {
         // The server no longer waits for this answer: another came first, or the Evacuation went on.
-        let too_late = matches!(error, PushError::Call(call) if matches!(call.code(), 404 | 409));
+        let too_late = matches!(error, PushError::Relay(call) if matches!(call.code(), 404 | 409));
         let outcome = if too_late { "too_late" } else { "failed" };
         self.metrics.pushes.get_or_create(&[("outcome", outcome)]).inc();
         if too_late || matches!(error, PushError::PodGone(_)) {
@@ -115,21 +146,66 @@ impl Asker {
             ReviewAction::Remind => "reminded",
             ReviewAction::Cancel => "told of the cancellation",
         };
-        let note = format!("responder {} could not be {verb}: {}", question.responder, chain(error));
+        let responder = &question.responder;
+        let note = if error.is_bad_answer() {
+            format!("responder {responder} was {verb}, and its reply does not count: {}", explain(error))
+        } else {
+            format!("responder {responder} could not be {verb}: {}", explain(error))
+        };
+        let note = match question.action {
+            ReviewAction::Cancel => note,
+            ReviewAction::Ask | ReviewAction::Remind => {
+                format!("{note}; the controller asks again until the time to answer is over")
+            }
+        };
         info!(evacuation = %key, note, "a question failed");
         self.events.send(evacuation, Notice::warning("PushFailed", note));
         false
     }
 }
 
-/// An error and its causes in one line.
-fn chain(error: &dyn Error) -> String {
+impl ClusterView for View {
+    fn is_node(&self, address: IpAddr) -> bool {
+        self.index().is_node_address(address)
+    }
+
+    fn has_pod(&self, namespace: &str, uid: &str, address: IpAddr) -> bool {
+        self.index().has_pod(namespace, uid, address)
+    }
+}
+
+/// An error and its causes in one line. What the API said is quoted once, without the names of types.
+fn explain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
         text.push_str(": ");
+        if let Some(kube::Error::Api(status)) = cause.downcast_ref() {
+            let said = if status.message.is_empty() { &status.reason } else { &status.message };
+            text.push_str(said);
+            break;
+        }
         text.push_str(&cause.to_string());
         source = cause.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::CallError;
+
+    #[test]
+    fn what_the_api_said_to_an_answer_is_quoted_once() {
+        let status = kube::core::Status::failure("delaySeconds: 0 is not between 1 and 9", "Invalid");
+        let source = kube::Error::Api(status.with_code(422).boxed());
+        let action = "relay the answer of self to evacuation ns/e".to_owned();
+        let error = PushError::Relay(CallError::Api { action, source });
+        assert_eq!(
+            explain(&error),
+            "the answer was not recorded: could not relay the answer of self to evacuation ns/e: \
+             delaySeconds: 0 is not between 1 and 9"
+        );
+    }
 }

@@ -17,7 +17,7 @@ use tower_test::mock::{self, SendResponse};
 use super::*;
 use tokio::time::Instant;
 
-use crate::cluster::Worker;
+use crate::cluster::{Reachability, Worker};
 
 type Fault = (u16, Value);
 
@@ -36,6 +36,7 @@ struct Server {
 struct Fixture {
     negotiation: Arc<Negotiation>,
     worker: Worker,
+    reachability: Arc<Reachability>,
     server: Arc<Mutex<Server>>,
 }
 
@@ -164,12 +165,14 @@ impl Fixture {
         let pusher = Pusher::new(client.clone(), Vec::new(), 4).unwrap();
         let cluster = Cluster::new(client, leadership, EventSink::default());
         let negotiation = Negotiation::new(&cluster, pusher, 1);
+        let reachability = Arc::clone(&cluster.reachability);
         cluster.features.register(&[Arc::clone(&negotiation) as Arc<dyn Feature>]);
         cluster.view.apply(pod());
         cluster.view.apply(evacuation);
         Self {
             worker: Worker::new(Arc::clone(&negotiation) as Arc<dyn Feature>, cluster),
             negotiation,
+            reachability,
             server,
         }
     }
@@ -423,4 +426,54 @@ async fn an_app_that_was_asked_keeps_its_time_unless_its_node_read_live_does_not
         assert_eq!(fixture.asked()[..requests.len()], requests, "{name}");
         assert_eq!(fixture.status().responders.unwrap()[0].state, expected, "{name}");
     }
+}
+
+/// `self`, which is asked over HTTP, Active for an hour: no controller ran.
+fn long_active() -> Evacuation {
+    let since = evacuation_api::Timestamp(Utc::now() - TimeDelta::hours(1));
+    evacuation(&json!({"observedGeneration": 1, "responders": [
+        {"name": "self", "priority": 1, "timeoutSeconds": 60, "maxDelaySeconds": 60, "http": {"port": 80},
+         "state": "Active", "activeTime": since}
+    ]}))
+}
+
+#[tokio::test]
+async fn rule_9_the_time_to_answer_counts_from_when_this_controller_asked() {
+    let fixture = Fixture::leading(long_active());
+    let before = evacuation_api::Timestamp(Utc::now() - TimeDelta::milliseconds(1));
+    // The pod has no address, which is its own affair: it counts as asked.
+    fixture.work_until(2).await;
+    assert_eq!(fixture.asked(), ["GET p", "PUT status"]);
+    let responder = fixture.status().responders.unwrap().remove(0);
+    assert_eq!(responder.state, evacuation_api::ResponderState::Active, "it has its whole timeout");
+    assert!(responder.asked_time.is_some_and(|asked| asked >= before), "{:?}", responder.asked_time);
+}
+
+#[tokio::test]
+async fn rule_9_an_app_that_the_api_kept_the_controller_from_asking_is_not_asked() {
+    let fixture = Fixture::leading(long_active());
+    fixture.break_next("GET p", failure(503, "ServiceUnavailable", 0));
+    fixture.work_until(1).await;
+    for _ in 0..20 {
+        fixture.work().await;
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(fixture.asked(), ["GET p"], "nothing is recorded and nothing evicted");
+}
+
+#[tokio::test]
+async fn a_deadline_acts_although_the_api_takes_no_other_writes_for_a_minute() {
+    let reached = evacuation_api::Timestamp(Utc::now() - TimeDelta::seconds(1));
+    let mut asking = long_active();
+    asking.spec.requesters[0].deadline = Some(reached);
+    asking.spec.requesters[0].at_deadline = Some(evacuation_api::DeadlineAction::Evict);
+    let created = begin(&asking.spec, "ann", &[], Utc::now());
+    asking.status.as_mut().unwrap().policy = created.policy;
+    let fixture = Fixture::leading(asking);
+    let now = std::time::Instant::now();
+    // It answers 429 all the time: it is busy, and there.
+    fixture.reachability.set_last_write(now - Duration::from_mins(1));
+    assert!(fixture.reachability.is_interrupted(now));
+    fixture.work_until(2).await;
+    assert_eq!(fixture.asked()[..2], ["PUT status", "POST eviction"]);
 }

@@ -64,6 +64,7 @@ impl WorldReader {
                 .unwrap_or_default(),
             turn: false,
             recovered_at: recovered.map(|moment| self.clock.at(moment)),
+            asked: None,
             attempt: self.attempts.view(key, &AttemptId::last(evacuation)),
         })
     }
@@ -110,7 +111,9 @@ impl WorldReader {
             }
             (None, None) => {}
         }
-        Ok(found.map(Arc::new))
+        // The watch may have reported the deletion while the read was under way.
+        let gone = matches!(self.view.index().target(evacuation), TargetPod::Gone);
+        Ok(found.filter(|_| !gone).map(Arc::new))
     }
 }
 

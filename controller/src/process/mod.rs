@@ -100,7 +100,14 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> Result<(), Ru
     let give_back = CancellationToken::new();
     if options.leader_elect {
         let api: Api<Lease> = Api::namespaced(client, &options.lease_namespace);
-        lease.spawn(hold_lease(api, options.lease_name, identity, leadership.clone(), give_back.clone()));
+        lease.spawn(hold_lease(
+            api,
+            options.lease_name,
+            identity,
+            leadership.clone(),
+            Arc::clone(&cluster.clock),
+            give_back.clone(),
+        ));
     }
 
     lead(&cluster, &features, &required, &shutdown).await;

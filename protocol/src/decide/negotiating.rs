@@ -91,7 +91,7 @@ impl Step<'_> {
         unreachable.then(|| UNREACHABLE.to_owned())
     }
 
-    fn turn(&mut self, responder: &ResponderStatus, world: &World) -> Turn {
+    fn turn(&mut self, responder: &mut ResponderStatus, world: &World) -> Turn {
         let overridden = self.policy.on_refusal == RefusalPolicy::Override;
         match responder.answer {
             Some(Answer::Accept) => return Turn::Ends(ResponderState::Completed, None),
@@ -112,6 +112,10 @@ impl Step<'_> {
         }
         if asked_in_vain(responder, world) {
             return Turn::Ends(ResponderState::Interrupted, Some(UNREACHABLE.to_owned()));
+        }
+        let unrecorded = responder.answer.is_none() && responder.asked_time.is_none();
+        if responder.is_pushed() && unrecorded && world.asked.as_deref() == Some(responder.name.as_str()) {
+            responder.asked_time = Some(stamp(self.now));
         }
         let grace = world.recovered_at.map(|time| after(time, OUTAGE_GRACE_SECONDS));
         if let Some(lapse) = lapse_time(responder).map(|lapse| grace.map_or(lapse, |grace| lapse.max(grace)))

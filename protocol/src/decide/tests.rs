@@ -20,6 +20,7 @@ fn world() -> World {
         budgets: Vec::new(),
         turn: false,
         recovered_at: None,
+        asked: None,
         attempt: Attempt::Unknown,
     }
 }
@@ -452,6 +453,30 @@ fn pushed(mut evacuation: Evacuation) -> Evacuation {
     first(&mut evacuation).http = Some(HttpEndpoint { port: 8080, path: None, allow_host_network: None });
     evacuation.status.as_mut().unwrap().observed_generation = Some(1);
     evacuation
+}
+
+#[test]
+fn rule_9_the_silence_of_an_endpoint_counts_from_the_first_delivered_question() {
+    let mut e = pushed(asking());
+    // No controller ran for an hour: nobody delivered the question.
+    let decision = settled(&mut e, &world(), 3600);
+    let ask = Push { responder: "self".to_owned(), action: ReviewAction::Ask, due: at(0) };
+    assert_eq!(decision, Decision { acts: vec![Act::Push(ask)], wake_at: None });
+    let other = World { asked: Some("a.b/c".to_owned()), ..world() };
+    assert_eq!(settled(&mut e, &other, 3600), decision, "another responder was asked");
+
+    let asked = World { asked: Some("self".to_owned()), ..world() };
+    let decision = settled(&mut e, &asked, 3600);
+    assert_eq!(first(&mut e).asked_time, Some(at(3600).into()));
+    assert_eq!(decision.wake_at, Some(at(3660)));
+    assert_eq!(settled(&mut e, &asked, 3659).wake_at, Some(at(3660)), "it is recorded once");
+    assert_eq!(states(&written(&e, &world(), 3660)), [ResponderState::Interrupted]);
+}
+
+#[test]
+fn rule_9_a_deadline_acts_although_the_question_was_never_delivered() {
+    let e = pushed(asking_for(vec![with_deadline(70, DeadlineAction::Evict)]));
+    assert_eq!(states(&written(&e, &world(), 70)), [ResponderState::Interrupted]);
 }
 
 #[test]

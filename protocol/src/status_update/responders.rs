@@ -63,7 +63,11 @@ impl Responders<'_> {
         errors: &mut Vec<StatusError>,
     ) -> ResponderStatus {
         if new.state == old.state || (new.state == ResponderState::Canceled && self.ending) {
-            return old;
+            return if self.is_asked(&old, &new) {
+                ResponderStatus { asked_time: Some(stamp(self.now)), ..old }
+            } else {
+                old
+            };
         }
         let allowed = if self.asleep { Err(asleep(self.policy)) } else { self.allowed(&old, &new) };
         if let Err(error) = allowed {
@@ -80,6 +84,13 @@ impl Responders<'_> {
             }
             _ => ResponderStatus { state: new.state, ..old },
         }
+    }
+
+    /// Returns true when the controller reports that the first question of a pushed responder was delivered.
+    fn is_asked(&self, old: &ResponderStatus, new: &ResponderStatus) -> bool {
+        let reported = old.asked_time.is_none() && new.asked_time.is_some();
+        let waits = old.state == ResponderState::Active && new.state == old.state && old.answer.is_none();
+        reported && waits && old.is_pushed() && !self.asleep
     }
 
     fn allowed(&self, old: &ResponderStatus, new: &ResponderStatus) -> Result<(), StatusError> {
@@ -112,6 +123,7 @@ impl Responders<'_> {
                 Some(lapse) => self.not_before(old, lapse),
                 None => match next_forcing(self.policy) {
                     Some(deadline) => self.not_before(old, deadline.time.0),
+                    None if old.answer.is_none() => refuse("its first question was not delivered yet"),
                     None => refuse("it refused, and a refusal does not lapse"),
                 },
             },

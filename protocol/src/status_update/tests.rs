@@ -4,7 +4,8 @@ use crate::{
     testing::{asking, asking_for, at, condition, evacuation, evacuation_for, requester, responder},
 };
 use evacuation_api::{
-    Answer, AttemptResult, DeadlineAction, EvictionAction, EvictionStatus, RefusalPolicy, Requester,
+    Answer, AttemptResult, DeadlineAction, EvictionAction, EvictionStatus, HttpEndpoint, RefusalPolicy,
+    Requester,
     ResponderState::{self, Active, Canceled, Completed, Inactive, Interrupted},
 };
 
@@ -63,6 +64,41 @@ fn rule_7_what_the_server_and_the_responders_own_is_restored() {
     let mut expected = old.status.clone().unwrap();
     expected.observed_generation = Some(1);
     assert_eq!(next, expected);
+}
+
+/// [`answered`] with an endpoint.
+fn pushed(answer: Option<Answer>) -> Evacuation {
+    let mut e = answered(answer, RefusalPolicy::Wait, None);
+    let r = &mut e.status.as_mut().unwrap().responders.as_mut().unwrap()[0];
+    r.http = Some(HttpEndpoint { port: 80, path: None, allow_host_network: false });
+    e
+}
+
+#[test]
+fn rule_9_the_first_delivered_question_is_recorded_once_at_the_servers_time() {
+    let asked = |e: &Evacuation, seconds| {
+        let next = write(e, seconds, |s| {
+            s.responders.as_mut().unwrap()[0].asked_time = Some(at(-500).into());
+        });
+        next.unwrap().responders.unwrap()[0].asked_time.map(|time| time.0)
+    };
+    let mut e = pushed(None);
+    assert_eq!(asked(&e, 20), Some(at(20)));
+    e.status.as_mut().unwrap().responders.as_mut().unwrap()[0].asked_time = Some(at(7).into());
+    assert_eq!(asked(&e, 20), Some(at(7)), "it never moves");
+    assert_eq!(asked(&pushed(Some(Answer::Delay)), 20), None, "it has answered");
+    assert_eq!(asked(&answered(None, RefusalPolicy::Wait, None), 20), None, "it watches");
+}
+
+#[test]
+fn rule_9_an_endpoint_that_was_not_asked_is_not_passed_over() {
+    let mut e = pushed(None);
+    let interrupt = |e: &Evacuation, seconds| write(e, seconds, |s| set_state(s, 0, Interrupted));
+    let errors = interrupt(&e, 5000).unwrap_err();
+    assert!(matches!(&errors[..], [StatusError::Transition { why, .. }] if why.contains("not delivered")));
+    e.status.as_mut().unwrap().responders.as_mut().unwrap()[0].asked_time = Some(at(4000).into());
+    assert!(matches!(&interrupt(&e, 4059).unwrap_err()[..], [StatusError::NotYet { .. }]));
+    assert!(interrupt(&e, 4060).is_ok());
 }
 
 #[test]

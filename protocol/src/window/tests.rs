@@ -42,6 +42,7 @@ fn world() -> World {
         budgets: Vec::new(),
         turn: false,
         recovered_at: None,
+        asked: None,
         attempt: Attempt::Unknown,
     }
 }

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// How long before the end of its time an attempt must be over, in seconds; as in the controller.
-const MARGIN_SECONDS: i64 = 2;
+const MARGIN_SECONDS: i64 = 1;
 /// How long an attempt may take, counted from the moment at which its record was sent, in seconds.
 const ATTEMPT_SECONDS: i64 = ATTEMPT_TIMEOUT_SECONDS - MARGIN_SECONDS;
 
@@ -89,6 +89,7 @@ impl Negotiation {
             budgets: budgets.into_iter().collect(),
             turn: state.budget == Some(true),
             recovered_at: None,
+            asked: None,
             attempt: match attempt.filter(|attempt| self.is_about(attempt, known)) {
                 None => Attempt::Unknown,
                 Some(Recorded { step: Step::Recorded, .. }) => Attempt::Recorded,

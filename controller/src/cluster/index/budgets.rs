@@ -13,8 +13,8 @@ impl Indexed for PodDisruptionBudget {
         &mut index.budgets
     }
 
-    /// Only a change of what a budget selects, or of how it treats unhealthy pods, touches Evacuations. That its status
-    /// allows more is taken in by the budget queues, which wake as many as may go.
+    /// Only a change of what a budget selects, or of how it treats unhealthy pods, touches Evacuations. That
+    /// its status allows more is taken in by the budget queues, which wake as many as may go.
     fn changed(index: &mut Index, change: &Change<Self>) -> Vec<ObjectKey> {
         let old = index.selectors.get(&change.key).cloned().flatten();
         let new = change.new.as_deref().and_then(selector);
@@ -65,8 +65,8 @@ impl Index {
     }
 }
 
-/// A budget's selector. In policy/v1 an absent one selects nothing and an empty one every pod of the namespace. One that
-/// cannot be read selects nothing, as in the eviction API.
+/// A budget's selector. In policy/v1 an absent one selects nothing and an empty one every pod of the
+/// namespace. One that cannot be read selects nothing, as in the eviction API.
 fn selector(budget: &PodDisruptionBudget) -> Option<Selector> {
     Selector::try_from(budget.spec.as_ref()?.selector.clone()?).ok()
 }

@@ -42,7 +42,7 @@ impl Index {
     }
 }
 
-/// Whether nothing more will happen.
+/// Returns true when an Evacuation has ended.
 pub(crate) fn is_finished(evacuation: &Evacuation) -> bool {
     evacuation.status.as_ref().is_some_and(evacuation_protocol::is_finished)
 }

@@ -1,4 +1,4 @@
-//! What is known of the cluster: a plain synchronous struct, fed by watches and by the replies to writes.
+//! Index of the cluster: a plain synchronous struct, updated by watches and by the replies to writes.
 
 mod budgets;
 mod evacuations;
@@ -28,12 +28,14 @@ pub(crate) use table::{Change, Table};
 
 use super::ObjectKey;
 
-/// What is known of Evacuations, pods, PodDisruptionBudgets and nodes, and of the metadata of namespaces and ReplicaSets.
+/// Index of Evacuations, pods, PodDisruptionBudgets and nodes, and of the metadata of namespaces and
+/// ReplicaSets.
 ///
 /// # Flow
 ///
-/// [`apply`](Index::apply), [`delete`](Index::delete) and [`reset`](Index::reset) take in what a watch reports, or
-/// what a write returned; they give back what changed and which Evacuations are to be reconsidered.
+/// [`apply`](Index::apply), [`delete`](Index::delete) and [`reset`](Index::reset) take in what a watch
+/// reports, or what a write returned; they give back what changed and which Evacuations are to be
+/// reconsidered.
 ///
 /// # Guarantees
 ///
@@ -54,10 +56,10 @@ pub(crate) struct Index {
     gone: BTreeSet<String>,
 }
 
-/// What followed from taking something in.
+/// Result of taking in a state.
 #[derive(Debug)]
 pub(crate) struct Update<K> {
-    /// What changed.
+    /// The changes.
     pub(crate) changes: Vec<Change<K>>,
     /// The Evacuations to reconsider.
     pub(crate) touched: BTreeSet<ObjectKey>,

@@ -33,14 +33,14 @@ impl Indexed for Node {
 }
 
 impl Index {
-    /// Since when the kubelet of a pod's node does not report. `None` while it reports, for a node that the watch has not shown,
-    /// and for a pod that is on no node yet.
+    /// Returns the time since which the kubelet of a pod's node does not report. `None` while it reports, for
+    /// a node that the watch has not shown, and for a pod that is on no node yet.
     pub(crate) fn node_silent_since(&self, pod: &Pod) -> Option<DateTime<Utc>> {
         let node = node_name(pod).and_then(|name| self.nodes.get(&ObjectKey::new("", name)));
         node.and_then(|node| silent_since(node))
     }
 
-    /// Whether an address is that of a node.
+    /// Returns true when an address is that of a node.
     pub(crate) fn is_node_address(&self, address: IpAddr) -> bool {
         let addresses = |node: &Node| node.status.as_ref().and_then(|status| status.addresses.clone());
         self.nodes
@@ -55,12 +55,12 @@ pub(crate) fn node_name(pod: &Pod) -> Option<&str> {
     pod.spec.as_ref()?.node_name.as_deref().filter(|name| !name.is_empty())
 }
 
-/// Whether a node's kubelet reports.
+/// Returns true when a node's kubelet reports.
 fn is_reachable(node: &Node) -> bool {
     silent_since(node).is_none()
 }
 
-/// Since when a node's kubelet does not report; `None` while it reports.
+/// Returns the time since which a node's kubelet does not report; `None` while it reports.
 pub(crate) fn silent_since(node: &Node) -> Option<DateTime<Utc>> {
     let conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
     let unknown = conditions.into_iter().find(|c| c.type_ == "Ready" && c.status == "Unknown");
@@ -71,6 +71,6 @@ pub(crate) fn silent_since(node: &Node) -> Option<DateTime<Utc>> {
     }
     let since = unknown.and_then(|c| c.last_transition_time.as_ref());
     let since = since.or_else(|| taint.and_then(|taint| taint.time_added.as_ref()));
-    // Without a time the kubelet has been silent for as long as anybody knows.
+    // Without a time the kubelet has been silent from the start.
     Some(since.map_or(DateTime::<Utc>::MIN_UTC, from_condition_time))
 }

@@ -13,7 +13,7 @@ impl Indexed for PartialObjectMeta<Namespace> {
         &mut index.namespaces
     }
 
-    /// What is negotiated does not depend on it.
+    /// The negotiation does not depend on it.
     fn changed(_index: &mut Index, _change: &Change<Self>) -> Vec<ObjectKey> {
         Vec::new()
     }
@@ -24,7 +24,7 @@ impl Indexed for PartialObjectMeta<ReplicaSet> {
         &mut index.replica_sets
     }
 
-    /// What is negotiated does not depend on it.
+    /// The negotiation does not depend on it.
     fn changed(_index: &mut Index, _change: &Change<Self>) -> Vec<ObjectKey> {
         Vec::new()
     }

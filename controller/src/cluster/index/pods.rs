@@ -1,6 +1,6 @@
 //! Pods in the index.
 
-use std::sync::Arc;
+use std::{net::IpAddr, sync::Arc};
 
 use evacuation_api::{DOMAIN, Evacuation};
 use k8s_openapi::{
@@ -15,7 +15,7 @@ use crate::cluster::ObjectKey;
 const MIRROR_ANNOTATION: &str = "kubernetes.io/config.mirror";
 /// The annotation by which users say which pods of a ReplicaSet are deleted first.
 const DELETION_COST_ANNOTATION: &str = "controller.kubernetes.io/pod-deletion-cost";
-/// What is known of an Evacuation's target.
+/// Knowledge of an Evacuation's target.
 #[derive(Clone, Debug)]
 pub(crate) enum TargetPod {
     /// It was seen, and not seen to go.
@@ -59,7 +59,17 @@ impl Index {
         self.pods.namespace(namespace).map(|(_, pod)| pod)
     }
 
-    /// What is known of an Evacuation's target.
+    /// Returns true when a namespace has a pod of that UID at that address.
+    pub(crate) fn has_pod(&self, namespace: &str, uid: &str, address: IpAddr) -> bool {
+        self.pods_in(namespace).filter(|pod| pod.metadata.uid.as_deref() == Some(uid)).any(|pod| {
+            let status = pod.status.as_ref();
+            let all = status.and_then(|status| status.pod_ips.as_ref()).into_iter().flatten();
+            let addresses = all.map(|ip| &ip.ip).chain(status.and_then(|status| status.pod_ip.as_ref()));
+            addresses.filter_map(|text| text.parse().ok()).any(|known: IpAddr| known == address)
+        })
+    }
+
+    /// Knowledge of an Evacuation's target.
     pub(crate) fn target(&self, evacuation: &Evacuation) -> TargetPod {
         let uid = evacuation.spec.target.pod.uid.as_deref();
         match self.pods.get(&pod_key(evacuation)) {

@@ -1,7 +1,7 @@
 //! The newest known state of the objects of one kind.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     sync::Arc,
 };
 
@@ -9,16 +9,17 @@ use kube::ResourceExt;
 
 use crate::cluster::ObjectKey;
 
-/// What became of one object. `old` and `new` differ in at least their resourceVersion.
+/// Change of one object. `old` and `new` differ in at least their resourceVersion.
 #[derive(Debug)]
 pub(crate) struct Change<K> {
     /// The object's key.
     pub(crate) key: ObjectKey,
-    /// What was known before; absent for a new object.
+    /// State before; absent for a new object.
     pub(crate) old: Option<Arc<K>>,
-    /// What is known now; absent for an object that is gone.
+    /// State now; absent for an object that is gone.
     pub(crate) new: Option<Arc<K>>,
-    /// Whether it was not seen to go, but is missing from a list. The list may be older than the object.
+    /// True when the object is missing from a list, without a deletion seen. The list may be older than the
+    /// object.
     pub(crate) missing: bool,
 }
 
@@ -28,18 +29,49 @@ impl<K> Clone for Change<K> {
     }
 }
 
+/// Maximum number of deleted objects that are remembered: as many as can be deleted while a live read is
+/// under way.
+const DELETED: usize = 4096;
+
 /// The objects of one kind by key.
 ///
-/// An object never goes back to an older resourceVersion, so that what a write returned stays although the watch
-/// still reports what came before it.
+/// An object never goes back to an older resourceVersion, so that what a write returned stays although the
+/// watch still reports what came before it. An object that was seen deleted does not come back, so that a
+/// live read that was sent before the deletion changes nothing.
 #[derive(Debug)]
 pub(crate) struct Table<K> {
     objects: BTreeMap<ObjectKey, Arc<K>>,
+    deleted: Deleted,
+}
+
+/// The UIDs of the objects that were deleted last, at most [`DELETED`].
+#[derive(Debug, Default)]
+struct Deleted {
+    uids: BTreeSet<String>,
+    oldest_first: VecDeque<String>,
+}
+
+impl Deleted {
+    fn add(&mut self, uid: String) {
+        if !self.uids.insert(uid.clone()) {
+            return;
+        }
+        self.oldest_first.push_back(uid);
+        if self.oldest_first.len() > DELETED
+            && let Some(oldest) = self.oldest_first.pop_front()
+        {
+            self.uids.remove(&oldest);
+        }
+    }
+
+    fn contains(&self, uid: Option<&str>) -> bool {
+        uid.is_some_and(|uid| self.uids.contains(uid))
+    }
 }
 
 impl<K> Default for Table<K> {
     fn default() -> Self {
-        Self { objects: BTreeMap::new() }
+        Self { objects: BTreeMap::new(), deleted: Deleted::default() }
     }
 }
 
@@ -62,8 +94,11 @@ impl<K: ResourceExt> Table<K> {
             .take_while(move |(key, _)| key.namespace == namespace)
     }
 
-    /// Takes in a state of an object. `None` when a state at least as new is known.
+    /// Takes in a state of an object. `None` when a state at least as new is known, or its deletion.
     pub(crate) fn apply(&mut self, object: K) -> Option<Change<K>> {
+        if self.deleted.contains(object.uid().as_deref()) {
+            return None;
+        }
         let key = ObjectKey::of(&object);
         if self.objects.get(&key).is_some_and(|known| !is_newer(&object, known.as_ref())) {
             return None;
@@ -76,6 +111,9 @@ impl<K: ResourceExt> Table<K> {
     /// Takes in the removal of an object. `None` when it is not known, or a newer object of its name is.
     pub(crate) fn delete(&mut self, object: &K) -> Option<Change<K>> {
         let key = ObjectKey::of(object);
+        if let Some(uid) = object.uid() {
+            self.deleted.add(uid);
+        }
         let known = self.objects.get(&key)?;
         if known.uid() != object.uid() && is_newer(known.as_ref(), object) {
             return None;
@@ -104,8 +142,9 @@ impl<K: ResourceExt> Table<K> {
     }
 }
 
-/// Whether `object` is of a later resourceVersion than `known`. Kubernetes' resourceVersions of one resource can be
-/// compared as numbers (KEP-5504); one that is no number counts as later unless it is the same.
+/// Returns true when `object` is of a later resourceVersion than `known`. Kubernetes' resourceVersions of one
+/// resource can be compared as numbers (KEP-5504); one that is no number counts as later unless it is the
+/// same.
 fn is_newer<K: ResourceExt>(object: &K, known: &K) -> bool {
     let (new, old) = (object.resource_version(), known.resource_version());
     match (number(new.as_deref()), number(old.as_deref())) {
@@ -153,6 +192,28 @@ mod tests {
         assert!(table.delete(&pod("a", "1", "15")).is_none());
         assert!(table.delete(&pod("a", "2", "21")).is_some());
         assert_eq!(version(&table, "a"), None);
+    }
+
+    #[test]
+    fn a_live_read_that_returns_after_the_deletion_brings_nothing_back() {
+        let mut table = Table::default();
+        table.apply(pod("a", "1", "5"));
+        table.delete(&pod("a", "1", "6"));
+        assert!(table.apply(pod("a", "1", "5")).is_none());
+        assert!(table.reset(vec![pod("a", "1", "5")]).is_empty(), "nor does an old list");
+        assert!(table.apply(pod("a", "2", "4")).is_some(), "the next object of that name");
+        assert!(table.delete(&pod("b", "3", "7")).is_none());
+        assert!(table.apply(pod("b", "3", "6")).is_none(), "it was deleted before it was seen");
+    }
+
+    #[test]
+    fn the_deleted_objects_that_are_remembered_are_bounded() {
+        let mut table = Table::default();
+        for number in 0..=DELETED {
+            table.delete(&pod("a", &number.to_string(), "5"));
+        }
+        assert_eq!((table.deleted.uids.len(), table.deleted.oldest_first.len()), (DELETED, DELETED));
+        assert!(!table.deleted.contains(Some("0")) && table.deleted.contains(Some("1")));
     }
 
     #[test]

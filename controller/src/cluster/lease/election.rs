@@ -1,7 +1,8 @@
-//! Who leads: the rules, without I/O.
+//! Rules of the leader election, without I/O.
 
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use k8s_openapi::{
     api::coordination::v1::{Lease, LeaseSpec},
     apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta},
@@ -12,7 +13,7 @@ use tokio::time::Instant;
 /// For how long a lease holds after its last renewal, in seconds.
 pub(super) const DURATION_SECONDS: i32 = 15;
 
-/// What a candidate does next.
+/// Next step of a candidate.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Step {
     /// Take the lease, or renew it, by writing this in place of what was read.
@@ -21,8 +22,8 @@ pub(super) enum Step {
     Wait,
 }
 
-/// One candidate. It compares no clocks of other machines: a lease has run out when it was not seen to change for its
-/// duration, as in client-go's leader election.
+/// One candidate. It compares no clocks of other machines: a lease has run out when it was not seen to change
+/// for its duration, as in client-go's leader election.
 #[derive(Debug)]
 pub(super) struct Election {
     identity: String,
@@ -34,7 +35,7 @@ impl Election {
         Self { identity, seen: None }
     }
 
-    /// What to do about a lease that was just read.
+    /// Next step after a lease was read.
     pub(super) fn step(&mut self, lease: Lease, now: Instant, wall: Timestamp) -> Step {
         let spec = lease.spec.clone().unwrap_or_default();
         let seen_at = match &self.seen {
@@ -49,9 +50,15 @@ impl Election {
         if free || ours || ran_out { Step::Write(Box::new(self.written(lease, wall))) } else { Step::Wait }
     }
 
-    /// Whether a lease names this candidate.
+    /// Returns true when a lease names this candidate.
     pub(super) fn holds(&self, lease: &Lease) -> bool {
         lease.spec.as_ref().and_then(|spec| spec.holder_identity.as_deref()) == Some(self.identity.as_str())
+    }
+
+    /// Time of a lease's last renewal.
+    pub(super) fn renewed(lease: &Lease) -> Option<DateTime<Utc>> {
+        let renewed = lease.spec.as_ref()?.renew_time.as_ref()?.0;
+        DateTime::from_timestamp_micros(renewed.as_microsecond())
     }
 
     /// A lease that does not exist yet, held by this candidate.

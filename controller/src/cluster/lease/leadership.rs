@@ -1,10 +1,11 @@
-//! Whether this process may act.
+//! Permission of this process to act.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
+use chrono::{DateTime, Utc};
 use tokio::{sync::watch, time::Instant};
 
 /// This process does not hold the lease, and must not act.
@@ -12,22 +13,23 @@ use tokio::{sync::watch, time::Instant};
 #[error("this process does not lead")]
 pub(crate) struct NotLeading;
 
-/// Whether this process holds the lease. Clones share what they know.
+/// Record of whether this process holds the lease. Clones share it.
 ///
 /// # Guarantees
 ///
-/// [`Leadership::check`] fails from the moment at which another process could begin to take the lease over, even when the task
-/// that renews the lease hangs.
+/// [`Leadership::check`] fails from the moment at which another process could begin to take the lease over,
+/// even when the task that renews the lease hangs.
 #[derive(Clone, Debug)]
 pub(crate) struct Leadership {
     until: Arc<Mutex<Option<Instant>>>,
     leads: Arc<watch::Sender<bool>>,
+    predecessor: Arc<Mutex<Option<DateTime<Utc>>>>,
 }
 
 impl Leadership {
     /// Of a process that does not lead yet.
     pub(crate) fn standby() -> Self {
-        Self { until: Arc::default(), leads: Arc::new(watch::channel(false).0) }
+        Self { until: Arc::default(), leads: Arc::new(watch::channel(false).0), predecessor: Arc::default() }
     }
 
     /// Of a process that leads because nobody else is there.
@@ -38,7 +40,7 @@ impl Leadership {
         leadership
     }
 
-    /// To be called right before every write.
+    /// Fails unless this process leads. Every write calls it right before.
     pub(crate) fn check(&self) -> Result<(), NotLeading> {
         let until = *self.until.lock().unwrap_or_else(PoisonError::into_inner);
         if until.is_some_and(|until| Instant::now() < until) { Ok(()) } else { Err(NotLeading) }
@@ -47,6 +49,16 @@ impl Leadership {
     /// Follows whether this process leads.
     pub(crate) fn subscribe(&self) -> watch::Receiver<bool> {
         self.leads.subscribe()
+    }
+
+    /// Time of the last renewal by the holder before this process, by the API server's clock; `None` when it
+    /// is not known.
+    pub(crate) fn predecessor(&self) -> Option<DateTime<Utc>> {
+        *self.predecessor.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn set_predecessor(&self, renewed: Option<DateTime<Utc>>) {
+        *self.predecessor.lock().unwrap_or_else(PoisonError::into_inner) = renewed;
     }
 
     pub(super) fn hold_until(&self, until: Instant) {

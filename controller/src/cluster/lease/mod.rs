@@ -2,13 +2,13 @@
 //!
 //! # Guarantees
 //!
-//! A lease that was given back is taken within 2 s, one whose holder died within 17 s. A holder that cannot renew
-//! stops acting 10 s after its last renewal, 5 s before anybody else can take the lease.
+//! A lease that was given back is taken within 2 s, one whose holder died within 17 s. A holder that cannot
+//! renew stops acting 10 s after its last renewal, 5 s before anybody else can take the lease.
 
 mod election;
 mod leadership;
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use k8s_openapi::{api::coordination::v1::Lease, jiff::Timestamp};
 use kube::api::{Api, PostParams};
@@ -19,20 +19,23 @@ use tracing::{info, warn};
 use election::{Election, Step};
 pub(crate) use leadership::{Leadership, NotLeading};
 
-/// How often the holder renews.
+use super::clock::ServerClock;
+
+/// Pause between two renewals by the holder.
 const RENEW_EVERY: Duration = Duration::from_secs(5);
-/// How long after its last renewal the holder stops acting.
+/// Time after its last renewal at which the holder stops acting.
 const RENEW_DEADLINE: Duration = Duration::from_secs(10);
-/// How often a candidate looks at the lease, and a holder repeats a renewal that failed.
+/// Pause of a candidate between two looks at the lease, and of a holder before it repeats a renewal that
+/// failed.
 const RETRY_EVERY: Duration = Duration::from_secs(1);
-/// How long a request may take.
+/// Maximum time of a request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// How long work waits that finds the lease overdue, or the API away, before it looks again. The lease may yet be renewed without
-/// the term having ended, and nobody would wake it then.
+/// Pause of work that finds the lease overdue, or the API away, before it looks again. The lease may yet be
+/// renewed without the term having ended, and nobody would wake it then.
 pub(crate) const LEASE_PAUSE: Duration = Duration::from_secs(1);
 
-/// Why the lease could not be read or written.
+/// Failure to read or write the lease.
 #[derive(Debug, thiserror::Error)]
 enum LeaseError {
     #[error("lease {0} could not be read or written")]
@@ -47,9 +50,11 @@ pub(crate) async fn hold_lease(
     name: String,
     identity: String,
     leadership: Leadership,
+    clock: Arc<ServerClock>,
     stop: CancellationToken,
 ) {
-    let mut holder = Holder { api, name, election: Election::new(identity), held: None, leadership };
+    let election = Election::new(identity);
+    let mut holder = Holder { api, name, election, held: None, leadership, clock };
     loop {
         // A slow API must not keep the lease from being given back in time.
         let next = tokio::select! {
@@ -72,6 +77,9 @@ struct Holder {
     /// The lease as this process last wrote it, and when that write began.
     held: Option<(Lease, Instant)>,
     leadership: Leadership,
+    /// The clock of `renewTime`: that of the API server, so that a successor on another machine can compare
+    /// it.
+    clock: Arc<ServerClock>,
 }
 
 impl Holder {
@@ -100,14 +108,15 @@ impl Holder {
         }
     }
 
-    /// Whether this process holds the lease afterwards.
+    /// Returns true when this process holds the lease afterwards.
     async fn attempt(&mut self, began: Instant) -> Result<bool, LeaseError> {
         let mut known = self.held.as_ref().map(|(lease, _)| lease.clone());
         if known.is_none() {
             known = self.call(self.api.get_opt(&self.name)).await?;
         }
         match self.write(known, began).await {
-            // Somebody else wrote it, or removed it, or the reply to our own last write was lost: what it says now decides.
+            // Somebody else wrote it, or removed it, or the reply to our own last write was lost: what it
+            // says now decides.
             Err(LeaseError::Api(_, kube::Error::Api(status))) if matches!(status.code, 404 | 409) => {
                 let found = self.call(self.api.get_opt(&self.name)).await?;
                 self.write(found, began).await
@@ -117,12 +126,16 @@ impl Holder {
     }
 
     async fn write(&mut self, lease: Option<Lease>, began: Instant) -> Result<bool, LeaseError> {
+        let now = self.now();
+        if self.held.is_none() && !lease.as_ref().is_some_and(|lease| self.election.holds(lease)) {
+            self.leadership.set_predecessor(lease.as_ref().and_then(Election::renewed));
+        }
         let written = match lease {
             None => {
-                let lease = self.election.created(&self.name, Timestamp::now());
+                let lease = self.election.created(&self.name, now);
                 self.call(self.api.create(&PostParams::default(), &lease)).await?
             }
-            Some(lease) => match self.election.step(lease, began, Timestamp::now()) {
+            Some(lease) => match self.election.step(lease, began, now) {
                 Step::Wait => return Ok(false),
                 Step::Write(lease) => {
                     self.call(self.api.replace(&self.name, &PostParams::default(), &lease)).await?
@@ -135,6 +148,11 @@ impl Holder {
         self.held = Some((written, began));
         self.leadership.hold_until(began + RENEW_DEADLINE);
         Ok(true)
+    }
+
+    /// The API server's time, as a lease has it.
+    fn now(&self) -> Timestamp {
+        Timestamp::from_microsecond(self.clock.now().timestamp_micros()).unwrap_or_else(|_| Timestamp::now())
     }
 
     fn lose(&mut self, why: &'static str) {
@@ -170,7 +188,7 @@ impl Holder {
     }
 
     async fn give_back(&self, lease: Lease) -> Result<Lease, LeaseError> {
-        let lease = Election::released(lease, Timestamp::now());
+        let lease = Election::released(lease, self.now());
         self.call(self.api.replace(&self.name, &PostParams::default(), &lease)).await
     }
 
@@ -184,6 +202,7 @@ impl Holder {
 
 #[cfg(test)]
 mod tests {
+    use chrono::{DateTime, Utc};
     use http_body_util::BodyExt;
     use kube::{Client, client::Body};
     use serde_json::{Value, json};
@@ -201,6 +220,7 @@ mod tests {
             "lease".to_owned(),
             "a".to_owned(),
             Leadership::standby(),
+            Arc::default(),
             stop.clone(),
         ));
         let mut unanswered = None;
@@ -231,5 +251,45 @@ mod tests {
         assert_eq!(released["spec"]["holderIdentity"], "");
         assert!(stopped.elapsed() < Duration::from_secs(1), "{:?}", stopped.elapsed());
         drop(unanswered);
+    }
+
+    /// Takes a lease that reads so, and returns the renewal that the new leader takes for its predecessor's
+    /// last.
+    async fn taken(mut lease: Value, identity: &str) -> Option<DateTime<Utc>> {
+        let (service, mut handle) = mock::pair::<http::Request<Body>, http::Response<Body>>();
+        let api = Api::namespaced(Client::new(service, "default"), "ns");
+        let (leadership, stop) = (Leadership::standby(), CancellationToken::new());
+        let clock = Arc::default();
+        let name = "lease".to_owned();
+        let holder = hold_lease(api, name, identity.to_owned(), leadership.clone(), clock, stop.clone());
+        let holder = tokio::spawn(holder);
+        let mut leads = leadership.subscribe();
+        let server = tokio::spawn(async move {
+            while let Some((request, send)) = handle.next_request().await {
+                if request.method() != http::Method::GET {
+                    let body = request.into_body().collect().await.unwrap().to_bytes();
+                    lease = serde_json::from_slice(&body).unwrap();
+                }
+                send.send_response(http::Response::new(Body::from(lease.to_string().into_bytes())));
+            }
+        });
+        leads.wait_for(|leads| *leads).await.unwrap();
+        let predecessor = leadership.predecessor();
+        stop.cancel();
+        holder.await.unwrap();
+        server.await.unwrap();
+        predecessor
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn rule_9_a_new_leader_knows_when_the_one_before_it_last_renewed() {
+        let lease = |holder: &str| {
+            json!({"metadata": {"name": "lease"}, "spec": {"holderIdentity": holder, "leaseDurationSeconds": 15,
+                   "renewTime": "2026-01-01T00:00:00.250000Z"}})
+        };
+        let renewed = DateTime::from_timestamp_millis(1_767_225_600_250);
+        assert_eq!(taken(lease("b"), "a").await, renewed, "it died");
+        assert_eq!(taken(lease(""), "a").await, renewed, "it gave the lease back");
+        assert_eq!(taken(lease("a"), "a").await, None, "the reply to this leader's own first write was lost");
     }
 }

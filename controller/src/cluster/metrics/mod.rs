@@ -28,6 +28,8 @@ pub(crate) struct ClusterMetrics {
     pub(crate) leader: Gauge,
     /// End of the last outage of the API, in seconds since 1970.
     pub(crate) recovered: Gauge<f64, AtomicU64>,
+    /// Difference between the clocks of the API servers that answered lately, in seconds.
+    pub(crate) clock_skew: Gauge<f64, AtomicU64>,
     /// Rounds of work that failed.
     pub(crate) failures: Counter,
 }
@@ -39,11 +41,15 @@ impl ClusterMetrics {
             registry: Mutex::new(Registry::with_prefix("evacuation_controller")),
             leader: Gauge::default(),
             recovered: Gauge::default(),
+            clock_skew: Gauge::default(),
             failures: Counter::default(),
         };
         metrics.register("leader", "Whether this process leads", &metrics.leader);
-        let help = "When the API came back after the last outage that was noticed, as seconds since 1970";
+        let help =
+            "End of the last time without writes of the API or without a leader, as seconds since 1970";
         metrics.register_seconds("api_recovered", help, &metrics.recovered);
+        let help = "Difference between the clocks of the API servers that answered lately";
+        metrics.register_seconds("api_clock_skew", help, &metrics.clock_skew);
         metrics.register("failures", "Reconciliations that failed", &metrics.failures);
         let help = "Events that were not published because too many waited";
         metrics.register("events_dropped", help, &events.dropped());

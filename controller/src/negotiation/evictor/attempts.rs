@@ -12,9 +12,9 @@ use tokio::time::Instant;
 
 use crate::cluster::ObjectKey;
 
-/// How long before the end of its time an attempt must be over, so that another process, which counts from the server's
-/// record of the attempt, never takes one for lost that is still to be posted.
-const MARGIN: Duration = Duration::from_secs(2);
+/// Time between the last moment at which an attempt can take effect and the moment at which any process
+/// resolves it. A kube-apiserver whose request has timed out may still have a write under way in etcd.
+const MARGIN: Duration = Duration::from_secs(1);
 
 /// Which attempt it is: what is known of one says nothing of another, not even of the same Evacuation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub(crate) struct Attempts(Mutex<HashMap<ObjectKey, Entry>>);
 #[derive(Debug)]
 struct Entry {
     id: AttemptId,
-    /// When the attempt must be over.
+    /// Last moment at which the attempt can take effect.
     until: Instant,
     state: State,
 }
@@ -63,7 +63,8 @@ impl Attempts {
         self.lock().insert(key.clone(), Entry { id, until: began + time, state: State::Recorded });
     }
 
-    /// Claims the right to post a recorded attempt. Returns when it must be over; `None` when there is nothing to post.
+    /// Claims the right to post a recorded attempt. Returns the last moment at which it can take effect;
+    /// `None` when there is nothing to post.
     pub(crate) fn post(&self, key: &ObjectKey, id: &AttemptId) -> Option<Instant> {
         let mut entries = self.lock();
         let entry =
@@ -90,7 +91,7 @@ impl Attempts {
         }
     }
 
-    /// How an attempt went, once it is over.
+    /// Outcome of an attempt, once it is over.
     pub(crate) fn outcome(&self, key: &ObjectKey, id: &AttemptId) -> Option<EvictionOutcome> {
         match self.lock().get(key).filter(|entry| entry.id == *id).map(|entry| entry.state.clone()) {
             Some(State::Over(outcome)) => Some(outcome),
@@ -98,7 +99,7 @@ impl Attempts {
         }
     }
 
-    /// What is known of an attempt that the status records as in flight.
+    /// Knowledge of an attempt that the status records as in flight.
     pub(crate) fn view(&self, key: &ObjectKey, id: &AttemptId) -> Attempt {
         match self.lock().get(key).filter(|entry| entry.id == *id).map(|entry| entry.state.clone()) {
             None => Attempt::Unknown,
@@ -107,7 +108,7 @@ impl Attempts {
         }
     }
 
-    /// Whether this process recorded an attempt of an Evacuation that is not settled.
+    /// Returns true when this process recorded an attempt of an Evacuation that is not settled.
     pub(crate) fn has(&self, key: &ObjectKey) -> bool {
         self.lock().contains_key(key)
     }
@@ -170,7 +171,7 @@ mod tests {
         attempts.recorded(&key, id("e1", 1), began);
         assert_eq!(attempts.view(&key, &id("e1", 1)), Attempt::Recorded);
         assert_eq!(attempts.post(&key, &id("e2", 1)), None, "another Evacuation of that name");
-        assert_eq!(attempts.post(&key, &id("e1", 1)), Some(began + Duration::from_secs(8)));
+        assert_eq!(attempts.post(&key, &id("e1", 1)), Some(began + Duration::from_secs(9)));
         assert_eq!(attempts.post(&key, &id("e1", 1)), None);
         assert_eq!(attempts.view(&key, &id("e1", 1)), Attempt::Posted);
     }

@@ -18,17 +18,18 @@ use tokio::{
 };
 
 pub(crate) use attempts::{AttemptId, Attempts};
+use post::Timeouts;
 pub(crate) use post::{Manner, Order};
 pub(crate) use sightings::Sightings;
 pub(crate) use turns::{BudgetStatus, Turn, TurnEnd, Turns};
 
 use crate::cluster::{Leadership, ObjectKey};
 
-/// How many evictions and deletions are posted at once, over all budgets.
+/// Maximum number of evictions and deletions under way, over all budgets.
 const AT_ONCE: usize = 64;
 
-/// Posts evictions and deletions: those of one budget one after another, for parallel ones collide on the budget's status in the
-/// API and time out there.
+/// Posts evictions and deletions: those of one budget one after another, for parallel ones collide on the
+/// budget's status in the API and time out there.
 #[derive(Debug)]
 pub(crate) struct Evictor {
     lanes: Mutex<HashMap<ObjectKey, Arc<AsyncMutex<()>>>>,
@@ -42,8 +43,8 @@ impl Default for Evictor {
 }
 
 impl Evictor {
-    /// Posts an attempt that is recorded, in the lane of `budget`. Returns its outcome, or `None` when it is not known.
-    /// It is over at `until`, or never posted.
+    /// Posts an attempt that is recorded, in the lane of `budget`. Returns its outcome, or `None` when it is
+    /// not known. It takes effect before `until` or never.
     pub(crate) async fn post(
         &self,
         client: &Client,
@@ -53,7 +54,8 @@ impl Evictor {
         until: Instant,
     ) -> Option<EvictionOutcome> {
         let lane = budget.map(|budget| self.lane(budget));
-        let waited = timeout_at(until, async {
+        let latest = until.checked_sub(Timeouts::least()).unwrap_or(until);
+        let waited = timeout_at(latest, async {
             let slot = self.slots.acquire().await.ok();
             let lane = match &lane {
                 Some(lane) => Some(lane.lock().await),
@@ -67,11 +69,10 @@ impl Evictor {
         if leadership.check().is_err() {
             return None;
         }
-        // What was free at once was not waited for, however late it is.
-        if until <= Instant::now() {
+        let Some(timeouts) = Timeouts::within(until.saturating_duration_since(Instant::now())) else {
             return Some(EvictionOutcome::NotTaken);
-        }
-        post::post(client, order, until.saturating_duration_since(Instant::now())).await
+        };
+        post::post(client, order, timeouts).await
     }
 
     fn lane(&self, budget: &ObjectKey) -> Arc<AsyncMutex<()>> {
@@ -81,7 +82,7 @@ impl Evictor {
     }
 }
 
-/// How an attempt counts against its budget.
+/// Returns how an attempt counts against its budget.
 pub(crate) fn turn_end(outcome: Option<&EvictionOutcome>) -> TurnEnd {
     match outcome {
         // One of which nothing is known may have been carried out.

@@ -16,10 +16,36 @@ use crate::cluster::{ObjectKey, call};
 
 /// The cause with which pods/eviction names a budget.
 const BUDGET_CAUSE: &str = "DisruptionBudget";
-/// How long before an attempt's own end the server is told to give up.
-const SERVER_MARGIN: Duration = Duration::from_secs(1);
+/// Time that a request and its reply may take on their way, beside the time that the server may take.
+const TRANSIT: Duration = Duration::from_secs(1);
+/// Minimum time that the server is given.
+const LEAST: Duration = Duration::from_secs(1);
 
-/// How the pod is told to go.
+/// Timeouts of one request that is sent now and must not take effect after a given time.
+///
+/// A kube-apiserver counts `timeout=` from the moment at which it receives the request. The controller gives
+/// the request up after `client`, so that is the latest moment of receipt. The request takes effect before
+/// `client + server` or never.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Timeouts {
+    client: Duration,
+    server: Duration,
+}
+
+impl Timeouts {
+    /// The longest timeouts with `client + server` within `left`; `None` when that is too short.
+    pub(super) fn within(left: Duration) -> Option<Self> {
+        let server = left.saturating_sub(TRANSIT) / 2;
+        (server >= LEAST).then_some(Self { client: server + TRANSIT, server })
+    }
+
+    /// The shortest time in which an attempt can be made.
+    pub(super) const fn least() -> Duration {
+        Duration::from_secs(2 * LEAST.as_secs() + TRANSIT.as_secs())
+    }
+}
+
+/// Request by which a pod is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Manner {
     /// By pods/eviction, which respects budgets.
@@ -28,7 +54,7 @@ pub(crate) enum Manner {
     Delete,
 }
 
-/// What is posted.
+/// Request for an attempt.
 #[derive(Clone, Debug)]
 pub(crate) struct Order {
     pub(crate) manner: Manner,
@@ -39,7 +65,7 @@ pub(crate) struct Order {
     pub(crate) budgets: Vec<String>,
 }
 
-/// What a reply means, as far as it says.
+/// Meaning of a reply.
 #[derive(Debug, PartialEq, Eq)]
 enum Reply {
     /// It is clear.
@@ -50,9 +76,9 @@ enum Reply {
     Lost,
 }
 
-/// Carries out an attempt within `limit`. `None` when its outcome is not known.
-pub(crate) async fn post(client: &Client, order: &Order, limit: Duration) -> Option<EvictionOutcome> {
-    let request = match request(order, limit.saturating_sub(SERVER_MARGIN)) {
+/// Carries out an attempt. `None` when its outcome is not known.
+pub(super) async fn post(client: &Client, order: &Order, timeouts: Timeouts) -> Option<EvictionOutcome> {
+    let request = match request(order, timeouts.server) {
         Ok(request) => request,
         Err(problem) => {
             return Some(EvictionOutcome::Rejected {
@@ -61,7 +87,7 @@ pub(crate) async fn post(client: &Client, order: &Order, limit: Duration) -> Opt
             });
         }
     };
-    let reply = timeout(limit, client.request::<serde_json::Value>(request)).await.ok()?;
+    let reply = timeout(timeouts.client, client.request::<serde_json::Value>(request)).await.ok()?;
     match meaning(reply, order) {
         Reply::Clear(outcome) => Some(outcome),
         Reply::Lost => None,
@@ -83,8 +109,8 @@ async fn read_pod(client: &Client, pod: &ObjectKey) -> Option<Option<Pod>> {
     call(format!("read pod {pod}"), api.get_opt(&pod.name)).await.ok()
 }
 
-/// Built by hand: kube's own eviction request spells `deleteOptions` in a way that the API ignores, and with it the
-/// precondition.
+/// Built by hand: kube's own eviction request spells `deleteOptions` in a way that the API ignores, and with
+/// it the precondition.
 fn request(order: &Order, server_limit: Duration) -> Result<Request<Vec<u8>>, http::Error> {
     let options = DeleteOptions {
         grace_period_seconds: order.grace_period_seconds,
@@ -93,9 +119,9 @@ fn request(order: &Order, server_limit: Duration) -> Result<Request<Vec<u8>>, ht
     };
     let ObjectKey { namespace, name } = &order.pod;
     let pod = format!("/api/v1/namespaces/{namespace}/pods/{name}");
-    let limit = server_limit.as_secs().max(1);
+    let limit = server_limit.as_millis();
     match order.manner {
-        Manner::Delete => json(Request::delete(format!("{pod}?timeout={limit}s")), &options),
+        Manner::Delete => json(Request::delete(format!("{pod}?timeout={limit}ms")), &options),
         Manner::Evict => {
             let metadata = ObjectMeta {
                 namespace: Some(namespace.clone()),
@@ -103,7 +129,7 @@ fn request(order: &Order, server_limit: Duration) -> Result<Request<Vec<u8>>, ht
                 ..ObjectMeta::default()
             };
             let eviction = Eviction { metadata, delete_options: Some(options) };
-            json(Request::post(format!("{pod}/eviction?timeout={limit}s")), &eviction)
+            json(Request::post(format!("{pod}/eviction?timeout={limit}ms")), &eviction)
         }
     }
 }
@@ -165,8 +191,9 @@ fn refused(status: &Status, order: &Order) -> Reply {
         500 if matches!(status.reason.as_str(), "Timeout" | "ServerTimeout") || message.contains("etcd") => {
             Reply::Lost
         }
-        // Among them 409, which is about the UID, or about a change of the pod in the meantime; and 404, which may be about a
-        // budget that was deleted while it was asked, or a webhook's denial, with the pod alive.
+        // Among them 409, which is about the UID, or about a change of the pod in the meantime; and 404,
+        // which may be about a budget that was deleted while it was asked, or a webhook's denial, with the
+        // pod alive.
         _ => Reply::ReadPod { retry_after_seconds, message },
     }
 }

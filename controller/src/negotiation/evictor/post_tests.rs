@@ -16,6 +16,26 @@ fn order(manner: Manner) -> Order {
     }
 }
 
+/// Those of an attempt that begins now.
+fn timeouts() -> Timeouts {
+    Timeouts::within(Duration::from_secs(9)).unwrap()
+}
+
+#[test]
+fn the_fence_no_attempt_takes_effect_after_its_last_moment() {
+    for milliseconds in 0..9000 {
+        let left = Duration::from_millis(milliseconds);
+        match Timeouts::within(left) {
+            // Received at the last moment, and carried out at the last moment.
+            Some(timeouts) => assert!(timeouts.client + timeouts.server <= left, "{left:?}: {timeouts:?}"),
+            None => assert!(left < Timeouts::least(), "{left:?}"),
+        }
+    }
+    let whole = Duration::from_secs(9);
+    let expected = Timeouts { client: Duration::from_secs(5), server: Duration::from_secs(4) };
+    assert_eq!(Timeouts::within(whole), Some(expected));
+}
+
 fn status(code: u16, reason: &str, message: &str, details: &Value) -> Value {
     json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason,
            "message": message, "details": details})
@@ -39,7 +59,7 @@ async fn reply(handle: &mut Mock, code: u16, body: &Value) -> (http::Method, Str
     (parts.method, parts.uri.to_string(), serde_json::from_slice(&bytes).unwrap_or_default())
 }
 
-/// What an order comes to when the API replies so, one request after another.
+/// Outcome of an order when the API replies so, one request after another.
 async fn outcome(order: Order, replies: Vec<(u16, Value)>) -> Option<EvictionOutcome> {
     let (service, mut handle) = mock::pair();
     let client = Client::new(service, "default");
@@ -49,7 +69,7 @@ async fn outcome(order: Order, replies: Vec<(u16, Value)>) -> Option<EvictionOut
         }
         handle
     });
-    let outcome = post(&client, &order, Duration::from_secs(8)).await;
+    let outcome = post(&client, &order, timeouts()).await;
     api.await.unwrap();
     outcome
 }
@@ -66,12 +86,12 @@ async fn an_eviction_carries_the_uid_the_grace_period_and_a_time_limit() {
         )
         .await
     });
-    let outcome = post(&client, &order(Manner::Evict), Duration::from_secs(8)).await;
+    let outcome = post(&client, &order(Manner::Evict), timeouts()).await;
     assert_eq!(outcome, Some(EvictionOutcome::Accepted));
     let (method, uri, body) = api.await.unwrap();
     assert_eq!(
         (method, uri.as_str()),
-        (http::Method::POST, "/api/v1/namespaces/ns/pods/db-0/eviction?timeout=7s")
+        (http::Method::POST, "/api/v1/namespaces/ns/pods/db-0/eviction?timeout=4000ms")
     );
     assert_eq!(body["deleteOptions"]["preconditions"]["uid"], "p1");
     assert_eq!(body["deleteOptions"]["gracePeriodSeconds"], 7);
@@ -83,10 +103,13 @@ async fn a_deletion_carries_the_uid_and_the_grace_period() {
     let (service, mut handle) = mock::pair();
     let client = Client::new(service, "default");
     let api = tokio::spawn(async move { reply(&mut handle, 200, &pod("p1", true)).await });
-    let outcome = post(&client, &order(Manner::Delete), Duration::from_secs(8)).await;
+    let outcome = post(&client, &order(Manner::Delete), timeouts()).await;
     assert_eq!(outcome, Some(EvictionOutcome::Accepted));
     let (method, uri, body) = api.await.unwrap();
-    assert_eq!((method, uri.as_str()), (http::Method::DELETE, "/api/v1/namespaces/ns/pods/db-0?timeout=7s"));
+    assert_eq!(
+        (method, uri.as_str()),
+        (http::Method::DELETE, "/api/v1/namespaces/ns/pods/db-0?timeout=4000ms")
+    );
     assert_eq!(body["preconditions"]["uid"], "p1");
     assert_eq!(body["gracePeriodSeconds"], 7);
 }
@@ -185,7 +208,7 @@ async fn an_attempt_without_a_reply_is_lost_after_its_time() {
         std::future::pending::<()>().await;
         drop(held);
     });
-    assert_eq!(post(&client, &order(Manner::Evict), Duration::from_secs(8)).await, None);
-    assert_eq!(began.elapsed(), Duration::from_secs(8));
+    assert_eq!(post(&client, &order(Manner::Evict), timeouts()).await, None);
+    assert_eq!(began.elapsed(), Duration::from_secs(5));
     held.abort();
 }

@@ -16,8 +16,8 @@ use crate::cluster::ObjectKey;
 ///
 /// # Guarantees
 ///
-/// An attempt is seen only after it was recorded. So its time is over when it was seen for that time, however far the clocks
-/// of this machine and of the server are apart.
+/// An attempt is seen only after it was recorded. So its time is over when it was seen for that time, however
+/// far the clocks of this machine and of the server are apart.
 #[derive(Debug, Default)]
 pub(crate) struct Sightings(Mutex<HashMap<ObjectKey, Sighting>>);
 
@@ -38,7 +38,8 @@ impl Sightings {
         }
     }
 
-    /// When the time of the attempt in flight is over; `None` when none is in flight. One that was not seen before is seen now.
+    /// Moment at which the time of the attempt in flight is over; `None` when none is in flight. One that was
+    /// not seen before is seen now.
     pub(crate) fn over(&self, key: &ObjectKey, evacuation: &Evacuation) -> Option<Instant> {
         let eviction = evacuation.status.as_ref()?.eviction.as_ref()?;
         if !eviction.in_flight {

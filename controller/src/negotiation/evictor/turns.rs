@@ -1,4 +1,4 @@
-//! Whose turn it is: the queues of evictions that wait for a budget.
+//! Queues of evictions that wait for a budget.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -10,24 +10,26 @@ use tokio::time::Instant;
 
 use crate::cluster::ObjectKey;
 
-/// How often a queue that is blocked tries all the same, for a webhook or a stale budget can hide that it is free.
+/// Pause after which a blocked queue tries an eviction anyway, for a webhook or a stale budget can hide that
+/// it is free.
 const PROBE_EVERY: Duration = Duration::from_secs(PROBE_SECONDS.unsigned_abs());
-/// How long an eviction that the API took is counted against a budget whose status does not show it.
+/// Time for which an eviction that the API took is counted against a budget whose status does not show it.
 const UNSEEN_FOR: Duration = Duration::from_secs(10);
-/// How many evictions of one budget are under way at once. Their requests go one after another; more than one, so that the
-/// writes before and after a request overlap with the requests of others.
+/// Maximum number of evictions of one budget under way. Their requests go one after another; more than one,
+/// so that the writes before and after a request overlap with the requests of others.
 const UNDER_WAY: usize = 4;
 
-/// Whether an eviction may go.
+/// Permission of an eviction to go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
     /// It may go now. Whoever gets this calls [`Turns::finished`] or [`Turns::leave`].
     Go,
-    /// It waits. When a disruption becomes free it is woken; the first of a queue asks again at the time given.
+    /// It waits. When a disruption becomes free it is woken; the first of a queue asks again at the time
+    /// given.
     Wait(Option<Instant>),
 }
 
-/// How an eviction that had its turn went.
+/// Outcome of an eviction that had its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TurnEnd {
     /// The API took it: it spent a disruption.
@@ -38,14 +40,15 @@ pub(crate) enum TurnEnd {
     Other,
 }
 
-/// What a budget's status says.
+/// Status of a budget.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct BudgetStatus {
-    /// How many disruptions it allows.
+    /// Number of disruptions that it allows.
     pub(crate) disruptions_allowed: i32,
     /// The pods whose evictions it counts already, although they are not gone.
     pub(crate) disrupted_pods: Vec<String>,
-    /// Whether it has as many healthy pods as it wants, so that unhealthy ones may go without spending a disruption.
+    /// True when it has as many healthy pods as it wants, so that unhealthy ones may go without spending a
+    /// disruption.
     pub(crate) healthy: bool,
 }
 
@@ -53,9 +56,9 @@ pub(crate) struct BudgetStatus {
 ///
 /// # Guarantees
 ///
-/// No more evictions are let go than the budget's newest status allows, less those whose effect that status cannot show
-/// yet; so about one eviction call is made a pod. First come, first served. A blocked queue lets its first go once a
-/// [`PROBE_EVERY`].
+/// No more evictions are let go than the budget's newest status allows, less those whose effect that status
+/// cannot show yet; so about one eviction call is made a pod. First come, first served. A blocked queue lets
+/// its first go once a [`PROBE_EVERY`].
 #[derive(Debug, Default)]
 pub(crate) struct Turns {
     queues: HashMap<ObjectKey, Queue>,
@@ -83,8 +86,9 @@ struct UnderWay {
 }
 
 impl Turns {
-    /// Asks whether the eviction of `pod` on behalf of `evacuation` may go, as far as `budget` is concerned; queues it if not.
-    /// Also returns whom to wake, for an eviction that leaves the queue of another budget makes room there.
+    /// Asks whether the eviction of `pod` on behalf of `evacuation` may go, as far as `budget` is concerned;
+    /// queues it if not. Also returns whom to wake, for an eviction that leaves the queue of another budget
+    /// makes room there.
     pub(crate) fn ask(
         &mut self,
         budget: &ObjectKey,
@@ -157,7 +161,7 @@ impl Turns {
         woken
     }
 
-    /// How many evictions wait for a budget.
+    /// Number of evictions that wait for a budget.
     pub(crate) fn waiting(&self) -> usize {
         self.queues.values().map(|queue| queue.waiting.len()).sum()
     }
@@ -200,18 +204,19 @@ impl Queue {
         Turn::Wait((position == 0).then(|| self.ask_again()))
     }
 
-    /// When the first asks again by itself: at the next probe, or when what the status never showed no longer counts.
+    /// Moment at which the first asks again by itself: at the next probe, or when what the status never
+    /// showed no longer counts.
     fn ask_again(&self) -> Instant {
         let oldest = self.unseen.values().min().filter(|_| self.allowed() > 0);
         oldest.map_or(self.probe_at, |since| self.probe_at.min(*since + UNSEEN_FOR))
     }
 
-    /// What the status allows, as long as it is to be believed.
+    /// Number of disruptions that the status allows, while the status is current.
     fn allowed(&self) -> usize {
         if self.denied { 0 } else { usize::try_from(self.status.disruptions_allowed).unwrap_or(0) }
     }
 
-    /// How many more may go now.
+    /// Number of further evictions that may go now.
     fn free(&mut self, now: Instant) -> usize {
         self.unseen.retain(|_, since| now.duration_since(*since) < UNSEEN_FOR);
         let counted = self.under_way.values().filter(|u| !u.seen && !u.probe).count() + self.unseen.len();

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
 
-/// Why an address is never asked.
+/// Reason for which an address is never asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum AddressProblem {
     /// 127.0.0.0/8, `::1`.
@@ -24,7 +24,7 @@ pub(crate) enum AddressProblem {
     Broadcast,
 }
 
-/// Whether a pod may be asked at `address`. Ranges in `allowed` are exempt from the rules.
+/// Fails unless a pod may be asked at `address`. Ranges in `allowed` are exempt from the rules.
 pub(crate) fn check_address(address: IpAddr, allowed: &[IpNet]) -> Result<(), AddressProblem> {
     let address = address.to_canonical();
     if allowed.iter().any(|range| range.contains(&address)) {

@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use evacuation_api::ReviewAction;
 use evacuation_protocol::Push;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -26,6 +27,8 @@ struct Delivery {
     question: Push,
     failures: u32,
     state: State,
+    /// True when the endpoint had the first question, or could not get it by its own fault.
+    asked: bool,
     /// Ends the posting when the question is overtaken.
     overtaken: CancellationToken,
 }
@@ -37,7 +40,7 @@ enum State {
     Waiting(Instant),
 }
 
-/// What to do about a question that is due.
+/// Next step for a question that is due.
 #[derive(Debug)]
 pub(crate) enum Next {
     /// Post it, unless the token says that it was overtaken.
@@ -49,7 +52,8 @@ pub(crate) enum Next {
 }
 
 impl Deliveries {
-    /// What to do about a question that is due. On [`Next::Post`] the caller posts it and calls [`Deliveries::over`].
+    /// Next step for a question that is due. On [`Next::Post`] the caller posts it and calls
+    /// [`Deliveries::over`].
     pub(crate) fn next(&self, key: &ObjectKey, uid: &str, question: &Push, now: Instant) -> Next {
         let mut all = self.lock();
         let responders = all.entry(key.clone()).or_default();
@@ -72,12 +76,39 @@ impl Deliveries {
                     question: question.clone(),
                     failures: 0,
                     state: State::Posting,
+                    asked: false,
                     overtaken: overtaken.clone(),
                 };
                 responders.insert(question.responder.clone(), delivery);
                 Next::Post(overtaken)
             }
         }
+    }
+
+    /// Records that the endpoint had a question, or could not get it by its own fault. True when that is
+    /// news.
+    pub(crate) fn set_asked(&self, key: &ObjectKey, uid: &str, question: &Push) -> bool {
+        let mut all = self.lock();
+        let delivery = all.get_mut(key).and_then(|responders| responders.get_mut(&question.responder));
+        delivery.is_some_and(|delivery| {
+            delivery.uid == uid
+                && delivery.question == *question
+                && !std::mem::replace(&mut delivery.asked, true)
+        })
+    }
+
+    /// The responder of an Evacuation whose first question this process delivered.
+    pub(crate) fn asked(&self, key: &ObjectKey, uid: &str) -> Option<String> {
+        let all = self.lock();
+        let mut responders = all.get(key)?.values();
+        let asked =
+            |known: &&Delivery| known.uid == uid && known.asked && known.question.action == ReviewAction::Ask;
+        // Only one responder is active at a time, and those before it have answered or are passed over.
+        responders
+            .by_ref()
+            .filter(asked)
+            .max_by_key(|known| known.question.due)
+            .map(|k| k.question.responder.clone())
     }
 
     /// Takes in how the posting of a question went. Returns when to post it again.
@@ -126,7 +157,6 @@ impl Deliveries {
 #[cfg(test)]
 mod tests {
     use chrono::DateTime;
-    use evacuation_api::ReviewAction;
 
     use super::*;
 
@@ -146,6 +176,25 @@ mod tests {
             matches!(deliveries.next(&key, "e2", &ask, now), Next::Post(_)),
             "another Evacuation of that name"
         );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn rule_9_a_responder_was_asked_when_its_own_first_question_was_delivered() {
+        let (deliveries, key, now) = (Deliveries::default(), ObjectKey::new("ns", "a"), Instant::now());
+        let first = question(ReviewAction::Ask, 1);
+        let second = Push { responder: "a.b/c".to_owned(), ..question(ReviewAction::Ask, 9) };
+        assert!(!deliveries.set_asked(&key, "e1", &first), "it was never posted");
+        deliveries.next(&key, "e1", &first, now);
+        assert_eq!(deliveries.asked(&key, "e1"), None, "it is on its way");
+        assert!(deliveries.set_asked(&key, "e1", &first));
+        assert!(!deliveries.set_asked(&key, "e1", &first), "it is no news");
+        assert_eq!(deliveries.asked(&key, "e1").as_deref(), Some("self"));
+        assert_eq!(deliveries.asked(&key, "e2"), None, "another Evacuation of that name");
+        deliveries.next(&key, "e1", &second, now);
+        deliveries.set_asked(&key, "e1", &second);
+        assert_eq!(deliveries.asked(&key, "e1").as_deref(), Some("a.b/c"));
+        deliveries.clear();
+        assert_eq!(deliveries.asked(&key, "e1"), None, "another process leads: it asks again");
     }
 
     #[tokio::test(start_paused = true)]

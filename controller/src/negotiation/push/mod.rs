@@ -1,12 +1,15 @@
 //! Asking apps over HTTP: whom, where, and what comes of it.
 
 mod address;
+mod backing;
 mod deliveries;
-mod places;
+mod limiter;
 mod pusher;
+mod reply;
+mod sent;
 mod service;
 mod tokens;
 mod transport;
 
 pub(crate) use deliveries::{Deliveries, Next};
-pub(crate) use pusher::{PushError, Pusher};
+pub(crate) use pusher::{ClusterView, PushError, Pusher};

@@ -6,33 +6,37 @@ use std::{
     time::Duration,
 };
 
+use chrono::{DateTime, Utc};
 use evacuation_api::{
     Answer, DEFAULT_HTTP_PATH, Evacuation, EvacuationResponse, EvacuationResponseSpec, HttpEndpoint,
     ResponderStatus, ReviewAction, ReviewResponse,
 };
 use evacuation_protocol::question;
 use ipnet::IpNet;
-use k8s_openapi::api::core::v1::{Pod, Service};
-use kube::{Api, Client, ResourceExt, api::PostParams};
-use tokio::sync::Semaphore;
+use k8s_openapi::api::{
+    core::v1::{Pod, Service},
+    discovery::v1::EndpointSlice,
+};
+use kube::{
+    Api, Client, ResourceExt,
+    api::{ListParams, PostParams},
+};
+use tokio_util::sync::CancellationToken;
 
 use super::{
     address::{AddressProblem, check_address},
-    places::{Places, take},
+    backing::{MAX_SLICES, SERVICE_LABEL, check_backing},
+    limiter::Limiter,
     service::{ServiceProblem, service_address, trusting},
     tokens::{TokenError, Tokens},
     transport::{Destination, Https, PostError, Transport},
 };
 use crate::cluster::{CallError, ObjectKey, backoff, call};
 
-/// How many questions are under way at once.
-const AT_ONCE: usize = 256;
-/// How many of them for the pods of one namespace.
-const AT_ONCE_IN_NAMESPACE: usize = 64;
-/// How often an answer in hand is relayed before the question counts as failed.
+/// Number of attempts to relay an answer before the question counts as failed.
 const RELAY_ATTEMPTS: u32 = 6;
 
-/// Why a question failed.
+/// Failure of a question.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PushError {
     /// The Evacuation has no such responder, or no endpoint for it.
@@ -54,7 +58,7 @@ pub(crate) enum PushError {
         pod: String,
         /// The address.
         address: IpAddr,
-        /// What it is.
+        /// Kind of the address.
         problem: AddressProblem,
     },
     /// The pod or the Service has another address than the one that was asked.
@@ -69,9 +73,44 @@ pub(crate) enum PushError {
     /// The endpoint did not answer.
     #[error(transparent)]
     Post(#[from] PostError),
-    /// The API could not be asked, or did not take the answer.
+    /// The endpoint answered, and the answer could not be relayed.
+    #[error("the answer was not recorded")]
+    Relay(#[source] CallError),
+    /// The API could not be asked.
     #[error(transparent)]
     Call(#[from] CallError),
+}
+
+impl PushError {
+    /// Returns true when the endpoint had the question, or could not get it by its owner's fault. The time
+    /// to answer counts from then. An API that fails, or a pod that changes, does not cost the app its time.
+    pub(crate) fn is_endpoints(&self) -> bool {
+        match self {
+            Self::NoEndpoint(_)
+            | Self::NoAddress(_)
+            | Self::HostNetwork(_)
+            | Self::Address { .. }
+            | Self::Service(_)
+            | Self::Post(_)
+            | Self::Relay(_) => true,
+            Self::PodGone(_) | Self::Moved(_) | Self::Token(_) | Self::Call(_) => false,
+        }
+    }
+
+    /// The endpoint replied, but the reply was no answer.
+    pub(crate) fn is_bad_answer(&self) -> bool {
+        matches!(self, Self::Relay(_))
+            || matches!(self, Self::Post(error) if !matches!(error, PostError::Unreachable { .. }))
+    }
+}
+
+/// Owners of the addresses of a cluster.
+pub(crate) trait ClusterView: Sync {
+    /// Returns true when an address is a node's.
+    fn is_node(&self, address: IpAddr) -> bool;
+
+    /// Returns true when the namespace has a pod of that UID at that address.
+    fn has_pod(&self, namespace: &str, uid: &str, address: IpAddr) -> bool;
 }
 
 /// Asks apps over HTTP.
@@ -80,9 +119,7 @@ pub(crate) struct Pusher {
     transport: Transport,
     tokens: Tokens,
     allowed: Vec<IpNet>,
-    all: Arc<Semaphore>,
-    namespaces: Places<String>,
-    endpoints: Places<SocketAddr>,
+    limiter: Arc<Limiter<SocketAddr>>,
 }
 
 impl Pusher {
@@ -97,42 +134,43 @@ impl Pusher {
             client,
             transport: Transport::new()?,
             allowed,
-            all: Arc::new(Semaphore::new(AT_ONCE)),
-            namespaces: Places::new(AT_ONCE_IN_NAMESPACE),
-            endpoints: Places::new(per_endpoint),
+            limiter: Limiter::new(per_endpoint),
         })
     }
 
-    /// Posts a question and relays the answer. Returns the answer, or `None` for a cancellation that is acknowledged.
+    /// Posts a question and relays the answer. Returns the answer, or `None` for a cancellation that is
+    /// acknowledged.
     ///
-    /// `is_node` says whether an address is a node's.
+    /// `time` reads the API server's clock. `sent` is canceled when the endpoint
+    /// takes the question.
     pub(crate) async fn push(
         &self,
         evacuation: &Evacuation,
         responder: &str,
         action: ReviewAction,
-        is_node: impl Fn(IpAddr) -> bool,
+        sent: &CancellationToken,
+        time: impl Fn() -> DateTime<Utc>,
+        cluster: &impl ClusterView,
     ) -> Result<Option<Answer>, PushError> {
         let no_endpoint = || PushError::NoEndpoint(responder.to_owned());
         let responders = evacuation.status.as_ref().and_then(|status| status.responders.as_ref());
         let entry = responders
             .and_then(|all| all.iter().find(|entry| entry.name == responder))
             .ok_or_else(no_endpoint)?;
-        let request = question(evacuation, responder, action).ok_or_else(no_endpoint)?;
-        let address = self.address(evacuation, entry, &is_node).await?;
-        let still = || self.still_at(evacuation, entry, &is_node, address);
-        let endpoint = self.endpoints.of(address);
-        let namespace = self.namespaces.of(evacuation.namespace().unwrap_or_default());
-        let (places, waited) = take([endpoint, namespace, Arc::clone(&self.all)]).await;
+        let address = self.address(evacuation, entry, cluster).await?;
+        let still = || self.still_at(evacuation, entry, cluster, address);
+        let namespace = evacuation.namespace().unwrap_or_default();
+        let (permit, waited) = self.limiter.acquire(&namespace, address).await;
         if waited {
             still().await?;
         }
         // Only now, for a token that waits can expire.
         let destination = self.destination(evacuation, entry, address).await?;
-        let reply = self.transport.post(&destination, request).await?;
+        let request = question(evacuation, responder, action, time()).ok_or_else(no_endpoint)?;
+        let reply = self.transport.post(&destination, request, sent).await?;
         let answer = reply.as_ref().map(|reply| reply.answer);
         // The answer is relayed for as long as it takes: that is no longer the endpoint's affair.
-        drop(places);
+        drop(permit);
         self.relay(evacuation, responder, reply, still).await?;
         Ok(answer)
     }
@@ -142,10 +180,10 @@ impl Pusher {
         &self,
         evacuation: &Evacuation,
         responder: &ResponderStatus,
-        is_node: impl Fn(IpAddr) -> bool,
+        cluster: &impl ClusterView,
         address: SocketAddr,
     ) -> Result<(), PushError> {
-        if self.address(evacuation, responder, is_node).await? == address {
+        if self.address(evacuation, responder, cluster).await? == address {
             return Ok(());
         }
         Err(PushError::Moved(match &responder.service {
@@ -154,16 +192,17 @@ impl Pusher {
         }))
     }
 
-    /// Where a responder is asked, read live: a pod's address may have become another pod's, and a Service's another's.
+    /// Address of a responder, read live: a pod's address may have become another pod's, and a Service's
+    /// another's.
     async fn address(
         &self,
         evacuation: &Evacuation,
         responder: &ResponderStatus,
-        is_node: impl Fn(IpAddr) -> bool,
+        cluster: &impl ClusterView,
     ) -> Result<SocketAddr, PushError> {
         match (&responder.http, &responder.service) {
             (Some(endpoint), _) => {
-                let address = self.pod_address(evacuation, endpoint, is_node).await?;
+                let address = self.pod_address(evacuation, endpoint, cluster).await?;
                 Ok(SocketAddr::new(address, endpoint.port))
             }
             (None, Some(endpoint)) => {
@@ -171,13 +210,35 @@ impl Pusher {
                 let api: Api<Service> = Api::namespaced(self.client.clone(), &namespace);
                 let action = format!("read service {namespace}/{}", endpoint.name);
                 let service = call(action, api.get_opt(&endpoint.name)).await?;
-                Ok(service_address(&namespace, endpoint, service.as_ref(), &self.allowed)?)
+                let address = service_address(&namespace, endpoint, service.as_ref(), &self.allowed)?;
+                // A range that the administrator opened needs no pod behind it.
+                if !self.allowed.iter().any(|range| range.contains(&address.ip())) {
+                    self.check_backing(&namespace, &endpoint.name, cluster).await?;
+                }
+                Ok(address)
             }
             (None, None) => Err(PushError::NoEndpoint(responder.name.clone())),
         }
     }
 
-    /// How a responder is asked at that address.
+    /// Fails unless pods of the namespace stand behind a Service.
+    async fn check_backing(
+        &self,
+        namespace: &str,
+        service: &str,
+        cluster: &impl ClusterView,
+    ) -> Result<(), PushError> {
+        let api: Api<EndpointSlice> = Api::namespaced(self.client.clone(), namespace);
+        let parameters =
+            ListParams::default().labels(&format!("{SERVICE_LABEL}={service}")).limit(MAX_SLICES);
+        let name = format!("{namespace}/{service}");
+        let slices =
+            call(format!("list the endpointslices of service {name}"), api.list(&parameters)).await?;
+        let has_pod = |uid: &str, address| cluster.has_pod(namespace, uid, address);
+        Ok(check_backing(&name, namespace, &slices.items, &self.allowed, has_pod)?)
+    }
+
+    /// Destination of a question to a responder at that address.
     async fn destination(
         &self,
         evacuation: &Evacuation,
@@ -205,7 +266,7 @@ impl Pusher {
         &self,
         evacuation: &Evacuation,
         endpoint: &HttpEndpoint,
-        is_node: impl Fn(IpAddr) -> bool,
+        cluster: &impl ClusterView,
     ) -> Result<IpAddr, PushError> {
         let target = &evacuation.spec.target.pod;
         let api: Api<Pod> = Api::namespaced(self.client.clone(), &evacuation.namespace().unwrap_or_default());
@@ -213,11 +274,12 @@ impl Pusher {
         let pod = pod
             .filter(|pod| pod.uid() == target.uid)
             .ok_or_else(|| PushError::PodGone(target.name.clone()))?;
-        address_of(&pod, endpoint, &self.allowed, is_node)
+        address_of(&pod, endpoint, &self.allowed, |address| cluster.is_node(address))
     }
 
-    /// Posts the answer, or the acknowledgement of a cancellation, to the Evacuation. An answer in hand is not lost to an
-    /// API that is away for some seconds. Before each attempt `still` makes sure that the pod that answered is the target.
+    /// Posts the answer, or the acknowledgement of a cancellation, to the Evacuation. An answer in hand is
+    /// not lost to an API that is away for some seconds. Before each attempt `still` makes sure that the pod
+    /// that answered is the target.
     async fn relay<Still: Future<Output = Result<(), PushError>>>(
         &self,
         evacuation: &Evacuation,
@@ -244,7 +306,7 @@ impl Pusher {
                     failures += 1;
                     let refused = (400..500).contains(&error.code()) && error.code() != 429;
                     if refused || failures >= RELAY_ATTEMPTS {
-                        return Err(error.into());
+                        return Err(PushError::Relay(error));
                     }
                     tokio::time::sleep(backoff(Duration::from_millis(200), Duration::from_secs(5), failures))
                         .await;
@@ -255,7 +317,7 @@ impl Pusher {
     }
 }
 
-/// Where a pod is asked.
+/// Address at which a pod is asked.
 fn address_of(
     pod: &Pod,
     endpoint: &HttpEndpoint,
@@ -275,7 +337,7 @@ fn address_of(
     Ok(address)
 }
 
-/// What is relayed of a reply.
+/// Answer that is relayed for a reply.
 fn relayed(
     evacuation: &Evacuation,
     responder: &str,
@@ -319,6 +381,19 @@ mod tests {
 
     use super::*;
 
+    /// A cluster without nodes and pods.
+    struct Nothing;
+
+    impl ClusterView for Nothing {
+        fn is_node(&self, _: IpAddr) -> bool {
+            false
+        }
+
+        fn has_pod(&self, _: &str, _: &str, _: IpAddr) -> bool {
+            false
+        }
+    }
+
     fn pod(spec: &Value, ip: &str) -> Pod {
         serde_json::from_value(json!({"metadata": {"name": "p"}, "spec": spec, "status": {"podIP": ip}}))
             .unwrap()
@@ -360,8 +435,8 @@ mod tests {
         }
     }
 
-    /// Pushes one question to an app that accepts; the API shows these pods, by UID and address, one at each reading and the
-    /// last for ever. Returns how it went, and how often an answer was relayed.
+    /// Pushes one question to an app that accepts; the API shows these pods, by UID and address, one at each
+    /// reading and the last for ever. Returns how it went, and how often an answer was relayed.
     async fn pushed(seen: Vec<(&str, &str)>) -> (Result<Option<Answer>, PushError>, usize) {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let app = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -414,7 +489,8 @@ mod tests {
         .unwrap();
         let pusher =
             Pusher::new(Client::new(service, "default"), vec!["127.0.0.0/8".parse().unwrap()], 1).unwrap();
-        let outcome = pusher.push(&evacuation, "self", ReviewAction::Ask, |_| false).await;
+        let sent = CancellationToken::new();
+        let outcome = pusher.push(&evacuation, "self", ReviewAction::Ask, &sent, Utc::now, &Nothing).await;
         let relayed = *relayed.lock().unwrap();
         (outcome, relayed)
     }

@@ -1,4 +1,4 @@
-//! Where a Service is asked.
+//! Address of a Service.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -15,7 +15,7 @@ use super::address::{AddressProblem, check_address};
 /// The Service of the Kubernetes API itself.
 const KUBERNETES: (&str, &str) = ("default", "kubernetes");
 
-/// Why a Service is not asked.
+/// Reason for which a Service is not asked.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ServiceProblem {
     /// There is no such Service.
@@ -42,20 +42,32 @@ pub(crate) enum ServiceProblem {
         name: String,
         /// The address.
         address: IpAddr,
-        /// What it is.
+        /// Kind of the address.
         problem: AddressProblem,
+    },
+    /// Nothing stands behind the Service.
+    #[error("service {0} has no endpoint")]
+    NoEndpoint(String),
+    /// Something else than a pod of the namespace stands behind the Service.
+    #[error("service {name} has endpoint {address}, which is no pod of its namespace")]
+    NotAPod {
+        /// Namespace and name.
+        name: String,
+        /// The address in the EndpointSlice.
+        address: String,
     },
     /// The certificate authorities make no sense.
     #[error("the caBundle for service {name} cannot be used: {problem}")]
     CaBundle {
         /// Namespace and name.
         name: String,
-        /// What is wrong with it.
+        /// Problem with it.
         problem: String,
     },
 }
 
-/// The address at which a Service is asked: its cluster IP, as the API has it, so that no name service has a say.
+/// The address at which a Service is asked: its cluster IP, as the API has it, so that no name service has a
+/// say.
 pub(super) fn service_address(
     namespace: &str,
     endpoint: &ServiceEndpoint,

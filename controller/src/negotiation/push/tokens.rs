@@ -1,4 +1,4 @@
-//! What the controller shows to a Service, so that the app can check who asks.
+//! Tokens that the controller shows to a Service, so that the app can check who asks.
 
 use std::{
     collections::HashMap,
@@ -21,7 +21,7 @@ const LIFETIME_SECONDS: i64 = 600;
 const SHOWN: Duration = Duration::from_mins(5);
 const SERVICE_ACCOUNT_PREFIX: &str = "system:serviceaccount:";
 
-/// Why there is no token.
+/// Reason for which there is no token.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TokenError {
     /// The controller runs as something else than a service account.

@@ -3,17 +3,21 @@
 use std::{net::SocketAddr, time::Duration};
 
 use evacuation_api::{EvacuationReview, ReviewAction, ReviewRequest, ReviewResponse};
-use reqwest::{Client, ClientBuilder, Response, StatusCode, header, redirect::Policy};
+use reqwest::{Body, Client, ClientBuilder, Response, StatusCode, header, redirect::Policy};
 use rustls::ClientConfig;
+use tokio_util::sync::CancellationToken;
 
-/// How long connecting may take.
+use super::{reply::read_reply, sent::SentBody};
+
+/// Maximum time of connecting.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
-/// How long the whole exchange may take, the body included.
+/// Maximum time of the whole exchange, the body included.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// The longest reply that is read, in bytes.
-const MAX_BODY: usize = 64 * 1024;
+/// Maximum size of a reply, in bytes. Far above a message of the longest length, so that an answer with a
+/// long log in it still counts.
+const MAX_BODY: usize = 256 * 1024;
 
-/// Why a question brought no answer.
+/// Reason for which a question brought no answer.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PostError {
     /// The connection was refused, broke, or timed out.
@@ -21,7 +25,7 @@ pub(crate) enum PostError {
     Unreachable {
         /// The endpoint.
         url: String,
-        /// What the transport said.
+        /// Error of the transport.
         #[source]
         source: reqwest::Error,
     },
@@ -38,7 +42,7 @@ pub(crate) enum PostError {
     ContentType {
         /// The endpoint.
         url: String,
-        /// What the reply said.
+        /// Content type of the reply.
         content_type: String,
     },
     /// The reply is too long.
@@ -48,11 +52,11 @@ pub(crate) enum PostError {
         url: String,
     },
     /// The reply is no EvacuationReview.
-    #[error("the endpoint {url} replied with something else than an EvacuationReview: {problem}")]
+    #[error("the reply of endpoint {url} holds no answer that can be read: {problem}")]
     Unreadable {
         /// The endpoint.
         url: String,
-        /// What the parser said.
+        /// Error of the parser.
         problem: String,
     },
     /// The reply holds no answer.
@@ -75,7 +79,7 @@ pub(crate) enum PostError {
     },
 }
 
-/// Where a question goes.
+/// Destination of a question.
 #[derive(Clone, Debug)]
 pub(crate) struct Destination {
     /// The only address that is connected to.
@@ -84,16 +88,16 @@ pub(crate) struct Destination {
     pub(crate) host: Option<String>,
     /// The path, which starts with a slash.
     pub(crate) path: String,
-    /// How to speak HTTPS with that host.
+    /// HTTPS settings for that host.
     pub(crate) https: Option<Https>,
 }
 
-/// How to speak HTTPS.
+/// HTTPS settings.
 #[derive(Clone, Debug)]
 pub(crate) struct Https {
-    /// Whom to trust.
+    /// Trusted certificate authorities.
     pub(crate) config: ClientConfig,
-    /// What is shown to whom was trusted: a token that is good there and nowhere else.
+    /// Token that is sent to a trusted endpoint, and that no other endpoint accepts.
     pub(crate) token: String,
 }
 
@@ -139,11 +143,13 @@ impl Transport {
         }
     }
 
-    /// Posts a question. `None` is the reply to a cancellation, which any 2xx acknowledges.
+    /// Posts a question. `None` is the reply to a cancellation, which any 2xx acknowledges. `sent` is
+    /// canceled when the connection to the endpoint stands and takes the question.
     pub(crate) async fn post(
         &self,
         destination: &Destination,
         question: ReviewRequest,
+        sent: &CancellationToken,
     ) -> Result<Option<ReviewResponse>, PostError> {
         let url = destination.url();
         let action = question.action;
@@ -152,13 +158,16 @@ impl Transport {
             url: url.clone(),
             source: source.without_url(),
         };
+        // Objects of the API always serialise.
+        let question = serde_json::to_vec(&EvacuationReview::ask(question)).unwrap_or_default();
         let mut request = self
             .client(destination)
             .map_err(unreachable)?
             .post(&url)
             .timeout(self.timeout)
             .header(header::ACCEPT, "application/json")
-            .json(&EvacuationReview::ask(question));
+            .header(header::CONTENT_TYPE, "application/json")
+            .body(Body::wrap(SentBody::new(question, sent.clone())));
         if let Some(https) = &destination.https {
             request = request.bearer_auth(&https.token);
         }
@@ -171,9 +180,9 @@ impl Transport {
         }
         check_content_type(&response, &url)?;
         let body = read_bounded(response, &url).await?;
-        let review: EvacuationReview = serde_json::from_slice(&body)
-            .map_err(|problem| PostError::Unreadable { url: url.clone(), problem: problem.to_string() })?;
-        let Some(answer) = review.response else {
+        let answer =
+            read_reply(&body).map_err(|problem| PostError::Unreadable { url: url.clone(), problem })?;
+        let Some(answer) = answer else {
             return Err(PostError::NoAnswer { url });
         };
         let uids = [("evacuation", &answer.evacuation_uid, expected.0), ("pod", &answer.pod_uid, expected.1)];

@@ -98,15 +98,20 @@ pub(super) fn transport() -> Transport {
 
 async fn ask(reply: String) -> Result<Option<ReviewResponse>, PostError> {
     let (address, port, _requests) = endpoint_with(reply).await;
-    transport().post(&at(address, port, "/evacuation"), question(ReviewAction::Ask)).await
+    transport()
+        .post(&at(address, port, "/evacuation"), question(ReviewAction::Ask), &CancellationToken::new())
+        .await
 }
 
 #[tokio::test]
 async fn an_answer_that_repeats_both_uids_is_taken() {
     let (address, port, mut requests) =
         endpoint_with(http("200 OK", "application/json; charset=utf-8", &answer("e1", "p1"))).await;
-    let reply =
-        transport().post(&at(address, port, "/x/y"), question(ReviewAction::Ask)).await.unwrap().unwrap();
+    let reply = transport()
+        .post(&at(address, port, "/x/y"), question(ReviewAction::Ask), &CancellationToken::new())
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!((reply.answer, reply.delay_seconds), (Answer::Delay, Some(10)));
     let request = requests.recv().await.unwrap();
     assert!(request.starts_with("POST /x/y HTTP/1.1\r\n"), "{request}");
@@ -129,10 +134,13 @@ async fn an_answer_to_another_question_or_of_another_pod_is_discarded() {
 #[tokio::test]
 async fn nonsense_is_no_answer() {
     let table = [
-        (http("200 OK", "application/json", "<html>"), "something else than an EvacuationReview"),
+        (http("200 OK", "application/json", "<html>"), "holds no answer that can be read"),
         (http("200 OK", "application/json", "{}"), "without an answer"),
         (http("200 OK", "text/html", &answer("e1", "p1")), "content type"),
-        (http("200 OK", "application/json", r#"{"response": {"answer": "Maybe"}}"#), "something else"),
+        (
+            http("200 OK", "application/json", r#"{"response": {"answer": "Maybe"}}"#),
+            "response.answer is \"Maybe\"",
+        ),
         (http("500 Internal Server Error", "application/json", &answer("e1", "p1")), "code 500"),
         (http("404 Not Found", "application/json", &answer("e1", "p1")), "code 404"),
         ("SSH-2.0-OpenSSH_9.6\r\n".to_owned(), "did not reply"),
@@ -176,7 +184,9 @@ async fn an_endpoint_that_hangs_times_out() {
         std::future::pending::<()>().await;
     })
     .await;
-    let result = transport().post(&at(address, port, "/"), question(ReviewAction::Ask)).await;
+    let result = transport()
+        .post(&at(address, port, "/"), question(ReviewAction::Ask), &CancellationToken::new())
+        .await;
     assert!(matches!(result, Err(PostError::Unreachable { source, .. }) if source.is_timeout()));
 }
 
@@ -190,7 +200,9 @@ async fn an_endpoint_that_drips_its_reply_times_out() {
         }
     })
     .await;
-    let result = transport().post(&at(address, port, "/"), question(ReviewAction::Ask)).await;
+    let result = transport()
+        .post(&at(address, port, "/"), question(ReviewAction::Ask), &CancellationToken::new())
+        .await;
     assert!(matches!(result, Err(PostError::Unreachable { source, .. }) if source.is_timeout()));
 }
 
@@ -199,7 +211,9 @@ async fn an_endpoint_that_is_not_there_did_not_reply() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
-    let result = transport().post(&Destination::pod(address, "/"), question(ReviewAction::Ask)).await;
+    let result = transport()
+        .post(&Destination::pod(address, "/"), question(ReviewAction::Ask), &CancellationToken::new())
+        .await;
     assert!(matches!(result, Err(PostError::Unreachable { source, .. }) if source.is_connect()));
 }
 
@@ -207,11 +221,18 @@ async fn an_endpoint_that_is_not_there_did_not_reply() {
 async fn any_2xx_acknowledges_a_cancellation() {
     for reply in [http("204 No Content", "text/plain", ""), http("200 OK", "text/html", "<html>")] {
         let (address, port, _requests) = endpoint_with(reply).await;
-        let result = transport().post(&at(address, port, "/"), question(ReviewAction::Cancel)).await;
+        let result = transport()
+            .post(&at(address, port, "/"), question(ReviewAction::Cancel), &CancellationToken::new())
+            .await;
         assert!(matches!(result, Ok(None)), "{result:?}");
     }
     let (address, port, _requests) = endpoint_with(http("500 Oops", "text/plain", "")).await;
-    assert!(transport().post(&at(address, port, "/"), question(ReviewAction::Cancel)).await.is_err());
+    assert!(
+        transport()
+            .post(&at(address, port, "/"), question(ReviewAction::Cancel), &CancellationToken::new())
+            .await
+            .is_err()
+    );
 }
 
 #[test]
@@ -224,4 +245,28 @@ fn endpoints_are_written_right() {
         ..Destination::pod("10.96.0.7:443".parse().unwrap(), "/e")
     };
     assert_eq!(service.url(), "http://failover.shop.svc:443/e");
+}
+
+#[tokio::test]
+async fn rule_9_a_question_is_delivered_when_the_connection_takes_it_and_not_before() {
+    let (address, port, mut requests) = endpoint_that(|stream| async move {
+        let _held = stream;
+        std::future::pending::<()>().await;
+    })
+    .await;
+    let sent = CancellationToken::new();
+    let _ = transport().post(&at(address, port, "/"), question(ReviewAction::Ask), &sent).await;
+    assert!(sent.is_cancelled(), "the endpoint hangs, and has the question");
+    let request = requests.recv().await.unwrap().to_ascii_lowercase();
+    assert!(
+        request.contains("content-length: ") && request.contains("content-type: application/json"),
+        "{request}"
+    );
+
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let nobody = Destination::pod(listener.local_addr().unwrap(), "/");
+    drop(listener);
+    let sent = CancellationToken::new();
+    assert!(transport().post(&nobody, question(ReviewAction::Ask), &sent).await.is_err());
+    assert!(!sent.is_cancelled(), "nobody took it");
 }

@@ -31,7 +31,8 @@ fn authority() -> Authority {
     CertifiedIssuer::self_signed(parameters, KeyPair::generate().unwrap()).unwrap()
 }
 
-/// A real endpoint with a certificate of that authority for that name, which sends these bytes; without bytes it drips.
+/// A real endpoint with a certificate of that authority for that name, which sends these bytes; without bytes
+/// it drips.
 async fn endpoint(
     authority: &Authority,
     name: &str,
@@ -87,7 +88,7 @@ fn service(address: SocketAddr, authority: &Authority) -> Destination {
 }
 
 async fn ask(destination: &Destination) -> Result<Option<ReviewResponse>, PostError> {
-    transport().post(destination, question(ReviewAction::Ask)).await
+    transport().post(destination, question(ReviewAction::Ask), &CancellationToken::new()).await
 }
 
 fn good() -> String {

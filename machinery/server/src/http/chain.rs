@@ -29,6 +29,8 @@ use crate::{ApiError, Reason, server::Core, status::Target};
 const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 /// What time it is here: RFC 3339 in UTC with microseconds. `Date` has whole seconds only.
 const SERVER_TIME: HeaderName = HeaderName::from_static("server-time");
+/// Time of the last write that the store took, in the same form, or `never`.
+const STORE_WRITTEN: HeaderName = HeaderName::from_static("store-written");
 /// What the headers of impersonation start with.
 const IMPERSONATION: &str = "impersonate-";
 /// The group whose members are always served.
@@ -45,7 +47,7 @@ pub(crate) async fn handle(
         Ok(params) => params,
         Err(error) => {
             let response = reply::failure(&error, &Target::default(), Encoding::Json);
-            return finish(&request, response, &[]);
+            return finish(&core, &request, response, &[]);
         }
     };
     let exchange = Exchange::new(&core, &request, params);
@@ -62,7 +64,7 @@ pub(crate) async fn handle(
     };
     let answer = response.status().as_u16();
     core.metrics.answered(&exchange.info, exchange.served(), answer, started);
-    finish(&request, response, &exchange.warnings())
+    finish(&core, &request, response, &exchange.warnings())
 }
 
 /// Time that the request may take. As upstream, `timeout` does not concern watches: they have `timeoutSeconds`.
@@ -89,7 +91,12 @@ async fn serve_within(
 }
 
 /// Adds the headers that every answer has.
-fn finish(request: &HttpRequest, mut response: HttpResponse, warnings: &[String]) -> HttpResponse {
+fn finish(
+    core: &Core,
+    request: &HttpRequest,
+    mut response: HttpResponse,
+    warnings: &[String],
+) -> HttpResponse {
     let given = request.headers().get(&AUDIT_ID).cloned();
     let audit_id = given.or_else(|| HeaderValue::from_str(&Uuid::new_v4().to_string()).ok());
     if let Some(audit_id) = audit_id {
@@ -98,6 +105,10 @@ fn finish(request: &HttpRequest, mut response: HttpResponse, warnings: &[String]
     let time = Utc::now().to_rfc3339_opts(SecondsFormat::Micros, true);
     if let Ok(time) = HeaderValue::from_str(&time) {
         response.headers_mut().insert(SERVER_TIME, time);
+    }
+    let written = core.write_probe.as_ref().and_then(|probe| HeaderValue::from_str(&probe.last()).ok());
+    if let Some(written) = written {
+        response.headers_mut().insert(STORE_WRITTEN, written);
     }
     if !response.headers().contains_key(header::CACHE_CONTROL) {
         response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));

@@ -4,6 +4,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use machinery_auth::{Authenticator, Authorizer};
 use machinery_openapi::{DocumentError, Documents, Info};
+use machinery_storage::Store;
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
@@ -11,6 +12,7 @@ use super::{
     Server, ServerOptions,
     core::{Core, Readiness, Served},
     described,
+    write_probe::WriteProbe,
 };
 use crate::{
     Action, Metrics, Namespaces, Registry, Strategy, View,
@@ -53,6 +55,7 @@ pub struct ServerBuilder {
     namespaces: Option<Arc<dyn Namespaces>>,
     metrics: Metrics,
     readiness: Vec<Readiness>,
+    write_probe: Option<WriteProbe>,
 }
 
 impl ServerBuilder {
@@ -66,6 +69,7 @@ impl ServerBuilder {
             namespaces: None,
             metrics: Metrics::new(),
             readiness: Vec::new(),
+            write_probe: None,
         }
     }
 
@@ -117,6 +121,12 @@ impl ServerBuilder {
         self
     }
 
+    /// Writes to the store every second, and tells in the header `Store-Written` of each reply when the last write succeeded.
+    pub fn write_probe(mut self, store: Arc<dyn Store>) -> Self {
+        self.write_probe = Some(WriteProbe::new(store));
+        self
+    }
+
     /// The server.
     ///
     /// # Errors
@@ -164,6 +174,7 @@ impl ServerBuilder {
             in_flight,
             watch_places,
             readiness: self.readiness,
+            write_probe: self.write_probe,
             storage: Mutex::default(),
             stopping: CancellationToken::new(),
             shutdown: CancellationToken::new(),

@@ -11,7 +11,7 @@ use machinery_openapi::Documents;
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use super::ServerOptions;
+use super::{ServerOptions, write_probe::WriteProbe};
 use crate::{
     Namespaces,
     http::{Check, InFlight, WatchPlaces},
@@ -63,6 +63,7 @@ pub(crate) struct Core {
     pub(crate) in_flight: InFlight,
     pub(crate) watch_places: WatchPlaces,
     pub(crate) readiness: Vec<Readiness>,
+    pub(crate) write_probe: Option<WriteProbe>,
     /// When the storage was last asked whether it is ready, and what it said.
     pub(crate) storage: Mutex<Option<(Instant, bool)>>,
     /// Canceled when the server is to end: `/readyz` fails from then on.

@@ -3,6 +3,7 @@
 mod builder;
 mod core;
 mod described;
+mod write_probe;
 
 use std::{any::Any, net::TcpListener, sync::Arc, time::Duration};
 
@@ -97,6 +98,12 @@ impl Server {
         for served in self.core.resources.values() {
             served.resource.start(&self.core.shutdown);
         }
+        let core = self.core.clone();
+        tokio::spawn(async move {
+            if let Some(probe) = &core.write_probe {
+                probe.run(&core.shutdown).await;
+            }
+        });
         let (core, shutdown) = (self.core.clone(), shutdown.clone());
         tokio::spawn(async move {
             shutdown.cancelled().await;

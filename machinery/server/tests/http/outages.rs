@@ -86,3 +86,19 @@ async fn however_many_ask_whether_the_server_is_ready_the_store_is_asked_once_a_
     let asked = kitchen.store.probed() - before;
     assert!(asked <= most, "{asked} times, at most {most}");
 }
+
+#[tokio::test]
+async fn every_reply_tells_when_the_store_last_took_a_write() {
+    let kitchen = Kitchen::with(Setup { write_probe: true, ..Setup::default() }).await;
+    let lag = || async {
+        let reply = kitchen.client().get("/apis/no.such/v1/things").await;
+        let time = |name| chrono::DateTime::parse_from_rfc3339(reply.header(name)).ok();
+        Some(time("server-time")? - time("store-written")?)
+    };
+    eventually("a write succeeded", || async { lag().await.is_some_and(|lag| lag.num_seconds() < 2) }).await;
+    kitchen.store.set_down(true);
+    eventually("the writes fail", || async { lag().await.is_some_and(|lag| lag.num_seconds() > 3) }).await;
+    kitchen.store.set_down(false);
+    eventually("writes succeed again", || async { lag().await.is_some_and(|lag| lag.num_seconds() < 2) })
+        .await;
+}

@@ -33,6 +33,8 @@ pub(crate) struct Setup {
     pub(crate) size_limit: Option<usize>,
     /// Whether the store is down at first; then nobody waits for the server to be ready.
     pub(crate) down: bool,
+    /// Whether the server probes its store with writes.
+    pub(crate) write_probe: bool,
 }
 
 /// A running server.
@@ -67,7 +69,11 @@ impl Kitchen {
         let pots = Registry::with_size_limit(measured.clone(), "/registry", PotStrategy, size_limit);
         let stir = Arc::new(Stir(pots.clone()));
         let namespaces = Arc::new(TestNamespaces::default());
-        let server = Server::builder(ServerOptions { workers: 2, ..setup.options })
+        let mut builder = Server::builder(ServerOptions { workers: 2, ..setup.options });
+        if setup.write_probe {
+            builder = builder.write_probe(store.clone());
+        }
+        let server = builder
             .resource(pots.clone())
             .resource(Registry::new(measured, "/registry", StoveStrategy))
             .view(OwnPots, pots.clone())

@@ -45,7 +45,7 @@ fn accepting(question: &ReviewRequest) -> Value {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_endpoint_that_answers_nonsense_is_passed_over() {
     let nonsense = |_: &ReviewRequest| Reply::Bytes(ok("application/json", b"{\"response\": 7}"));
-    fails("nonsense", nonsense, "something else than an EvacuationReview").await;
+    fails("nonsense", nonsense, "response is 7 and not an object").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -62,7 +62,7 @@ async fn an_endpoint_that_answers_ten_megabytes_is_passed_over() {
         body["padding"] = json!("x".repeat(10_000_000));
         Reply::Json(body)
     };
-    fails("large", large, "more than 65536 bytes").await;
+    fails("large", large, "more than 262144 bytes").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
