@@ -10,8 +10,10 @@ use crate::{AuthError, error::with_causes};
 
 /// How long a review may take, retries included.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// How many answers are kept; upstream's number for SubjectAccessReviews.
-const CAPACITY: u64 = 8192;
+/// Maximum size of the answers that are kept, in bytes, about.
+const CAPACITY: u64 = 16 * 1024 * 1024;
+/// Size of an answer without what it and its question hold.
+const OVERHEAD: usize = 512;
 /// How long an answer that nobody asks for again may lie in memory. Longer than any answer is good for.
 const MEMORY: Duration = Duration::from_mins(1);
 
@@ -69,7 +71,7 @@ fn retry_after(error: &kube::Error) -> Duration {
 /// # Guarantees
 ///
 /// Those who ask the same question at the same time share one call and its outcome. Failures are shared in this way
-/// but not kept. At most 8192 answers are kept, and those asked for often outlive those asked for once, so that a
+/// but not kept. The answers kept have a bounded size, and those asked for often outlive those asked for once, so that a
 /// flood of questions does not wash out what is in use. Nothing leaves memory.
 pub(crate) struct AnswerCache<K, V> {
     answers: Cache<K, Answer<V>>,
@@ -83,8 +85,12 @@ struct Answer<V> {
 }
 
 impl<K: Hash + Eq + Send + Sync + 'static, V: Clone + Send + Sync + 'static> AnswerCache<K, V> {
-    pub(crate) fn new() -> Self {
-        Self { answers: Cache::builder().max_capacity(CAPACITY).time_to_live(MEMORY).build() }
+    /// An empty cache; `size` tells how many bytes a question and its answer hold.
+    pub(crate) fn new(size: fn(&K, &Result<V, AuthError>) -> usize) -> Self {
+        let weigh = move |question: &K, answer: &Answer<V>| {
+            u32::try_from(size(question, &answer.outcome).saturating_add(OVERHEAD)).unwrap_or(u32::MAX)
+        };
+        Self { answers: Cache::builder().max_capacity(CAPACITY).weigher(weigh).time_to_live(MEMORY).build() }
     }
 
     /// The answer to a question: the kept one, or that of `ask`, which is kept for as long as `keep` says.

@@ -35,7 +35,7 @@ pub struct SubjectAccessReviewAuthorizer {
 impl SubjectAccessReviewAuthorizer {
     /// Asks with this client.
     pub fn new(client: Client) -> Self {
-        Self { reviews: Api::all(client), verdicts: AnswerCache::new() }
+        Self { reviews: Api::all(client), verdicts: AnswerCache::new(size) }
     }
 
     async fn review(&self, attributes: &Attributes) -> Result<Verdict, AuthError> {
@@ -57,6 +57,10 @@ impl Authorizer for SubjectAccessReviewAuthorizer {
         }
         self.verdicts.get(attributes.clone(), self.review(attributes), |_| KEPT_FOR).await
     }
+}
+
+fn size(attributes: &Attributes, _: &Result<Verdict, AuthError>) -> usize {
+    attributes.controlled_size() + attributes.user.size()
 }
 
 fn is_always_allowed(attributes: &Attributes) -> bool {

@@ -33,7 +33,7 @@ pub struct TokenAuthenticator {
 impl TokenAuthenticator {
     /// Asks with this client.
     pub fn new(client: Client) -> Self {
-        Self { reviews: Api::all(client), answers: AnswerCache::new() }
+        Self { reviews: Api::all(client), answers: AnswerCache::new(size) }
     }
 
     async fn review(&self, token: &str) -> Result<Result<UserInfo, String>, AuthError> {
@@ -62,6 +62,14 @@ impl Authenticator for TokenAuthenticator {
         };
         let judgement = self.answers.get(Sha256::digest(token).into(), self.review(token), keep).await?;
         judgement.map(Some).map_err(|reason| AuthError::invalid(CREDENTIAL, reason))
+    }
+}
+
+fn size(_: &[u8; 32], answer: &Result<Result<UserInfo, String>, AuthError>) -> usize {
+    match answer {
+        Ok(Ok(user)) => user.size(),
+        Ok(Err(reason)) => reason.len(),
+        Err(_) => 0,
     }
 }
 

@@ -46,6 +46,14 @@ impl UserInfo {
         self.groups.iter().any(|name| name == group)
     }
 
+    /// Number of bytes that it holds.
+    pub(crate) fn size(&self) -> usize {
+        let extra =
+            self.extra.iter().map(|(key, values)| key.len() + values.iter().map(String::len).sum::<usize>());
+        let groups = self.groups.iter().map(String::len);
+        self.name.len() + self.uid.as_ref().map_or(0, String::len) + groups.chain(extra).sum::<usize>()
+    }
+
     /// The one value of an extra key; nothing when the key is missing or has several values.
     pub fn extra_value(&self, key: &str) -> Option<&str> {
         match self.extra.get(key).map(Vec::as_slice) {
