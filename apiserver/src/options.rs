@@ -5,6 +5,8 @@ use std::{net::IpAddr, path::PathBuf};
 use clap::{Parser, ValueEnum};
 use machinery_logging::LogOptions;
 
+use crate::LimitOptions;
+
 /// The evacuation API server, to be aggregated by a kube-apiserver.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "evacuation-apiserver", version)]
@@ -50,6 +52,8 @@ pub struct Options {
     /// The folder of the embedded store; one process at a time.
     #[arg(long, required_if_eq("storage", "embedded"))]
     pub data_dir: Option<PathBuf>,
+    #[command(flatten)]
+    pub limits: LimitOptions,
     /// For how many seconds the server goes on to serve after it was told to end, while /readyz says no, so that nobody is
     /// sent to it any more. Kubernetes takes a moment to notice.
     #[arg(long, default_value_t = 0, value_name = "SECONDS")]

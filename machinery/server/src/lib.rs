@@ -49,7 +49,7 @@ pub use admission::{KubeNamespaces, NamespaceState, Namespaces};
 pub use context::{RequestContext, Warnings};
 pub use error::{ApiError, Cause, Reason};
 pub use metrics::Metrics;
-pub use registry::{DeleteOptions, Propagation, Registry};
+pub use registry::{DeleteOptions, ObjectLimits, Propagation, Registry};
 pub use server::{BuildError, Server, ServerBuilder, ServerOptions};
 pub use status::{Target, status};
 pub use stored::Stored;

@@ -10,7 +10,7 @@ use prometheus_client::{
     registry::Registry,
 };
 
-use crate::{ApiError, http::RequestInfo, server::Served};
+use crate::{ApiError, http::RequestInfo, registry::StorageUsage, server::Served};
 
 /// The measurements of one server and its store. Cheap to clone.
 #[derive(Clone)]
@@ -21,9 +21,15 @@ struct Inner {
     requests: Family<CodeLabels, Counter>,
     durations: Family<RequestLabels, Histogram, fn() -> Histogram>,
     in_flight: Family<InFlightLabels, Gauge>,
+    refused: Family<LimitLabels, Counter>,
     watches: Family<ResourceLabels, Gauge>,
     watch_events: Family<ResourceLabels, Counter>,
     objects: Family<ResourceLabels, Gauge>,
+    bytes: Family<ResourceLabels, Gauge>,
+    namespace_objects: Family<ResourceLabels, Gauge>,
+    namespace_bytes: Family<ResourceLabels, Gauge>,
+    refused_writes: Family<ResourceLabels, Counter>,
+    ended_watches: Family<ResourceLabels, Counter>,
     store: Family<StoreLabels, Histogram, fn() -> Histogram>,
 }
 
@@ -57,6 +63,11 @@ pub(crate) struct ResourceLabels {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct InFlightLabels {
     request_kind: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct LimitLabels {
+    limit: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -113,18 +124,33 @@ impl Metrics {
         let requests = Family::<CodeLabels, Counter>::default();
         let durations: Family<_, _, fn() -> Histogram> = Family::new_with_constructor(request_seconds as _);
         let in_flight = Family::<InFlightLabels, Gauge>::default();
+        let refused = Family::<LimitLabels, Counter>::default();
         let watches = Family::<ResourceLabels, Gauge>::default();
         let watch_events = Family::<ResourceLabels, Counter>::default();
-        let objects = Family::<ResourceLabels, Gauge>::default();
+        let [objects, bytes, namespace_objects, namespace_bytes] =
+            [(); 4].map(|()| Family::<ResourceLabels, Gauge>::default());
+        let [refused_writes, ended_watches] = [(); 2].map(|()| Family::<ResourceLabels, Counter>::default());
         let store: Family<_, _, fn() -> Histogram> = Family::new_with_constructor(store_seconds as _);
         registry.register("apiserver_request", "Requests that were answered", requests.clone());
         let help = "How long requests took that are no watches, in seconds";
         registry.register("apiserver_request_duration_seconds", help, durations.clone());
         let help = "Requests being served that are no watches";
         registry.register("apiserver_current_inflight_requests", help, in_flight.clone());
+        let help = "Requests that were refused because a limit was reached";
+        registry.register("apiserver_refused_requests", help, refused.clone());
         registry.register("apiserver_longrunning_requests", "Watches being served", watches.clone());
         registry.register("apiserver_watch_events", "Events sent to watches", watch_events.clone());
         registry.register("apiserver_storage_objects", "Objects in the watch cache", objects.clone());
+        let help = "Size of the objects in the watch cache, as they are stored";
+        registry.register("apiserver_storage_bytes", help, bytes.clone());
+        let help = "Objects of the namespace that has most of them";
+        registry.register("apiserver_storage_largest_namespace_objects", help, namespace_objects.clone());
+        let help = "Size of the objects of the namespace that has most of it";
+        registry.register("apiserver_storage_largest_namespace_bytes", help, namespace_bytes.clone());
+        let help = "Writes that were refused because of a limit on the objects of the kind";
+        registry.register("apiserver_storage_limit_refusals", help, refused_writes.clone());
+        let help = "Watches that were ended because their client did not read fast enough";
+        registry.register("apiserver_terminated_watchers", help, ended_watches.clone());
         let help = "How long the store took to answer, in seconds";
         registry.register("apiserver_storage_request_duration_seconds", help, store.clone());
         Self(Arc::new(Inner {
@@ -132,9 +158,15 @@ impl Metrics {
             requests,
             durations,
             in_flight,
+            refused,
             watches,
             watch_events,
             objects,
+            bytes,
+            namespace_objects,
+            namespace_bytes,
+            refused_writes,
+            ended_watches,
             store,
         }))
     }
@@ -186,6 +218,11 @@ impl Metrics {
         GaugeGuard::new(self.0.in_flight.get_or_create(&InFlightLabels { request_kind }).clone())
     }
 
+    /// The count of requests that were refused because that limit was reached.
+    pub(crate) fn refused(&self, limit: &'static str) -> Counter {
+        self.0.refused.get_or_create(&LimitLabels { limit }).clone()
+    }
+
     /// Counts a watch as being served until the result is dropped.
     pub(crate) fn watch(&self, labels: &ResourceLabels) -> GaugeGuard {
         GaugeGuard::new(self.0.watches.get_or_create(labels).clone())
@@ -196,8 +233,23 @@ impl Metrics {
         self.0.watch_events.get_or_create(labels).clone()
     }
 
-    pub(crate) fn set_objects(&self, labels: &ResourceLabels, count: usize) {
-        self.0.objects.get_or_create(labels).set(i64::try_from(count).unwrap_or(i64::MAX));
+    /// Takes over the usage of a kind's storage.
+    pub(crate) fn set_storage(&self, labels: &ResourceLabels, usage: &StorageUsage) {
+        let gauges = [
+            (&self.0.objects, usage.total.objects),
+            (&self.0.bytes, usage.total.bytes),
+            (&self.0.namespace_objects, usage.largest.objects),
+            (&self.0.namespace_bytes, usage.largest.bytes),
+        ];
+        for (family, value) in gauges {
+            family.get_or_create(labels).set(i64::try_from(value).unwrap_or(i64::MAX));
+        }
+        let counters =
+            [(&self.0.refused_writes, usage.refused), (&self.0.ended_watches, usage.ended_watches)];
+        for (family, value) in counters {
+            let counter = family.get_or_create(labels);
+            counter.inc_by(value.saturating_sub(counter.get()));
+        }
     }
 
     fn observe(&self, operation: &'static str, started: Instant) {

@@ -213,6 +213,11 @@ pub trait Strategy: Send + Sync + 'static {
         Ok(())
     }
 
+    /// Whether the caller may use the reserve of the kind's limits, because it acts for all namespaces. Asked only when the rest is used up.
+    async fn may_use_reserve(&self, _context: &RequestContext) -> Result<bool, ApiError> {
+        Ok(false)
+    }
+
     /// What the object lays claim to. Short, and without `/`.
     fn claims(&self, _object: &Self::Object) -> Vec<String> {
         Vec::new()

@@ -1,6 +1,12 @@
 //! The namespaces of the cluster, as its API server tells them.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use futures::StreamExt;
@@ -28,6 +34,7 @@ const READ_TIMEOUT: Duration = Duration::from_secs(5);
 pub struct KubeNamespaces {
     api: Api<PartialObjectMeta<Namespace>>,
     known: Store<PartialObjectMeta<Namespace>>,
+    started: Arc<AtomicBool>,
 }
 
 impl KubeNamespaces {
@@ -37,15 +44,19 @@ impl KubeNamespaces {
         let writer = Writer::<PartialObjectMeta<Namespace>>::default();
         let known = writer.as_reader();
         let stream = reflector(writer, watcher(api.clone(), watcher::Config::default()).default_backoff());
+        let started = Arc::new(AtomicBool::new(false));
+        let has_started = started.clone();
         tokio::spawn(async move {
             let mut stream = std::pin::pin!(stream);
             while let Some(Some(event)) = shutdown.run_until_cancelled(stream.next()).await {
-                if let Err(error) = event {
-                    tracing::warn!(%error, "the watch of namespaces failed and is tried again");
+                match event {
+                    Ok(watcher::Event::InitDone) => has_started.store(true, Ordering::Relaxed),
+                    Ok(_) => {}
+                    Err(error) => tracing::warn!(%error, "namespaces: the watch failed and is retried"),
                 }
             }
         });
-        Arc::new(Self { api, known })
+        Arc::new(Self { api, known, started })
     }
 }
 
@@ -66,6 +77,10 @@ impl Namespaces for KubeNamespaces {
             Err(_) => return Err(unknown(name)),
         };
         Ok(found.as_ref().map_or(NamespaceState::Absent, state_of))
+    }
+
+    fn has_started(&self) -> bool {
+        self.started.load(Ordering::Relaxed)
     }
 }
 

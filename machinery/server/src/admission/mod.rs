@@ -26,4 +26,9 @@ pub enum NamespaceState {
 pub trait Namespaces: Send + Sync + 'static {
     /// The state of one. A namespace that was created a moment ago is found.
     async fn state(&self, name: &str) -> Result<NamespaceState, ApiError>;
+
+    /// Whether the watch of the namespaces has started, for `/readyz`.
+    fn has_started(&self) -> bool {
+        true
+    }
 }

@@ -10,8 +10,9 @@ use tokio_util::sync::CancellationToken;
 use super::{Cache, cursor::Cursor, index::Contents};
 use crate::{Object, stored::Stored};
 
-/// So many objects are read at once when the cache is filled.
-const PAGE: usize = 1000;
+/// Number of objects that are read at once when the cache is filled. Few, for they may be large: a page is in memory as a
+/// whole, beside the objects that were made from the pages before.
+const PAGE: usize = 100;
 /// So often the store is asked how far it is, so that the cache keeps up with a store that others write to as well.
 const PROGRESS_EVERY: Duration = Duration::from_secs(10);
 /// A watch that says nothing for so long, though asked, is given up and resumed.
@@ -112,6 +113,7 @@ impl<O: Object> Feed<O> {
 
     async fn follow(&mut self, cursor: &mut Cursor) -> Result<std::convert::Infallible, End> {
         let mut stream = self.store.watch(&self.prefix, cursor.resume_after()).await.map_err(end)?;
+        self.cache.hear();
         let mut progress = tokio::time::interval(PROGRESS_EVERY);
         let mut silent_until = tokio::time::Instant::now() + SILENCE;
         loop {

@@ -6,7 +6,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{change::Change, scope::Scope};
+use super::{
+    change::Change,
+    scope::Scope,
+    usage::{NamespaceUsage, Usage},
+};
 use crate::{Object, stored::Stored};
 
 /// So many changes are kept whatever their age, so that a watch on a quiet kind can always be resumed.
@@ -47,6 +51,8 @@ pub(crate) struct Index<O> {
     most_bytes: usize,
     /// The keys of the objects that this version of the server cannot read.
     unreadable: BTreeSet<String>,
+    /// An object that cannot be read counts as an object without a size.
+    usage: NamespaceUsage,
 }
 
 impl<O: Object> Index<O> {
@@ -59,7 +65,18 @@ impl<O: Object> Index<O> {
             bytes: 0,
             most_bytes: MOST_BYTES,
             unreadable: BTreeSet::new(),
+            usage: NamespaceUsage::default(),
         }
+    }
+
+    /// Usage of a namespace and of all.
+    pub(crate) fn usage(&self, namespace: &str) -> (Usage, Usage) {
+        (self.usage.of(namespace), self.usage.total())
+    }
+
+    /// Usage of all, and the most objects and bytes that any namespace has.
+    pub(crate) fn summary(&self) -> (Usage, Usage) {
+        (self.usage.total(), self.usage.largest())
     }
 
     /// Everything up to this revision is in; 0 before the first filling.
@@ -74,6 +91,9 @@ impl<O: Object> Index<O> {
 
     /// The state of everything at that revision; what was before is forgotten.
     pub(crate) fn replace(&mut self, revision: i64, contents: Contents<O>) {
+        let mut usage = NamespaceUsage::default();
+        contents.objects.iter().for_each(|(key, stored)| usage.add(key, stored.size()));
+        contents.unreadable.iter().for_each(|key| usage.add(key, 0));
         *self = Self {
             revision,
             floor: revision,
@@ -82,6 +102,7 @@ impl<O: Object> Index<O> {
             bytes: 0,
             most_bytes: self.most_bytes,
             unreadable: contents.unreadable,
+            usage,
         };
     }
 
@@ -98,7 +119,14 @@ impl<O: Object> Index<O> {
             None => self.objects.remove(key),
         };
         self.progress(revision);
-        if self.unreadable.remove(key) {
+        let unreadable = self.unreadable.remove(key);
+        if previous.is_some() || unreadable {
+            self.usage.remove(key, previous.as_ref().map_or(0, |stored| stored.size()));
+        }
+        if let Some(current) = &current {
+            self.usage.add(key, current.size());
+        }
+        if unreadable {
             self.start_over(revision);
             return None;
         }
@@ -115,8 +143,13 @@ impl<O: Object> Index<O> {
     /// A write of an object that cannot be read. It is there and may not be taken for removed: until it can be read or is gone, nothing is
     /// told of a scope that covers it, and what was before is forgotten.
     pub(crate) fn lose(&mut self, revision: i64, key: &str) {
-        self.objects.remove(key);
-        self.unreadable.insert(key.to_owned());
+        let previous = self.objects.remove(key);
+        if self.unreadable.insert(key.to_owned()) {
+            if let Some(previous) = previous {
+                self.usage.remove(key, previous.size());
+            }
+            self.usage.add(key, 0);
+        }
         self.progress(revision);
         self.start_over(revision);
     }

@@ -4,8 +4,10 @@ mod change;
 mod cursor;
 mod feed;
 mod index;
+mod queue;
 mod scope;
 mod subscribers;
+mod usage;
 
 use std::{
     collections::VecDeque,
@@ -15,16 +17,14 @@ use std::{
 
 use machinery_storage::StoreError;
 use tokio::{
-    sync::{
-        mpsc::{self, error::TryRecvError},
-        watch,
-    },
+    sync::{mpsc::error::TryRecvError, watch},
     time::Instant,
 };
 
-pub(crate) use self::{change::Change, feed::feed, scope::Scope};
+pub(crate) use self::{change::Change, feed::feed, scope::Scope, usage::Usage};
 use self::{
     index::{Contents, Index},
+    queue::Receiver,
     subscribers::{Key, Subscribers},
 };
 use crate::{ApiError, Cause, Object, Reason, stored::Stored};
@@ -49,8 +49,8 @@ pub(crate) struct Cache<O> {
     inner: Arc<Mutex<Inner<O>>>,
     /// The index's revision; 0 before the first filling.
     reached: watch::Sender<i64>,
-    /// When the store was last heard of.
-    heard: Mutex<Instant>,
+    /// When the watch of the store was last heard of; absent until it has started.
+    heard: Mutex<Option<Instant>>,
 }
 
 #[derive(Debug)]
@@ -76,7 +76,7 @@ pub(crate) struct Subscription<O> {
     /// The changes between the start and now.
     pub(crate) backlog: Vec<Arc<Change<O>>>,
     /// The changes from now on; closed when the reader falls behind or the cache is filled anew.
-    pub(crate) changes: mpsc::Receiver<Arc<Change<O>>>,
+    pub(crate) changes: Receiver<O>,
     /// What `present` and `backlog` cover.
     pub(crate) revision: i64,
     /// Ends the subscription when it is dropped.
@@ -100,16 +100,22 @@ fn lock<O>(inner: &Mutex<Inner<O>>) -> MutexGuard<'_, Inner<O>> {
     inner.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl<O> Subscription<O> {
-    /// Takes out the changes that wait. False when the reader was left behind: what came after them is lost to it.
-    pub(crate) fn take_waiting(&mut self, into: &mut VecDeque<Arc<Change<O>>>) -> bool {
-        loop {
+impl<O: Object> Subscription<O> {
+    /// Takes out the changes that wait, up to about that size. False when more are or may be to come: the reader was left behind and what
+    /// came after these is lost to it, or others still wait.
+    pub(crate) fn take_waiting(&mut self, into: &mut VecDeque<Arc<Change<O>>>, most: usize) -> bool {
+        let mut size = 0;
+        while size < most {
             match self.changes.try_recv() {
-                Ok(change) => into.push_back(change),
+                Ok(change) => {
+                    size = size.saturating_add(change.size());
+                    into.push_back(change);
+                }
                 Err(TryRecvError::Empty) => return true,
                 Err(TryRecvError::Disconnected) => return false,
             }
         }
+        false
     }
 }
 
@@ -125,7 +131,7 @@ impl<O: Object> Cache<O> {
             resource,
             inner: Arc::new(Mutex::new(inner)),
             reached: watch::Sender::new(0),
-            heard: Mutex::new(Instant::now()),
+            heard: Mutex::default(),
         }
     }
 
@@ -133,15 +139,15 @@ impl<O: Object> Cache<O> {
         lock(&self.inner)
     }
 
-    /// Takes note that the store was heard of: what it tells is at hand.
+    /// Takes note that the watch of the store has started, or has reported something.
     fn hear(&self) {
-        *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
     }
 
-    /// Whether it was filled, and the store was heard of within a minute: it is asked every ten seconds.
+    /// Whether it was filled, the watch of the store has started and it was heard of within a minute: it is asked every ten seconds.
     pub(crate) fn keeps_up(&self) -> bool {
         let heard = *self.heard.lock().unwrap_or_else(PoisonError::into_inner);
-        self.synced() && heard.elapsed() < SILENT
+        self.synced() && heard.is_some_and(|heard| heard.elapsed() < SILENT)
     }
 
     /// Whether it was filled.
@@ -159,11 +165,27 @@ impl<O: Object> Cache<O> {
         self.inner().index.len()
     }
 
+    /// Usage of a namespace and of all, and the revision up to which writes are counted in.
+    pub(crate) fn usage(&self, namespace: &str) -> (i64, Usage, Usage) {
+        let inner = self.inner();
+        let (own, total) = inner.index.usage(namespace);
+        (inner.index.revision(), own, total)
+    }
+
+    /// Usage of all, and the most objects and bytes that any namespace has.
+    pub(crate) fn summary(&self) -> (Usage, Usage) {
+        self.inner().index.summary()
+    }
+
+    /// Number of readers that were ended because they fell behind.
+    pub(crate) fn behind(&self) -> u64 {
+        self.inner().subscribers.behind()
+    }
+
     /// The state of everything; ends every watch, for what happened between is unknown.
     fn replace(&self, revision: i64, contents: Contents<O>) {
         let mut inner = self.inner();
         inner.index.replace(revision, contents);
-        self.hear();
         inner.subscribers.end();
         self.reached.send_replace(revision);
     }
@@ -286,10 +308,12 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_cache_that_hears_nothing_of_its_store_for_a_minute_does_not_keep_up() {
+    async fn a_cache_keeps_up_once_its_watch_has_started_and_until_nothing_was_heard_of_it_for_a_minute() {
         let cache: Cache<ConfigMap> = Cache::new("configmaps".to_owned());
         assert!(!cache.keeps_up(), "not filled");
         cache.replace(1, Contents::new());
+        assert!(!cache.keeps_up(), "filled, and not watched");
+        cache.hear();
         tokio::time::advance(Duration::from_secs(59)).await;
         assert!(cache.keeps_up());
         tokio::time::advance(Duration::from_secs(1)).await;

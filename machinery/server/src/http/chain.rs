@@ -17,12 +17,14 @@ use machinery_auth::{AuthError, UserInfo, Verdict};
 use uuid::Uuid;
 
 use super::{
+    caller::Caller,
     dispatch,
     encoding::Encoding,
     exchange::Exchange,
     health, input, other,
     params::Params,
     reply::{self, Reply},
+    reply_body::ReplyBody,
 };
 use crate::{ApiError, Reason, server::Core, status::Target};
 
@@ -31,8 +33,6 @@ const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 const SERVER_TIME: HeaderName = HeaderName::from_static("server-time");
 /// What the headers of impersonation start with.
 const IMPERSONATION: &str = "impersonate-";
-/// The group whose members are always served.
-const ADMINISTRATORS: &str = "system:masters";
 
 /// Serves one request.
 pub(crate) async fn handle(
@@ -62,6 +62,8 @@ pub(crate) async fn handle(
     };
     let answer = response.status().as_u16();
     core.metrics.answered(&exchange.info, exchange.served(), answer, started);
+    let slot = exchange.take_slot();
+    let response = response.map_body(|_, body| ReplyBody::new(body, slot)).map_into_boxed_body();
     finish(&request, response, &exchange.warnings())
 }
 
@@ -114,26 +116,38 @@ async fn serve(exchange: &Exchange<'_>, payload: web::Payload) -> Result<Reply, 
     }
     let user = authenticate(exchange).await?;
     refuse_impersonation(exchange, &user)?;
-    let privileged = user.groups.iter().any(|group| group == ADMINISTRATORS);
     let core = exchange.core;
-    let enter = || core.in_flight.enter(info.is_read(), privileged, &core.metrics);
-    let mut _place = if info.is_watch() { None } else { Some(enter()?) };
+    let caller = Caller::new(&user, &core.options.priority_users);
+    let of_view = exchange.served().is_some_and(|served| served.resource.is_view());
+    let enter = || core.limiters.request(&caller, info.is_read(), of_view);
+    exchange.keep(enter().await?);
     authorize(exchange, &user).await?;
-    let mut body = Bytes::new();
-    if !info.is_read() {
-        // Without a place: who sends slowly must not keep others from being served.
-        _place = None;
-        body = input::read(payload, dispatch::body_limit(exchange), core.options.body_timeout).await?;
-        _place = Some(enter()?);
+    let (mut body, mut _memory) = (Bytes::new(), None);
+    if info.is_watch() {
+        // A watch has a limit of its own.
+        drop(exchange.take_slot());
+    } else if !info.is_read() {
+        // Without a slot: a client that sends slowly must not keep others from being served.
+        drop(exchange.take_slot());
+        let limit = dispatch::body_limit(exchange);
+        _memory = Some(core.limiters.body(&caller, exchange.body_size(limit))?);
+        body = input::read(payload, limit, core.options.body_timeout).await?;
+        exchange.keep(enter().await?);
     }
     if info.resource.is_some() {
-        dispatch::resource(exchange, user, privileged, body).await
+        dispatch::resource(exchange, user, &caller, body).await
     } else {
         other::path(exchange)
     }
 }
 
 async fn authenticate(exchange: &Exchange<'_>) -> Result<UserInfo, ApiError> {
+    // kube-apiserver passes no token on to aggregated servers: whoever brings one comes directly.
+    let _review = if exchange.header("authorization").is_empty() {
+        None
+    } else {
+        Some(exchange.core.limiters.token_review(&exchange.address())?)
+    };
     let found = exchange.core.authenticator.authenticate(&exchange.headers(), exchange.peer()).await;
     match found {
         Ok(Some(user)) => Ok(user),

@@ -13,8 +13,8 @@ use crate::{
     stored::{Item, Stored},
 };
 
-/// So many objects are read at once from the store.
-const PAGE: usize = 1000;
+/// Number of objects that are read at once from the store. Few, for they may be large: a page is in memory as a whole.
+const PAGE: usize = 100;
 
 /// Which state a list shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -186,11 +186,32 @@ impl<S: Strategy> Registry<S> {
     /// The store does not answer, or the cache does not get there in time.
     pub(crate) async fn catch_up(&self) -> Result<(), ApiError> {
         let newest = self.store.get(self.keys.objects()).await?.revision;
-        self.reach(newest).await
+        self.wait_for(newest).await
     }
 
-    /// Waits until the cache has everything up to a revision.
-    pub(crate) async fn reach(&self, revision: i64) -> Result<(), ApiError> {
+    /// Waits until the cache has everything up to a revision that a caller names.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Future`] at once when the store has not come so far: only the store's own revisions are waited for.
+    pub(super) async fn reach(&self, revision: i64) -> Result<(), ApiError> {
+        if let Some(current) = self.short_of(revision).await? {
+            return Err(StoreError::Future { requested: revision, current }.into());
+        }
+        self.wait_for(revision).await
+    }
+
+    /// Returns the store's revision when that is less than `revision`.
+    pub(super) async fn short_of(&self, revision: i64) -> Result<Option<i64>, ApiError> {
+        if revision <= self.cache.revision() {
+            return Ok(None);
+        }
+        let current = self.store.get(self.keys.objects()).await?.revision;
+        Ok((current < revision).then_some(current))
+    }
+
+    /// Waits until the cache has everything up to a revision that the store has reached.
+    pub(super) async fn wait_for(&self, revision: i64) -> Result<(), ApiError> {
         if self.cache.synced() && self.cache.revision() >= revision {
             return Ok(());
         }

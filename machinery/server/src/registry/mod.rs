@@ -7,6 +7,7 @@ mod keys;
 mod lens;
 mod list;
 mod metadata;
+mod quota;
 mod update;
 mod watch;
 mod write;
@@ -18,7 +19,11 @@ use rand::RngExt;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
-pub use self::delete::{DeleteOptions, Propagation};
+use self::quota::Quota;
+pub use self::{
+    delete::{DeleteOptions, Propagation},
+    quota::ObjectLimits,
+};
 pub(crate) use self::{
     keys::Keys,
     lens::{Lens, Selected, Selection},
@@ -28,7 +33,7 @@ pub(crate) use self::{
 };
 use crate::{
     ApiError, DeleteContext, Reason, RequestContext, Strategy,
-    cache::{self, Cache, Scope},
+    cache::{self, Cache, Scope, Usage},
     resource_name::ResourceName,
     stored::{Stored, unshare},
 };
@@ -48,24 +53,22 @@ pub struct Registry<S: Strategy> {
     resource: ResourceName,
     keys: Keys,
     cache: Arc<Cache<S::Object>>,
-    /// The most bytes of an object that a caller may make.
-    size_limit: usize,
+    quota: Quota,
 }
 
 impl<S: Strategy> Registry<S> {
     /// The objects of the strategy's kind in that store. Keys are `PREFIX/GROUP/RESOURCE/[NAMESPACE/]NAME`, so
     /// registries of different kinds can share a prefix; claims lie under `PREFIX/claims/`.
     pub fn new(store: Arc<dyn Store>, prefix: &str, strategy: S) -> Arc<Self> {
-        Self::with_size_limit(store, prefix, strategy, usize::MAX)
+        Self::with_limits(store, prefix, strategy, ObjectLimits::NONE)
     }
 
-    /// The same, with objects of at most so many bytes: a caller can create none that is larger, nor make one larger that is. Neither the
-    /// status subresource nor the server's own changes are limited, so that what was let in can be finished.
-    pub fn with_size_limit(store: Arc<dyn Store>, prefix: &str, strategy: S, size_limit: usize) -> Arc<Self> {
+    /// The same, with limits on the number and size of the objects.
+    pub fn with_limits(store: Arc<dyn Store>, prefix: &str, strategy: S, limits: ObjectLimits) -> Arc<Self> {
         let resource = ResourceName::of::<S::Object>();
         let keys = Keys::new(prefix, &resource);
         let cache = Arc::new(Cache::new(resource.to_string()));
-        Arc::new(Self { strategy, store, resource, keys, cache, size_limit })
+        Arc::new(Self { strategy, store, resource, keys, cache, quota: Quota::new(limits) })
     }
 
     /// The kind's rules.
@@ -88,6 +91,12 @@ impl<S: Strategy> Registry<S> {
     /// Whether the store answers.
     pub(crate) async fn ready(&self) -> Result<(), ApiError> {
         Ok(self.store.ready().await?)
+    }
+
+    /// What the watch cache holds, for the metrics.
+    pub(crate) fn usage(&self) -> StorageUsage {
+        let (total, largest) = self.cache.summary();
+        StorageUsage { total, largest, refused: self.quota.refused(), ended_watches: self.cache.behind() }
     }
 
     /// How many objects the watch cache holds.
@@ -220,7 +229,8 @@ impl<S: Strategy> Registry<S> {
     /// it was, so that an object from before there was a limit can shrink. Each part has the limit for itself: who fills the
     /// metadata keeps nobody else from what the kind is for.
     fn check_size(&self, object: &S::Object, old: Option<&S::Object>) -> Result<(), ApiError> {
-        if self.size_limit == usize::MAX {
+        let limit = self.quota.limits().object_bytes;
+        if limit == usize::MAX {
             return Ok(());
         }
         let name = kube::Resource::meta(object).name.as_deref().unwrap_or_default();
@@ -228,7 +238,6 @@ impl<S: Strategy> Registry<S> {
             Parts::of(object).map_err(|source| ApiError::internal(format!("encoding {name}"), source))
         };
         let (new, old) = (parts(object)?, old.map(parts).transpose()?.unwrap_or_default());
-        let limit = self.size_limit;
         for (what, size, before) in
             [("metadata", new.metadata, old.metadata), ("content", new.content, old.content)]
         {
@@ -248,6 +257,18 @@ impl<S: Strategy> Registry<S> {
         let name = meta.name.as_deref().unwrap_or_default();
         self.keys.object(meta.namespace.as_deref().unwrap_or_default(), name)
     }
+}
+
+/// What is stored of a kind, for the metrics.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StorageUsage {
+    pub(crate) total: Usage,
+    /// The most objects and bytes of any namespace.
+    pub(crate) largest: Usage,
+    /// Writes that were refused because of a limit.
+    pub(crate) refused: u64,
+    /// Watches that were ended because their client fell behind.
+    pub(crate) ended_watches: u64,
 }
 
 /// How many bytes the parts of an object have that callers write.

@@ -63,6 +63,10 @@ impl<S: Strategy> Decision<S> for Update<S::Object> {
         }
         finish(object, old)
     }
+
+    fn is_limited(&self) -> bool {
+        self.part == Part::Main
+    }
 }
 
 /// A change by the server's own code: no hooks.

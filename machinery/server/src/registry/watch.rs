@@ -3,7 +3,6 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use async_trait::async_trait;
-use machinery_storage::StoreError;
 
 use super::{Registry, lens::Lens};
 use crate::{
@@ -12,8 +11,8 @@ use crate::{
     stored::Item,
 };
 
-/// So many changes are handed over at once.
-const BATCH: usize = 256;
+/// Size of the changes that are handed over at once, about: a client that reads slowly keeps little more in memory.
+const BATCH_BYTES: usize = 64 * 1024;
 
 /// Where a watch starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +67,6 @@ struct Watch<S: Strategy> {
     with_present: bool,
     /// Changes that were received and not yet handed over.
     received: VecDeque<Arc<Change<S::Object>>>,
-    buffer: Vec<Arc<Change<S::Object>>>,
 }
 
 #[async_trait]
@@ -89,28 +87,36 @@ impl<S: Strategy> Watching for Watch<S> {
             if !events.is_empty() {
                 return Some(events);
             }
-            let received = self.subscription.changes.recv_many(&mut self.buffer, BATCH).await;
-            if received == 0 {
-                return None;
+            if self.received.is_empty() {
+                self.received.push_back(self.subscription.changes.recv().await?);
+                self.subscription.take_waiting(&mut self.received, BATCH_BYTES);
             }
-            self.received.extend(self.buffer.drain(..));
         }
     }
 
     fn drain(&mut self) -> (Vec<WatchEvent>, Option<i64>) {
         // The revision first: what is told up to it is in the channel by now.
         let revision = self.registry.cache.revision().max(self.subscription.revision);
-        let whole = self.subscription.take_waiting(&mut self.received);
+        let whole = self.subscription.take_waiting(&mut self.received, BATCH_BYTES);
         let newest = self.received.back().map_or(0, |change| change.revision);
-        // A watch that was left behind misses what came after its last change: it knows no revision up to which it is whole.
-        (self.take(), whole.then_some(revision.max(newest)))
+        let events = self.take();
+        // A watch that was left behind, or has more to tell, misses what comes after its last change: it knows no revision up to which it
+        // is whole.
+        (events, (whole && self.received.is_empty()).then_some(revision.max(newest)))
     }
 }
 
 impl<S: Strategy> Watch<S> {
+    /// The events of the changes that were received, up to the size of a batch.
     fn take(&mut self) -> Vec<WatchEvent> {
-        let lens = &self.lens;
-        self.received.drain(..).filter_map(|change| transition(lens.as_ref(), &change)).collect()
+        let (mut events, mut size) = (Vec::new(), 0);
+        while size < BATCH_BYTES
+            && let Some(change) = self.received.pop_front()
+        {
+            size += change.size();
+            events.extend(transition(self.lens.as_ref(), &change));
+        }
+        events
     }
 }
 
@@ -169,22 +175,16 @@ impl<S: Strategy> Registry<S> {
             subscription,
             with_present: start == Start::Present,
             received,
-            buffer: Vec::with_capacity(BATCH),
         }))
     }
 
     /// Waits until the cache has everything up to a revision that belongs to the store's history.
     async fn reach_history(&self, revision: i64) -> Result<(), ApiError> {
-        let ahead = match self.reach(revision).await {
-            Err(ApiError::Store(error @ StoreError::Future { .. })) => error,
-            result => return result,
-        };
-        let newest = self.store.get(self.keys.objects()).await?.revision;
-        if newest >= revision {
-            return Err(ahead.into());
+        if let Some(newest) = self.short_of(revision).await? {
+            let message = format!("too large resource version: {revision}, current: {newest}: list anew");
+            return Err(ApiError::status(Reason::Expired, message));
         }
-        let message = format!("too large resource version: {revision}, current: {newest}: list anew");
-        Err(ApiError::status(Reason::Expired, message))
+        self.wait_for(revision).await
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use machinery_storage::{KeyValue, Operation, Outcome, Precondition, Transaction};
 
 use super::{
@@ -11,6 +12,7 @@ use super::{
 };
 use crate::{
     ApiError, RequestContext, Strategy,
+    cache::Usage,
     stored::{Stored, encode},
 };
 
@@ -34,6 +36,19 @@ pub(super) trait Decision<S: Strategy>: Send {
         context: &RequestContext,
         old: &Stored<S::Object>,
     ) -> Result<Next<S::Object>, ApiError>;
+
+    /// Whether the kind's limits apply to what the object grows by.
+    fn is_limited(&self) -> bool {
+        false
+    }
+}
+
+/// A write to be tried.
+struct Proposal<O> {
+    object: O,
+    removed: bool,
+    /// Whether the kind's limits apply to what the object grows by.
+    limited: bool,
 }
 
 /// What became of an object.
@@ -83,7 +98,8 @@ impl<S: Strategy> Registry<S> {
                 Next::Write(object) => (object, false),
                 Next::Remove(object) => (object, true),
             };
-            match self.try_write(context, &key, &old, object, removed, &mut stale).await? {
+            let proposal = Proposal { object, removed, limited: decision.is_limited() };
+            match self.try_write(context, &key, &old, proposal, &mut stale).await? {
                 Ok(stored) => {
                     return Ok(Written { stored: Arc::new(stored), removed });
                 }
@@ -104,10 +120,15 @@ impl<S: Strategy> Registry<S> {
         context: &RequestContext,
         key: &str,
         old: &Stored<S::Object>,
-        mut object: S::Object,
-        removed: bool,
+        proposal: Proposal<S::Object>,
         stale: &mut Stale,
     ) -> Result<Result<Stored<S::Object>, Option<KeyValue>>, ApiError> {
+        let Proposal { mut object, removed, limited } = proposal;
+        let encoded = if removed { None } else { Some(encode(&mut object)?) };
+        let size = encoded.as_ref().filter(|_| limited).map_or(0, Bytes::len);
+        let growth = size.saturating_sub(old.size());
+        let name = kube::Resource::meta(&object).name.clone().unwrap_or_default();
+        let reservation = self.reserve(context, &name, Usage { objects: 0, bytes: growth }).await?;
         let after = if removed { Vec::new() } else { self.strategy.claims(&object) };
         let before = self.strategy.claims(old);
         let plan = ClaimPlan::new(self, kube::Resource::meta(&object), before, after, stale).await?;
@@ -117,15 +138,19 @@ impl<S: Strategy> Registry<S> {
         }
         let mut preconditions = vec![Precondition::Unchanged(key.to_owned(), old.revision())];
         preconditions.extend(plan.preconditions());
-        let put = if removed {
-            Operation::Delete(key.to_owned())
-        } else {
-            Operation::Put(key.to_owned(), encode(&mut object)?)
+        let put = match encoded {
+            None => Operation::Delete(key.to_owned()),
+            Some(encoded) => Operation::Put(key.to_owned(), encoded),
         };
         let mut operations = vec![put];
         operations.extend(plan.operations()?);
         let states = match self.store.commit(Transaction { preconditions, operations }).await? {
-            Outcome::Committed(revision) => return Ok(Ok(Stored::new(object, revision))),
+            Outcome::Committed(revision) => {
+                if let Some(reservation) = reservation {
+                    reservation.commit(revision);
+                }
+                return Ok(Ok(Stored::new(object, revision)));
+            }
             Outcome::Failed(states) => states,
         };
         let mut states = states.into_iter();

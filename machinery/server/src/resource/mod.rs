@@ -20,7 +20,7 @@ pub(crate) use self::{
 };
 use crate::{
     ApiError, Column, DeleteContext, DeleteOptions, KindInfo, Reason, RequestContext, Verb,
-    registry::{Listed, Part, Selection, Version, WatchFrom, Watching},
+    registry::{Listed, Part, Selection, StorageUsage, Version, WatchFrom, Watching},
     resource_name::ResourceName,
     stored::Item,
 };
@@ -79,8 +79,8 @@ pub(crate) trait Resource: Send + Sync {
     fn lists_in_discovery(&self) -> bool {
         true
     }
-    /// How many objects are stored, where this is known.
-    fn count(&self) -> Option<usize>;
+    /// Usage of the storage; `None` for a view, which stores nothing.
+    fn usage(&self) -> Option<StorageUsage>;
 
     /// Whether its store answers.
     async fn ready(&self) -> Result<(), ApiError>;

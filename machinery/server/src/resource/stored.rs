@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     ApiError, Column, DeleteContext, DeleteOptions, KindInfo, Registry, RequestContext, Strategy, Verb,
-    registry::{Listed, Part, Selected, Version, WatchFrom, Watching},
+    registry::{Listed, Part, Selected, StorageUsage, Version, WatchFrom, Watching},
     resource_name::ResourceName,
     stored::{Item, Stored, object_of},
 };
@@ -65,8 +65,8 @@ impl<S: Strategy> Resource for StoredResource<S> {
         self.0.keeps_up()
     }
 
-    fn count(&self) -> Option<usize> {
-        Some(self.0.len())
+    fn usage(&self) -> Option<StorageUsage> {
+        Some(self.0.usage())
     }
 
     async fn ready(&self) -> Result<(), ApiError> {

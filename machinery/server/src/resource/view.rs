@@ -11,7 +11,7 @@ use super::{GetVersion, Query, Resource, posted::schema_of};
 use crate::{
     ApiError, Column, KindInfo, Registry, RequestContext, Strategy, Verb, View,
     cache::Scope,
-    registry::{Lens, Listed, Selection, Version, WatchFrom, Watching},
+    registry::{Lens, Listed, Selection, StorageUsage, Version, WatchFrom, Watching},
     resource_name::ResourceName,
     stored::{Item, Stored, object_of},
 };
@@ -107,7 +107,7 @@ impl<V: View> Resource for ViewResource<V> {
         self.source.keeps_up()
     }
 
-    fn count(&self) -> Option<usize> {
+    fn usage(&self) -> Option<StorageUsage> {
         None
     }
 

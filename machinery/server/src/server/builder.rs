@@ -9,12 +9,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Server, ServerOptions,
-    core::{Core, Readiness, Served},
+    core::{Core, Served},
     described,
 };
 use crate::{
     Action, Metrics, Namespaces, Registry, Strategy, View,
-    http::{InFlight, WatchPlaces},
+    http::Limiters,
     resource::{Posted, PostedAction, Resource, StoredResource, ViewResource},
 };
 
@@ -52,7 +52,6 @@ pub struct ServerBuilder {
     authorizer: Option<Arc<dyn Authorizer>>,
     namespaces: Option<Arc<dyn Namespaces>>,
     metrics: Metrics,
-    readiness: Vec<Readiness>,
 }
 
 impl ServerBuilder {
@@ -65,7 +64,6 @@ impl ServerBuilder {
             authorizer: None,
             namespaces: None,
             metrics: Metrics::new(),
-            readiness: Vec::new(),
         }
     }
 
@@ -111,12 +109,6 @@ impl ServerBuilder {
         self
     }
 
-    /// Another check of `/readyz`: a name and whether it is in order now.
-    pub fn readiness(mut self, name: &str, check: impl Fn() -> bool + Send + Sync + 'static) -> Self {
-        self.readiness.push(Readiness { name: name.to_owned(), check: Box::new(check) });
-        self
-    }
-
     /// The server.
     ///
     /// # Errors
@@ -151,8 +143,7 @@ impl ServerBuilder {
         }
         let info = Info { title: self.options.title.clone(), version: self.options.version.clone() };
         let documents = Documents::new(&info, &described::groups(resources.values()))?;
-        let in_flight = InFlight::new(&self.options);
-        let watch_places = WatchPlaces::new(&self.options);
+        let limiters = Limiters::new(&self.options, &self.metrics);
         Ok(Server::new(Core {
             options: self.options,
             resources,
@@ -161,9 +152,7 @@ impl ServerBuilder {
             authorizer,
             namespaces: self.namespaces,
             metrics: self.metrics,
-            in_flight,
-            watch_places,
-            readiness: self.readiness,
+            limiters,
             storage: Mutex::default(),
             stopping: CancellationToken::new(),
             shutdown: CancellationToken::new(),

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::ServerOptions;
 use crate::{
     Namespaces,
-    http::{Check, InFlight, WatchPlaces},
+    http::{Check, Limiters},
     metrics::{Metrics, ResourceLabels},
     resource::{Posted, Resource},
 };
@@ -44,12 +44,6 @@ impl Served {
     }
 }
 
-/// A check that was added to `/readyz`.
-pub(crate) struct Readiness {
-    pub(crate) name: String,
-    pub(crate) check: Box<dyn Fn() -> bool + Send + Sync>,
-}
-
 /// What the requests share.
 pub(crate) struct Core {
     pub(crate) options: ServerOptions,
@@ -60,9 +54,7 @@ pub(crate) struct Core {
     pub(crate) authorizer: Arc<dyn Authorizer>,
     pub(crate) namespaces: Option<Arc<dyn Namespaces>>,
     pub(crate) metrics: Metrics,
-    pub(crate) in_flight: InFlight,
-    pub(crate) watch_places: WatchPlaces,
-    pub(crate) readiness: Vec<Readiness>,
+    pub(crate) limiters: Limiters,
     /// When the storage was last asked whether it is ready, and what it said.
     pub(crate) storage: Mutex<Option<(Instant, bool)>>,
     /// Canceled when the server is to end: `/readyz` fails from then on.
@@ -86,7 +78,7 @@ impl Core {
         let storage = self.storage_ready().await;
         let mut synced = Vec::new();
         for served in self.resources.values() {
-            if served.resource.count().is_some() {
+            if served.resource.usage().is_some() {
                 let name = format!("watch-cache-{}", served.resource.name().plural);
                 synced.push(check(&name, served.resource.keeps_up()));
             }
@@ -95,7 +87,8 @@ impl Core {
         checks.push(check("storage", storage));
         checks.extend(synced);
         if probe == "readyz" {
-            checks.extend(self.readiness.iter().map(|readiness| check(&readiness.name, (readiness.check)())));
+            let namespaces = self.namespaces.as_deref().is_none_or(Namespaces::has_started);
+            checks.push(check("watch-namespaces", namespaces));
             checks.push(check("shutdown", !self.stopping.is_cancelled()));
         }
         checks
@@ -121,17 +114,17 @@ impl Core {
         ready
     }
 
-    /// Brings the counts of objects up to date.
-    pub(crate) fn count_objects(&self) {
+    /// Brings the measurements of the storage up to date.
+    pub(crate) fn measure_storage(&self) {
         for served in self.resources.values() {
-            if let Some(count) = served.resource.count() {
+            if let Some(usage) = served.resource.usage() {
                 let name = served.resource.name();
                 let labels = ResourceLabels {
                     group: name.group.clone(),
                     version: name.version.clone(),
                     resource: name.plural.clone(),
                 };
-                self.metrics.set_objects(&labels, count);
+                self.metrics.set_storage(&labels, &usage);
             }
         }
     }

@@ -13,6 +13,7 @@ use actix_web::{
     rt::net::TcpStream,
     web::{self, ServiceConfig},
 };
+use rustix::net::sockopt::set_tcp_user_timeout;
 use tokio_util::sync::CancellationToken;
 
 pub use self::builder::{BuildError, ServerBuilder};
@@ -37,17 +38,26 @@ pub struct ServerOptions {
     pub request_timeout: Duration,
     /// How long the body of a request may take to arrive. Such a request has no place among those in flight yet.
     pub body_timeout: Duration,
-    /// How many reading requests are served at once.
+    /// Users that the server must always have capacity for, such as the controller of its kinds. They have no share, and an
+    /// eighth of every limit below is reserved for them.
+    pub priority_users: Vec<String>,
+    /// Maximum number of reads in progress. One caller (a user, or a pod of a service account) can have an eighth of them, the
+    /// service accounts of one namespace a quarter, and all requests for views three quarters.
     pub max_reads_in_flight: usize,
-    /// How many writing requests are served at once.
+    /// Maximum number of writes in progress, with the same shares.
     pub max_writes_in_flight: usize,
-    /// How many watches are served at once.
+    /// Maximum number of watches. The service accounts of one namespace can have half of them.
     pub max_watches: usize,
-    /// How many of these one caller may have: a user, or a pod of a service account.
+    /// Maximum number of watches of one caller.
     pub max_watches_of_one: usize,
-    /// How many one caller may have when it watches a view. Watches of views have three quarters of all places: views are for
-    /// everybody, and everybody together must not keep those away who watch the stored kinds.
+    /// Maximum number of watches of views of one caller.
     pub max_view_watches_of_one: usize,
+    /// Maximum size of the request bodies in memory, in bytes, with the shares of reads.
+    pub max_body_bytes: usize,
+    /// Maximum number of bearer tokens in authentication, with the shares of reads for each network address.
+    pub max_token_reviews: usize,
+    /// Maximum time for which a client may read nothing of what was sent to it, before its connection is ended.
+    pub send_timeout: Duration,
     /// How long `/readyz` fails before watches end and the server stops to accept, so that clients turn elsewhere.
     pub shutdown_delay: Duration,
     /// How long requests under way may take after that.
@@ -63,11 +73,15 @@ impl Default for ServerOptions {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             request_timeout: Duration::from_mins(1),
             body_timeout: Duration::from_secs(10),
+            priority_users: Vec::new(),
             max_reads_in_flight: 400,
             max_writes_in_flight: 200,
             max_watches: 20_000,
             max_watches_of_one: 1000,
             max_view_watches_of_one: 16,
+            max_body_bytes: 64 * 1024 * 1024,
+            max_token_reviews: 128,
+            send_timeout: Duration::from_secs(30),
             shutdown_delay: Duration::ZERO,
             shutdown_timeout: Duration::from_secs(20),
             workers: 0,
@@ -133,7 +147,7 @@ impl Server {
         // A block, so that what is not `Send` of the builder is gone before the first await.
         let running = {
             let mut server = HttpServer::new(app)
-                .on_connect(on_connect)
+                .on_connect(move |connection, data| on_connect(connection, data, options.send_timeout))
                 .h1_allow_half_closed(false)
                 .keep_alive(KEEP_ALIVE)
                 .client_request_timeout(HEAD_TIMEOUT)
@@ -163,11 +177,15 @@ impl Server {
 
 /// Sends small writes at once (an event of a watch must not wait for the acknowledgement of the one before), and keeps the
 /// certificates that the client presented, for the authenticators.
-fn on_connect(connection: &dyn Any, data: &mut Extensions) {
+fn on_connect(connection: &dyn Any, data: &mut Extensions, send_timeout: Duration) {
     let tls = connection.downcast_ref::<TlsStream<TcpStream>>();
     let tcp = tls.map(|stream| stream.get_ref().0).or_else(|| connection.downcast_ref::<TcpStream>());
     if let Some(Err(error)) = tcp.map(|stream| stream.set_nodelay(true)) {
         tracing::debug!(%error, "a connection sends its small writes late");
+    }
+    let limit = u32::try_from(send_timeout.as_millis()).unwrap_or(u32::MAX);
+    if let Some(Err(error)) = tcp.map(|stream| set_tcp_user_timeout(stream, limit)) {
+        tracing::debug!(%error, "a connection is not ended when its client stops reading");
     }
     let certificates = tls
         .and_then(|stream| stream.get_ref().1.peer_certificates())
