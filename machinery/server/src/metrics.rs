@@ -1,4 +1,4 @@
-//! What is measured, under the names that kube-apiserver uses where it measures the same.
+//! Metrics, under the names that kube-apiserver uses for the same measurements.
 
 use std::{fmt, sync::Arc, time::Instant};
 
@@ -12,7 +12,7 @@ use prometheus_client::{
 
 use crate::{ApiError, http::RequestInfo, registry::StorageUsage, server::Served};
 
-/// The measurements of one server and its store. Cheap to clone.
+/// Metrics of one server and its store. Cheap to clone.
 #[derive(Clone)]
 pub struct Metrics(Arc<Inner>);
 
@@ -52,7 +52,7 @@ struct CodeLabels {
     code: u16,
 }
 
-/// The labels of what is measured by resource.
+/// Labels of metrics by resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(crate) struct ResourceLabels {
     pub(crate) group: String,
@@ -75,10 +75,10 @@ struct StoreLabels {
     operation: &'static str,
 }
 
-/// The label of what is none of the names that are known.
+/// Label of unknown names.
 const OTHER: &str = "other";
 
-/// The label of a verb of [`RequestInfo`].
+/// Returns the label of a verb of [`RequestInfo`].
 fn verb_label(verb: &str) -> &'static str {
     match verb {
         "get" => "GET",
@@ -118,7 +118,7 @@ impl fmt::Debug for Metrics {
 }
 
 impl Metrics {
-    /// Nothing measured yet.
+    /// Creates metrics without measurements.
     pub fn new() -> Self {
         let mut registry = Registry::default();
         let requests = Family::<CodeLabels, Counter>::default();
@@ -131,14 +131,14 @@ impl Metrics {
             [(); 4].map(|()| Family::<ResourceLabels, Gauge>::default());
         let [refused_writes, ended_watches] = [(); 2].map(|()| Family::<ResourceLabels, Counter>::default());
         let store: Family<_, _, fn() -> Histogram> = Family::new_with_constructor(store_seconds as _);
-        registry.register("apiserver_request", "Requests that were answered", requests.clone());
-        let help = "How long requests took that are no watches, in seconds";
+        registry.register("apiserver_request", "Requests that were served", requests.clone());
+        let help = "Duration of requests other than watches, in seconds";
         registry.register("apiserver_request_duration_seconds", help, durations.clone());
-        let help = "Requests being served that are no watches";
+        let help = "Requests in progress other than watches";
         registry.register("apiserver_current_inflight_requests", help, in_flight.clone());
         let help = "Requests that were refused because a limit was reached";
         registry.register("apiserver_refused_requests", help, refused.clone());
-        registry.register("apiserver_longrunning_requests", "Watches being served", watches.clone());
+        registry.register("apiserver_longrunning_requests", "Watches in progress", watches.clone());
         registry.register("apiserver_watch_events", "Events sent to watches", watch_events.clone());
         registry.register("apiserver_storage_objects", "Objects in the watch cache", objects.clone());
         let help = "Size of the objects in the watch cache, as they are stored";
@@ -151,7 +151,7 @@ impl Metrics {
         registry.register("apiserver_storage_limit_refusals", help, refused_writes.clone());
         let help = "Watches that were ended because their client did not read fast enough";
         registry.register("apiserver_terminated_watchers", help, ended_watches.clone());
-        let help = "How long the store took to answer, in seconds";
+        let help = "Duration of calls of the store, in seconds";
         registry.register("apiserver_storage_request_duration_seconds", help, store.clone());
         Self(Arc::new(Inner {
             registry,
@@ -171,12 +171,12 @@ impl Metrics {
         }))
     }
 
-    /// The same store, with its answers timed.
+    /// Wraps a store to measure the time of its answers.
     pub fn measure(&self, store: Arc<dyn Store>) -> Arc<dyn Store> {
         Arc::new(MeasuredStore { store, metrics: self.clone() })
     }
 
-    /// Everything in the text format of OpenMetrics.
+    /// Renders all metrics in the text format of OpenMetrics.
     pub(crate) fn text(&self) -> Result<String, ApiError> {
         let mut text = String::new();
         encode(&mut text, &self.0.registry)
@@ -184,8 +184,8 @@ impl Metrics {
         Ok(text)
     }
 
-    /// Notes an answer; `served` is the resource that the request names, if it is served. What callers made up is no label: each would be
-    /// kept for ever.
+    /// Counts a reply. `served` is the resource that the request names, if it is served. Names that callers
+    /// made up are no labels: each would be kept for ever.
     pub(crate) fn answered(&self, info: &RequestInfo, served: Option<&Served>, code: u16, started: Instant) {
         let resource = info.resource.as_ref().zip(served);
         let text = |text: Option<&String>| text.cloned().unwrap_or_default();
@@ -212,28 +212,28 @@ impl Metrics {
         self.0.requests.get_or_create(&labels).inc();
     }
 
-    /// Counts a request as being served until the result is dropped.
+    /// Counts a request as in progress until the result is dropped.
     pub(crate) fn in_flight(&self, read: bool) -> GaugeGuard {
         let request_kind = if read { "readOnly" } else { "mutating" };
         GaugeGuard::new(self.0.in_flight.get_or_create(&InFlightLabels { request_kind }).clone())
     }
 
-    /// The count of requests that were refused because that limit was reached.
+    /// Returns the counter of requests that were refused because of that limit.
     pub(crate) fn refused(&self, limit: &'static str) -> Counter {
         self.0.refused.get_or_create(&LimitLabels { limit }).clone()
     }
 
-    /// Counts a watch as being served until the result is dropped.
+    /// Counts a watch as in progress until the result is dropped.
     pub(crate) fn watch(&self, labels: &ResourceLabels) -> GaugeGuard {
         GaugeGuard::new(self.0.watches.get_or_create(labels).clone())
     }
 
-    /// The count of events sent to the watches of a resource.
+    /// Returns the counter of events sent to the watches of a resource.
     pub(crate) fn watch_events(&self, labels: &ResourceLabels) -> Counter {
         self.0.watch_events.get_or_create(labels).clone()
     }
 
-    /// Takes over the usage of a kind's storage.
+    /// Sets the metrics of a kind's storage.
     pub(crate) fn set_storage(&self, labels: &ResourceLabels, usage: &StorageUsage) {
         let gauges = [
             (&self.0.objects, usage.total.objects),
@@ -257,7 +257,7 @@ impl Metrics {
     }
 }
 
-/// Counts one up as long as it lives.
+/// Increments a gauge as long as it lives.
 #[derive(Debug)]
 pub(crate) struct GaugeGuard(Gauge);
 

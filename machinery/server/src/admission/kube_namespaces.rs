@@ -1,4 +1,4 @@
-//! The namespaces of the cluster, as its API server tells them.
+//! Namespaces of the cluster, from its kube-apiserver.
 
 use std::{
     sync::{
@@ -25,12 +25,12 @@ use tokio_util::sync::CancellationToken;
 use super::{NamespaceState, Namespaces};
 use crate::{ApiError, Reason};
 
-/// So long a single read may take.
+/// Maximum time of a single read.
 const READ_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The namespaces of the cluster: watched, and read one by one when one is not known yet.
+/// Namespaces of the cluster, from a watch. A namespace that the watch has not reported is read.
 ///
-/// Needs the right to get, list and watch namespaces.
+/// RBAC: get, list and watch namespaces.
 pub struct KubeNamespaces {
     api: Api<PartialObjectMeta<Namespace>>,
     known: Store<PartialObjectMeta<Namespace>>,
@@ -38,7 +38,8 @@ pub struct KubeNamespaces {
 }
 
 impl KubeNamespaces {
-    /// Starts to watch until `shutdown`. Returns at once; until the watch has told, namespaces are read one by one.
+    /// Starts the watch, which runs until `shutdown`. Returns at once. Until the watch has started,
+    /// namespaces are read one by one.
     pub fn start(client: Client, shutdown: CancellationToken) -> Arc<Self> {
         let api: Api<PartialObjectMeta<Namespace>> = Api::all(client);
         let writer = Writer::<PartialObjectMeta<Namespace>>::default();
@@ -71,7 +72,7 @@ impl Namespaces for KubeNamespaces {
         let found = match read {
             Ok(Ok(found)) => found,
             Ok(Err(error)) => {
-                tracing::warn!(namespace = name, %error, "a namespace cannot be read");
+                tracing::warn!(namespace = name, %error, "namespace cannot be read");
                 return Err(unknown(name));
             }
             Err(_) => return Err(unknown(name)),

@@ -14,10 +14,12 @@ use crate::Object;
 const WAITING: usize = 1024;
 /// Maximum size of the changes that wait for one reader.
 const READER_BYTES: usize = 1024 * 1024;
-/// Size of the changes that wait for all readers of a cache, from which on each reader has an equal share of it only.
+/// Size of the changes that wait for all readers of a cache, from which on each reader has an equal share of
+/// it only.
 const ALL_BYTES: usize = 64 * 1024 * 1024;
 
-/// Size of what waits for all readers of a cache: at most twice [`ALL_BYTES`], and less in memory, for readers share the changes.
+/// Size of what waits for all readers of a cache: at most twice [`ALL_BYTES`], and less in memory, for
+/// readers share the changes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Backlog(Arc<AtomicUsize>);
 
@@ -67,7 +69,8 @@ pub(super) fn queue<O>(all: &Backlog) -> (Sender<O>, Receiver<O>) {
 }
 
 impl<O: Object> Sender<O> {
-    /// Adds a change, unless the reader has left or is too far behind for one of `readers`. One change always fits.
+    /// Adds a change, unless the reader has left or is too far behind for one of `readers`. One change always
+    /// fits.
     pub(super) fn send(&self, change: &Arc<Change<O>>, readers: usize) -> bool {
         let size = change.size();
         let own = self.waiting.own.load(Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Who is told of changes.
+//! Subscribers to the changes of a kind.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -9,7 +9,8 @@ use super::{
 };
 use crate::Object;
 
-/// Who is told of changes. Grouped by namespace, so that a change costs nothing to the readers of other namespaces.
+/// Subscribers to changes, grouped by namespace, so that a change costs nothing to the readers of other
+/// namespaces.
 #[derive(Debug)]
 pub(crate) struct Subscribers<O> {
     by_prefix: HashMap<String, HashMap<u64, Subscriber<O>>>,
@@ -38,7 +39,7 @@ impl<O> Subscribers<O> {
         Self { by_prefix: HashMap::new(), next: 0, count: 0, behind: 0, backlog: Backlog::default() }
     }
 
-    /// Tells the receiver of every change in its scope from now on. Closed when the reader is too slow.
+    /// Adds a reader of the changes in a scope. Its queue is closed when the reader falls behind.
     pub(crate) fn add(&mut self, scope: Scope) -> (Key, Receiver<O>) {
         let (sender, receiver) = queue(&self.backlog);
         let key = Key { prefix: scope.prefix().to_owned(), number: self.next };
@@ -49,7 +50,7 @@ impl<O> Subscribers<O> {
         (key, receiver)
     }
 
-    /// Tells that one no more.
+    /// Removes a reader.
     pub(crate) fn remove(&mut self, key: &Key) {
         if let Some(group) = self.by_prefix.get_mut(&key.prefix) {
             if group.remove(&key.number).is_some() {
@@ -61,18 +62,18 @@ impl<O> Subscribers<O> {
         }
     }
 
-    /// Ends all.
+    /// Ends all readers.
     pub(crate) fn end(&mut self) {
         self.by_prefix.clear();
         self.count = 0;
     }
 
-    /// Ends those who would be told of a key.
+    /// Ends the readers whose scope covers a key.
     pub(crate) fn end_of(&mut self, key: &str) {
         self.for_groups(key, |subscriber| !subscriber.scope.covers(key));
     }
 
-    /// Goes through the groups that may want to know of a key, and leaves in them whom `stays` says.
+    /// Keeps, of the readers whose group covers a key, those for which `stays` is true.
     fn for_groups(&mut self, key: &str, stays: impl Fn(&Subscriber<O>) -> bool) {
         let namespace = key.find('/').and_then(|slash| key.get(..=slash));
         for prefix in std::iter::once("").chain(namespace) {
@@ -101,7 +102,7 @@ impl<O> Subscribers<O> {
 }
 
 impl<O: Object> Subscribers<O> {
-    /// Tells those who want to know. Never waits.
+    /// Sends a change to the readers whose scope covers it. Never waits.
     pub(crate) fn tell(&mut self, change: &Arc<Change<O>>) {
         let before = self.count;
         self.for_groups(&change.key, |subscriber| {

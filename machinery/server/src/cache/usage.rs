@@ -28,7 +28,8 @@ impl Usage {
     }
 }
 
-/// Usage of each namespace, and of all together. Cluster-scoped objects count in the namespace with the empty name.
+/// Usage of each namespace, and of all together. Cluster-scoped objects count in the namespace with the empty
+/// name.
 #[derive(Debug, Default)]
 pub(super) struct NamespaceUsage {
     total: Usage,

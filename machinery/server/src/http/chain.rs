@@ -29,9 +29,9 @@ use super::{
 use crate::{ApiError, Reason, server::Core, status::Target};
 
 const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
-/// What time it is here: RFC 3339 in UTC with microseconds. `Date` has whole seconds only.
+/// Server time: RFC 3339 in UTC with microseconds. `Date` has whole seconds only.
 const SERVER_TIME: HeaderName = HeaderName::from_static("server-time");
-/// What the headers of impersonation start with.
+/// Prefix of the headers of impersonation.
 const IMPERSONATION: &str = "impersonate-";
 
 /// Serves one request.
@@ -67,7 +67,8 @@ pub(crate) async fn handle(
     finish(&request, response, &exchange.warnings())
 }
 
-/// Time that the request may take. As upstream, `timeout` does not concern watches: they have `timeoutSeconds`.
+/// Time that the request may take. As upstream, `timeout` does not concern watches: they have
+/// `timeoutSeconds`.
 fn timeout(exchange: &Exchange<'_>) -> Result<Duration, ApiError> {
     let most = exchange.core.options.request_timeout;
     if exchange.info.is_watch() { Ok(most) } else { exchange.params.timeout(most) }
@@ -160,8 +161,8 @@ async fn authenticate(exchange: &Exchange<'_>) -> Result<UserInfo, ApiError> {
     }
 }
 
-/// Refuses who wants to act as another: that is for the kube-apiserver to grant, which takes these headers out of what it proxies. To ignore
-/// them would be to act as who the caller did not mean.
+/// Rejects impersonation. kube-apiserver grants it, and removes these headers from requests that it proxies.
+/// Ignoring the headers would run the request as the wrong user.
 fn refuse_impersonation(exchange: &Exchange<'_>, user: &UserInfo) -> Result<(), ApiError> {
     let mut names = exchange.request.headers().keys();
     let Some(header) = names.find(|name| name.as_str().starts_with(IMPERSONATION)) else {
@@ -200,10 +201,11 @@ async fn authorize(exchange: &Exchange<'_>, user: &UserInfo) -> Result<(), ApiEr
     Err(ApiError::status(Reason::Forbidden, message))
 }
 
-/// Who asks, or whether they may, cannot be found out now. Nobody is let in, and nobody is told that they may not.
+/// Returns the failure of a request that cannot be authenticated or authorised now. It neither admits nor
+/// denies.
 fn unavailable(error: &AuthError) -> ApiError {
     let source = std::error::Error::source(error).map(ToString::to_string);
-    tracing::warn!(%error, source, "a request cannot be authenticated or authorised");
+    tracing::warn!(%error, source, "request cannot be authenticated or authorised");
     let message = format!("the server is currently unable to handle the request: {error}");
     ApiError::status(Reason::ServiceUnavailable, message).retry_after(1)
 }

@@ -19,7 +19,8 @@ pub(crate) struct Limits {
     pub(crate) total: usize,
     /// Part of `total` that only priority callers use.
     pub(crate) reserve: usize,
-    /// By all requests for views together. Views are for everybody, and must not exclude users of the stored kinds.
+    /// By all requests for views together. Views are for everybody, and must not exclude users of the stored
+    /// kinds.
     pub(crate) views: usize,
     /// By all service accounts of one namespace.
     pub(crate) of_namespace: usize,
@@ -36,8 +37,8 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
-    /// The usual shares of a total: an eighth for one caller, a quarter for the service accounts of a namespace, three
-    /// quarters for views, and an eighth in reserve. Nobody waits.
+    /// The usual shares of a total: an eighth for one caller, a quarter for the service accounts of a
+    /// namespace, three quarters for views, and an eighth in reserve. Nobody waits.
     pub(crate) fn shares_of(total: usize) -> Self {
         let of_caller = (total / 8).max(1);
         Self {
@@ -58,9 +59,9 @@ impl Limits {
 ///
 /// # Guarantees
 ///
-/// An ordinary caller never holds more than its share, and leaves the reserve to priority callers. A caller that has used
-/// up its share waits for its own earlier requests only, in order, and in bounded number: at most `total / of_caller`
-/// callers can have requests waiting.
+/// An ordinary caller never holds more than its share, and leaves the reserve to priority callers. A caller
+/// that has used up its share waits for its own earlier requests only, in order, and in bounded number: at
+/// most `total / of_caller` callers can have requests waiting.
 #[derive(Clone, Debug)]
 pub(crate) struct Limiter(Arc<Inner>);
 
@@ -132,7 +133,8 @@ impl Limiter {
     ///
     /// # Errors
     ///
-    /// `TooManyRequests` when a limit is reached and the caller may not wait, or waited for as long as it may.
+    /// `TooManyRequests` when a limit is reached and the caller may not wait, or waited for as long as it
+    /// may.
     pub(crate) async fn enter(&self, caller: &Caller, claim: Claim) -> Result<Permit, ApiError> {
         let queued = match self.attempt(caller, claim) {
             Attempt::Admitted(permit) => return Ok(permit),

@@ -66,7 +66,8 @@ impl Limiters {
         self.body_bytes.try_enter(caller, claim)
     }
 
-    /// The authentication of a bearer token that came from that address. Nothing else is known of the caller yet.
+    /// The authentication of a bearer token that came from that address. Nothing else is known of the caller
+    /// yet.
     pub(crate) fn token_review(&self, address: &str) -> Result<Permit, ApiError> {
         self.token_reviews.try_enter(&Caller::at_address(address), Claim::one(false))
     }

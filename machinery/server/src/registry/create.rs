@@ -16,7 +16,7 @@ use crate::{
     stored::{Stored, encode},
 };
 
-/// So many names are tried for one `generateName`.
+/// Number of names that are tried for one `generateName`.
 const NAMES: usize = 8;
 
 impl<S: Strategy> Registry<S> {
@@ -109,7 +109,7 @@ impl<S: Strategy> Registry<S> {
     }
 }
 
-/// A conflict that has causes is a claim's: another name would not help.
+/// A conflict with causes is a claim's: another name would not help.
 fn has_causes(error: &ApiError) -> bool {
     matches!(error, ApiError::Status { causes, .. } if !causes.is_empty())
 }

@@ -1,12 +1,12 @@
-//! Carries out the verbs on one stored kind, by the rules of its strategy.
+//! Registry of one stored kind: carries out the verbs by the rules of the strategy.
 
 mod claims;
 mod create;
 mod delete;
 mod keys;
-mod lens;
 mod list;
 mod metadata;
+mod projection;
 mod quota;
 mod update;
 mod watch;
@@ -26,8 +26,8 @@ pub use self::{
 };
 pub(crate) use self::{
     keys::Keys,
-    lens::{Lens, Selected, Selection},
     list::{Continue, Listed, Version},
+    projection::{Projection, Selected, Selection},
     update::{Make, Part},
     watch::{EventType, WatchEvent, WatchFrom, Watching},
 };
@@ -38,15 +38,17 @@ use crate::{
     stored::{Stored, unshare},
 };
 
-/// So often a write is tried anew when others came between. Far more than the writers of one object at a time.
+/// Number of attempts of a write that conflicts with others. It far exceeds the number of concurrent writers
+/// of one object.
 const ATTEMPTS: u32 = 100;
 
 /// One stored kind.
 ///
 /// # Guarantees
 ///
-/// Every write is one transaction of the store, guarded by the version that it was made from, and carries the
-/// changes of the object's claims. What a method returned, every later read of the newest state shows.
+/// Every write is one transaction of the store. It is guarded by the version that it was made from, and
+/// contains the changes of the object's claims. Every later read of the newest state shows what a method
+/// returned.
 pub struct Registry<S: Strategy> {
     strategy: S,
     store: Arc<dyn Store>,
@@ -57,13 +59,14 @@ pub struct Registry<S: Strategy> {
 }
 
 impl<S: Strategy> Registry<S> {
-    /// The objects of the strategy's kind in that store. Keys are `PREFIX/GROUP/RESOURCE/[NAMESPACE/]NAME`, so
-    /// registries of different kinds can share a prefix; claims lie under `PREFIX/claims/`.
+    /// Serves the objects of the strategy's kind in that store. Keys are
+    /// `PREFIX/GROUP/RESOURCE/[NAMESPACE/]NAME`, so that registries of different kinds can share a prefix.
+    /// Claims are under `PREFIX/claims/`.
     pub fn new(store: Arc<dyn Store>, prefix: &str, strategy: S) -> Arc<Self> {
         Self::with_limits(store, prefix, strategy, ObjectLimits::NONE)
     }
 
-    /// The same, with limits on the number and size of the objects.
+    /// Serves the objects with limits on their number and size.
     pub fn with_limits(store: Arc<dyn Store>, prefix: &str, strategy: S, limits: ObjectLimits) -> Arc<Self> {
         let resource = ResourceName::of::<S::Object>();
         let keys = Keys::new(prefix, &resource);
@@ -71,40 +74,40 @@ impl<S: Strategy> Registry<S> {
         Arc::new(Self { strategy, store, resource, keys, cache, quota: Quota::new(limits) })
     }
 
-    /// The kind's rules.
+    /// Returns the rules of the kind.
     pub fn strategy(&self) -> &S {
         &self.strategy
     }
 
-    /// Fills the watch cache and keeps it at the store's side until `shutdown`. The server does it for the registries
-    /// that it serves.
+    /// Fills the watch cache and keeps it in step with the store until `shutdown`. The server runs it for the
+    /// registries that it serves.
     pub async fn run(&self, shutdown: CancellationToken) {
         let prefix = self.keys.objects().to_owned();
         cache::feed(self.cache.clone(), self.store.clone(), prefix, shutdown).await;
     }
 
-    /// Whether the watch cache was filled and keeps up: the store was heard of within a minute.
+    /// Returns true when the watch cache is filled and up to date: the store reported within a minute.
     pub fn keeps_up(&self) -> bool {
         self.cache.keeps_up()
     }
 
-    /// Whether the store answers.
+    /// Checks that the store answers.
     pub(crate) async fn ready(&self) -> Result<(), ApiError> {
         Ok(self.store.ready().await?)
     }
 
-    /// What the watch cache holds, for the metrics.
+    /// Returns the usage of the storage, for the metrics.
     pub(crate) fn usage(&self) -> StorageUsage {
         let (total, largest) = self.cache.summary();
         StorageUsage { total, largest, refused: self.quota.refused(), ended_watches: self.cache.behind() }
     }
 
-    /// How many objects the watch cache holds.
+    /// Returns the number of objects in the watch cache.
     pub fn len(&self) -> usize {
         self.cache.len()
     }
 
-    /// Whether the watch cache holds no object.
+    /// Returns true when the watch cache is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -125,7 +128,7 @@ impl<S: Strategy> Registry<S> {
     ) -> Result<Arc<Stored<S::Object>>, ApiError> {
         let found = self.store.get(&self.keys.object(namespace, name)).await?.found;
         let found = found.ok_or_else(|| self.resource.not_found(name))?;
-        // The cache's copy of the same revision spares the decoding, and has its bytes made.
+        // The cached copy of the same revision spares the decoding, and has its JSON made.
         if let Some(cached) = self.cache.get(&Keys::relative(namespace, name))
             && cached.revision() == found.mod_revision
         {
@@ -134,7 +137,7 @@ impl<S: Strategy> Registry<S> {
         Ok(Arc::new(Stored::decode(&found)?))
     }
 
-    /// Reads one object from the watch cache, which has everything up to `revision` then.
+    /// Reads one object from the watch cache once it shows `revision`.
     pub(crate) async fn get_cached(
         &self,
         namespace: &str,
@@ -142,35 +145,37 @@ impl<S: Strategy> Registry<S> {
         revision: i64,
     ) -> Result<Arc<Stored<S::Object>>, ApiError> {
         self.reach(revision).await?;
-        // A list of one, for it tells an object that is not there from one that cannot be read.
+        // A list of one: it tells a missing object from one that cannot be read.
         let (_, mut found) = self.cache.list(&self.scope(namespace, Some(name)), None)?;
         found.pop().ok_or_else(|| self.resource.not_found(name))
     }
 
-    /// The objects of a namespace, or all for an empty one, as the watch cache has them: a moment old at most.
+    /// Returns the objects of a namespace, or all for an empty one, from the watch cache: a moment old at
+    /// most.
     ///
     /// # Errors
     ///
-    /// The cache is not filled, or one of them cannot be read by this version of the server.
+    /// The cache is not filled, or this version of the server cannot read one of them.
     pub async fn list(&self, namespace: &str) -> Result<Vec<Arc<Stored<S::Object>>>, ApiError> {
         self.cache.wait_for(0).await?;
         Ok(self.cache.list(&self.scope(namespace, None), None)?.1)
     }
 
-    /// Creates an object in `context.namespace` by all the strategy's rules.
+    /// Creates an object in `context.namespace` by the rules of the strategy.
     ///
     /// # Errors
     ///
-    /// `AlreadyExists`, `Invalid`, what the strategy says, and its claim conflict when a claim is taken.
+    /// `AlreadyExists`, `Invalid`, the errors of the strategy, and its claim conflict when a claim is taken.
     pub async fn create(&self, context: &RequestContext, object: S::Object) -> Result<S::Object, ApiError> {
         self.create_stored(context, object).await.map(unshare)
     }
 
-    /// Replaces an object of `context.namespace` by all the strategy's rules; with a resourceVersion, only that version.
+    /// Replaces an object of `context.namespace` by the rules of the strategy; with a resourceVersion, only
+    /// that version.
     ///
     /// # Errors
     ///
-    /// `NotFound`, `Conflict` when another write came between, `Invalid`, and what the strategy says.
+    /// `NotFound`, `Conflict` when another write came first, `Invalid`, and the errors of the strategy.
     pub async fn update(
         &self,
         context: &RequestContext,
@@ -181,13 +186,13 @@ impl<S: Strategy> Registry<S> {
         self.update_stored(context, name, Part::Main, make).await.map(|written| unshare(written.stored))
     }
 
-    /// Changes an object in one transaction, without the strategy's hooks: the caller is the server's own code. Claims are
-    /// adjusted and the generation is counted. `change` is called again with the newer object when another write came
-    /// between; nothing is written when it changes nothing or in a dry run.
+    /// Changes an object in one transaction, without the strategy's hooks: the caller is the server's own
+    /// code. Claims are adjusted and the generation is counted. `change` is called again with the newer
+    /// object after a conflict. Nothing is written when it changes nothing or in a dry run.
     ///
     /// # Errors
     ///
-    /// `NotFound`, and what `change` fails with.
+    /// `NotFound`, and the errors of `change`.
     pub async fn mutate<F>(
         &self,
         context: &RequestContext,
@@ -201,12 +206,12 @@ impl<S: Strategy> Registry<S> {
         self.mutate_stored(context, namespace, name, change).await.map(|written| unshare(written.stored))
     }
 
-    /// Deletes an object of `context.namespace` by all the strategy's rules: removes it, or marks it as being deleted
-    /// when finalizers are left. Returns it as it is then, or went.
+    /// Deletes an object of `context.namespace` by the rules of the strategy: removes it, or marks it as
+    /// terminating when finalizers are left. Returns its last state.
     ///
     /// # Errors
     ///
-    /// `NotFound`, `Conflict` when a precondition fails, and what the strategy says.
+    /// `NotFound`, `Conflict` when a precondition fails, and the errors of the strategy.
     pub async fn delete(
         &self,
         context: &RequestContext,
@@ -225,9 +230,9 @@ impl<S: Strategy> Registry<S> {
         Scope::new(namespace, name, self.strategy.info().namespaced)
     }
 
-    /// Refuses what a caller made of an object when its metadata, or the rest but for its status, is too large; and larger than
-    /// it was, so that an object from before there was a limit can shrink. Each part has the limit for itself: who fills the
-    /// metadata keeps nobody else from what the kind is for.
+    /// Refuses an object whose metadata, or content without metadata and status, is too large. An object that
+    /// was larger before there was a limit can shrink. Each part has the limit for itself: large metadata
+    /// takes no room from the content.
     fn check_size(&self, object: &S::Object, old: Option<&S::Object>) -> Result<(), ApiError> {
         let limit = self.quota.limits().object_bytes;
         if limit == usize::MAX {
@@ -259,11 +264,11 @@ impl<S: Strategy> Registry<S> {
     }
 }
 
-/// What is stored of a kind, for the metrics.
+/// Usage of the storage of a kind, for the metrics.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StorageUsage {
     pub(crate) total: Usage,
-    /// The most objects and bytes of any namespace.
+    /// Largest number and size of any namespace.
     pub(crate) largest: Usage,
     /// Writes that were refused because of a limit.
     pub(crate) refused: u64,
@@ -271,11 +276,11 @@ pub(crate) struct StorageUsage {
     pub(crate) ended_watches: u64,
 }
 
-/// How many bytes the parts of an object have that callers write.
+/// Sizes of the parts of an object that callers write, in bytes.
 #[derive(Default)]
 struct Parts {
     metadata: usize,
-    /// All but metadata and status.
+    /// All except metadata and status.
     content: usize,
 }
 
@@ -294,8 +299,8 @@ impl Parts {
     }
 }
 
-/// Waits a little before a write is tried anew: not at all at first, then longer and at random, so that writers of one object
-/// do not meet again and again.
+/// Waits before a retry: not at all at first, then longer and at random, so that writers of one object do not
+/// collide again.
 async fn backoff(attempt: u32) {
     if attempt < 2 {
         return tokio::task::yield_now().await;

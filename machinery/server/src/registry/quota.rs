@@ -13,19 +13,21 @@ use crate::{
 
 /// Limits on the stored objects of one kind.
 ///
-/// A quarter of `namespace_objects`, `namespace_bytes` and `total_bytes` is reserved for the callers that the strategy
-/// admits to the reserve ([`Strategy::may_use_reserve`]). A tenant that fills its namespace does not exclude them.
+/// A quarter of `namespace_objects`, `namespace_bytes` and `total_bytes` is reserved for the callers that the
+/// strategy admits to the reserve ([`Strategy::may_use_reserve`]). A tenant that fills its namespace does not
+/// exclude them.
 ///
 /// # What counts
 ///
-/// Every stored object with all its bytes, the status and finished objects too. A limit is checked when a caller creates
-/// an object, and when an update by a caller makes one larger. Status updates, deletions and the server's own changes count but are never refused, so that what was let in can be
-/// finished. Each replica counts what its watch cache shows and what is under way on itself. Writes under way on another
-/// replica can exceed a limit by their number.
+/// Every stored object counts with all its bytes, including its status and finished objects. A limit is
+/// checked when a caller creates an object, and when an update by a caller makes one larger. Status updates,
+/// deletions and the server's own changes count but are never refused, so that admitted objects can be
+/// finished. Each replica counts the objects of its watch cache and its own writes in progress. Writes in
+/// progress on another replica can exceed a limit by their number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ObjectLimits {
-    /// Maximum size in bytes of the metadata of an object, and of its content without metadata and status. A caller can create
-    /// no object that is larger, nor make one larger that is.
+    /// Maximum size in bytes of the metadata of an object, and of its content without metadata and status. A
+    /// caller can create no object that is larger, nor make one larger that is.
     pub object_bytes: usize,
     /// Maximum number of objects in one namespace.
     pub namespace_objects: usize,
@@ -54,7 +56,7 @@ struct Exceeded {
     requested: usize,
     used: usize,
     limit: usize,
-    /// Whether it would exceed the limit with the reserve, too.
+    /// True when it would exceed the limit with the reserve too.
     reserve: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The guarded write: read, decide, write if nothing came between, else again.
+//! Guarded writes: read, decide, write if the object is unchanged, else retry.
 
 use std::sync::Arc;
 
@@ -16,20 +16,20 @@ use crate::{
     stored::{Stored, encode},
 };
 
-/// What becomes of an object.
+/// Decision on an object.
 pub(super) enum Next<O> {
-    /// It stays as it is.
+    /// Keeps it as it is.
     Keep,
-    /// It is replaced.
+    /// Replaces it.
     Write(O),
-    /// It is removed; the state in which it goes.
+    /// Removes it, in this last state.
     Remove(O),
 }
 
-/// A decision on an object, made again when the object changed in between.
+/// Decision on an object. It is made again after a conflict.
 #[async_trait]
 pub(super) trait Decision<S: Strategy>: Send {
-    /// What becomes of the object.
+    /// Decides on the object.
     async fn decide(
         &mut self,
         registry: &Registry<S>,
@@ -37,38 +37,38 @@ pub(super) trait Decision<S: Strategy>: Send {
         old: &Stored<S::Object>,
     ) -> Result<Next<S::Object>, ApiError>;
 
-    /// Whether the kind's limits apply to what the object grows by.
+    /// Returns true when the limits of the kind apply to the growth of the object.
     fn is_limited(&self) -> bool {
         false
     }
 }
 
-/// A write to be tried.
+/// Write to be tried.
 struct Proposal<O> {
     object: O,
     removed: bool,
-    /// Whether the kind's limits apply to what the object grows by.
+    /// True when the limits of the kind apply to the growth of the object.
     limited: bool,
 }
 
-/// What became of an object.
+/// Outcome of a write.
 #[derive(Debug)]
 pub(crate) struct Written<O> {
-    /// The object after the write, or in the state in which it went.
+    /// Object after the write, or its last state.
     pub(crate) stored: Arc<Stored<O>>,
-    /// Whether it is gone.
+    /// True when the object is gone.
     pub(crate) removed: bool,
 }
 
 impl<S: Strategy> Registry<S> {
     /// Carries out a decision on an object in one transaction, together with the changes of its claims.
     ///
-    /// The cache's copy is tried first: nearly always it is the newest, which the transaction then proves, and a read is
-    /// spared. A decision to fail or to leave things as they are is only made on what the store has.
+    /// The cached copy is tried first: it nearly always is the newest, which the transaction then proves, and
+    /// saves a read. A decision to fail or to keep the object is only made on the stored copy.
     ///
     /// # Errors
     ///
-    /// `NotFound`, what the decision fails with, and `Conflict` when other writes come between too often.
+    /// `NotFound`, the errors of the decision, and `Conflict` when other writes come first too often.
     pub(super) async fn write(
         &self,
         context: &RequestContext,
@@ -114,7 +114,7 @@ impl<S: Strategy> Registry<S> {
         Err(self.resource.modified(name))
     }
 
-    /// One attempt. The inner error is what the store has instead of what was expected.
+    /// Makes one attempt. The inner error is the stored object instead of the expected one.
     async fn try_write(
         &self,
         context: &RequestContext,

@@ -88,8 +88,8 @@ impl<S: Strategy> Resource for StoredResource<S> {
 
     async fn list(&self, context: &Arc<RequestContext>, query: Query<Version>) -> Result<Listed, ApiError> {
         let scope = self.0.scope(&context.namespace, query.selection.name());
-        let lens = Selected { registry: self.0.clone(), selection: query.selection };
-        self.0.list_items(&scope, query.version, query.limit, &lens).await
+        let projection = Selected { registry: self.0.clone(), selection: query.selection };
+        self.0.list_items(&scope, query.version, query.limit, &projection).await
     }
 
     async fn watch(
@@ -98,8 +98,8 @@ impl<S: Strategy> Resource for StoredResource<S> {
         query: Query<WatchFrom>,
     ) -> Result<Box<dyn Watching>, ApiError> {
         let scope = self.0.scope(&context.namespace, query.selection.name());
-        let lens = Selected { registry: self.0.clone(), selection: query.selection };
-        self.0.watch_items(&scope, query.version, Box::new(lens)).await
+        let projection = Selected { registry: self.0.clone(), selection: query.selection };
+        self.0.watch_items(&scope, query.version, Box::new(projection)).await
     }
 
     async fn create(&self, context: &Arc<RequestContext>, body: &Body) -> Result<Arc<dyn Item>, ApiError> {

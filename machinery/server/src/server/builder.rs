@@ -1,4 +1,4 @@
-//! Putting a server together.
+//! Assembly of a server.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -18,31 +18,31 @@ use crate::{
     resource::{Posted, PostedAction, Resource, StoredResource, ViewResource},
 };
 
-/// Why a server cannot be built.
+/// Reason that a server cannot be built.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
-    /// A part that the server needs was not given.
+    /// A required part is missing.
     #[error("the server has no {0}")]
     Missing(&'static str),
-    /// An action hangs on a resource that is not there, or on two.
-    #[error("action {action} hangs on {plural}, which is the name of {found} resources")]
+    /// An action belongs to a resource that does not exist, or to two.
+    #[error("action {action} belongs to {plural}, which is the name of {found} resources")]
     ActionOnNothing {
         /// The action.
         action: &'static str,
-        /// What it should hang on.
+        /// Plural of the resource that it belongs to.
         plural: String,
-        /// How many resources have that name.
+        /// Number of resources with that name.
         found: usize,
     },
     /// Two resources have the same group, version and plural.
     #[error("resource {0} is served twice")]
     Twice(String),
-    /// The documents cannot be made from the resources.
+    /// The documents cannot be generated from the resources.
     #[error("the documents cannot be made")]
     Documents(#[from] DocumentError),
 }
 
-/// Puts a server together.
+/// Builder of a server.
 #[must_use]
 pub struct ServerBuilder {
     options: ServerOptions,
@@ -73,47 +73,47 @@ impl ServerBuilder {
         self
     }
 
-    /// Serves a view of a stored kind; the kind itself must be served, too.
+    /// Serves a view of a stored kind; the kind itself must be served too.
     pub fn view<V: View>(mut self, view: V, source: Arc<Registry<V::Source>>) -> Self {
         self.resources.push(Arc::new(ViewResource::new(view, source)));
         self
     }
 
-    /// Hangs an action on a resource or a view, by its plural.
+    /// Adds an action to a resource or a view, by its plural.
     pub fn action<A: Action>(mut self, plural: &str, action: Arc<A>) -> Self {
         self.actions.push((plural.to_owned(), Arc::new(PostedAction(action))));
         self
     }
 
-    /// Who asks; needed.
+    /// Sets the authenticator; required.
     pub fn authenticator(mut self, authenticator: Arc<dyn Authenticator>) -> Self {
         self.authenticator = Some(authenticator);
         self
     }
 
-    /// Whether one may; needed.
+    /// Sets the authorizer; required.
     pub fn authorizer(mut self, authorizer: Arc<dyn Authorizer>) -> Self {
         self.authorizer = Some(authorizer);
         self
     }
 
-    /// The namespaces of the cluster; needed when a kind is namespaced.
+    /// Sets the source of namespaces; required when a kind is namespaced.
     pub fn namespaces(mut self, namespaces: Arc<dyn Namespaces>) -> Self {
         self.namespaces = Some(namespaces);
         self
     }
 
-    /// Where measurements go; those of the store go there, too, when it was wrapped by [`Metrics::measure`].
+    /// Sets the metrics. To include those of the store, wrap it by [`Metrics::measure`].
     pub fn metrics(mut self, metrics: Metrics) -> Self {
         self.metrics = metrics;
         self
     }
 
-    /// The server.
+    /// Builds the server.
     ///
     /// # Errors
     ///
-    /// Something is missing, or the documents cannot be made from the kinds' schemas.
+    /// A required part is missing, or the documents cannot be generated from the schemas.
     pub fn build(self) -> Result<Server, BuildError> {
         let authenticator = self.authenticator.ok_or(BuildError::Missing("authenticator"))?;
         let authorizer = self.authorizer.ok_or(BuildError::Missing("authorizer"))?;
