@@ -4,14 +4,12 @@ use std::{sync::Arc, time::Duration};
 
 use evacuation_api::{Evacuation, SelfEvacuation};
 use machinery_auth::{Authenticator, Authorizer};
-use machinery_server::{BuildError, Namespaces, Registry, Server, ServerOptions};
+use machinery_server::{BuildError, Metrics, Namespaces, Registry, Server, ServerOptions};
 use machinery_storage::Store;
 
-use crate::{EvacuationResponderStrategy, EvacuationStrategy, Pods, Respond, SelfEvacuationView};
-
-/// Maximum size in bytes of the metadata of an Evacuation or an EvacuationResponder, and of the rest without
-/// the status. Every valid spec fits.
-const SIZE_LIMIT: usize = 320 * 1024;
+use crate::{
+    EvacuationResponderStrategy, EvacuationStrategy, LimitOptions, Pods, Respond, SelfEvacuationView,
+};
 
 /// Dependencies of the server.
 pub struct Parts {
@@ -27,6 +25,8 @@ pub struct Parts {
     pub namespaces: Arc<dyn Namespaces>,
     /// Time in which the server still accepts requests after the shutdown signal.
     pub shutdown_delay: Duration,
+    /// Limits on what callers can use.
+    pub limits: LimitOptions,
 }
 
 /// Returns the server with every resource of the API. Tests use the same routes.
@@ -35,20 +35,22 @@ pub struct Parts {
 ///
 /// The OpenAPI documents cannot be made from the kinds' schemas.
 pub fn assemble(parts: Parts) -> Result<Server, BuildError> {
-    let Parts { store, pods, authenticator, authorizer, namespaces, shutdown_delay } = parts;
+    let Parts { store, pods, authenticator, authorizer, namespaces, shutdown_delay, limits } = parts;
+    let metrics = Metrics::new();
+    let store = metrics.measure(store);
     let responders = EvacuationResponderStrategy::new(Arc::clone(&authorizer));
     let probed = Arc::clone(&store);
-    let responders = Registry::with_size_limit(Arc::clone(&store), "", responders, SIZE_LIMIT);
+    let responders = Registry::with_limits(Arc::clone(&store), "", responders, limits.objects());
     let strategy =
         EvacuationStrategy::new(Arc::clone(&pods), Arc::clone(&responders), Arc::clone(&authorizer));
-    let evacuations = Registry::with_size_limit(store, "", strategy, SIZE_LIMIT);
+    let evacuations = Registry::with_limits(store, "", strategy, limits.objects());
     let respond = Respond::for_anyone(Arc::clone(&evacuations), Arc::clone(&pods), Arc::clone(&authorizer));
     let self_respond = Respond::for_target(Arc::clone(&evacuations), pods, Arc::clone(&authorizer));
     let options = ServerOptions {
         title: "Evacuation API".to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         shutdown_delay,
-        ..ServerOptions::default()
+        ..limits.server()
     };
     Server::builder(options)
         .resource(Arc::clone(&evacuations))
@@ -60,5 +62,6 @@ pub fn assemble(parts: Parts) -> Result<Server, BuildError> {
         .authenticator(authenticator)
         .authorizer(authorizer)
         .namespaces(namespaces)
+        .metrics(metrics)
         .build()
 }

@@ -5,6 +5,8 @@ use std::{net::IpAddr, path::PathBuf};
 use clap::{Parser, ValueEnum};
 use machinery_logging::LogOptions;
 
+use crate::LimitOptions;
+
 /// The evacuation API server, which a kube-apiserver aggregates.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "evacuation-apiserver", version)]
@@ -50,6 +52,9 @@ pub struct Options {
     /// Folder of the embedded store, for one process at a time.
     #[arg(long, required_if_eq("storage", "embedded"))]
     pub data_dir: Option<PathBuf>,
+    /// Limits on what callers can use.
+    #[command(flatten)]
+    pub limits: LimitOptions,
     /// Seconds that the server still serves after SIGTERM, while /readyz fails. In this time Kubernetes stops
     /// sending requests to it.
     #[arg(long, default_value_t = 0, value_name = "SECONDS")]

@@ -75,6 +75,15 @@ impl Rights {
         self.may(&context.user, "relay", responders(context).named(responder)).await
     }
 
+    /// Whether the caller may create objects of that kind in all namespaces.
+    pub(crate) async fn may_create_everywhere(
+        &self,
+        context: &RequestContext,
+        plural: &str,
+    ) -> Result<bool, ApiError> {
+        self.may(&context.user, "create", ResourceAttributes::new(GROUP, VERSION, plural)).await
+    }
+
     async fn require(
         &self,
         context: &RequestContext,

@@ -104,6 +104,7 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> Result<(), Ru
         authorizer: Arc::new(SubjectAccessReviewAuthorizer::new(client.clone())),
         namespaces: KubeNamespaces::start(client, shutdown.child_token()),
         shutdown_delay: Duration::from_secs(options.shutdown_delay_seconds),
+        limits: options.limits,
     })
     .map_err(RunError::Build)?;
     tracing::info!(%address, version = env!("CARGO_PKG_VERSION"), "serving");

@@ -109,6 +109,10 @@ impl Strategy for EvacuationStrategy {
         self.admit_delete(context, delete, object).await
     }
 
+    async fn may_use_reserve(&self, context: &RequestContext) -> Result<bool, ApiError> {
+        self.rights.may_create_everywhere(context, Evacuation::PLURAL).await
+    }
+
     fn claims(&self, object: &Evacuation) -> Vec<String> {
         if object.status.as_ref().is_some_and(is_finished) {
             return Vec::new();

@@ -118,6 +118,10 @@ impl Strategy for EvacuationResponderStrategy {
         self.admit(context, object).await
     }
 
+    async fn may_use_reserve(&self, context: &RequestContext) -> Result<bool, ApiError> {
+        self.rights.may_create_everywhere(context, EvacuationResponder::PLURAL).await
+    }
+
     fn columns(&self) -> &'static [Column] {
         table::COLUMNS
     }

@@ -3,7 +3,7 @@
 use std::{net::TcpListener, sync::Arc, time::Duration};
 
 use chrono::Utc;
-use evacuation_apiserver::{Parts, assemble};
+use evacuation_apiserver::{LimitOptions, Parts, assemble};
 use machinery_storage::{EmbeddedOptions, EmbeddedStore, Operation, Store, Transaction};
 use reqwest::{Client, Method, RequestBuilder};
 use serde_json::{Value, json};
@@ -37,6 +37,11 @@ impl Drop for Server {
 impl Server {
     /// A server in whose cluster jane and joe may evict pods, and where the pod db-0 has the UID u-0.
     pub(crate) async fn start() -> Self {
+        Self::with_limits(LimitOptions::default()).await
+    }
+
+    /// The same with other limits.
+    pub(crate) async fn with_limits(limits: LimitOptions) -> Self {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let folder = tempfile::tempdir().unwrap();
         let store = EmbeddedStore::open(EmbeddedOptions::new(folder.path().join("store"))).await.unwrap();
@@ -53,6 +58,7 @@ impl Server {
             authorizer: shared.clone(),
             namespaces: shared,
             shutdown_delay: Duration::ZERO,
+            limits,
         })
         .unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -1,35 +1,36 @@
-//! What a caller wants to do.
+//! Attributes of a request, for its authorization.
 
 use crate::UserInfo;
 
-/// What a caller wants to do: a verb on a resource, or on a path that is no resource's.
+/// Attributes of a request: a user, and a verb on a resource or on another path.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Attributes {
-    /// Who asks.
+    /// User of the request.
     pub user: UserInfo,
-    /// The verb: `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection` or one of the
-    /// kind's own such as `respond`; for paths the HTTP method in lower case.
+    /// Verb: `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection` or one of the
+    /// kind's own such as `respond`. For other paths, the HTTP method in lower case.
     pub verb: String,
-    /// The resource; `None` when the request is for [`Attributes::path`].
+    /// Resource; `None` when the request is for [`Attributes::path`].
     pub resource: Option<ResourceAttributes>,
-    /// The path of a request that is for no resource, such as `/metrics`; empty for resources.
+    /// Path of a request that is for no resource, such as `/metrics`. Empty for resources.
     pub path: String,
 }
 
-/// A resource that a caller wants to do something to. Empty fields mean what they mean in a SubjectAccessReview.
+/// Resource that a request is for. Empty fields mean the same as in a SubjectAccessReview.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ResourceAttributes {
     /// The API group; empty for the core group.
     pub group: String,
     /// The version, such as `v1`.
     pub version: String,
-    /// The resource's plural, such as `pods`. It need not exist: the verb `respond` is authorised on a virtual one.
+    /// Plural of the resource, such as `pods`. The resource need not exist: the verb `respond` is authorised
+    /// on a virtual one.
     pub resource: String,
     /// The subresource, such as `eviction`; empty for the resource itself.
     pub subresource: String,
     /// The namespace; empty for cluster-scoped resources and for all namespaces.
     pub namespace: String,
-    /// The object's name; empty for all of them, and on create without a name.
+    /// Name of the object. Empty for all objects, and for a create without a name.
     pub name: String,
 }
 
@@ -39,21 +40,21 @@ impl ResourceAttributes {
         Self { group: group.into(), version: version.into(), resource: resource.into(), ..Self::default() }
     }
 
-    /// The same, of a subresource.
+    /// Narrows it to a subresource.
     #[must_use]
     pub fn subresource(mut self, subresource: impl Into<String>) -> Self {
         self.subresource = subresource.into();
         self
     }
 
-    /// The same, in one namespace.
+    /// Narrows it to one namespace.
     #[must_use]
     pub fn in_namespace(mut self, namespace: impl Into<String>) -> Self {
         self.namespace = namespace.into();
         self
     }
 
-    /// The same, for one object.
+    /// Narrows it to one object.
     #[must_use]
     pub fn named(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
@@ -62,18 +63,18 @@ impl ResourceAttributes {
 }
 
 impl Attributes {
-    /// The user wants to do `verb` to a resource.
+    /// A request for `verb` on a resource.
     pub fn of_resource(user: UserInfo, verb: impl Into<String>, resource: ResourceAttributes) -> Self {
         Self { user, verb: verb.into(), resource: Some(resource), path: String::new() }
     }
 
-    /// The user wants to do `verb` to a path that is no resource's.
+    /// A request for `verb` on a path that is no resource.
     pub fn of_path(user: UserInfo, verb: impl Into<String>, path: impl Into<String>) -> Self {
         Self { user, verb: verb.into(), resource: None, path: path.into() }
     }
 
-    /// What to tell a caller who may not, in the words of kube-apiserver:
-    /// `User "jane" cannot create resource "pods/eviction" in API group "" in the namespace "shop"`.
+    /// Returns the message of a denial, in kube-apiserver's words: `User "jane" cannot create resource
+    /// "pods/eviction" in API group "" in the namespace "shop"`.
     pub fn forbidden_message(&self) -> String {
         let (user, verb) = (&self.user.name, &self.verb);
         let Some(resource) = &self.resource else {
@@ -92,7 +93,7 @@ impl Attributes {
         }
     }
 
-    /// How many bytes of the request the caller chose.
+    /// Returns the number of bytes that the caller chose.
     pub(crate) fn controlled_size(&self) -> usize {
         let resource = self.resource.as_ref().map_or(0, |resource| {
             resource.group.len()

@@ -1,4 +1,4 @@
-//! Who makes a request: the trait, and how authenticators are combined.
+//! Authenticators: the trait, and combinations of them.
 
 use async_trait::async_trait;
 use http::HeaderMap;
@@ -6,18 +6,18 @@ use rustls::pki_types::CertificateDer;
 
 use crate::{AuthError, UserInfo, user::AUTHENTICATED_GROUP, user::UNAUTHENTICATED_GROUP};
 
-/// Finds out who makes a request.
+/// Identifies the caller of a request.
 #[async_trait]
 pub trait Authenticator: Send + Sync {
-    /// Who makes the request with these headers over a connection whose client presented the certificates `peer`, the
-    /// end entity's first; empty when it presented none.
+    /// Returns the caller of a request with these headers. `peer` are the certificates that the client of the
+    /// connection presented, its own first; it is empty when the client presented none.
     ///
     /// `None` means that the request carries no credentials that this authenticator knows.
     ///
     /// # Errors
     ///
-    /// [`AuthError::InvalidCredentials`] when it carries such credentials and they are not good,
-    /// [`AuthError::Unavailable`] when that could not be found out.
+    /// [`AuthError::InvalidCredentials`] when the request carries such credentials and they are not valid.
+    /// [`AuthError::Unavailable`] when the authenticator could not check them.
     async fn authenticate(
         &self,
         headers: &HeaderMap,
@@ -25,15 +25,15 @@ pub trait Authenticator: Send + Sync {
     ) -> Result<Option<UserInfo>, AuthError>;
 }
 
-/// Asks authenticators in turn; the first that knows the caller wins.
+/// Asks authenticators in turn. The first that knows the caller decides.
 ///
-/// An authenticator that fails does not keep the following ones from being asked: a certificate that the front-proxy's
-/// CA did not sign may be a user's own. When none knows the caller, the worst failure is returned: an outage before
-/// bad credentials, for with the outage over the answer might be another.
+/// After a failure the next authenticator is asked. A certificate that the front proxy's CA did not sign may
+/// be a user's own. When none knows the caller, the worst failure is returned: an outage precedes bad
+/// credentials, because without the outage the result could differ.
 pub struct AuthenticatorUnion(Vec<Box<dyn Authenticator>>);
 
 impl AuthenticatorUnion {
-    /// Asks these, in this order.
+    /// Combines authenticators, in this order.
     pub fn new(authenticators: Vec<Box<dyn Authenticator>>) -> Self {
         Self(authenticators)
     }
@@ -50,8 +50,8 @@ impl Authenticator for AuthenticatorUnion {
         for authenticator in &self.0 {
             match authenticator.authenticate(headers, peer).await {
                 Ok(Some(user)) => return Ok(Some(user)),
-                // Of several bad credentials the last is reported: it belongs to the authenticator that comes
-                // closest to what a direct caller meant.
+                // Of several bad credentials the last is reported. It belongs to the authenticator that a
+                // direct caller most likely meant.
                 Err(error) if failure.as_ref().is_none_or(AuthError::is_callers_fault) => {
                     failure = Some(error);
                 }
@@ -62,10 +62,10 @@ impl Authenticator for AuthenticatorUnion {
     }
 }
 
-/// Adds `system:authenticated` to the groups of whoever another authenticator knows.
+/// Adds `system:authenticated` to the groups of each user that another authenticator knows.
 ///
-/// As upstream, not to the anonymous user, and not to one who is in `system:authenticated` or `system:unauthenticated`
-/// already (kube-apiserver forwards either).
+/// As upstream, the anonymous user does not get it. Neither does a user in `system:authenticated` or
+/// `system:unauthenticated` already: kube-apiserver forwards either.
 pub struct AuthenticatedGroup<A>(A);
 
 impl<A: Authenticator> AuthenticatedGroup<A> {
@@ -93,14 +93,14 @@ impl<A: Authenticator> Authenticator for AuthenticatedGroup<A> {
     }
 }
 
-/// Calls everybody whom another authenticator does not know `system:anonymous`; what an anonymous user may do is the
-/// authoriser's decision.
+/// Treats each caller that another authenticator does not know as `system:anonymous`. The authorizer decides
+/// what the anonymous user may do.
 ///
-/// Who presents credentials that are not good stays refused: a failure is never turned into the anonymous user.
+/// A caller with invalid credentials is still rejected. A failure never becomes the anonymous user.
 pub struct Anonymous<A>(A);
 
 impl<A: Authenticator> Anonymous<A> {
-    /// Calls those whom `authenticator` does not know anonymous.
+    /// Treats the callers that `authenticator` does not know as anonymous.
     pub fn new(authenticator: A) -> Self {
         Self(authenticator)
     }

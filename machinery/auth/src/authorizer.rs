@@ -1,36 +1,36 @@
-//! Whether a caller may do what it wants: the trait.
+//! The trait of authorizers.
 
 use async_trait::async_trait;
 
 use crate::{Attributes, AuthError};
 
-/// Whether a caller may do what it wants.
+/// Verdict on an action of a caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It may.
+    /// The action is allowed.
     Allowed,
-    /// It may not; also when nobody said that it may.
+    /// The action is denied, also when no rule allows it.
     Denied {
-        /// Why, in the authoriser's words; often empty. For the caller, after
+        /// Reason in the authorizer's words, often empty. It is for the caller, after
         /// [`Attributes::forbidden_message`].
         reason: String,
     },
 }
 
 impl Verdict {
-    /// Whether the caller may.
+    /// Returns true when the action is allowed.
     pub fn is_allowed(&self) -> bool {
         matches!(self, Self::Allowed)
     }
 }
 
-/// Decides whether callers may do what they want.
+/// Decides which actions of callers are allowed.
 #[async_trait]
 pub trait Authorizer: Send + Sync {
-    /// Whether `attributes.user` may do that.
+    /// Decides on the action of `attributes.user`.
     ///
     /// # Errors
     ///
-    /// [`AuthError::Unavailable`] when that could not be found out; the caller must then not be let in.
+    /// [`AuthError::Unavailable`] when there is no verdict. The request must then be rejected.
     async fn authorize(&self, attributes: &Attributes) -> Result<Verdict, AuthError>;
 }

@@ -1,4 +1,4 @@
-//! Which client certificates a bundle of CAs vouches for.
+//! Client certificates that a bundle of CAs signed.
 
 use std::{fmt, ops::RangeInclusive, sync::Arc};
 
@@ -11,52 +11,53 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 
 use crate::tls::provider;
 
-/// Why a CA bundle cannot be used.
+/// Reason that a CA bundle cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum CaBundleError {
     /// The text is not PEM.
     #[error("the CA bundle is not PEM")]
     Pem(#[source] rustls::pki_types::pem::Error),
-    /// There is no certificate in it. A bundle that trusts nobody is more likely an accident than meant.
+    /// The bundle holds no certificate. A bundle that trusts nobody is more likely an accident than meant.
     #[error("the CA bundle holds no certificate")]
     Empty,
     /// One of its certificates cannot be read.
     #[error("certificate {index} of the CA bundle cannot be read: {reason}")]
     Certificate {
-        /// Which one, from 0.
+        /// Number of the certificate, from 0.
         index: usize,
-        /// What is wrong with it.
+        /// Problem that the parser reports.
         reason: String,
     },
 }
 
-/// The CAs that vouch for client certificates.
+/// CAs that sign client certificates.
 ///
 /// # Guarantees
 ///
-/// A chain is accepted when it leads from the end entity, over intermediates that the peer sent, to one of the CAs,
-/// every certificate of it (the CA's too) is valid at that time, and the end entity's extended key usage, if it has
-/// one, allows client authentication. This is Go's `x509.Verify` with `ExtKeyUsageClientAuth`.
+/// A chain is accepted when it leads from the end entity to one of the CAs, over intermediates that the peer
+/// sent. Every certificate of it, including the CA, must be valid at that time. The extended key usage of the
+/// end entity, if it has one, must allow client authentication. This is Go's `x509.Verify` with
+/// `ExtKeyUsageClientAuth`.
 ///
 /// # Caveats
 ///
-/// The signature algorithms are those of ring: no ECDSA P-521 and no RSA keys under 2048 bits. Revocation is not checked, as
-/// kube-apiserver does not check it either.
+/// The signature algorithms are those of ring: no ECDSA P-521 and no RSA keys under 2048 bits. Revocation is
+/// not checked; kube-apiserver does not check it either.
 #[derive(Clone)]
 pub struct CaBundle {
     anchors: Vec<Anchor>,
 }
 
-/// One CA. They are apart because webpki does not look at the validity of the anchors that it is given.
+/// One CA. Each has a verifier of its own, because webpki does not check the validity of its anchors.
 #[derive(Clone)]
 struct Anchor {
     verifier: Arc<dyn ClientCertVerifier>,
-    /// From not before to not after, in seconds since the epoch.
+    /// Validity, in seconds since the epoch.
     valid: RangeInclusive<i64>,
 }
 
 impl CaBundle {
-    /// Reads the certificates of a PEM text; anything else in it is skipped.
+    /// Reads the certificates of a PEM text. Anything else in the text is skipped.
     pub fn from_pem(pem: &[u8]) -> Result<Self, CaBundleError> {
         let certificates = CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>();
         let certificates = certificates.map_err(CaBundleError::Pem)?;
@@ -69,11 +70,12 @@ impl CaBundle {
         Ok(Self { anchors: anchors.collect::<Result<_, _>>()? })
     }
 
-    /// Whether one of the CAs vouches for the chain that the peer sent, at that time.
+    /// Verifies that one of the CAs signed the chain that the peer sent, and that both are valid at `now`.
     ///
     /// # Errors
     ///
-    /// The reason that says most: what is wrong with a chain under its own CA, before that other CAs do not know it.
+    /// The most specific reason. A problem of a chain under its own CA precedes the fact that other CAs do
+    /// not know it.
     pub(crate) fn verify(&self, chain: &[CertificateDer<'_>], now: UnixTime) -> Result<(), rustls::Error> {
         let Some((end_entity, intermediates)) = chain.split_first() else {
             return Err(rustls::Error::NoCertificatesPresented);

@@ -10,14 +10,14 @@ use crate::{AuthError, Authenticator, CurrentConfig, UserInfo, subject};
 
 const CREDENTIAL: &str = "client certificate";
 
-/// Knows the callers whose client certificate leads to the cluster's client CA: the common name is the user, the
-/// organisations are the groups.
+/// Authenticates callers by a client certificate that the cluster's client CA signed: the common name is the
+/// user, the organisations are the groups.
 pub struct ClientCertificateAuthenticator {
     config: Arc<CurrentConfig>,
 }
 
 impl ClientCertificateAuthenticator {
-    /// Judges each request by the configuration in force when it comes.
+    /// Applies to each request the settings in force when it arrives.
     pub fn new(config: Arc<CurrentConfig>) -> Self {
         Self { config }
     }

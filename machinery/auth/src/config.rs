@@ -1,4 +1,5 @@
-//! What the cluster says about its callers: the ConfigMap `extension-apiserver-authentication`.
+//! The ConfigMap `extension-apiserver-authentication`: how the cluster authenticates callers of aggregated
+//! API servers.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -12,7 +13,7 @@ pub(crate) const NAMESPACE: &str = "kube-system";
 /// The name of the ConfigMap.
 pub(crate) const NAME: &str = "extension-apiserver-authentication";
 
-/// Why the ConfigMap cannot be used.
+/// Reason that the ConfigMap cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// A CA bundle is unusable.
@@ -20,7 +21,7 @@ pub enum ConfigError {
     CaBundle {
         /// The ConfigMap's key.
         key: &'static str,
-        /// What is wrong with it.
+        /// Problem of the bundle.
         #[source]
         source: CaBundleError,
     },
@@ -29,11 +30,11 @@ pub enum ConfigError {
     List {
         /// The ConfigMap's key.
         key: &'static str,
-        /// What the parser said.
+        /// Error of the parser.
         #[source]
         source: serde_json::Error,
     },
-    /// A header's name is none that HTTP allows.
+    /// A name that HTTP does not allow for a header.
     #[error("{key} of configmap {NAMESPACE}/{NAME} holds {value:?}, which is not the name of a header")]
     Header {
         /// The ConfigMap's key.
@@ -43,34 +44,34 @@ pub enum ConfigError {
     },
 }
 
-/// How callers of aggregated API servers are authenticated, as kube-apiserver publishes it.
+/// Authentication settings of aggregated API servers, as kube-apiserver publishes them.
 #[derive(Clone, Debug, Default)]
 pub struct AuthenticationConfig {
-    /// The CAs of client certificates; `None` when the cluster authenticates nobody by certificate.
+    /// CAs of client certificates; `None` when the cluster authenticates no user by certificate.
     pub client_ca: Option<CaBundle>,
-    /// The front-proxy; `None` when the cluster does not aggregate.
+    /// Front-proxy trust settings; `None` when the cluster does not aggregate.
     pub request_header: Option<RequestHeaderConfig>,
 }
 
-/// Whom to believe what it says of others, and in which headers.
+/// Front-proxy trust settings.
 #[derive(Clone, Debug)]
 pub struct RequestHeaderConfig {
-    /// The CAs of the front-proxy's certificate.
+    /// CAs of the front proxy's certificate.
     pub ca: CaBundle,
-    /// The common names that its certificate may have; empty for any.
+    /// Common names that the certificate may have; empty for any.
     pub allowed_names: Vec<String>,
-    /// The headers with the user's name; the first that has a value counts.
+    /// Headers with the name of the user. The first that has a value counts.
     pub username_headers: Vec<HeaderName>,
-    /// The headers with the user's UID; the first that has a value counts.
+    /// Headers with the UID of the user. The first that has a value counts.
     pub uid_headers: Vec<HeaderName>,
-    /// The headers with groups; all values count.
+    /// Headers with groups. All values count.
     pub group_headers: Vec<HeaderName>,
-    /// What the names of headers with extras begin with, in lower case.
+    /// Prefixes of the names of headers with extras, in lower case.
     pub extra_prefixes: Vec<String>,
 }
 
 impl AuthenticationConfig {
-    /// Reads the ConfigMap's data. A missing or empty CA switches its way of authentication off.
+    /// Reads the data of the ConfigMap. A missing or empty CA disables its authentication method.
     pub fn from_config_map(data: &BTreeMap<String, String>) -> Result<Self, ConfigError> {
         let client_ca = ca_bundle(data, "client-ca-file")?;
         let request_header = match ca_bundle(data, "requestheader-client-ca-file")? {
@@ -88,7 +89,8 @@ impl AuthenticationConfig {
     }
 }
 
-/// The configuration that is in force, shared by the authenticators; replaced as a whole when the cluster's changes.
+/// Configuration in force, shared by the authenticators. It is replaced as a whole when the cluster's
+/// changes.
 #[derive(Debug, Default)]
 pub struct CurrentConfig(ArcSwap<AuthenticationConfig>);
 
@@ -103,7 +105,7 @@ impl CurrentConfig {
         self.0.load_full()
     }
 
-    /// Puts another configuration in force: every request that begins after this is judged by it.
+    /// Replaces the configuration. It applies to every request that begins afterwards.
     pub fn replace(&self, config: AuthenticationConfig) {
         self.0.store(Arc::new(config));
     }

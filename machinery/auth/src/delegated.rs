@@ -21,14 +21,14 @@ use crate::{
     error::with_causes,
 };
 
-/// How long the first load may take.
+/// Maximum time of the first load.
 const FIRST_LOAD: Duration = Duration::from_secs(30);
 
-/// Why the authentication's configuration could not be loaded.
+/// Reason that the authentication settings could not be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The ConfigMap could not be read within 30 s. It takes the role `extension-apiserver-authentication-reader` in
-    /// `kube-system`.
+    /// The ConfigMap could not be read within 30 s. It takes the role
+    /// `extension-apiserver-authentication-reader` in `kube-system`.
     #[error(
         "configmap {NAMESPACE}/{NAME} could not be read (role extension-apiserver-authentication-reader)"
     )]
@@ -41,15 +41,15 @@ pub enum StartError {
     ShutDown,
 }
 
-/// Authenticates callers as every aggregated API server does: by the front-proxy's headers, else by client
-/// certificate, else by bearer token; whoever brings none of them is `system:anonymous`.
+/// Authenticates callers as every aggregated API server does: by the headers of the front proxy, else by
+/// client certificate, else by bearer token. A caller without any of them is `system:anonymous`.
 ///
 /// # Guarantees
 ///
-/// The CAs and header names are those of the ConfigMap `kube-system/extension-apiserver-authentication`, which is
-/// watched: a change is in force a moment later, without a restart and for open connections too. A change that cannot be used, and
-/// the ConfigMap's deletion, leave what was in force. The anonymous user is authenticated; what it may do is decided
-/// by the [`Authorizer`](crate::Authorizer).
+/// The CAs and header names are those of the ConfigMap `kube-system/extension-apiserver-authentication`,
+/// which is watched. A change applies a moment later, without a restart and to open connections too. A change
+/// that cannot be used, and the deletion of the ConfigMap, keep the previous settings. The anonymous user is
+/// authenticated; the [`Authorizer`](crate::Authorizer) decides what it may do.
 pub struct DelegatedAuthentication {
     authenticator: Anonymous<AuthenticatedGroup<AuthenticatorUnion>>,
 }
@@ -59,7 +59,7 @@ impl DelegatedAuthentication {
     ///
     /// # Errors
     ///
-    /// When it could not be loaded within 30 s.
+    /// The settings could not be loaded within 30 s.
     pub async fn start(client: Client, shutdown: CancellationToken) -> Result<Arc<Self>, StartError> {
         let config_maps = Api::<ConfigMap>::namespaced(client.clone(), NAMESPACE);
         let mut changes = watcher::watch_object(config_maps, NAME).default_backoff().boxed();
@@ -70,7 +70,7 @@ impl DelegatedAuthentication {
         Ok(Arc::new(authentication))
     }
 
-    /// Authenticates by a configuration that somebody else keeps, and tokens by TokenReviews with that client.
+    /// Authenticates by settings that the caller keeps up to date, and tokens by TokenReviews with `client`.
     pub fn new(client: Client, config: &Arc<CurrentConfig>) -> Self {
         let authenticators = AuthenticatorUnion::new(vec![
             Box::new(RequestHeaderAuthenticator::new(Arc::clone(config))),
@@ -94,8 +94,8 @@ impl Authenticator for DelegatedAuthentication {
 
 type Change = watcher::Result<Option<ConfigMap>>;
 
-/// Waits for a state that can be used. What is wrong may be put right within the time: kube-apiserver writes the
-/// ConfigMap when it starts, perhaps at the same time as this server does.
+/// Waits for usable settings. A problem may be fixed within the time: kube-apiserver writes the ConfigMap
+/// when it starts, perhaps at the same time as this server.
 async fn first_load(
     changes: &mut (impl Stream<Item = Change> + Unpin),
 ) -> Result<AuthenticationConfig, StartError> {
@@ -110,7 +110,10 @@ async fn first_load(
                 Ok(None) => StartError::Unreadable(None),
                 Err(error) => StartError::Unreadable(Some(Box::new(error))),
             };
-            tracing::warn!(error = with_causes(&failure), "waiting for the authentication's configuration");
+            tracing::warn!(
+                error = with_causes(&failure),
+                "configmap {NAMESPACE}/{NAME}: not usable yet, waiting"
+            );
         }
         None
     };
@@ -124,16 +127,21 @@ async fn follow(mut changes: impl Stream<Item = Change> + Unpin, current: Arc<Cu
             Ok(Some(config_map)) => match read(&config_map) {
                 Ok(config) => {
                     current.replace(config);
-                    tracing::info!("the authentication's configuration was loaded again");
+                    tracing::info!("configmap {NAMESPACE}/{NAME}: reloaded");
                 }
                 Err(error) => tracing::error!(
                     error = with_causes(&error),
-                    "the authentication's new configuration is not used"
+                    "configmap {NAMESPACE}/{NAME}: the change cannot be used, keeping the previous settings"
                 ),
             },
-            Ok(None) => tracing::warn!("configmap {NAMESPACE}/{NAME} is gone; what it said stays in force"),
+            Ok(None) => {
+                tracing::warn!("configmap {NAMESPACE}/{NAME}: deleted, keeping the previous settings")
+            }
             Err(error) => {
-                tracing::warn!(error = with_causes(&error), "configmap {NAMESPACE}/{NAME} cannot be watched")
+                tracing::warn!(
+                    error = with_causes(&error),
+                    "configmap {NAMESPACE}/{NAME}: the watch failed and is retried"
+                )
             }
         }
     }

@@ -1,50 +1,51 @@
-//! Why a request could not be authenticated or authorised.
+//! Failures of authentication and authorisation.
 
 use std::{error::Error, sync::Arc};
 
-/// Why a request could not be authenticated or authorised.
+/// Failure of authentication or authorisation.
 ///
-/// The two variants differ in whose fault it is: a caller with bad credentials gets a 401 and should not try again
-/// with the same ones, while an outage is a 503 and says nothing about the caller.
+/// The variants tell apart the caller's fault and an outage. A caller with bad credentials gets a 401 and
+/// should not retry with the same ones. An outage is a 503 and proves nothing about the caller.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum AuthError {
-    /// The caller presented credentials, and they are not good: 401.
+    /// Invalid credentials: 401.
     #[error("the {credential} was not accepted: {reason}")]
     InvalidCredentials {
-        /// Which of the caller's credentials, such as `client certificate`.
+        /// Kind of credential, such as `client certificate`.
         credential: &'static str,
-        /// Why not. For the log and the audit: upstream tells callers no more than `Unauthorized`.
+        /// Reason, for the log and the audit. As upstream, the caller only gets `Unauthorized`.
         reason: String,
     },
-    /// Something that the decision depends on did not answer, or not with sense: 503. Nothing is known of the caller.
+    /// A dependency of the decision did not answer, or not with sense: 503. Nothing is known of the caller.
     #[error("{action} failed")]
     Unavailable {
-        /// What was tried, such as `the TokenReview`.
+        /// Call that failed, such as `the TokenReview`.
         action: &'static str,
-        /// Why it failed.
+        /// Cause of the failure.
         #[source]
         source: Arc<dyn Error + Send + Sync>,
     },
 }
 
 impl AuthError {
-    /// Credentials that are not good.
+    /// Creates the error for invalid credentials.
     pub(crate) fn invalid(credential: &'static str, reason: impl Into<String>) -> Self {
         Self::InvalidCredentials { credential, reason: reason.into() }
     }
 
-    /// A dependency that failed.
+    /// Creates the error for a failed dependency.
     pub(crate) fn unavailable(action: &'static str, source: impl Error + Send + Sync + 'static) -> Self {
         Self::Unavailable { action, source: Arc::new(source) }
     }
 
-    /// Whether the failure is the caller's: answer 401 if so, else 503.
+    /// Returns true when the failure is the caller's, which gets a 401 and not a 503.
     pub fn is_callers_fault(&self) -> bool {
         matches!(self, Self::InvalidCredentials { .. })
     }
 }
 
-/// An error and what caused it, for the log: `a: b: c`. A cause whose text an outer error repeats is left out.
+/// Renders an error and its causes for the log: `a: b: c`. A cause whose text an outer error repeats is left
+/// out.
 pub(crate) fn with_causes(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

@@ -2,10 +2,10 @@
 //!
 //! # Flow
 //!
-//! [`server_config`] asks clients for a certificate, with a [`ServingCertificate`] that follows its files.
-//! [`DelegatedAuthentication`] finds out for each request who makes it, from its headers and the client's certificate.
-//! [`SubjectAccessReviewAuthorizer`] finds out whether that user may do what it wants; a server asks
-//! it once for the request itself, and again for further acts that the request leads to.
+//! [`server_config`] asks clients for a certificate, and serves a [`ServingCertificate`] that follows its
+//! files. [`DelegatedAuthentication`] identifies the caller of each request by its headers and the client's
+//! certificate. [`SubjectAccessReviewAuthorizer`] authorises that user. A server calls it once for the
+//! request itself, and again for further acts that the request leads to.
 //!
 //! ```no_run
 //! # use machinery_auth::*;

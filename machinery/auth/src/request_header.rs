@@ -1,4 +1,4 @@
-//! Callers for whom the front-proxy (kube-apiserver's aggregation layer) vouches.
+//! Callers that the front proxy (kube-apiserver's aggregation layer) names.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -12,16 +12,16 @@ use crate::{AuthError, Authenticator, CurrentConfig, RequestHeaderConfig, UserIn
 const PROXY_CERTIFICATE: &str = "front-proxy certificate";
 const HEADERS: &str = "front-proxy header";
 
-/// Believes the front-proxy what its headers say of the caller.
+/// Authenticates callers by the headers of the front proxy.
 ///
-/// The headers are read only when the peer's certificate leads to the request-header CA and has one of the allowed
-/// common names: whoever else sends them is not believed.
+/// The headers are read only when the peer's certificate leads to the request-header CA and has one of the
+/// allowed common names. The headers of any other client are ignored.
 pub struct RequestHeaderAuthenticator {
     config: Arc<CurrentConfig>,
 }
 
 impl RequestHeaderAuthenticator {
-    /// Judges each request by the configuration in force when it comes.
+    /// Applies to each request the settings in force when it arrives.
     pub fn new(config: Arc<CurrentConfig>) -> Self {
         Self { config }
     }
@@ -78,8 +78,8 @@ fn user(config: &RequestHeaderConfig, headers: &HeaderMap) -> Result<Option<User
     Ok(Some(UserInfo { name, uid, groups, extra: extra(headers, &config.extra_prefixes)? }))
 }
 
-/// The first value of the first header that has one that is not empty. Further values are ignored, as upstream does:
-/// a proxy sets the header, and what a client sent along must have been removed by it.
+/// Returns the first value of the first header that has one that is not empty. Further values are ignored, as
+/// upstream does: a proxy sets the header, and must have removed the client's own.
 fn first(headers: &HeaderMap, names: &[HeaderName]) -> Result<Option<String>, AuthError> {
     let mut values = names.iter().filter_map(|name| headers.get(name));
     values.find(|value| !value.is_empty()).map(text).transpose()
@@ -97,8 +97,8 @@ fn extra(headers: &HeaderMap, prefixes: &[String]) -> Result<BTreeMap<String, Ve
     Ok(extra)
 }
 
-/// Decodes a key that was made fit for a header's name. Header names have no case, so neither have keys. A key that
-/// is not encoded properly is kept as it came, as upstream does: better odd than lost.
+/// Decodes a key that was encoded for a header name. Header names have no case, so neither have keys. A key
+/// that is not encoded properly is kept as received, as upstream does.
 fn extra_key(encoded: &str) -> String {
     let mut escapes = encoded.split('%').skip(1).map(|rest| rest.as_bytes().get(..2));
     let well_formed =

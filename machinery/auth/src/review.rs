@@ -1,4 +1,4 @@
-//! Asking kube-apiserver: retries, a time limit, and answers that are kept for a while.
+//! Reviews by kube-apiserver: retries, a time limit and a cache.
 
 use std::{hash::Hash, time::Duration};
 
@@ -8,15 +8,18 @@ use tokio::time::Instant;
 
 use crate::{AuthError, error::with_causes};
 
-/// How long a review may take, retries included.
+/// Maximum time of a review, retries included.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// How many answers are kept; upstream's number for SubjectAccessReviews.
-const CAPACITY: u64 = 8192;
-/// How long an answer that nobody asks for again may lie in memory. Longer than any answer is good for.
+/// Maximum size of the answers that are kept, in bytes, about.
+const CAPACITY: u64 = 16 * 1024 * 1024;
+/// Size of an answer without what it and its question hold.
+const OVERHEAD: usize = 512;
+/// Time for which an unused answer stays in memory. It exceeds the time for which any answer is valid.
 const MEMORY: Duration = Duration::from_mins(1);
 
-/// Carries out a call of kube-apiserver: up to 5 times, 0.5 s apart and then half as much longer each time (upstream's
-/// `DefaultAuthWebhookRetryBackoff`) or what the server asked for, for 10 s in all.
+/// Calls kube-apiserver up to 5 times within 10 s. The first retry follows after 0.5 s, each further one
+/// after half as much more (upstream's `DefaultAuthWebhookRetryBackoff`), or after the time that the server
+/// asked for.
 ///
 /// `call` is named in errors, such as `the TokenReview`.
 pub(crate) async fn ask<T, F>(call: &'static str, request: impl FnMut() -> F) -> Result<T, AuthError>
@@ -42,8 +45,8 @@ where
     }
 }
 
-/// Whether the same call may succeed a moment later: the connection failed, or the server said that it is the one at
-/// fault. Reviews change nothing, so that repeating one is harmless.
+/// Returns true when the same call may succeed a moment later: the connection failed, or the server reported
+/// a fault of its own. Reviews change nothing, so that repeating one is harmless.
 fn is_transient(error: &kube::Error) -> bool {
     match error {
         kube::Error::Api(status) => {
@@ -64,13 +67,13 @@ fn retry_after(error: &kube::Error) -> Duration {
     }
 }
 
-/// Answers that are good for a while.
+/// Cache of answers with a limited validity.
 ///
 /// # Guarantees
 ///
-/// Those who ask the same question at the same time share one call and its outcome. Failures are shared in this way
-/// but not kept. At most 8192 answers are kept, and those asked for often outlive those asked for once, so that a
-/// flood of questions does not wash out what is in use. Nothing leaves memory.
+/// Callers with the same question at the same time share one call and its outcome. Failures are shared in
+/// this way but not kept. The answers kept have a bounded size. Answers in frequent use outlive others, so
+/// that a flood of questions does not evict them. Nothing leaves memory.
 pub(crate) struct AnswerCache<K, V> {
     answers: Cache<K, Answer<V>>,
 }
@@ -78,16 +81,20 @@ pub(crate) struct AnswerCache<K, V> {
 #[derive(Clone)]
 struct Answer<V> {
     outcome: Result<V, AuthError>,
-    /// Tokio's clock rather than the cache's, so that tests can turn it.
+    /// Tokio's clock and not the cache's, so that tests can control it.
     good_until: Instant,
 }
 
 impl<K: Hash + Eq + Send + Sync + 'static, V: Clone + Send + Sync + 'static> AnswerCache<K, V> {
-    pub(crate) fn new() -> Self {
-        Self { answers: Cache::builder().max_capacity(CAPACITY).time_to_live(MEMORY).build() }
+    /// An empty cache; `size` tells how many bytes a question and its answer hold.
+    pub(crate) fn new(size: fn(&K, &Result<V, AuthError>) -> usize) -> Self {
+        let weigh = move |question: &K, answer: &Answer<V>| {
+            u32::try_from(size(question, &answer.outcome).saturating_add(OVERHEAD)).unwrap_or(u32::MAX)
+        };
+        Self { answers: Cache::builder().max_capacity(CAPACITY).weigher(weigh).time_to_live(MEMORY).build() }
     }
 
-    /// The answer to a question: the kept one, or that of `ask`, which is kept for as long as `keep` says.
+    /// Returns the kept answer to a question, or that of `ask`, which is kept for as long as `keep` says.
     pub(crate) async fn get(
         &self,
         question: K,

@@ -18,11 +18,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{error::with_causes, tls::provider};
 
-/// How often the files are read. They are a few kilobytes, and reading them is the one way that also sees
-/// how Kubernetes changes the files of a Secret: by a symbolic link on the folder.
+/// Interval between reads of the files. Kubernetes changes the files of a Secret by a symbolic link on the
+/// folder, which only reading them detects.
 const INTERVAL: Duration = Duration::from_secs(5);
 
-/// Why a pair of certificate and key cannot be used.
+/// Reason that a pair of certificate and key cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ServingCertificateError {
     /// A file cannot be read.
@@ -30,16 +30,16 @@ pub enum ServingCertificateError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// Error of the system.
         #[source]
         source: std::io::Error,
     },
-    /// A file is not PEM, or does not hold what it should.
+    /// A file is not PEM, or holds no certificate or key.
     #[error("{} holds no usable PEM", path.display())]
     Pem {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Error of the parser.
         #[source]
         source: rustls::pki_types::pem::Error,
     },
@@ -50,7 +50,7 @@ pub enum ServingCertificateError {
         certificate: PathBuf,
         /// The key's file.
         key: PathBuf,
-        /// What is wrong with them.
+        /// Error of the TLS library.
         #[source]
         source: rustls::Error,
     },
@@ -60,8 +60,9 @@ pub enum ServingCertificateError {
 ///
 /// # Guarantees
 ///
-/// Handshakes that begin after a new pair was read use it; connections that are open stay. A pair that cannot be used
-/// (half written, the key of another certificate) is logged once and the old one kept until there is a good one.
+/// Handshakes that begin after a new pair was read use it; open connections stay. A pair that cannot be used
+/// (half written, the key of another certificate) is logged once. The old pair is kept until there is a valid
+/// one.
 #[derive(Debug)]
 pub struct ServingCertificate {
     files: Files,
@@ -74,15 +75,15 @@ struct Files {
     key: PathBuf,
 }
 
-/// What the files held: their contents' hash.
-type Seen = [u8; 32];
+/// Hash of the contents of the files.
+type Digests = [u8; 32];
 
 impl ServingCertificate {
     /// Reads the files, and again every 5 s until `shutdown`.
     ///
     /// # Errors
     ///
-    /// When the files hold no usable pair at the start.
+    /// The files hold no usable pair at the start.
     pub async fn start(
         certificate: impl Into<PathBuf>,
         key: impl Into<PathBuf>,
@@ -96,7 +97,7 @@ impl ServingCertificate {
         Ok(this)
     }
 
-    async fn follow(self: Arc<Self>, mut seen: Seen) {
+    async fn follow(self: Arc<Self>, mut seen: Digests) {
         let mut ticks = tokio::time::interval(INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut unreadable = false;
@@ -123,7 +124,7 @@ impl ServingCertificate {
         match self.files.pair(pems) {
             Ok(pair) => {
                 self.current.store(Arc::new(pair));
-                tracing::info!(certificate = %self.files.certificate.display(), "the serving certificate was reloaded");
+                tracing::info!(certificate = %self.files.certificate.display(), "serving certificate reloaded");
             }
             Err(error) => report(&error),
         }
@@ -143,7 +144,7 @@ struct Pems {
 }
 
 impl Files {
-    async fn read(&self) -> Result<(Pems, Seen), ServingCertificateError> {
+    async fn read(&self) -> Result<(Pems, Digests), ServingCertificateError> {
         let pems = Pems { certificate: read(&self.certificate).await?, key: read(&self.key).await? };
         let mut hash = Sha256::new();
         hash.update(Sha256::digest(&pems.certificate));

@@ -16,7 +16,7 @@ use crate::{UserInfo, user::CREDENTIAL_ID_KEY};
 /// The subject attribute that holds a user's UID (`k8s.io/apimachinery/pkg/apis/asn1`, `X509UID`).
 const UID: Oid<'static> = oid!(1.3.6.1.4.1.57683.2);
 
-/// Why no user can be read from a certificate.
+/// Reason that a certificate names no user.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SubjectError {
     #[error("the certificate cannot be read")]
@@ -27,14 +27,14 @@ pub(crate) enum SubjectError {
     Uid,
 }
 
-/// The common name; `None` when there is none or it is empty. Of several the last counts, as in Go.
+/// Returns the common name; `None` when there is none or it is empty. Of several the last counts, as in Go.
 pub(crate) fn common_name(certificate: &CertificateDer<'_>) -> Result<Option<String>, SubjectError> {
     let (_, parsed) = X509Certificate::from_der(certificate).map_err(|_| SubjectError::Unreadable)?;
     common_name_of(parsed.subject())
 }
 
-/// The user: common name, organisations as groups, and the credential's ID. `None` when there is no common name.
-/// The rules are those of upstream's `CommonNameUserConversion`.
+/// Returns the user: common name, organisations as groups, and the ID of the credential. `None` when there is
+/// no common name. The rules are those of upstream's `CommonNameUserConversion`.
 pub(crate) fn user(certificate: &CertificateDer<'_>) -> Result<Option<UserInfo>, SubjectError> {
     let (_, parsed) = X509Certificate::from_der(certificate).map_err(|_| SubjectError::Unreadable)?;
     let subject = parsed.subject();

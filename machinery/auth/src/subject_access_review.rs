@@ -1,4 +1,4 @@
-//! Authorisation by kube-apiserver.
+//! Authorisation by SubjectAccessReviews.
 
 use std::time::Duration;
 
@@ -16,26 +16,28 @@ use crate::{
 };
 
 const REVIEW: &str = "the SubjectAccessReview";
-/// How long a verdict is not asked about again (upstream's `AllowCacheTTL` and `DenyCacheTTL`).
+/// Time for which a verdict is kept (upstream's `AllowCacheTTL` and `DenyCacheTTL`).
 const KEPT_FOR: Duration = Duration::from_secs(10);
-/// From how many bytes chosen by the caller on a verdict is not kept (upstream's `maxControlledAttrCacheSize`).
+/// Number of bytes chosen by the caller from which on a verdict is not kept (upstream's
+/// `maxControlledAttrCacheSize`).
 const LARGEST_KEPT: usize = 10_000;
-/// Paths that everybody may see (upstream's `AlwaysAllowPaths`), for probes bring no credentials.
+/// Paths that need no authorisation (upstream's `AlwaysAllowPaths`): probes have no credentials.
 const OPEN_PATHS: [&str; 3] = ["/healthz", "/livez", "/readyz"];
 
-/// Lets kube-apiserver decide, by SubjectAccessReviews.
+/// Authorises by SubjectAccessReviews.
 ///
-/// Verdicts are kept for 10 s, so that a right that was withdrawn works that much longer. Not asked about are the group
-/// `system:masters` and the paths `/healthz`, `/livez` and `/readyz`. RBAC: `system:auth-delegator`.
+/// Verdicts are kept for 10 s, so that a withdrawn right works for up to that time. The group
+/// `system:masters` and the paths `/healthz`, `/livez` and `/readyz` are allowed without a review. RBAC:
+/// `system:auth-delegator`.
 pub struct SubjectAccessReviewAuthorizer {
     reviews: Api<SubjectAccessReview>,
     verdicts: AnswerCache<Attributes, Verdict>,
 }
 
 impl SubjectAccessReviewAuthorizer {
-    /// Asks with this client.
+    /// Posts the reviews with this client.
     pub fn new(client: Client) -> Self {
-        Self { reviews: Api::all(client), verdicts: AnswerCache::new() }
+        Self { reviews: Api::all(client), verdicts: AnswerCache::new(size) }
     }
 
     async fn review(&self, attributes: &Attributes) -> Result<Verdict, AuthError> {
@@ -57,6 +59,10 @@ impl Authorizer for SubjectAccessReviewAuthorizer {
         }
         self.verdicts.get(attributes.clone(), self.review(attributes), |_| KEPT_FOR).await
     }
+}
+
+fn size(attributes: &Attributes, _: &Result<Verdict, AuthError>) -> usize {
+    attributes.controlled_size() + attributes.user.size()
 }
 
 fn is_always_allowed(attributes: &Attributes) -> bool {
@@ -89,7 +95,7 @@ fn spec(attributes: &Attributes) -> SubjectAccessReviewSpec {
     }
 }
 
-/// No opinion is a no, and so is an answer that says both.
+/// A review without an opinion denies, and so does one that both allows and denies.
 fn judge(status: SubjectAccessReviewStatus) -> Verdict {
     if status.allowed && !status.denied.unwrap_or_default() {
         return Verdict::Allowed;

@@ -1,4 +1,4 @@
-//! The server's side of TLS.
+//! TLS of the server.
 
 use std::sync::Arc;
 
@@ -14,13 +14,13 @@ use rustls::{
     version::{TLS12, TLS13},
 };
 
-/// The one provider of cryptography: ring.
+/// Provider of cryptography: ring.
 pub(crate) fn provider() -> Arc<CryptoProvider> {
     Arc::new(ring::default_provider())
 }
 
-/// How an API server serves TLS: 1.2 and 1.3, client certificates asked for but not required
-/// (see [`AnyClientCertificate`]), HTTP/1.1 only.
+/// Returns the TLS settings of an API server: versions 1.2 and 1.3, optional client certificates (see
+/// [`AnyClientCertificate`]), HTTP/1.1 only.
 ///
 /// HTTP/2 is not offered: on it a server notices late that the client of a watch has left.
 ///
@@ -36,11 +36,11 @@ pub fn server_config(certificate: Arc<dyn ResolvesServerCert>) -> Result<ServerC
     Ok(config)
 }
 
-/// Asks clients for a certificate and takes any, or none.
+/// Requests a certificate from clients and accepts any, or none.
 ///
-/// A client that presents a certificate proves that it has the key. Who signed it is not looked at here but for each
-/// request, by the authenticators: the CAs change while connections stay open, and there are two sets of them. For the same reason
-/// no CAs are suggested to clients, which may then choose any certificate.
+/// A client that presents a certificate proves that it has the key. The authenticators check the signer for
+/// each request: the CAs change while connections stay open, and there are two sets of them. For the same
+/// reason no CAs are suggested to clients, which may then choose any certificate.
 #[derive(Debug)]
 pub struct AnyClientCertificate {
     provider: Arc<CryptoProvider>,

@@ -16,24 +16,25 @@ use crate::{
 
 const CREDENTIAL: &str = "bearer token";
 const REVIEW: &str = "the TokenReview";
-/// How long an accepted token is not asked about again (upstream's `CacheTTL`).
+/// Time for which an accepted token is not reviewed again (upstream's `CacheTTL`).
 const ACCEPTED_FOR: Duration = Duration::from_secs(10);
-/// How long a rejected token is not asked about again. Short, because a token may become good a moment later, when
-/// kube-apiserver's caches catch up; not zero, so that a client in a loop does not become kube-apiserver's problem.
+/// Time for which a rejected token is not reviewed again. It is short, because a token may become valid when
+/// kube-apiserver's caches catch up. It is not zero, so that a client in a loop does not load kube-apiserver.
 const REJECTED_FOR: Duration = Duration::from_secs(1);
 
-/// Knows the callers whose bearer token kube-apiserver accepts in a TokenReview.
+/// Authenticates callers by a TokenReview of their bearer token.
 ///
-/// Accepted tokens are remembered for 10 s and rejected ones for 1 s, by their SHA-256. RBAC: `system:auth-delegator`.
+/// Accepted tokens are cached for 10 s and rejected ones for 1 s, by their SHA-256. RBAC:
+/// `system:auth-delegator`.
 pub struct TokenAuthenticator {
     reviews: Api<TokenReview>,
     answers: AnswerCache<[u8; 32], Result<UserInfo, String>>,
 }
 
 impl TokenAuthenticator {
-    /// Asks with this client.
+    /// Posts the reviews with this client.
     pub fn new(client: Client) -> Self {
-        Self { reviews: Api::all(client), answers: AnswerCache::new() }
+        Self { reviews: Api::all(client), answers: AnswerCache::new(size) }
     }
 
     async fn review(&self, token: &str) -> Result<Result<UserInfo, String>, AuthError> {
@@ -65,11 +66,20 @@ impl Authenticator for TokenAuthenticator {
     }
 }
 
-/// The token of the `Authorization` header; `None` when there is none, or credentials of another scheme.
+fn size(_: &[u8; 32], answer: &Result<Result<UserInfo, String>, AuthError>) -> usize {
+    match answer {
+        Ok(Ok(user)) => user.size(),
+        Ok(Err(reason)) => reason.len(),
+        Err(_) => 0,
+    }
+}
+
+/// Returns the token of the `Authorization` header; `None` when there is none, or credentials of another
+/// scheme.
 fn bearer_token(headers: &HeaderMap) -> Option<&str> {
     let value = headers.get(AUTHORIZATION)?.to_str().ok()?;
     let (scheme, rest) = value.trim().split_once(' ')?;
-    // What follows the token is ignored, and a second space before it makes it empty: both as upstream.
+    // Text after the token is ignored, and a second space before it makes it empty: both as upstream.
     let token = rest.split(' ').next()?;
     (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
 }

@@ -1,14 +1,14 @@
-//! Who makes a request.
+//! Users.
 
 use std::collections::BTreeMap;
 
-/// The user of a request that brought no credentials.
+/// User of a request without credentials.
 pub const ANONYMOUS_USER: &str = "system:anonymous";
 /// The group of [`ANONYMOUS_USER`].
 pub const UNAUTHENTICATED_GROUP: &str = "system:unauthenticated";
-/// The group of everybody who was authenticated.
+/// Group of every user that was authenticated.
 pub const AUTHENTICATED_GROUP: &str = "system:authenticated";
-/// The group that may do everything; it is not asked about.
+/// Group that may do everything. The authorizer is not asked about its members.
 pub const PRIVILEGED_GROUP: &str = "system:masters";
 /// The key of [`UserInfo::extra`] that identifies the credential.
 pub(crate) const CREDENTIAL_ID_KEY: &str = "authentication.kubernetes.io/credential-id";
@@ -22,12 +22,12 @@ pub struct UserInfo {
     pub uid: Option<String>,
     /// The user's groups.
     pub groups: Vec<String>,
-    /// What else the authenticator said; keys are lower case.
+    /// Further facts from the authenticator. Keys are lower case.
     pub extra: BTreeMap<String, Vec<String>>,
 }
 
 impl UserInfo {
-    /// The user of a request without credentials: `system:anonymous` in the group `system:unauthenticated`.
+    /// User of a request without credentials: `system:anonymous` in the group `system:unauthenticated`.
     pub fn anonymous() -> Self {
         Self {
             name: ANONYMOUS_USER.to_owned(),
@@ -36,17 +36,25 @@ impl UserInfo {
         }
     }
 
-    /// Whether the user is `system:anonymous`.
+    /// Returns true for `system:anonymous`.
     pub fn is_anonymous(&self) -> bool {
         self.name == ANONYMOUS_USER
     }
 
-    /// Whether the user is in that group.
+    /// Returns true when the user is in that group.
     pub fn is_in_group(&self, group: &str) -> bool {
         self.groups.iter().any(|name| name == group)
     }
 
-    /// The one value of an extra key; nothing when the key is missing or has several values.
+    /// Returns the number of bytes of its strings.
+    pub(crate) fn size(&self) -> usize {
+        let extra =
+            self.extra.iter().map(|(key, values)| key.len() + values.iter().map(String::len).sum::<usize>());
+        let groups = self.groups.iter().map(String::len);
+        self.name.len() + self.uid.as_ref().map_or(0, String::len) + groups.chain(extra).sum::<usize>()
+    }
+
+    /// Returns the only value of an extra key; `None` when the key is missing or has several values.
     pub fn extra_value(&self, key: &str) -> Option<&str> {
         match self.extra.get(key).map(Vec::as_slice) {
             Some([value]) => Some(value),

@@ -1,21 +1,22 @@
-//! Subresources that are only posted to.
+//! Subresources that support only POST.
 
 use async_trait::async_trait;
 
 use crate::{ApiError, Object, RequestContext};
 
-/// A subresource that is only posted to, such as `respond`. It can hang on a stored resource and on a view.
+/// Subresource that supports only POST, such as `respond`. It belongs to a stored resource or a view.
 ///
-/// The caller was authenticated and authorised to `create` it. For a dry run, the action must not change anything.
+/// The caller was authenticated and authorised to `create` it. For a dry run, the action must not change
+/// anything.
 #[async_trait]
 pub trait Action: Send + Sync + 'static {
-    /// What is posted, and what is answered; at most 64 KiB.
+    /// Body of the request and of the reply; at most 64 KiB.
     type Body: Object;
 
-    /// The last segment of the path, such as `respond`.
+    /// Last segment of the path, such as `respond`.
     fn name(&self) -> &'static str;
 
-    /// Carries it out on the object of that name in `context.namespace`.
+    /// Performs the action on the object of that name in `context.namespace`.
     async fn post(
         &self,
         context: &RequestContext,

@@ -1,20 +1,21 @@
-//! What a strategy is told of the request.
+//! Context of a request, for the strategies.
 
 use std::sync::Mutex;
 
 use chrono::{DateTime, Utc};
 use machinery_auth::UserInfo;
 
-/// One request, as far as a strategy may see it.
+/// Context of one request, for the strategies.
 #[derive(Debug)]
 pub struct RequestContext {
-    /// Who asks.
+    /// User of the request.
     pub user: UserInfo,
-    /// The namespace of the request's path; empty for cluster-scoped resources and lists over all namespaces.
+    /// Namespace in the path of the request; empty for cluster-scoped resources and lists over all
+    /// namespaces.
     pub namespace: String,
-    /// The server's clock when the request arrived. Strategies take every time from here.
+    /// Server time at which the request arrived. Strategies take every time from here.
     pub now: DateTime<Utc>,
-    /// Whether nothing may be stored.
+    /// True for a dry run: nothing may be stored.
     pub dry_run: bool,
     /// Warnings for the caller, sent as `Warning` headers.
     pub warnings: Warnings,

@@ -1,4 +1,4 @@
-//! What is measured, under the names that kube-apiserver uses where it measures the same.
+//! Metrics, under the names that kube-apiserver uses for the same measurements.
 
 use std::{fmt, sync::Arc, time::Instant};
 
@@ -10,9 +10,9 @@ use prometheus_client::{
     registry::Registry,
 };
 
-use crate::{ApiError, http::RequestInfo, server::Served};
+use crate::{ApiError, http::RequestInfo, registry::StorageUsage, server::Served};
 
-/// The measurements of one server and its store. Cheap to clone.
+/// Metrics of one server and its store. Cheap to clone.
 #[derive(Clone)]
 pub struct Metrics(Arc<Inner>);
 
@@ -21,9 +21,15 @@ struct Inner {
     requests: Family<CodeLabels, Counter>,
     durations: Family<RequestLabels, Histogram, fn() -> Histogram>,
     in_flight: Family<InFlightLabels, Gauge>,
+    refused: Family<LimitLabels, Counter>,
     watches: Family<ResourceLabels, Gauge>,
     watch_events: Family<ResourceLabels, Counter>,
     objects: Family<ResourceLabels, Gauge>,
+    bytes: Family<ResourceLabels, Gauge>,
+    namespace_objects: Family<ResourceLabels, Gauge>,
+    namespace_bytes: Family<ResourceLabels, Gauge>,
+    refused_writes: Family<ResourceLabels, Counter>,
+    ended_watches: Family<ResourceLabels, Counter>,
     store: Family<StoreLabels, Histogram, fn() -> Histogram>,
 }
 
@@ -46,7 +52,7 @@ struct CodeLabels {
     code: u16,
 }
 
-/// The labels of what is measured by resource.
+/// Labels of metrics by resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(crate) struct ResourceLabels {
     pub(crate) group: String,
@@ -60,14 +66,19 @@ struct InFlightLabels {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct LimitLabels {
+    limit: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct StoreLabels {
     operation: &'static str,
 }
 
-/// The label of what is none of the names that are known.
+/// Label of unknown names.
 const OTHER: &str = "other";
 
-/// The label of a verb of [`RequestInfo`].
+/// Returns the label of a verb of [`RequestInfo`].
 fn verb_label(verb: &str) -> &'static str {
     match verb {
         "get" => "GET",
@@ -107,44 +118,65 @@ impl fmt::Debug for Metrics {
 }
 
 impl Metrics {
-    /// Nothing measured yet.
+    /// Creates metrics without measurements.
     pub fn new() -> Self {
         let mut registry = Registry::default();
         let requests = Family::<CodeLabels, Counter>::default();
         let durations: Family<_, _, fn() -> Histogram> = Family::new_with_constructor(request_seconds as _);
         let in_flight = Family::<InFlightLabels, Gauge>::default();
+        let refused = Family::<LimitLabels, Counter>::default();
         let watches = Family::<ResourceLabels, Gauge>::default();
         let watch_events = Family::<ResourceLabels, Counter>::default();
-        let objects = Family::<ResourceLabels, Gauge>::default();
+        let [objects, bytes, namespace_objects, namespace_bytes] =
+            [(); 4].map(|()| Family::<ResourceLabels, Gauge>::default());
+        let [refused_writes, ended_watches] = [(); 2].map(|()| Family::<ResourceLabels, Counter>::default());
         let store: Family<_, _, fn() -> Histogram> = Family::new_with_constructor(store_seconds as _);
-        registry.register("apiserver_request", "Requests that were answered", requests.clone());
-        let help = "How long requests took that are no watches, in seconds";
+        registry.register("apiserver_request", "Requests that were served", requests.clone());
+        let help = "Duration of requests other than watches, in seconds";
         registry.register("apiserver_request_duration_seconds", help, durations.clone());
-        let help = "Requests being served that are no watches";
+        let help = "Requests in progress other than watches";
         registry.register("apiserver_current_inflight_requests", help, in_flight.clone());
-        registry.register("apiserver_longrunning_requests", "Watches being served", watches.clone());
+        let help = "Requests that were refused because a limit was reached";
+        registry.register("apiserver_refused_requests", help, refused.clone());
+        registry.register("apiserver_longrunning_requests", "Watches in progress", watches.clone());
         registry.register("apiserver_watch_events", "Events sent to watches", watch_events.clone());
         registry.register("apiserver_storage_objects", "Objects in the watch cache", objects.clone());
-        let help = "How long the store took to answer, in seconds";
+        let help = "Size of the objects in the watch cache, as they are stored";
+        registry.register("apiserver_storage_bytes", help, bytes.clone());
+        let help = "Objects of the namespace that has most of them";
+        registry.register("apiserver_storage_largest_namespace_objects", help, namespace_objects.clone());
+        let help = "Size of the objects of the namespace that has most of it";
+        registry.register("apiserver_storage_largest_namespace_bytes", help, namespace_bytes.clone());
+        let help = "Writes that were refused because of a limit on the objects of the kind";
+        registry.register("apiserver_storage_limit_refusals", help, refused_writes.clone());
+        let help = "Watches that were ended because their client did not read fast enough";
+        registry.register("apiserver_terminated_watchers", help, ended_watches.clone());
+        let help = "Duration of calls of the store, in seconds";
         registry.register("apiserver_storage_request_duration_seconds", help, store.clone());
         Self(Arc::new(Inner {
             registry,
             requests,
             durations,
             in_flight,
+            refused,
             watches,
             watch_events,
             objects,
+            bytes,
+            namespace_objects,
+            namespace_bytes,
+            refused_writes,
+            ended_watches,
             store,
         }))
     }
 
-    /// The same store, with its answers timed.
+    /// Wraps a store to measure the time of its answers.
     pub fn measure(&self, store: Arc<dyn Store>) -> Arc<dyn Store> {
         Arc::new(MeasuredStore { store, metrics: self.clone() })
     }
 
-    /// Everything in the text format of OpenMetrics.
+    /// Renders all metrics in the text format of OpenMetrics.
     pub(crate) fn text(&self) -> Result<String, ApiError> {
         let mut text = String::new();
         encode(&mut text, &self.0.registry)
@@ -152,8 +184,8 @@ impl Metrics {
         Ok(text)
     }
 
-    /// Notes an answer; `served` is the resource that the request names, if it is served. What callers made up is no label: each would be
-    /// kept for ever.
+    /// Counts a reply. `served` is the resource that the request names, if it is served. Names that callers
+    /// made up are no labels: each would be kept for ever.
     pub(crate) fn answered(&self, info: &RequestInfo, served: Option<&Served>, code: u16, started: Instant) {
         let resource = info.resource.as_ref().zip(served);
         let text = |text: Option<&String>| text.cloned().unwrap_or_default();
@@ -180,24 +212,44 @@ impl Metrics {
         self.0.requests.get_or_create(&labels).inc();
     }
 
-    /// Counts a request as being served until the result is dropped.
+    /// Counts a request as in progress until the result is dropped.
     pub(crate) fn in_flight(&self, read: bool) -> GaugeGuard {
         let request_kind = if read { "readOnly" } else { "mutating" };
         GaugeGuard::new(self.0.in_flight.get_or_create(&InFlightLabels { request_kind }).clone())
     }
 
-    /// Counts a watch as being served until the result is dropped.
+    /// Returns the counter of requests that were refused because of that limit.
+    pub(crate) fn refused(&self, limit: &'static str) -> Counter {
+        self.0.refused.get_or_create(&LimitLabels { limit }).clone()
+    }
+
+    /// Counts a watch as in progress until the result is dropped.
     pub(crate) fn watch(&self, labels: &ResourceLabels) -> GaugeGuard {
         GaugeGuard::new(self.0.watches.get_or_create(labels).clone())
     }
 
-    /// The count of events sent to the watches of a resource.
+    /// Returns the counter of events sent to the watches of a resource.
     pub(crate) fn watch_events(&self, labels: &ResourceLabels) -> Counter {
         self.0.watch_events.get_or_create(labels).clone()
     }
 
-    pub(crate) fn set_objects(&self, labels: &ResourceLabels, count: usize) {
-        self.0.objects.get_or_create(labels).set(i64::try_from(count).unwrap_or(i64::MAX));
+    /// Sets the metrics of a kind's storage.
+    pub(crate) fn set_storage(&self, labels: &ResourceLabels, usage: &StorageUsage) {
+        let gauges = [
+            (&self.0.objects, usage.total.objects),
+            (&self.0.bytes, usage.total.bytes),
+            (&self.0.namespace_objects, usage.largest.objects),
+            (&self.0.namespace_bytes, usage.largest.bytes),
+        ];
+        for (family, value) in gauges {
+            family.get_or_create(labels).set(i64::try_from(value).unwrap_or(i64::MAX));
+        }
+        let counters =
+            [(&self.0.refused_writes, usage.refused), (&self.0.ended_watches, usage.ended_watches)];
+        for (family, value) in counters {
+            let counter = family.get_or_create(labels);
+            counter.inc_by(value.saturating_sub(counter.get()));
+        }
     }
 
     fn observe(&self, operation: &'static str, started: Instant) {
@@ -205,7 +257,7 @@ impl Metrics {
     }
 }
 
-/// Counts one up as long as it lives.
+/// Increments a gauge as long as it lives.
 #[derive(Debug)]
 pub(crate) struct GaugeGuard(Gauge);
 

@@ -1,10 +1,10 @@
-//! How a kind is named in URLs and messages.
+//! Names of a kind in URLs and messages.
 
 use std::fmt;
 
 use crate::{ApiError, Object, Reason, status::Target};
 
-/// How a kind is named in URLs and messages. Displays as `evacuations.evacuation.dev`.
+/// Names of a kind in URLs and messages. Displays as `evacuations.evacuation.dev`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ResourceName {
     pub(crate) group: String,
@@ -23,7 +23,7 @@ impl ResourceName {
         }
     }
 
-    /// The value of `apiVersion`.
+    /// Returns the value of `apiVersion`.
     pub(crate) fn api_version(&self) -> String {
         if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
     }
@@ -50,7 +50,7 @@ impl ResourceName {
         ApiError::status(Reason::Conflict, message)
     }
 
-    /// The conflict of a write that was made from an older version.
+    /// Returns the conflict of a write that was made from an older version.
     pub(crate) fn modified(&self, name: &str) -> ApiError {
         let why =
             "the object has been modified; please apply your changes to the latest version and try again";

@@ -1,4 +1,4 @@
-//! An object as it is stored, whose bytes are made at most once.
+//! Stored objects.
 
 use std::{
     any::Any,
@@ -12,31 +12,31 @@ use machinery_storage::KeyValue;
 
 use crate::{ApiError, Object};
 
-/// An object as it is stored at one revision. Its resourceVersion is that revision. It derefs to the object.
+/// Object as stored at one revision, which is its resourceVersion. It derefs to the object.
 ///
-/// Its JSON is made when first needed and then shared by every reply and every watch.
+/// Its JSON is made when first needed, and shared by all replies and watches.
 #[derive(Debug)]
 pub struct Stored<O> {
     object: O,
     revision: i64,
-    /// How many bytes the store holds of it; 0 when it was not read from there.
+    /// Stored size in bytes; 0 when it was not read from the store.
     size: usize,
     json: OnceLock<Bytes>,
 }
 
 impl<O: Object> Stored<O> {
-    /// The object as of that revision.
+    /// Creates the object as of that revision.
     pub(crate) fn new(mut object: O, revision: i64) -> Self {
         object.meta_mut().resource_version = Some(revision.to_string());
         Self { object, revision, size: 0, json: OnceLock::new() }
     }
 
-    /// The object as it would be stored, for a dry run; its resourceVersion is left as it is.
+    /// Creates the object as it would be stored, for a dry run. Its resourceVersion stays unchanged.
     pub(crate) fn unsaved(object: O) -> Self {
         Self { object, revision: 0, size: 0, json: OnceLock::new() }
     }
 
-    /// Reads what [`encode`] wrote.
+    /// Decodes the bytes of [`encode`].
     pub(crate) fn decode(stored: &KeyValue) -> Result<Self, ApiError> {
         let object = serde_json::from_slice(&stored.value).map_err(|source| {
             ApiError::internal(format!("decoding the stored object {}", stored.key), source)
@@ -44,17 +44,17 @@ impl<O: Object> Stored<O> {
         Ok(Self { size: stored.value.len(), ..Self::new(object, stored.mod_revision) })
     }
 
-    /// The revision that last changed it.
+    /// Returns the revision that last changed it.
     pub fn revision(&self) -> i64 {
         self.revision
     }
 
-    /// How many bytes the store holds of it; 0 when it was not read from there.
+    /// Returns the stored size in bytes; 0 when it was not read from the store.
     pub(crate) fn size(&self) -> usize {
         self.size
     }
 
-    /// The object itself.
+    /// Returns the object itself.
     pub fn into_object(self) -> O {
         self.object
     }
@@ -68,12 +68,12 @@ impl<O> Deref for Stored<O> {
     }
 }
 
-/// The object of a shared [`Stored`], copied only when others hold it, too.
+/// Returns the object of a shared [`Stored`], copied only when others hold it too.
 pub(crate) fn unshare<O: Object>(stored: Arc<Stored<O>>) -> O {
     Arc::try_unwrap(stored).map_or_else(|shared| shared.object.clone(), Stored::into_object)
 }
 
-/// The bytes that are stored: the JSON without what the store itself knows (the resourceVersion).
+/// Returns the bytes to store: the JSON without the resourceVersion, which the store itself knows.
 pub(crate) fn encode<O: Object>(object: &mut O) -> Result<Bytes, ApiError> {
     let version = object.meta_mut().resource_version.take();
     let json = to_json(object);
@@ -87,12 +87,12 @@ fn to_json<O: Object>(object: &O) -> Result<Bytes, ApiError> {
     })
 }
 
-/// What can be rendered: an object of any kind.
+/// Object of any kind, for rendering.
 pub(crate) trait Item: Any + Send + Sync {
-    /// Its metadata.
+    /// Returns its metadata.
     fn metadata(&self) -> &ObjectMeta;
 
-    /// Its JSON.
+    /// Returns its JSON.
     fn json(&self) -> Result<Bytes, ApiError>;
 }
 
@@ -110,7 +110,7 @@ impl<O: Object> Item for Stored<O> {
     }
 }
 
-/// The object behind an item, if it is of that kind.
+/// Returns the object of an item, if it is of that kind.
 pub(crate) fn object_of<O: Object>(item: &dyn Item) -> Option<&O> {
     let item: &dyn Any = item;
     item.downcast_ref::<Stored<O>>().map(|stored| &stored.object)

@@ -1,4 +1,4 @@
-//! The rules of one stored kind, in the hooks that k8s.io/apiserver has.
+//! Strategies: the rules of one stored kind, in the hooks of k8s.io/apiserver.
 
 use async_trait::async_trait;
 use machinery_validation::FieldError;
@@ -36,12 +36,12 @@ impl<T> Object for T where
 {
 }
 
-/// How a kind is named and found. Group, version, kind and plural come from its `kube::Resource`.
+/// Names of a kind. Group, version, kind and plural come from its `kube::Resource`.
 #[derive(Clone, Copy, Debug)]
 pub struct KindInfo {
-    /// Whether objects live in namespaces.
+    /// True when objects live in namespaces.
     pub namespaced: bool,
-    /// The singular name, such as `evacuation`.
+    /// Singular name, such as `evacuation`.
     pub singular: &'static str,
     /// Short names, such as `evac`.
     pub short_names: &'static [&'static str],
@@ -49,7 +49,7 @@ pub struct KindInfo {
     pub categories: &'static [&'static str],
 }
 
-/// What can be done with a resource.
+/// Verb of a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Verb {
     /// POST.
@@ -70,45 +70,45 @@ pub enum Verb {
     DeleteCollection,
 }
 
-/// A column of the server-side Table: `metav1.TableColumnDefinition`.
+/// Column of the server-side Table: `metav1.TableColumnDefinition`.
 #[derive(Clone, Copy, Debug)]
 pub struct Column {
-    /// The heading, such as `State`.
+    /// Heading, such as `State`.
     pub name: &'static str,
     /// `string`, `integer`, `date`, ...
     pub column_type: &'static str,
     /// `name` for the object's name, else empty.
     pub format: &'static str,
-    /// What the column says.
+    /// Description of the column.
     pub description: &'static str,
     /// 0 for always, 1 for `-o wide`.
     pub priority: i32,
 }
 
-/// A claim that could not be taken, because another object holds it.
+/// Claim that could not be taken, because another object holds it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClaimConflict {
-    /// The claim, as [`Strategy::claims`] named it.
+    /// Claim, as [`Strategy::claims`] named it.
     pub claim: String,
-    /// The namespace of the object that holds it; empty for cluster-scoped objects.
+    /// Namespace of the object that holds it; empty for cluster-scoped objects.
     pub holder_namespace: String,
-    /// The name of the object that holds it.
+    /// Name of the object that holds it.
     pub holder_name: String,
 }
 
-/// What a strategy is told of a deletion.
+/// Context of a deletion.
 #[derive(Clone, Copy, Debug)]
 pub struct DeleteContext {
-    /// Whether the object's namespace is terminating.
+    /// True when the namespace of the object is terminating.
     pub namespace_terminating: bool,
 }
 
-/// The rules of one stored kind.
+/// Rules of one stored kind.
 ///
 /// # Flow
 ///
-/// Create: decode, `default`, `prepare_for_create`, `validate`, `admit_create`, then one transaction that writes
-/// the object and its claims. Update and patch: read, decode, `default`, `prepare_for_update` (or
+/// Create: decode, `default`, `prepare_for_create`, `validate`, `admit_create`, then one transaction that
+/// writes the object and its claims. Update and patch: read, decode, `default`, `prepare_for_update` (or
 /// `prepare_for_status_update`), `validate_update`, `admit_update`, then one transaction guarded by the
 /// resourceVersion that was read; a patch or an update without resourceVersion starts again when that failed.
 /// In these hooks the new object has the resourceVersion that the caller insists on, and none where the caller named none.
@@ -117,38 +117,38 @@ pub struct DeleteContext {
 ///
 /// # Claims
 ///
-/// A claim is a key that at most one object of the kind can hold, such as "the active Evacuation of this pod". The
-/// registry compares the claims of an object before and after a write and takes and releases them in
-/// the transaction that writes the object, so that uniqueness holds whatever else goes on.
+/// A claim is a key that at most one object of the kind can hold, such as "the active Evacuation of this
+/// pod". The registry compares the claims of an object before and after a write and takes and releases them
+/// in the transaction that writes the object, so that uniqueness holds whatever else goes on.
 #[async_trait]
 pub trait Strategy: Send + Sync + 'static {
-    /// The kind.
+    /// Type of the kind.
     type Object: Object;
 
-    /// How the kind is named and found.
+    /// Returns the names of the kind.
     fn info(&self) -> KindInfo;
 
-    /// What callers can do with the kind.
+    /// Returns the verbs of the kind.
     fn verbs(&self) -> &'static [Verb] {
         use Verb::{Create, Delete, DeleteCollection, Get, List, Patch, Update, Watch};
         &[Create, Delete, DeleteCollection, Get, List, Patch, Update, Watch]
     }
 
-    /// Whether the kind has a `status` subresource.
+    /// Returns true when the kind has a `status` subresource.
     fn has_status(&self) -> bool {
         true
     }
 
-    /// Fills in what the schema's defaults say.
+    /// Sets the defaults of the schema.
     fn default(&self, _object: &mut Self::Object) {}
 
-    /// Clears what callers may not set on creation, such as the status, and sets what the server owns.
+    /// Clears what callers may not set on creation, such as the status, and sets the server-owned fields.
     fn prepare_for_create(&self, context: &RequestContext, object: &mut Self::Object);
 
-    /// What is wrong with a new object, all of it. Name, namespace and labels were validated before.
+    /// Returns all problems of a new object. Name, namespace and labels were validated before.
     fn validate(&self, context: &RequestContext, object: &Self::Object) -> Vec<FieldError>;
 
-    /// The last word on a creation, with I/O: further authorisation, other objects. May still change the object.
+    /// Decides on a creation last, with I/O: further authorisation, other objects. It may change the object.
     async fn admit_create(
         &self,
         _context: &RequestContext,
@@ -157,7 +157,8 @@ pub trait Strategy: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Restores what an update may not touch, such as the status, and sets what the server owns.
+    /// Restores the fields that an update may not change, such as the status, and sets the server-owned
+    /// fields.
     fn prepare_for_update(
         &self,
         context: &RequestContext,
@@ -165,7 +166,7 @@ pub trait Strategy: Send + Sync + 'static {
         old: &Self::Object,
     ) -> Result<(), ApiError>;
 
-    /// What is wrong with the change, all of it.
+    /// Returns all problems of the change.
     fn validate_update(
         &self,
         context: &RequestContext,
@@ -173,7 +174,7 @@ pub trait Strategy: Send + Sync + 'static {
         old: &Self::Object,
     ) -> Vec<FieldError>;
 
-    /// The last word on an update, with I/O.
+    /// Decides on an update last, with I/O.
     async fn admit_update(
         &self,
         _context: &RequestContext,
@@ -183,7 +184,7 @@ pub trait Strategy: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Restores all but the status of an update of the status, and sets what the server owns of it.
+    /// Restores all except the status in an update of the status, and sets its server-owned fields.
     fn prepare_for_status_update(
         &self,
         _context: &RequestContext,
@@ -193,7 +194,7 @@ pub trait Strategy: Send + Sync + 'static {
         Ok(())
     }
 
-    /// What is wrong with a change of the status, all of it.
+    /// Returns all problems of a change of the status.
     fn validate_status_update(
         &self,
         _context: &RequestContext,
@@ -214,12 +215,18 @@ pub trait Strategy: Send + Sync + 'static {
         Ok(())
     }
 
-    /// What the object lays claim to. Short, and without `/`.
+    /// Returns true when the caller may use the reserve of the kind's limits, because it acts for all
+    /// namespaces. It is called only when the rest is used up.
+    async fn may_use_reserve(&self, _context: &RequestContext) -> Result<bool, ApiError> {
+        Ok(false)
+    }
+
+    /// Returns the claims of the object. They are short, and contain no `/`.
     fn claims(&self, _object: &Self::Object) -> Vec<String> {
         Vec::new()
     }
 
-    /// What to answer when a claim is taken.
+    /// Returns the error for a claim that another object holds.
     fn claim_conflict(&self, object: &Self::Object, conflict: &ClaimConflict) -> ApiError {
         let _ = object;
         ApiError::status(
@@ -229,22 +236,22 @@ pub trait Strategy: Send + Sync + 'static {
         .with_cause("Claimed", conflict.holder_name.clone())
     }
 
-    /// Fields that `fieldSelector` can select by, besides `metadata.name` and `metadata.namespace`.
+    /// Returns the fields that `fieldSelector` supports, besides `metadata.name` and `metadata.namespace`.
     fn selectable_fields(&self) -> &'static [&'static str] {
         &[]
     }
 
-    /// The value of a selectable field.
+    /// Returns the value of a selectable field.
     fn field(&self, _object: &Self::Object, _field: &str) -> String {
         String::new()
     }
 
-    /// The columns of the server-side Table after the name and before the age.
+    /// Returns the columns of the server-side Table after the name and before the age.
     fn columns(&self) -> &'static [Column] {
         &[]
     }
 
-    /// The cells of [`Strategy::columns`], in their order.
+    /// Returns the cells of [`Strategy::columns`], in their order.
     fn cells(&self, _object: &Self::Object) -> Vec<serde_json::Value> {
         Vec::new()
     }

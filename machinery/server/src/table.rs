@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{Column, resource::Resource, stored::Item};
 
-/// The definitions of the columns: the name, the kind's own, the age.
+/// Returns the definitions of the columns: the name, the kind's own, the age.
 pub(crate) fn column_definitions(columns: &[Column]) -> Value {
     let name = Column {
         name: "Name",
@@ -34,7 +34,7 @@ pub(crate) fn column_definitions(columns: &[Column]) -> Value {
     std::iter::once(&name).chain(columns).chain(std::iter::once(&age)).map(definition).collect()
 }
 
-/// The cells of one row, as many as there are columns.
+/// Returns the cells of one row, as many as there are columns.
 pub(crate) fn cells(resource: &dyn Resource, item: &dyn Item, now: DateTime<Utc>) -> Value {
     let metadata = item.metadata();
     let mut own = resource.cells(item);
@@ -49,8 +49,8 @@ fn age(metadata: &ObjectMeta, now: DateTime<Utc>) -> String {
     created.map_or_else(|| "<unknown>".to_owned(), |created| human_duration(now - created))
 }
 
-/// A duration for people, as `k8s.io/apimachinery/pkg/util/duration.HumanDuration` writes it: two units at
-/// most, fewer the longer it is.
+/// Formats a duration as `k8s.io/apimachinery/pkg/util/duration.HumanDuration` does: two units at most, fewer
+/// the longer it is.
 fn human_duration(duration: TimeDelta) -> String {
     let seconds = duration.num_seconds();
     if seconds < -1 {

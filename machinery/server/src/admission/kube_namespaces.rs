@@ -1,6 +1,12 @@
-//! The namespaces of the cluster, as its API server tells them.
+//! Namespaces of the cluster, from its kube-apiserver.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use futures::StreamExt;
@@ -19,33 +25,39 @@ use tokio_util::sync::CancellationToken;
 use super::{NamespaceState, Namespaces};
 use crate::{ApiError, Reason};
 
-/// So long a single read may take.
+/// Maximum time of a single read.
 const READ_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The namespaces of the cluster: watched, and read one by one when one is not known yet.
+/// Namespaces of the cluster, from a watch. A namespace that the watch has not reported is read.
 ///
-/// Needs the right to get, list and watch namespaces.
+/// RBAC: get, list and watch namespaces.
 pub struct KubeNamespaces {
     api: Api<PartialObjectMeta<Namespace>>,
     known: Store<PartialObjectMeta<Namespace>>,
+    started: Arc<AtomicBool>,
 }
 
 impl KubeNamespaces {
-    /// Starts to watch until `shutdown`. Returns at once; until the watch has told, namespaces are read one by one.
+    /// Starts the watch, which runs until `shutdown`. Returns at once. Until the watch has started,
+    /// namespaces are read one by one.
     pub fn start(client: Client, shutdown: CancellationToken) -> Arc<Self> {
         let api: Api<PartialObjectMeta<Namespace>> = Api::all(client);
         let writer = Writer::<PartialObjectMeta<Namespace>>::default();
         let known = writer.as_reader();
         let stream = reflector(writer, watcher(api.clone(), watcher::Config::default()).default_backoff());
+        let started = Arc::new(AtomicBool::new(false));
+        let has_started = started.clone();
         tokio::spawn(async move {
             let mut stream = std::pin::pin!(stream);
             while let Some(Some(event)) = shutdown.run_until_cancelled(stream.next()).await {
-                if let Err(error) = event {
-                    tracing::warn!(%error, "the watch of namespaces failed and is tried again");
+                match event {
+                    Ok(watcher::Event::InitDone) => has_started.store(true, Ordering::Relaxed),
+                    Ok(_) => {}
+                    Err(error) => tracing::warn!(%error, "namespaces: the watch failed and is retried"),
                 }
             }
         });
-        Arc::new(Self { api, known })
+        Arc::new(Self { api, known, started })
     }
 }
 
@@ -60,12 +72,16 @@ impl Namespaces for KubeNamespaces {
         let found = match read {
             Ok(Ok(found)) => found,
             Ok(Err(error)) => {
-                tracing::warn!(namespace = name, %error, "a namespace cannot be read");
+                tracing::warn!(namespace = name, %error, "namespace cannot be read");
                 return Err(unknown(name));
             }
             Err(_) => return Err(unknown(name)),
         };
         Ok(found.as_ref().map_or(NamespaceState::Absent, state_of))
+    }
+
+    fn has_started(&self) -> bool {
+        self.started.load(Ordering::Relaxed)
     }
 }
 

@@ -1,17 +1,17 @@
-//! Nothing is created in a namespace that does not exist or is being deleted. Source of the rule:
+//! Refuses creation in a namespace that does not exist or is terminating. Source of the rule:
 //! `k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle`.
 
 use super::{NamespaceState, Namespaces};
 use crate::{ApiError, Cause, Reason, resource_name::ResourceName, status::Target};
 
-/// Why nothing is created.
+/// Refusal of a creation.
 pub(crate) struct Refusal {
     pub(crate) error: ApiError,
-    /// What the failure is about, when it is not the object.
+    /// Target of the failure, when it is not the object.
     pub(crate) target: Option<Target>,
 }
 
-/// Whether an object can be created in a namespace.
+/// Checks that objects can be created in a namespace.
 pub(crate) async fn admit_create(
     namespaces: &dyn Namespaces,
     resource: &ResourceName,

@@ -1,4 +1,4 @@
-//! What is checked between the decoding of a new object and its strategy.
+//! Admission: checks between the decoding of a new object and its strategy.
 
 mod kube_namespaces;
 mod lifecycle;
@@ -21,9 +21,14 @@ pub enum NamespaceState {
     Terminating,
 }
 
-/// Knows the namespaces of the cluster.
+/// Source of the states of the cluster's namespaces.
 #[async_trait]
 pub trait Namespaces: Send + Sync + 'static {
-    /// The state of one. A namespace that was created a moment ago is found.
+    /// Returns the state of a namespace. A namespace that was created a moment ago is found.
     async fn state(&self, name: &str) -> Result<NamespaceState, ApiError>;
+
+    /// Returns true once the watch of the namespaces has started, for `/readyz`.
+    fn has_started(&self) -> bool {
+        true
+    }
 }

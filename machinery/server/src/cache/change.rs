@@ -1,4 +1,4 @@
-//! One write, as the cache remembers it.
+//! One write, as the cache keeps it.
 
 use std::{
     sync::{Arc, OnceLock},
@@ -7,19 +7,19 @@ use std::{
 
 use crate::{Object, stored::Stored};
 
-/// One write: what an object was before and after it.
+/// One write: an object before and after it.
 #[derive(Debug)]
 pub(crate) struct Change<O> {
-    /// The write's revision.
+    /// Revision of the write.
     pub(crate) revision: i64,
-    /// The object's key, relative to the kind's prefix.
+    /// Key of the object, relative to the prefix of the kind.
     pub(crate) key: String,
-    /// The object after it; `None` when it was removed.
+    /// Object after the write; `None` when it was removed.
     pub(crate) current: Option<Arc<Stored<O>>>,
-    /// The object before it; `None` when it was created.
+    /// Object before the write; `None` when it was created.
     pub(crate) previous: Option<Arc<Stored<O>>>,
-    /// When it was seen.
-    pub(crate) seen: Instant,
+    /// Time at which the cache received it.
+    pub(crate) received: Instant,
     gone: OnceLock<Arc<Stored<O>>>,
 }
 
@@ -30,16 +30,16 @@ impl<O: Object> Change<O> {
         current: Option<Arc<Stored<O>>>,
         previous: Option<Arc<Stored<O>>>,
     ) -> Self {
-        Self { revision, key, current, previous, seen: Instant::now(), gone: OnceLock::new() }
+        Self { revision, key, current, previous, received: Instant::now(), gone: OnceLock::new() }
     }
 
-    /// How many bytes the store held of the object that it is about.
+    /// Returns the stored size of the object, in bytes.
     pub(crate) fn size(&self) -> usize {
         self.current.as_ref().or(self.previous.as_ref()).map_or(0, |stored| stored.size())
     }
 
-    /// The object as it was before, with this write's revision as its resourceVersion: what a watch shows of an object
-    /// that it loses sight of. Made once for all watches.
+    /// Returns the object before the write, with the resourceVersion of the write: the object of a DELETED
+    /// event. It is made once for all watches.
     pub(crate) fn gone(&self) -> Option<Arc<Stored<O>>> {
         let previous = self.previous.as_ref()?;
         Some(self.gone.get_or_init(|| Arc::new(Stored::new(O::clone(previous), self.revision))).clone())

@@ -1,28 +1,30 @@
-//! How far the cache has read the store's watch.
+//! Position in the watch of the store.
 
-/// How far a watch of the store was read, so that it can be resumed after an error without losing or repeating a write.
+/// Position in a watch of the store, at which the watch can be resumed after an error. No write is lost or
+/// repeated.
 ///
-/// A commit can write several keys at one revision, and the stream can break between them. So it is resumed one
-/// revision earlier unless that commit is known to be complete, and what was read of it is skipped.
+/// A commit can write several keys at one revision, and the stream can break between them. The watch is
+/// therefore resumed one revision earlier unless that commit is known to be complete. Keys that were read are
+/// skipped.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Cursor {
     revision: i64,
-    /// The keys that were read at `revision`; empty when it is known to be complete.
+    /// Keys that were read at `revision`; empty when that commit is known to be complete.
     read: Vec<String>,
 }
 
 impl Cursor {
-    /// Everything up to that revision was read.
+    /// The position after everything up to that revision.
     pub(crate) fn complete(revision: i64) -> Self {
         Self { revision, read: Vec::new() }
     }
 
-    /// Watch after this revision to go on.
+    /// Returns the revision after which to resume the watch.
     pub(crate) fn resume_after(&self) -> i64 {
         if self.read.is_empty() { self.revision } else { self.revision - 1 }
     }
 
-    /// Takes note of a write. Whether it is new.
+    /// Records a write. Returns true when it is new.
     pub(crate) fn advance(&mut self, revision: i64, key: &str) -> bool {
         if revision > self.revision {
             *self = Self { revision, read: vec![key.to_owned()] };
@@ -36,7 +38,7 @@ impl Cursor {
         new
     }
 
-    /// Takes note that everything up to that revision was read.
+    /// Records that everything up to that revision was read.
     pub(crate) fn progress(&mut self, revision: i64) {
         if revision >= self.revision {
             *self = Self::complete(revision);

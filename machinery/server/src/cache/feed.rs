@@ -1,4 +1,4 @@
-//! Keeps the cache at the store's side.
+//! Keeps the cache in step with the store.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,24 +10,25 @@ use tokio_util::sync::CancellationToken;
 use super::{Cache, cursor::Cursor, index::Contents};
 use crate::{Object, stored::Stored};
 
-/// So many objects are read at once when the cache is filled.
-const PAGE: usize = 1000;
-/// So often the store is asked how far it is, so that the cache keeps up with a store that others write to as well.
+/// Number of objects that are read at once when the cache is filled. It is small, because objects may be
+/// large: a page is in memory as a whole, beside the objects of the pages before.
+const PAGE: usize = 100;
+/// Interval between requests for progress. The cache needs them when others write to the same store.
 const PROGRESS_EVERY: Duration = Duration::from_secs(10);
-/// A watch that says nothing for so long, though asked, is given up and resumed.
+/// Maximum silence of a watch before it is resumed.
 const SILENCE: Duration = Duration::from_secs(45);
-/// The first and the longest wait after an error.
+/// First and longest wait after an error.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
 
-/// Why a round of reading ended.
+/// Reason for the end of a round of reading.
 enum End {
     /// The watch can be resumed where it broke.
     Broken(StoreError),
-    /// What was missed is no longer to be had: read everything again.
+    /// The missed changes were compacted: the cache must be filled again.
     Lost,
 }
 
-/// Fills the cache and keeps it at the store's side until `shutdown`. Errors are logged and waited out.
+/// Fills the cache and keeps it in step with the store until `shutdown`. Errors are logged and retried.
 pub(crate) async fn feed<O: Object>(
     cache: Arc<Cache<O>>,
     store: Arc<dyn Store>,
@@ -42,7 +43,7 @@ struct Feed<O> {
     cache: Arc<Cache<O>>,
     store: Arc<dyn Store>,
     prefix: String,
-    /// `None` when everything must be read.
+    /// `None` when the cache must be filled.
     cursor: Option<Cursor>,
     backoff: Duration,
 }
@@ -55,13 +56,13 @@ impl<O: Object> Feed<O> {
                 End::Lost => {
                     tracing::warn!(
                         prefix = self.prefix,
-                        "the watch cache fell behind a compaction and is filled anew"
+                        "watch cache: changes were compacted, filling it again"
                     );
                     self.cursor = None;
                 }
                 End::Broken(error) => {
                     let source = std::error::Error::source(&error).map(ToString::to_string);
-                    tracing::warn!(prefix = self.prefix, %error, source, "the watch of the store ended");
+                    tracing::warn!(prefix = self.prefix, %error, source, "watch cache: the store's watch ended");
                 }
             }
             let jitter = rand::rng().random_range(0.5..1.0);
@@ -80,7 +81,7 @@ impl<O: Object> Feed<O> {
         result
     }
 
-    /// Reads everything, at one revision.
+    /// Reads all objects, at one revision.
     async fn fill(&mut self) -> Result<i64, StoreError> {
         let mut contents = Contents::new();
         let mut range = Range { prefix: self.prefix.clone(), limit: PAGE, ..Range::default() };
@@ -112,6 +113,7 @@ impl<O: Object> Feed<O> {
 
     async fn follow(&mut self, cursor: &mut Cursor) -> Result<std::convert::Infallible, End> {
         let mut stream = self.store.watch(&self.prefix, cursor.resume_after()).await.map_err(end)?;
+        self.cache.hear();
         let mut progress = tokio::time::interval(PROGRESS_EVERY);
         let mut silent_until = tokio::time::Instant::now() + SILENCE;
         loop {
@@ -165,7 +167,7 @@ impl<O: Object> Feed<O> {
     }
 }
 
-/// Decodes an object; one that cannot be decoded is logged.
+/// Decodes an object. A failure is logged.
 fn decode<O: Object>(item: &KeyValue) -> Option<Arc<Stored<O>>> {
     match Stored::decode(item) {
         Ok(stored) => Some(Arc::new(stored)),
@@ -174,7 +176,7 @@ fn decode<O: Object>(item: &KeyValue) -> Option<Arc<Stored<O>>> {
             tracing::error!(
                 key = item.key,
                 source,
-                "a stored object cannot be decoded: lists and watches that it belongs to fail until it can or is gone"
+                "stored object cannot be decoded: its lists and watches fail until it can be, or is removed"
             );
             None
         }
@@ -189,7 +191,7 @@ fn end(error: StoreError) -> End {
 }
 
 fn silence() -> StoreError {
-    StoreError::Unavailable { action: "report progress", source: "nothing was heard of it".into() }
+    StoreError::Unavailable { action: "report progress", source: "the watch is silent".into() }
 }
 
 fn ended() -> StoreError {

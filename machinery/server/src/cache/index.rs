@@ -1,4 +1,4 @@
-//! The cache itself: a sorted index of the objects and a ring of the latest changes. Synchronous and without I/O.
+//! Sorted index of the objects and ring of the latest changes. Synchronous and without I/O.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -6,23 +6,28 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{change::Change, scope::Scope};
+use super::{
+    change::Change,
+    scope::Scope,
+    usage::{NamespaceUsage, Usage},
+};
 use crate::{Object, stored::Stored};
 
-/// So many changes are kept whatever their age, so that a watch on a quiet kind can always be resumed.
+/// Minimum number of changes that are kept whatever their age, so that a watch on a quiet kind can be
+/// resumed.
 const KEPT: usize = 1024;
-/// So long are more than these kept: as long as a client may take to come back after its watch ended.
+/// Minimum age before changes beyond `KEPT` are dropped: the time that a client may take to resume its watch.
 const KEPT_FOR: Duration = Duration::from_secs(75);
-/// More than these are never kept.
+/// Maximum number of changes.
 const MOST: usize = 20_000;
-/// Nor more than so many bytes of objects, however few they are and however young.
+/// Maximum size of the objects of the changes, in bytes.
 const MOST_BYTES: usize = 64 * 1024 * 1024;
 
-/// What is stored of a kind at one revision.
+/// Objects of a kind at one revision.
 #[derive(Debug)]
 pub(crate) struct Contents<O> {
     pub(crate) objects: BTreeMap<String, Arc<Stored<O>>>,
-    /// The keys of those that this version of the server cannot read.
+    /// Keys of the objects that this version of the server cannot read.
     pub(crate) unreadable: BTreeSet<String>,
 }
 
@@ -32,21 +37,23 @@ impl<O> Contents<O> {
     }
 }
 
-/// The objects of one kind at one revision, and how they came to be so.
+/// Objects of one kind at one revision, and the changes that led to it.
 #[derive(Debug)]
 pub(crate) struct Index<O> {
-    /// Everything up to this revision is in.
+    /// Revision that the index shows.
     revision: i64,
-    /// The oldest revision whose state can still be told, and after which every change is known.
+    /// Oldest revision whose state can be rebuilt, and after which every change is known.
     floor: i64,
     objects: BTreeMap<String, Arc<Stored<O>>>,
     changes: VecDeque<Arc<Change<O>>>,
-    /// How many bytes the objects of `changes` have, as they are stored.
+    /// Stored size of the objects of `changes`, in bytes.
     bytes: usize,
-    /// The most of these.
+    /// Maximum of `bytes`.
     most_bytes: usize,
-    /// The keys of the objects that this version of the server cannot read.
+    /// Keys of the objects that this version of the server cannot read.
     unreadable: BTreeSet<String>,
+    /// An object that cannot be read counts as an object of size 0.
+    usage: NamespaceUsage,
 }
 
 impl<O: Object> Index<O> {
@@ -59,21 +66,35 @@ impl<O: Object> Index<O> {
             bytes: 0,
             most_bytes: MOST_BYTES,
             unreadable: BTreeSet::new(),
+            usage: NamespaceUsage::default(),
         }
     }
 
-    /// Everything up to this revision is in; 0 before the first filling.
+    /// Returns the usage of a namespace and of all namespaces.
+    pub(crate) fn usage(&self, namespace: &str) -> (Usage, Usage) {
+        (self.usage.of(namespace), self.usage.total())
+    }
+
+    /// Returns the usage of all namespaces, and the largest number and size of any namespace.
+    pub(crate) fn summary(&self) -> (Usage, Usage) {
+        (self.usage.total(), self.usage.largest())
+    }
+
+    /// Returns the revision that the index shows; 0 before the first filling.
     pub(crate) fn revision(&self) -> i64 {
         self.revision
     }
 
-    /// How many objects there are.
+    /// Returns the number of objects.
     pub(crate) fn len(&self) -> usize {
         self.objects.len()
     }
 
-    /// The state of everything at that revision; what was before is forgotten.
+    /// Replaces all contents; the changes before are forgotten.
     pub(crate) fn replace(&mut self, revision: i64, contents: Contents<O>) {
+        let mut usage = NamespaceUsage::default();
+        contents.objects.iter().for_each(|(key, stored)| usage.add(key, stored.size()));
+        contents.unreadable.iter().for_each(|key| usage.add(key, 0));
         *self = Self {
             revision,
             floor: revision,
@@ -82,11 +103,12 @@ impl<O: Object> Index<O> {
             bytes: 0,
             most_bytes: self.most_bytes,
             unreadable: contents.unreadable,
+            usage,
         };
     }
 
-    /// One write; `current` is `None` for a removal. Returns what changed; `None` when that was known, or when nobody can have followed the
-    /// object for it could not be read before.
+    /// Applies one write; `current` is `None` for a removal. Returns the change. Returns `None` when the
+    /// write was known, or when the object could not be read before, so that no watch could follow it.
     pub(crate) fn apply(
         &mut self,
         revision: i64,
@@ -98,7 +120,14 @@ impl<O: Object> Index<O> {
             None => self.objects.remove(key),
         };
         self.progress(revision);
-        if self.unreadable.remove(key) {
+        let unreadable = self.unreadable.remove(key);
+        if previous.is_some() || unreadable {
+            self.usage.remove(key, previous.as_ref().map_or(0, |stored| stored.size()));
+        }
+        if let Some(current) = &current {
+            self.usage.add(key, current.size());
+        }
+        if unreadable {
             self.start_over(revision);
             return None;
         }
@@ -108,15 +137,21 @@ impl<O: Object> Index<O> {
         let change = Arc::new(Change::new(revision, key.to_owned(), current, previous));
         self.bytes += change.size();
         self.changes.push_back(change.clone());
-        self.forget(change.seen);
+        self.forget(change.received);
         Some(change)
     }
 
-    /// A write of an object that cannot be read. It is there and may not be taken for removed: until it can be read or is gone, nothing is
-    /// told of a scope that covers it, and what was before is forgotten.
+    /// Applies a write of an object that cannot be read. The object exists and must not be treated as
+    /// removed. Until it can be read or is gone, reads of a scope that covers it fail, and earlier changes
+    /// are forgotten.
     pub(crate) fn lose(&mut self, revision: i64, key: &str) {
-        self.objects.remove(key);
-        self.unreadable.insert(key.to_owned());
+        let previous = self.objects.remove(key);
+        if self.unreadable.insert(key.to_owned()) {
+            if let Some(previous) = previous {
+                self.usage.remove(key, previous.size());
+            }
+            self.usage.add(key, 0);
+        }
         self.progress(revision);
         self.start_over(revision);
     }
@@ -132,14 +167,14 @@ impl<O: Object> Index<O> {
         self.floor = revision;
     }
 
-    /// Nothing else happened up to that revision.
+    /// Records that nothing else happened up to that revision.
     pub(crate) fn progress(&mut self, revision: i64) {
         self.revision = self.revision.max(revision);
     }
 
     fn forget(&mut self, now: Instant) {
         while let Some(oldest) = self.changes.front() {
-            let old = now.saturating_duration_since(oldest.seen) > KEPT_FOR;
+            let old = now.saturating_duration_since(oldest.received) > KEPT_FOR;
             let too_many = self.changes.len() > MOST || self.bytes > self.most_bytes;
             if !(too_many || (self.changes.len() > KEPT && old)) {
                 return;
@@ -150,7 +185,7 @@ impl<O: Object> Index<O> {
         }
     }
 
-    /// The objects that are wanted, in the order of their keys, after the key `after`.
+    /// Returns the objects of a scope in the order of their keys, after the key `after`.
     pub(crate) fn list(&self, scope: &Scope, after: Option<&str>) -> Vec<Arc<Stored<O>>> {
         self.objects
             .range::<str, _>(scope.range(after))
@@ -159,7 +194,7 @@ impl<O: Object> Index<O> {
             .collect()
     }
 
-    /// The same as of an earlier revision; `None` when that is too old (or yet to come).
+    /// Returns the objects of a scope at an earlier revision; `None` when it is too old or in the future.
     pub(crate) fn list_at(
         &self,
         revision: i64,
@@ -169,7 +204,7 @@ impl<O: Object> Index<O> {
         if revision < self.floor || revision > self.revision {
             return None;
         }
-        // What each key held before its first change after that revision.
+        // State of each key before its first change after that revision.
         let mut before: BTreeMap<&str, Option<&Arc<Stored<O>>>> = BTreeMap::new();
         for change in self.changes.iter().rev().take_while(|change| change.revision > revision) {
             if scope.covers(&change.key) {
@@ -195,12 +230,12 @@ impl<O: Object> Index<O> {
         Some(objects.into_values().cloned().collect())
     }
 
-    /// One object.
+    /// Returns one object.
     pub(crate) fn get(&self, key: &str) -> Option<Arc<Stored<O>>> {
         self.objects.get(key).cloned()
     }
 
-    /// The changes after a revision that are wanted; `None` when some were forgotten.
+    /// Returns the changes of a scope after a revision; `None` when some were forgotten.
     pub(crate) fn changes_after(&self, revision: i64, scope: &Scope) -> Option<Vec<Arc<Change<O>>>> {
         if revision < self.floor {
             return None;
@@ -209,7 +244,7 @@ impl<O: Object> Index<O> {
         Some(self.changes.range(first..).filter(|change| scope.covers(&change.key)).cloned().collect())
     }
 
-    /// The oldest revision after which every change is known.
+    /// Returns the oldest revision after which every change is known.
     pub(crate) fn floor(&self) -> i64 {
         self.floor
     }
@@ -228,7 +263,8 @@ mod tests {
         Arc::new(Stored::new(object, revision))
     }
 
-    /// a created at 1, b at 2, a changed at 3, b removed at 4, c created at 5; starts from an empty state at 0.
+    /// a created at 1, b at 2, a changed at 3, b removed at 4, c created at 5; starts from an empty state at
+    /// 0.
     fn index() -> Index<ConfigMap> {
         let mut index = Index::new();
         index.replace(0, Contents::new());

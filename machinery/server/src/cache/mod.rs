@@ -1,11 +1,13 @@
-//! The watch cache: one watch of the store feeds every list and watch of a kind.
+//! Watch cache: one watch of the store serves every list and watch of a kind.
 
 mod change;
 mod cursor;
 mod feed;
 mod index;
+mod queue;
 mod scope;
 mod subscribers;
+mod usage;
 
 use std::{
     collections::VecDeque,
@@ -15,21 +17,19 @@ use std::{
 
 use machinery_storage::StoreError;
 use tokio::{
-    sync::{
-        mpsc::{self, error::TryRecvError},
-        watch,
-    },
+    sync::{mpsc::error::TryRecvError, watch},
     time::Instant,
 };
 
-pub(crate) use self::{change::Change, feed::feed, scope::Scope};
+pub(crate) use self::{change::Change, feed::feed, scope::Scope, usage::Usage};
 use self::{
     index::{Contents, Index},
+    queue::Receiver,
     subscribers::{Key, Subscribers},
 };
 use crate::{ApiError, Cause, Object, Reason, stored::Stored};
 
-/// So long a reader waits for the cache to reach a revision.
+/// Maximum time for which a reader waits for the cache to reach a revision.
 const FRESHNESS_WAIT: Duration = Duration::from_secs(3);
 
 /// Maximum number of objects that one failure names, as upstream.
@@ -38,19 +38,19 @@ const MAX_UNREADABLE: usize = 100;
 /// Objects, and the revision that they show.
 pub(crate) type Shown<O> = (i64, Vec<Arc<Stored<O>>>);
 
-/// A cache whose store was not heard of for so long is no longer taken for one that keeps up.
+/// Silence of the store after which a cache no longer counts as up to date.
 const SILENT: Duration = Duration::from_mins(1);
 
-/// The objects of one kind, as far as the store's watch has told.
+/// Objects of one kind, as reported by the watch of the store.
 #[derive(Debug)]
 pub(crate) struct Cache<O> {
     /// For messages, such as `evacuations.evacuation.dev`.
     resource: String,
     inner: Arc<Mutex<Inner<O>>>,
-    /// The index's revision; 0 before the first filling.
+    /// Revision of the index; 0 before the first filling.
     reached: watch::Sender<i64>,
-    /// When the store was last heard of.
-    heard: Mutex<Instant>,
+    /// Time of the last report of the store's watch; `None` until that watch has started.
+    heard: Mutex<Option<Instant>>,
 }
 
 #[derive(Debug)]
@@ -59,31 +59,31 @@ struct Inner<O> {
     subscribers: Subscribers<O>,
 }
 
-/// Where a watch starts.
+/// Start of a watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Start {
-    /// With the present state.
+    /// The present state.
     Present,
-    /// With the changes after a revision.
+    /// The changes after a revision.
     After(i64),
 }
 
-/// A place in the stream of changes.
+/// Position of a reader in the stream of changes.
 #[derive(Debug)]
 pub(crate) struct Subscription<O> {
-    /// The objects at the start, for [`Start::Present`].
+    /// Objects at the start, for [`Start::Present`].
     pub(crate) present: Vec<Arc<Stored<O>>>,
-    /// The changes between the start and now.
+    /// Changes between the start and now.
     pub(crate) backlog: Vec<Arc<Change<O>>>,
-    /// The changes from now on; closed when the reader falls behind or the cache is filled anew.
-    pub(crate) changes: mpsc::Receiver<Arc<Change<O>>>,
-    /// What `present` and `backlog` cover.
+    /// Changes from now on; closed when the reader falls behind or the cache is filled again.
+    pub(crate) changes: Receiver<O>,
+    /// Revision that `present` and `backlog` cover.
     pub(crate) revision: i64,
     /// Ends the subscription when it is dropped.
     _place: Option<Place<O>>,
 }
 
-/// A place among the subscribers, until it is dropped.
+/// Registration of a subscriber, until it is dropped.
 #[derive(Debug)]
 struct Place<O> {
     inner: Arc<Mutex<Inner<O>>>,
@@ -100,20 +100,27 @@ fn lock<O>(inner: &Mutex<Inner<O>>) -> MutexGuard<'_, Inner<O>> {
     inner.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl<O> Subscription<O> {
-    /// Takes out the changes that wait. False when the reader was left behind: what came after them is lost to it.
-    pub(crate) fn take_waiting(&mut self, into: &mut VecDeque<Arc<Change<O>>>) -> bool {
-        loop {
+impl<O: Object> Subscription<O> {
+    /// Takes out waiting changes, up to about that size. Returns true when none is left and none was lost.
+    /// Returns false when more wait, or when the reader fell behind and lost what came after.
+    pub(crate) fn take_waiting(&mut self, into: &mut VecDeque<Arc<Change<O>>>, most: usize) -> bool {
+        let mut size = 0;
+        while size < most {
             match self.changes.try_recv() {
-                Ok(change) => into.push_back(change),
+                Ok(change) => {
+                    size = size.saturating_add(change.size());
+                    into.push_back(change);
+                }
                 Err(TryRecvError::Empty) => return true,
                 Err(TryRecvError::Disconnected) => return false,
             }
         }
+        false
     }
 }
 
-/// The failure of a read from a cache that was never filled. Source of the rule: `k8s.io/apiserver/pkg/storage/cacher`.
+/// The failure of a read from a cache that was never filled. Source of the rule:
+/// `k8s.io/apiserver/pkg/storage/cacher`.
 pub(crate) fn not_filled() -> ApiError {
     ApiError::status(Reason::TooManyRequests, "storage is (re)initializing").retry_after(1)
 }
@@ -125,7 +132,7 @@ impl<O: Object> Cache<O> {
             resource,
             inner: Arc::new(Mutex::new(inner)),
             reached: watch::Sender::new(0),
-            heard: Mutex::new(Instant::now()),
+            heard: Mutex::default(),
         }
     }
 
@@ -133,37 +140,54 @@ impl<O: Object> Cache<O> {
         lock(&self.inner)
     }
 
-    /// Takes note that the store was heard of: what it tells is at hand.
+    /// Records that the watch of the store has started, or has reported something.
     fn hear(&self) {
-        *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
     }
 
-    /// Whether it was filled, and the store was heard of within a minute: it is asked every ten seconds.
+    /// Returns true when the cache is filled, the watch of the store has started, and its last report is less
+    /// than a minute old. The store is asked for progress every ten seconds.
     pub(crate) fn keeps_up(&self) -> bool {
         let heard = *self.heard.lock().unwrap_or_else(PoisonError::into_inner);
-        self.synced() && heard.elapsed() < SILENT
+        self.synced() && heard.is_some_and(|heard| heard.elapsed() < SILENT)
     }
 
-    /// Whether it was filled.
+    /// Returns true when the cache is filled.
     pub(crate) fn synced(&self) -> bool {
         self.revision() > 0
     }
 
-    /// Everything up to this revision is in; 0 before the first filling.
+    /// Returns the revision that the cache shows; 0 before the first filling.
     pub(crate) fn revision(&self) -> i64 {
         *self.reached.borrow()
     }
 
-    /// How many objects there are.
+    /// Returns the number of objects.
     pub(crate) fn len(&self) -> usize {
         self.inner().index.len()
     }
 
-    /// The state of everything; ends every watch, for what happened between is unknown.
+    /// Returns the revision of the cache, and at that revision the usage of a namespace and of all.
+    pub(crate) fn usage(&self, namespace: &str) -> (i64, Usage, Usage) {
+        let inner = self.inner();
+        let (own, total) = inner.index.usage(namespace);
+        (inner.index.revision(), own, total)
+    }
+
+    /// Returns the usage of all namespaces, and the largest number and size of any namespace.
+    pub(crate) fn summary(&self) -> (Usage, Usage) {
+        self.inner().index.summary()
+    }
+
+    /// Returns the number of readers that were ended because they fell behind.
+    pub(crate) fn behind(&self) -> u64 {
+        self.inner().subscribers.behind()
+    }
+
+    /// Replaces all contents, and ends every watch: the changes in between are unknown.
     fn replace(&self, revision: i64, contents: Contents<O>) {
         let mut inner = self.inner();
         inner.index.replace(revision, contents);
-        self.hear();
         inner.subscribers.end();
         self.reached.send_replace(revision);
     }
@@ -173,12 +197,12 @@ impl<O: Object> Cache<O> {
         if let Some(change) = inner.index.apply(revision, key, current) {
             inner.subscribers.tell(&change);
         }
-        // Under the lock: a reader that sees the revision finds its changes told.
+        // Under the lock: a reader that sees the revision has received its changes.
         let revision = inner.index.revision();
         self.reached.send_replace(revision);
     }
 
-    /// A write of an object that cannot be read: ends the watches that would be told of it.
+    /// Applies a write of an object that cannot be read, and ends the watches that cover it.
     fn lose(&self, revision: i64, key: &str) {
         let mut inner = self.inner();
         inner.index.lose(revision, key);
@@ -187,8 +211,7 @@ impl<O: Object> Cache<O> {
         self.reached.send_replace(revision);
     }
 
-    /// Fails when something in a scope cannot be decoded, and names it. Source of the form: `aggregatedStorageError` in
-    /// `k8s.io/apiserver/pkg/storage/etcd3`.
+    /// Fails when an object of a scope cannot be read.
     fn check(&self, index: &Index<O>, scope: &Scope) -> Result<(), ApiError> {
         let cause = |key: &str| Cause {
             reason: "UnexpectedServerResponse".to_owned(),
@@ -211,12 +234,12 @@ impl<O: Object> Cache<O> {
         self.reached.send_replace(revision);
     }
 
-    /// Waits until it is filled and everything up to that revision is in.
+    /// Waits until the cache is filled and shows that revision.
     ///
     /// # Errors
     ///
-    /// `Timeout` when that takes too long, as when the revision lies in the future; `TooManyRequests` at once when it
-    /// was never filled, as upstream.
+    /// `Timeout` when that takes too long, as when the revision lies in the future; `TooManyRequests` at once
+    /// when it was never filled, as upstream.
     pub(crate) async fn wait_for(&self, revision: i64) -> Result<(), ApiError> {
         if !self.synced() {
             return Err(not_filled());
@@ -229,23 +252,24 @@ impl<O: Object> Cache<O> {
         Err(StoreError::Future { requested: revision, current: self.revision() }.into())
     }
 
-    /// One object, as far as it is known and can be read.
+    /// Returns one object, if it is known and can be read.
     pub(crate) fn get(&self, key: &str) -> Option<Arc<Stored<O>>> {
         self.inner().index.get(key)
     }
 
-    /// The objects that are wanted, and the revision that they show.
+    /// Returns the objects of a scope, and the revision that they show.
     ///
     /// # Errors
     ///
-    /// `InternalError` with the key of one that cannot be read.
+    /// `InternalError` with the key of an object that cannot be read.
     pub(crate) fn list(&self, scope: &Scope, after: Option<&str>) -> Result<Shown<O>, ApiError> {
         let inner = self.inner();
         self.check(&inner.index, scope)?;
         Ok((inner.index.revision(), inner.index.list(scope, after)))
     }
 
-    /// The same as of an earlier revision; `None` when that was forgotten, and when something cannot be read now.
+    /// Returns the objects of a scope at an earlier revision. `None` when it was forgotten, and when an
+    /// object cannot be read now.
     pub(crate) fn list_at(
         &self,
         revision: i64,
@@ -257,11 +281,12 @@ impl<O: Object> Cache<O> {
         inner.index.list_at(revision, scope, after)
     }
 
-    /// Starts to follow the changes.
+    /// Subscribes to the changes of a scope.
     ///
     /// # Errors
     ///
-    /// `Expired` when the changes after that revision were forgotten, `InternalError` with the key of an object that cannot be read.
+    /// `Expired` when the changes after that revision were forgotten, `InternalError` with the key of an
+    /// object that cannot be read.
     pub(crate) fn subscribe(&self, scope: &Scope, start: Start) -> Result<Subscription<O>, ApiError> {
         let mut inner = self.inner();
         self.check(&inner.index, scope)?;
@@ -286,10 +311,12 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_cache_that_hears_nothing_of_its_store_for_a_minute_does_not_keep_up() {
+    async fn a_cache_keeps_up_once_its_watch_has_started_and_until_nothing_was_heard_of_it_for_a_minute() {
         let cache: Cache<ConfigMap> = Cache::new("configmaps".to_owned());
         assert!(!cache.keeps_up(), "not filled");
         cache.replace(1, Contents::new());
+        assert!(!cache.keeps_up(), "filled, and not watched");
+        cache.hear();
         tokio::time::advance(Duration::from_secs(59)).await;
         assert!(cache.keeps_up());
         tokio::time::advance(Duration::from_secs(1)).await;

@@ -1,29 +1,29 @@
-//! Which objects of a kind a reader wants, by their keys.
+//! Scope of a read: a part of the keys of a kind.
 
 use std::ops::Bound;
 
-/// Which objects of a kind a reader wants, by their keys: all, those of a namespace, or one.
+/// Scope of a read: all objects of a kind, those of a namespace, or one.
 ///
 /// Keys are relative to the kind's prefix: `NAMESPACE/NAME`, or `NAME` for cluster-scoped kinds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Scope {
-    /// The namespace with a slash, or empty.
+    /// Namespace with a slash, or empty.
     prefix: String,
-    /// The whole key of the only object that is wanted.
+    /// Whole key of the only object in scope.
     only: Option<String>,
 }
 
 impl Scope {
-    /// The objects in a namespace (all for an empty one), and of these only the one of that name, where given.
+    /// The objects of a namespace (all for an empty one), or only the one of that name.
     pub(crate) fn new(namespace: &str, name: Option<&str>, namespaced: bool) -> Self {
         let prefix = if namespace.is_empty() { String::new() } else { format!("{namespace}/") };
-        // A name alone does not make a key when the namespace is open; selectors do the rest then.
+        // A name makes no key when the namespace is open. The selector does the rest then.
         let only =
             name.filter(|_| !namespaced || !namespace.is_empty()).map(|name| format!("{prefix}{name}"));
         Self { prefix, only }
     }
 
-    /// Whether an object of that key is wanted.
+    /// Returns true when an object of that key is in scope.
     pub(crate) fn covers(&self, key: &str) -> bool {
         match &self.only {
             Some(only) => only == key,
@@ -31,12 +31,13 @@ impl Scope {
         }
     }
 
-    /// The namespace with a slash; empty for all.
+    /// Returns the namespace with a slash; empty for all.
     pub(crate) fn prefix(&self) -> &str {
         &self.prefix
     }
 
-    /// The range of keys that holds all that is wanted after `after`; may hold more at its end.
+    /// Returns a range of keys that starts after `after` and covers the scope. It may contain more at its
+    /// end.
     pub(crate) fn range<'a>(&'a self, after: Option<&'a str>) -> (Bound<&'a str>, Bound<&'a str>) {
         let start = self.only.as_deref().unwrap_or(&self.prefix);
         match after {

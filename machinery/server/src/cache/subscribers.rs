@@ -1,25 +1,30 @@
-//! Who is told of changes.
+//! Subscribers to the changes of a kind.
 
 use std::{collections::HashMap, sync::Arc};
 
-use tokio::sync::mpsc;
+use super::{
+    change::Change,
+    queue::{Backlog, Receiver, Sender, queue},
+    scope::Scope,
+};
+use crate::Object;
 
-use super::{change::Change, scope::Scope};
-
-/// So many changes can wait for a reader; one that falls further behind is ended, for it must not hold up the others.
-const WAITING: usize = 1024;
-
-/// Who is told of changes. Grouped by namespace, so that a change costs nothing to the readers of other namespaces.
+/// Subscribers to changes, grouped by namespace, so that a change costs nothing to the readers of other
+/// namespaces.
 #[derive(Debug)]
 pub(crate) struct Subscribers<O> {
     by_prefix: HashMap<String, HashMap<u64, Subscriber<O>>>,
     next: u64,
+    count: usize,
+    /// Number of readers that were ended because they fell behind.
+    behind: u64,
+    backlog: Backlog,
 }
 
 #[derive(Debug)]
 struct Subscriber<O> {
     scope: Scope,
-    sender: mpsc::Sender<Arc<Change<O>>>,
+    sender: Sender<O>,
 }
 
 /// One subscriber, for [`Subscribers::remove`].
@@ -31,63 +36,79 @@ pub(crate) struct Key {
 
 impl<O> Subscribers<O> {
     pub(crate) fn new() -> Self {
-        Self { by_prefix: HashMap::new(), next: 0 }
+        Self { by_prefix: HashMap::new(), next: 0, count: 0, behind: 0, backlog: Backlog::default() }
     }
 
-    /// Tells the receiver of every change in its scope from now on. Closed when the reader is too slow.
-    pub(crate) fn add(&mut self, scope: Scope) -> (Key, mpsc::Receiver<Arc<Change<O>>>) {
-        let (sender, receiver) = mpsc::channel(WAITING);
+    /// Adds a reader of the changes in a scope. Its queue is closed when the reader falls behind.
+    pub(crate) fn add(&mut self, scope: Scope) -> (Key, Receiver<O>) {
+        let (sender, receiver) = queue(&self.backlog);
         let key = Key { prefix: scope.prefix().to_owned(), number: self.next };
         self.next += 1;
+        self.count += 1;
         let group = self.by_prefix.entry(key.prefix.clone()).or_default();
         group.insert(key.number, Subscriber { scope, sender });
         (key, receiver)
     }
 
-    /// Tells that one no more.
+    /// Removes a reader.
     pub(crate) fn remove(&mut self, key: &Key) {
         if let Some(group) = self.by_prefix.get_mut(&key.prefix) {
-            group.remove(&key.number);
+            if group.remove(&key.number).is_some() {
+                self.count -= 1;
+            }
             if group.is_empty() {
                 self.by_prefix.remove(&key.prefix);
             }
         }
     }
 
-    /// Ends all.
+    /// Ends all readers.
     pub(crate) fn end(&mut self) {
         self.by_prefix.clear();
+        self.count = 0;
     }
 
-    /// Tells those who want to know. Never waits.
-    pub(crate) fn tell(&mut self, change: &Arc<Change<O>>) {
-        self.for_groups(&change.key, |subscriber| {
-            !subscriber.scope.covers(&change.key) || subscriber.sender.try_send(change.clone()).is_ok()
-        });
-    }
-
-    /// Ends those who would be told of a key.
+    /// Ends the readers whose scope covers a key.
     pub(crate) fn end_of(&mut self, key: &str) {
         self.for_groups(key, |subscriber| !subscriber.scope.covers(key));
     }
 
-    /// Goes through the groups that may want to know of a key, and leaves in them whom `stays` says.
+    /// Keeps, of the readers whose group covers a key, those for which `stays` is true.
     fn for_groups(&mut self, key: &str, stays: impl Fn(&Subscriber<O>) -> bool) {
         let namespace = key.find('/').and_then(|slash| key.get(..=slash));
         for prefix in std::iter::once("").chain(namespace) {
             let Some(group) = self.by_prefix.get_mut(prefix) else {
                 continue;
             };
+            let before = group.len();
             group.retain(|_, subscriber| stays(subscriber));
+            self.count -= before - group.len();
             if group.is_empty() {
                 self.by_prefix.remove(prefix);
             }
         }
     }
 
+    /// Number of readers that were ended because they fell behind.
+    pub(crate) fn behind(&self) -> u64 {
+        self.behind
+    }
+
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
-        self.by_prefix.values().map(HashMap::len).sum()
+        assert_eq!(self.count, self.by_prefix.values().map(HashMap::len).sum::<usize>());
+        self.count
+    }
+}
+
+impl<O: Object> Subscribers<O> {
+    /// Sends a change to the readers whose scope covers it. Never waits.
+    pub(crate) fn tell(&mut self, change: &Arc<Change<O>>) {
+        let before = self.count;
+        self.for_groups(&change.key, |subscriber| {
+            !subscriber.scope.covers(&change.key) || subscriber.sender.send(change, before)
+        });
+        self.behind += u64::try_from(before - self.count).unwrap_or_default();
     }
 }
 
@@ -100,6 +121,9 @@ mod tests {
     use super::*;
     use crate::cache::Subscription;
 
+    /// Number of changes that fit a reader's queue.
+    const WAITING: i64 = 1024;
+
     fn change(revision: i64, key: &str) -> Arc<Change<ConfigMap>> {
         Arc::new(Change::new(revision, key.to_owned(), None, None))
     }
@@ -109,16 +133,17 @@ mod tests {
         let mut subscribers = Subscribers::new();
         let (_, mut slow) = subscribers.add(Scope::default());
         let (_, mut quick) = subscribers.add(Scope::new("n", None, true));
-        let all = i64::try_from(WAITING).expect("small") + 1;
+        let all = WAITING + 1;
         for revision in 1..=all {
             subscribers.tell(&change(revision, "n/a"));
             assert_eq!(quick.recv().await.expect("told").revision, revision);
         }
-        let mut read = 0;
+        let mut read: i64 = 0;
         while slow.recv().await.is_some() {
             read += 1;
         }
         assert_eq!(read, WAITING, "told of what fitted, then ended");
+        assert_eq!(subscribers.behind(), 1);
     }
 
     #[tokio::test]
@@ -133,12 +158,12 @@ mod tests {
         };
         let mut taken = VecDeque::new();
         subscribers.tell(&change(1, "n/a"));
-        assert!(subscription.take_waiting(&mut taken), "nothing was lost yet");
-        for revision in 2..=i64::try_from(WAITING).expect("small") + 2 {
+        assert!(subscription.take_waiting(&mut taken, usize::MAX), "nothing was lost yet");
+        for revision in 2..=WAITING + 2 {
             subscribers.tell(&change(revision, "n/a"));
         }
-        assert!(!subscription.take_waiting(&mut taken), "the last change did not fit");
-        assert_eq!(taken.len(), WAITING + 1);
+        assert!(!subscription.take_waiting(&mut taken, usize::MAX), "the last change did not fit");
+        assert_eq!(i64::try_from(taken.len()), Ok(WAITING + 1));
     }
 
     #[tokio::test]

@@ -17,24 +17,24 @@ use machinery_auth::{AuthError, UserInfo, Verdict};
 use uuid::Uuid;
 
 use super::{
+    caller::Caller,
     dispatch,
     encoding::Encoding,
     exchange::Exchange,
     health, input, other,
     params::Params,
     reply::{self, Reply},
+    reply_body::ReplyBody,
 };
 use crate::{ApiError, Reason, server::Core, status::Target};
 
 const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
-/// What time it is here: RFC 3339 in UTC with microseconds. `Date` has whole seconds only.
+/// Server time: RFC 3339 in UTC with microseconds. `Date` has whole seconds only.
 const SERVER_TIME: HeaderName = HeaderName::from_static("server-time");
 /// Time of the last write that the store took, in the same form, or `never`.
 const STORE_WRITTEN: HeaderName = HeaderName::from_static("store-written");
-/// What the headers of impersonation start with.
+/// Prefix of the headers of impersonation.
 const IMPERSONATION: &str = "impersonate-";
-/// The group whose members are always served.
-const ADMINISTRATORS: &str = "system:masters";
 
 /// Serves one request.
 pub(crate) async fn handle(
@@ -64,10 +64,13 @@ pub(crate) async fn handle(
     };
     let answer = response.status().as_u16();
     core.metrics.answered(&exchange.info, exchange.served(), answer, started);
+    let slot = exchange.take_slot();
+    let response = response.map_body(|_, body| ReplyBody::new(body, slot)).map_into_boxed_body();
     finish(&core, &request, response, &exchange.warnings())
 }
 
-/// Time that the request may take. As upstream, `timeout` does not concern watches: they have `timeoutSeconds`.
+/// Time that the request may take. As upstream, `timeout` does not concern watches: they have
+/// `timeoutSeconds`.
 fn timeout(exchange: &Exchange<'_>) -> Result<Duration, ApiError> {
     let most = exchange.core.options.request_timeout;
     if exchange.info.is_watch() { Ok(most) } else { exchange.params.timeout(most) }
@@ -125,26 +128,38 @@ async fn serve(exchange: &Exchange<'_>, payload: web::Payload) -> Result<Reply, 
     }
     let user = authenticate(exchange).await?;
     refuse_impersonation(exchange, &user)?;
-    let privileged = user.groups.iter().any(|group| group == ADMINISTRATORS);
     let core = exchange.core;
-    let enter = || core.in_flight.enter(info.is_read(), privileged, &core.metrics);
-    let mut _place = if info.is_watch() { None } else { Some(enter()?) };
+    let caller = Caller::new(&user, &core.options.priority_users);
+    let of_view = exchange.served().is_some_and(|served| served.resource.is_view());
+    let enter = || core.limiters.request(&caller, info.is_read(), of_view);
+    exchange.keep(enter().await?);
     authorize(exchange, &user).await?;
-    let mut body = Bytes::new();
-    if !info.is_read() {
-        // Without a place: who sends slowly must not keep others from being served.
-        _place = None;
-        body = input::read(payload, dispatch::body_limit(exchange), core.options.body_timeout).await?;
-        _place = Some(enter()?);
+    let (mut body, mut _memory) = (Bytes::new(), None);
+    if info.is_watch() {
+        // A watch has a limit of its own.
+        drop(exchange.take_slot());
+    } else if !info.is_read() {
+        // Without a slot: a client that sends slowly must not keep others from being served.
+        drop(exchange.take_slot());
+        let limit = dispatch::body_limit(exchange);
+        _memory = Some(core.limiters.body(&caller, exchange.body_size(limit))?);
+        body = input::read(payload, limit, core.options.body_timeout).await?;
+        exchange.keep(enter().await?);
     }
     if info.resource.is_some() {
-        dispatch::resource(exchange, user, privileged, body).await
+        dispatch::resource(exchange, user, &caller, body).await
     } else {
         other::path(exchange)
     }
 }
 
 async fn authenticate(exchange: &Exchange<'_>) -> Result<UserInfo, ApiError> {
+    // kube-apiserver passes no token on to aggregated servers: whoever brings one comes directly.
+    let _review = if exchange.header("authorization").is_empty() {
+        None
+    } else {
+        Some(exchange.core.limiters.token_review(&exchange.address())?)
+    };
     let found = exchange.core.authenticator.authenticate(&exchange.headers(), exchange.peer()).await;
     match found {
         Ok(Some(user)) => Ok(user),
@@ -157,8 +172,8 @@ async fn authenticate(exchange: &Exchange<'_>) -> Result<UserInfo, ApiError> {
     }
 }
 
-/// Refuses who wants to act as another: that is for the kube-apiserver to grant, which takes these headers out of what it proxies. To ignore
-/// them would be to act as who the caller did not mean.
+/// Rejects impersonation. kube-apiserver grants it, and removes these headers from requests that it proxies.
+/// Ignoring the headers would run the request as the wrong user.
 fn refuse_impersonation(exchange: &Exchange<'_>, user: &UserInfo) -> Result<(), ApiError> {
     let mut names = exchange.request.headers().keys();
     let Some(header) = names.find(|name| name.as_str().starts_with(IMPERSONATION)) else {
@@ -197,10 +212,11 @@ async fn authorize(exchange: &Exchange<'_>, user: &UserInfo) -> Result<(), ApiEr
     Err(ApiError::status(Reason::Forbidden, message))
 }
 
-/// Who asks, or whether they may, cannot be found out now. Nobody is let in, and nobody is told that they may not.
+/// Returns the failure of a request that cannot be authenticated or authorised now. It neither admits nor
+/// denies.
 fn unavailable(error: &AuthError) -> ApiError {
     let source = std::error::Error::source(error).map(ToString::to_string);
-    tracing::warn!(%error, source, "a request cannot be authenticated or authorised");
+    tracing::warn!(%error, source, "request cannot be authenticated or authorised");
     let message = format!("the server is currently unable to handle the request: {error}");
     ApiError::status(Reason::ServiceUnavailable, message).retry_after(1)
 }

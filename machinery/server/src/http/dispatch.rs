@@ -6,8 +6,8 @@ use bytes::Bytes;
 use machinery_auth::UserInfo;
 
 use super::{
-    exchange::Exchange, input, other::not_found, read, reply::Reply, request_info::ResourceRequest, watch,
-    write,
+    caller::Caller, exchange::Exchange, input, other::not_found, read, reply::Reply,
+    request_info::ResourceRequest, watch, write,
 };
 use crate::{
     ApiError, Verb,
@@ -37,11 +37,11 @@ pub(crate) fn body_limit(exchange: &Exchange<'_>) -> usize {
     if action.is_some() { input::ACTION_LIMIT } else { input::LIMIT }
 }
 
-/// Serves a request for a resource. A `privileged` caller is always served.
+/// Serves a request for a resource.
 pub(crate) async fn resource(
     exchange: &Exchange<'_>,
     user: UserInfo,
-    privileged: bool,
+    caller: &Caller,
     body: Bytes,
 ) -> Result<Reply, ApiError> {
     let (Some(served), Some(request)) = (exchange.served(), exchange.info.resource.as_ref()) else {
@@ -51,7 +51,7 @@ pub(crate) async fn resource(
     match route(served, request, &exchange.info.verb)? {
         Route::Get => read::get(exchange, user, resource.as_ref(), name).await,
         Route::List => read::list(exchange, user, resource.as_ref()).await,
-        Route::Watch => watch::watch(exchange, user, privileged, resource.clone()).await,
+        Route::Watch => watch::watch(exchange, user, caller, resource.clone()).await,
         Route::Create => write::create(exchange, user, resource.as_ref(), body).await,
         Route::Update(part) => write::update(exchange, user, resource.as_ref(), name, part, body).await,
         Route::Patch(part) => write::patch(exchange, user, resource.as_ref(), name, part, body).await,

@@ -1,6 +1,9 @@
 //! One request in progress.
 
-use std::sync::{Arc, OnceLock};
+use std::{
+    cell::Cell,
+    sync::{Arc, OnceLock},
+};
 
 use actix_web::HttpRequest;
 use chrono::Utc;
@@ -8,10 +11,11 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use machinery_auth::UserInfo;
 use rustls::pki_types::CertificateDer;
 
-use super::{params::Params, render::Renderer, request_info::RequestInfo};
+use super::{limiter::Permit, params::Params, render::Renderer, request_info::RequestInfo};
 use crate::{
     ApiError, RequestContext, Warnings,
     http::{accept::negotiate, encoding::Encoding},
+    metrics::GaugeGuard,
     resource::Resource,
     server::{Core, Served},
     status::Target,
@@ -20,6 +24,13 @@ use crate::{
 /// The certificates that the client of a connection presented, its own first.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PeerCertificates(pub(crate) Vec<CertificateDer<'static>>);
+
+/// Slot of a request among those in progress, and its place in the metric.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    _permit: Permit,
+    _gauge: GaugeGuard,
+}
 
 /// One request in progress.
 pub(crate) struct Exchange<'a> {
@@ -31,12 +42,21 @@ pub(crate) struct Exchange<'a> {
     context: OnceLock<Arc<RequestContext>>,
     /// Target of a failure, if it is not the object that the path names.
     target: OnceLock<Target>,
+    slot: Cell<Option<Slot>>,
 }
 
 impl<'a> Exchange<'a> {
     pub(crate) fn new(core: &'a Core, request: &'a HttpRequest, params: Params) -> Self {
         let info = RequestInfo::new(request.method().as_str(), request.path(), &params);
-        Self { core, request, info, params, context: OnceLock::new(), target: OnceLock::new() }
+        Self {
+            core,
+            request,
+            info,
+            params,
+            context: OnceLock::new(),
+            target: OnceLock::new(),
+            slot: Cell::default(),
+        }
     }
 
     /// A header of the request; empty when it is absent or no text.
@@ -55,6 +75,30 @@ impl<'a> Exchange<'a> {
             map.append(name, value);
         }
         map
+    }
+
+    /// The network address of the client; empty when it is not known.
+    pub(crate) fn address(&self) -> String {
+        self.request.peer_addr().map(|address| address.ip().to_string()).unwrap_or_default()
+    }
+
+    /// Maximum size of the body: what the client announces, and `limit` when it announces nothing.
+    pub(crate) fn body_size(&self, limit: usize) -> usize {
+        if !self.header("transfer-encoding").is_empty() {
+            return limit;
+        }
+        self.header("content-length").parse().unwrap_or(0).min(limit)
+    }
+
+    /// Keeps a permit until the reply was sent.
+    pub(crate) fn keep(&self, permit: Permit) {
+        let gauge = self.core.metrics.in_flight(self.info.is_read());
+        self.slot.set(Some(Slot { _permit: permit, _gauge: gauge }));
+    }
+
+    /// Takes the slot out, to free it earlier or to keep it longer.
+    pub(crate) fn take_slot(&self) -> Option<Slot> {
+        self.slot.take()
     }
 
     /// The client's certificates.

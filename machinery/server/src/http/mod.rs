@@ -3,36 +3,37 @@
 //! # Flow
 //!
 //! [`handle`] is the only route. It reads the purpose of the request (`request_info`, `params`),
-//! authenticates and authorises the caller, reads the body (`input`), takes a place among the requests in
-//! flight (`in_flight`), and calls `dispatch`. `dispatch` picks the handler: `read`, `write` or `watch` for
-//! resources, `other` for every other path. The handler's result is rendered (`accept`, `render`), encoded
-//! (`encoding`) and sent (`reply`). A failure becomes a `metav1.Status`.
+//! authenticates and authorises the caller, reads the body (`input`), takes a permit of each resource that
+//! the request uses (`limiters`), and calls `dispatch`. `dispatch` picks the handler: `read`, `write` or
+//! `watch` for resources, `other` for every other path. The handler's result is rendered (`accept`,
+//! `render`), encoded (`encoding`) and sent (`reply`, `reply_body`). A failure becomes a `metav1.Status`.
 
 mod accept;
+mod caller;
 mod chain;
 mod delete_options;
 mod dispatch;
 mod encoding;
 mod exchange;
 mod health;
-mod in_flight;
 mod input;
+mod limiter;
+mod limiters;
 mod list_options;
 mod other;
 mod params;
 mod read;
 mod render;
 mod reply;
+mod reply_body;
 mod request_info;
 mod watch;
-mod watch_places;
 mod write;
 
 use machinery_validation::FieldError;
 
 pub(crate) use self::{
-    chain::handle, exchange::PeerCertificates, health::Check, in_flight::InFlight, request_info::RequestInfo,
-    watch_places::WatchPlaces,
+    chain::handle, exchange::PeerCertificates, health::Check, limiters::Limiters, request_info::RequestInfo,
 };
 use crate::{ApiError, Cause, Reason};
 

@@ -29,7 +29,7 @@ pub(crate) fn path(exchange: &Exchange<'_>) -> Result<Reply, ApiError> {
         }
         "/version" => Ok(Reply::ok(version(&exchange.core.options.version)?)),
         "/metrics" => {
-            exchange.core.count_objects();
+            exchange.core.measure_storage();
             let body = Bytes::from(exchange.core.metrics.text()?);
             Ok(Reply::Document { content_type: OPENMETRICS.to_owned(), etag: None, immutable: false, body })
         }

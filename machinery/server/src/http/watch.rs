@@ -12,12 +12,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     accept::{Form, not_acceptable},
+    caller::Caller,
     encoding::Encoding,
     exchange::Exchange,
+    limiter::Permit,
     list_options::{self, WatchOptions},
     render::{self, Renderer},
     reply::{Events, Reply},
-    watch_places::WatchPlace,
 };
 use crate::{
     ApiError, Reason,
@@ -29,8 +30,8 @@ use crate::{
 
 /// Interval of bookmarks, from which a client can resume.
 const BOOKMARK_EVERY: Duration = Duration::from_mins(1);
-/// Maximum number of events in one write.
-const CHUNK: usize = 500;
+/// Size of what is written at once, about.
+const CHUNK_BYTES: usize = 64 * 1024;
 
 /// GET of many with `watch=true`.
 ///
@@ -40,7 +41,7 @@ const CHUNK: usize = 500;
 pub(crate) async fn watch(
     exchange: &Exchange<'_>,
     user: UserInfo,
-    privileged: bool,
+    caller: &Caller,
     resource: Arc<dyn Resource>,
 ) -> Result<Reply, ApiError> {
     let form = exchange.renderer(resource.as_ref())?.form;
@@ -51,7 +52,7 @@ pub(crate) async fn watch(
     if exchange.is_head() {
         return Ok(Reply::Watch(stream::empty().boxed_local()));
     }
-    let place = exchange.core.watch_places.enter(&user, privileged, resource.is_view())?;
+    let permit = exchange.core.limiters.watch(caller, resource.is_view())?;
     let context = exchange.enter(user, false);
     let watching = match resource.watch(&context, options.query.clone()).await {
         Ok(watching) => watching,
@@ -80,7 +81,7 @@ pub(crate) async fn watch(
         bookmarks: bookmarks(&options),
         announce_initial: options.announce_initial,
         shutdown: exchange.core.shutdown.clone(),
-        _place: place,
+        _permit: permit,
         _guard: metrics.watch(&labels),
         sent: metrics.watch_events(&labels),
     };
@@ -121,7 +122,7 @@ struct WatchStream {
     bookmarks: Option<Interval>,
     announce_initial: bool,
     shutdown: CancellationToken,
-    _place: WatchPlace,
+    _permit: Permit,
     _guard: GaugeGuard,
     sent: Counter,
 }
@@ -160,8 +161,12 @@ impl WatchStream {
                     }
                 },
                 Phase::Present(revision) => {
-                    let part: Vec<WatchEvent> = self.pending.drain(..CHUNK.min(self.pending.len())).collect();
-                    let mut lines = self.lines(&part)?;
+                    let mut lines = BytesMut::new();
+                    while lines.len() < CHUNK_BYTES
+                        && let Some(event) = self.pending.pop_front()
+                    {
+                        self.line(&event, &mut lines)?;
+                    }
                     if self.pending.is_empty() {
                         self.phase = Phase::Follow;
                         if self.announce_initial {
@@ -217,11 +222,16 @@ impl WatchStream {
     fn lines(&mut self, events: &[WatchEvent]) -> Result<BytesMut, ApiError> {
         let mut lines = BytesMut::new();
         for event in events {
-            let first = !std::mem::replace(&mut self.wrote_columns, true);
-            self.renderer().event(event, first, &mut lines)?;
+            self.line(event, &mut lines)?;
         }
-        self.sent.inc_by(u64::try_from(events.len()).unwrap_or_default());
         Ok(lines)
+    }
+
+    fn line(&mut self, event: &WatchEvent, lines: &mut BytesMut) -> Result<(), ApiError> {
+        let first = !std::mem::replace(&mut self.wrote_columns, true);
+        self.renderer().event(event, first, lines)?;
+        self.sent.inc();
+        Ok(())
     }
 
     fn renderer(&self) -> Renderer<'_> {

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::Registry;
 use crate::{ApiError, ClaimConflict, Strategy, stored::Stored};
 
-/// Who holds a claim: what is stored under its key.
+/// Holder of a claim: the value under its key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Holder {
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -29,23 +29,24 @@ impl Holder {
     }
 }
 
-/// Claims whose holder is gone or claims them no more, and the revision at which that was seen. They are taken over.
+/// Claims whose holder is gone or no longer claims them, with the revision of that observation. They are
+/// taken over.
 pub(super) type Stale = BTreeMap<String, i64>;
 
-/// The claims that a write takes and releases.
+/// Claims that a write takes and releases.
 #[derive(Debug)]
 pub(super) struct ClaimPlan {
     holder: Holder,
-    /// The claims to take, with their keys.
+    /// Claims to take, with their keys.
     take: Vec<(String, String)>,
-    /// The keys to remove, with the revisions at which they were this object's.
+    /// Keys to remove, with the revisions at which they were this object's.
     release: Vec<(String, i64)>,
     stale: Stale,
 }
 
 impl ClaimPlan {
-    /// The claims of a write that turns an object that claims `before` into one that claims `after`. Reads those
-    /// that are released, for only what is really this object's is removed.
+    /// Plans a write that turns an object that claims `before` into one that claims `after`. Reads the claims
+    /// to be released: only those that are really this object's are removed.
     pub(super) async fn new<S: Strategy>(
         registry: &Registry<S>,
         metadata: &ObjectMeta,
@@ -70,8 +71,8 @@ impl ClaimPlan {
         Ok(Self { holder, take, release, stale: stale.clone() })
     }
 
-    /// What must hold for the claims to be free and ours: first for those that are taken, in order, then for those
-    /// that are released.
+    /// Returns the preconditions of the write: first for the claims to be taken, in order, then for those to
+    /// be released.
     pub(super) fn preconditions(&self) -> impl Iterator<Item = Precondition> + '_ {
         let take = self.take.iter().map(|(claim, key)| match self.stale.get(claim) {
             None => Precondition::Absent(key.clone()),
@@ -82,7 +83,7 @@ impl ClaimPlan {
         take.chain(release)
     }
 
-    /// The writes.
+    /// Returns the operations on the claims.
     pub(super) fn operations(&self) -> Result<Vec<Operation>, ApiError> {
         let value = serde_json::to_vec(&self.holder).map(Bytes::from).map_err(|source| {
             ApiError::internal(format!("encoding the claims of {}", self.holder.name), source)
@@ -91,12 +92,12 @@ impl ClaimPlan {
         Ok(take.chain(self.release.iter().map(|(key, _)| Operation::Delete(key.clone()))).collect())
     }
 
-    /// Looks at the present state of the claims' keys, in the order of the preconditions: who holds the ones to be taken.
-    /// What is found stale is remembered in `stale` for the next attempt.
+    /// Checks the present state of the claims' keys, in the order of the preconditions. Stale claims are
+    /// recorded in `stale` for the next attempt.
     ///
     /// # Errors
     ///
-    /// The strategy's when another object holds a claim that `object` wants.
+    /// The strategy's error when another object holds a claim that `object` wants.
     pub(super) async fn judge<S: Strategy>(
         &self,
         registry: &Registry<S>,
@@ -120,7 +121,7 @@ impl ClaimPlan {
                     return Err(registry.strategy.claim_conflict(object, &conflict));
                 }
                 _ => {
-                    tracing::warn!(key = present.key, ?holder, "a stale claim is taken over");
+                    tracing::warn!(key = present.key, ?holder, "stale claim taken over");
                     stale.insert(claim.clone(), present.mod_revision);
                 }
             }
@@ -128,7 +129,7 @@ impl ClaimPlan {
         Ok(())
     }
 
-    /// The same for a dry run, which has no transaction: reads the keys.
+    /// Checks the claims of a dry run, which has no transaction: reads the keys.
     pub(super) async fn judge_unwritten<S: Strategy>(
         &self,
         registry: &Registry<S>,
@@ -142,7 +143,7 @@ impl ClaimPlan {
     }
 }
 
-/// Whether that object exists and still lays claim to it.
+/// Returns true when that object exists and still claims it.
 async fn holds<S: Strategy>(registry: &Registry<S>, holder: &Holder, claim: &str) -> Result<bool, ApiError> {
     let key = registry.keys.object(&holder.namespace, &holder.name);
     let Some(found) = registry.store.get(&key).await?.found else {

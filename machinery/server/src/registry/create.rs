@@ -12,10 +12,11 @@ use super::{
 };
 use crate::{
     ApiError, Reason, RequestContext, Strategy,
+    cache::Usage,
     stored::{Stored, encode},
 };
 
-/// So many names are tried for one `generateName`.
+/// Number of names that are tried for one `generateName`.
 const NAMES: usize = 8;
 
 impl<S: Strategy> Registry<S> {
@@ -71,6 +72,8 @@ impl<S: Strategy> Registry<S> {
     ) -> Result<Arc<Stored<S::Object>>, ApiError> {
         let key = self.key_of(&object);
         let name = kube::Resource::meta(&object).name.clone().unwrap_or_default();
+        let encoded = encode(&mut object)?;
+        let reservation = self.reserve(context, &name, Usage::object(encoded.len())).await?;
         let mut stale = Stale::new();
         for attempt in 0..ATTEMPTS {
             let claims = self.strategy.claims(&object);
@@ -85,10 +88,15 @@ impl<S: Strategy> Registry<S> {
             }
             let mut preconditions = vec![Precondition::Absent(key.clone())];
             preconditions.extend(plan.preconditions());
-            let mut operations = vec![Operation::Put(key.clone(), encode(&mut object)?)];
+            let mut operations = vec![Operation::Put(key.clone(), encoded.clone())];
             operations.extend(plan.operations()?);
             let states = match self.store.commit(Transaction { preconditions, operations }).await? {
-                Outcome::Committed(revision) => return Ok(Arc::new(Stored::new(object, revision))),
+                Outcome::Committed(revision) => {
+                    if let Some(reservation) = reservation {
+                        reservation.commit(revision);
+                    }
+                    return Ok(Arc::new(Stored::new(object, revision)));
+                }
                 Outcome::Failed(states) => states,
             };
             let Some((None, claimed)) = states.split_first() else {
@@ -101,7 +109,7 @@ impl<S: Strategy> Registry<S> {
     }
 }
 
-/// A conflict that has causes is a claim's: another name would not help.
+/// A conflict with causes is a claim's: another name would not help.
 fn has_causes(error: &ApiError) -> bool {
     matches!(error, ApiError::Status { causes, .. } if !causes.is_empty())
 }

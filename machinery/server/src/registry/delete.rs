@@ -15,10 +15,10 @@ use crate::{ApiError, DeleteContext, RequestContext, Strategy, resource_name::Re
 const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
 
-/// What becomes of the objects that an object owns.
+/// Fate of the objects that an object owns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Propagation {
-    /// They lose their owner.
+    /// They lose the owner.
     Orphan,
     /// They are deleted afterwards.
     Background,
@@ -26,14 +26,14 @@ pub enum Propagation {
     Foreground,
 }
 
-/// How to delete: the parts of `metav1.DeleteOptions` that apply to kinds without graceful deletion.
+/// Options of a deletion: the parts of `metav1.DeleteOptions` that apply to kinds without graceful deletion.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeleteOptions {
-    /// Only the object of that UID.
+    /// UID that the object must have.
     pub uid: Option<String>,
-    /// Only that version of it.
+    /// resourceVersion that the object must have.
     pub resource_version: Option<String>,
-    /// What becomes of what it owns; by default, what its finalizers say, else [`Propagation::Background`].
+    /// Fate of its dependents. By default the finalizers decide, else [`Propagation::Background`].
     pub propagation: Option<Propagation>,
 }
 
@@ -57,7 +57,7 @@ impl DeleteOptions {
         Ok(())
     }
 
-    /// The finalizers of an object that is being deleted like this.
+    /// Returns the finalizers of an object that is deleted with these options.
     fn finalizers(&self, present: Option<&Vec<String>>) -> Option<Vec<String>> {
         let present = present.map(Vec::as_slice).unwrap_or_default();
         let propagation = self.propagation.or_else(|| {
@@ -103,7 +103,7 @@ impl<S: Strategy> Decision<S> for Deletion {
         if meta.deletion_timestamp.is_none() {
             meta.deletion_timestamp = Some(metadata::time(context.now));
             meta.deletion_grace_period_seconds = Some(0);
-            // As upstream: what acts on generations learns of the deletion.
+            // As upstream: controllers that watch the generation notice the deletion.
             meta.generation = meta.generation.map(|generation| generation + 1);
         }
         Ok(if object == **old { Next::Keep } else { Next::Write(object) })
@@ -111,7 +111,8 @@ impl<S: Strategy> Decision<S> for Deletion {
 }
 
 impl<S: Strategy> Registry<S> {
-    /// Deletes an object of `context.namespace`: removes it, or marks it as being deleted when finalizers are left.
+    /// Deletes an object of `context.namespace`: removes it, or marks it as being deleted when finalizers are
+    /// left.
     pub(crate) async fn delete_stored(
         &self,
         context: &RequestContext,
@@ -122,8 +123,8 @@ impl<S: Strategy> Registry<S> {
         self.write(context, &context.namespace, name, Deletion { options, delete }).await
     }
 
-    /// Removes an object that cannot be decoded, without the strategy's rules and whatever its finalizers are. Its claims
-    /// lapse, for their holder is gone. Source of the rules: `corrupt_obj_deleter.go` in
+    /// Removes an object that cannot be decoded, without the strategy's rules and whatever its finalizers
+    /// are. Its claims lapse, for their holder is gone. Source of the rules: `corrupt_obj_deleter.go` in
     /// `k8s.io/apiserver/pkg/registry/generic/registry`.
     ///
     /// # Errors

@@ -1,9 +1,10 @@
-//! Where objects and claims are stored.
+//! Keys of objects and claims.
 
 use crate::resource_name::ResourceName;
 
-/// The keys of one kind: `PREFIX/GROUP/RESOURCE/[NAMESPACE/]NAME` for objects and
-/// `PREFIX/claims/GROUP/RESOURCE/[NAMESPACE/]CLAIM` for claims. No group is called `claims`: groups have dots.
+/// Keys of one kind: `PREFIX/GROUP/RESOURCE/[NAMESPACE/]NAME` for objects and
+/// `PREFIX/claims/GROUP/RESOURCE/[NAMESPACE/]CLAIM` for claims. No group is called `claims`: groups have
+/// dots.
 #[derive(Clone, Debug)]
 pub(crate) struct Keys {
     objects: String,
@@ -20,22 +21,22 @@ impl Keys {
         }
     }
 
-    /// What the keys of all objects start with.
+    /// Returns the prefix of the keys of all objects.
     pub(crate) fn objects(&self) -> &str {
         &self.objects
     }
 
-    /// The key of an object.
+    /// Returns the key of an object.
     pub(crate) fn object(&self, namespace: &str, name: &str) -> String {
         format!("{}{}", self.objects, Self::relative(namespace, name))
     }
 
-    /// The key of a claim in a namespace.
+    /// Returns the key of a claim in a namespace.
     pub(crate) fn claim(&self, namespace: &str, claim: &str) -> String {
         format!("{}{}", self.claims, Self::relative(namespace, claim))
     }
 
-    /// An object's key without the kind's prefix, as the cache has it.
+    /// Returns the key of an object without the prefix of the kind, as the cache has it.
     pub(crate) fn relative(namespace: &str, name: &str) -> String {
         if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") }
     }

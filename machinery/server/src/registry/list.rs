@@ -6,39 +6,40 @@ use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use machinery_storage::{Range, StoreError};
 use serde::{Deserialize, Serialize};
 
-use super::{Keys, Registry, lens::Lens};
+use super::{Keys, Registry, projection::Projection};
 use crate::{
     ApiError, Reason, Strategy,
     cache::{self, Scope},
     stored::{Item, Stored},
 };
 
-/// So many objects are read at once from the store.
-const PAGE: usize = 1000;
+/// Number of objects that are read at once from the store. It is small, because objects may be large: a page
+/// is in memory as a whole.
+const PAGE: usize = 100;
 
-/// Which state a list shows.
+/// State that a list shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Version {
-    /// The newest: every write that was answered before is in.
+    /// The newest: it contains every write that was answered before the request.
     Newest,
-    /// Whatever is at hand.
+    /// The state of the cache.
     Any,
-    /// That of a revision or a later one.
+    /// The state of a revision or a later one.
     AtLeast(i64),
-    /// That of a revision.
+    /// The state of a revision.
     Exactly(i64),
-    /// That of the page before, after its last object.
+    /// The state of the previous page, after its last object.
     Continue(Continue),
 }
 
-/// Where the next page of a list starts.
+/// Start of the next page of a list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Continue {
-    /// The version of the token's format.
+    /// Version of the token's format.
     v: String,
-    /// The revision that all pages show; -1 for the newest, as upstream writes it in a token that replaces an expired one.
+    /// Revision that all pages show.
     rv: i64,
-    /// The key of the last object of the page before, followed by a zero byte as upstream writes it.
+    /// Key of the last object of the previous page, followed by a zero byte as upstream writes it.
     start: String,
 }
 
@@ -67,32 +68,33 @@ impl Continue {
     }
 }
 
-/// So often the store is asked how far it is while a reader waits, as upstream.
+/// Interval between requests for progress while a reader waits, as upstream.
 const ASK_EVERY: Duration = Duration::from_millis(100);
 
 /// A list, or a page of one.
 pub(crate) struct Listed {
-    /// The revision that it shows.
+    /// Revision that it shows.
     pub(crate) revision: i64,
     pub(crate) items: Vec<Arc<dyn Item>>,
-    /// The token of the next page, if there is one.
+    /// Token of the next page, if there is one.
     pub(crate) next: Option<String>,
-    /// How many objects come after this page, where that is known.
+    /// Number of objects after this page, where that is known.
     pub(crate) remaining: Option<usize>,
 }
 
 impl<S: Strategy> Registry<S> {
-    /// Lists what a lens shows of a scope; at most `limit` objects, 0 for all.
+    /// Lists the projection of a scope; at most `limit` objects, 0 for all.
     pub(crate) async fn list_items(
         &self,
         scope: &Scope,
         version: Version,
         limit: usize,
-        lens: &dyn Lens<S::Object>,
+        projection: &dyn Projection<S::Object>,
     ) -> Result<Listed, ApiError> {
-        // As upstream: a list of whatever is at hand is whole.
+        // As upstream: a list of the cached state is whole.
         let limit = if version == Version::Any { 0 } else { limit };
-        if !self.cache.synced() && matches!(version, Version::Newest) && (limit == 0 || lens.narrows()) {
+        if !self.cache.synced() && matches!(version, Version::Newest) && (limit == 0 || projection.narrows())
+        {
             // As upstream: pages of everything are read from the store, all else waits for the cache.
             self.store.get(self.keys.objects()).await?;
             return Err(cache::not_filled());
@@ -102,13 +104,13 @@ impl<S: Strategy> Registry<S> {
         let mut items = Vec::new();
         let mut last: Option<&Arc<Stored<S::Object>>> = None;
         for (at, stored) in objects.iter().enumerate() {
-            let Some(item) = lens.see(stored) else { continue };
+            let Some(item) = projection.see(stored) else { continue };
             if let Some(last) = last.filter(|_| limit > 0 && items.len() == limit) {
                 let meta = kube::Resource::meta(&***last);
                 let name = meta.name.as_deref().unwrap_or_default();
                 let key = Keys::relative(meta.namespace.as_deref().unwrap_or_default(), name);
                 let next = Some(Continue::after(revision, &key).to_token()?);
-                let remaining = (!lens.narrows()).then_some(total - at);
+                let remaining = (!projection.narrows()).then_some(total - at);
                 return Ok(Listed { revision, items, next, remaining });
             }
             items.push(item);
@@ -117,7 +119,7 @@ impl<S: Strategy> Registry<S> {
         Ok(Listed { revision, items, next: None, remaining: None })
     }
 
-    /// The objects of a scope in the state that is asked for, and its revision.
+    /// Returns the objects of a scope in the requested state, and its revision.
     pub(super) async fn objects(
         &self,
         scope: &Scope,
@@ -160,7 +162,7 @@ impl<S: Strategy> Registry<S> {
             Ok(()) => self.cache.list(scope, after),
             Err(error @ ApiError::Store(StoreError::Unavailable { .. })) => Err(error),
             Err(error) => {
-                tracing::warn!(resource = %self.resource, %error, "the watch cache is behind: listing from the store");
+                tracing::warn!(resource = %self.resource, %error, "watch cache: behind, reading the store");
                 self.stored_objects(scope, None, after).await
             }
         }
@@ -179,29 +181,51 @@ impl<S: Strategy> Registry<S> {
         }
     }
 
-    /// Waits until the cache has everything that was written before this call.
+    /// Waits until the cache shows every write before this call.
     ///
     /// # Errors
     ///
     /// The store does not answer, or the cache does not get there in time.
     pub(crate) async fn catch_up(&self) -> Result<(), ApiError> {
         let newest = self.store.get(self.keys.objects()).await?.revision;
-        self.reach(newest).await
+        self.wait_for(newest).await
     }
 
-    /// Waits until the cache has everything up to a revision.
-    pub(crate) async fn reach(&self, revision: i64) -> Result<(), ApiError> {
+    /// Waits until the cache shows a revision that a caller names.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Future`] at once when the store has not reached the revision: only the store's own
+    /// revisions are waited for.
+    pub(super) async fn reach(&self, revision: i64) -> Result<(), ApiError> {
+        if let Some(current) = self.short_of(revision).await? {
+            return Err(StoreError::Future { requested: revision, current }.into());
+        }
+        self.wait_for(revision).await
+    }
+
+    /// Returns the store's revision when that is less than `revision`.
+    pub(super) async fn short_of(&self, revision: i64) -> Result<Option<i64>, ApiError> {
+        if revision <= self.cache.revision() {
+            return Ok(None);
+        }
+        let current = self.store.get(self.keys.objects()).await?.revision;
+        Ok((current < revision).then_some(current))
+    }
+
+    /// Waits until the cache shows a revision that the store has reached.
+    pub(super) async fn wait_for(&self, revision: i64) -> Result<(), ApiError> {
         if self.cache.synced() && self.cache.revision() >= revision {
             return Ok(());
         }
-        // The revision may belong to a key of another kind; then only a progress report tells that nothing is missing. A
-        // store whose watch is catching up may leave a request unanswered, so it is repeated.
+        // The revision may belong to a key of another kind. Then only a progress report proves that nothing
+        // is missing. A store whose watch is catching up may leave a request unanswered, so it is repeated.
         let ask = async {
             let mut again = tokio::time::interval(ASK_EVERY);
             loop {
                 again.tick().await;
                 if let Err(error) = self.store.request_progress().await {
-                    tracing::debug!(%error, "the store was not asked for its progress");
+                    tracing::debug!(%error, "request for progress failed");
                 }
             }
         };
@@ -211,7 +235,7 @@ impl<S: Strategy> Registry<S> {
         }
     }
 
-    /// The same from the store, for what the cache does not have.
+    /// Returns the objects of a scope from the store, for a state that the cache does not have.
     async fn stored_objects(
         &self,
         scope: &Scope,

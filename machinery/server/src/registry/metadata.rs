@@ -1,4 +1,4 @@
-//! The parts of an object's metadata that the server owns. Source of the rules:
+//! Server-owned parts of the metadata. Source of the rules:
 //! `k8s.io/apiserver/pkg/registry/rest/{create,update,meta}.go`.
 
 use chrono::{DateTime, Utc};
@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use crate::{ApiError, Object, Reason, RequestContext};
 
-/// Sets what the server owns of a new object, whatever the caller gave.
+/// Sets the server-owned fields of a new object, whatever the caller sent.
 pub(super) fn fill_in(
     metadata: &mut ObjectMeta,
     context: &RequestContext,
@@ -35,13 +35,14 @@ pub(super) fn fill_in(
     Ok(())
 }
 
-/// Restores what the server owns of an object that is replaced, and refuses a contradiction.
+/// Restores the server-owned fields of an object that is replaced, and rejects contradictions.
 ///
 /// The resourceVersion stays as the caller insists on it, and is `None` when any version will do.
 ///
 /// # Errors
 ///
-/// `BadRequest` for another name or namespace, `Conflict` for another UID or resourceVersion than the old one's.
+/// `BadRequest` for another name or namespace, `Conflict` for another UID or resourceVersion than the old
+/// one's.
 pub(super) fn restore(
     metadata: &mut ObjectMeta,
     old: &ObjectMeta,
@@ -83,7 +84,7 @@ pub(super) fn restore(
     Ok(())
 }
 
-/// The version that the caller insists on; `None` when any will do.
+/// Returns the version that the caller requires; `None` when it requires none.
 fn wanted_version(metadata: &ObjectMeta) -> Result<Option<String>, ApiError> {
     match metadata.resource_version.as_deref() {
         None | Some("" | "0") => Ok(None),
@@ -96,7 +97,7 @@ fn wanted_version(metadata: &ObjectMeta) -> Result<Option<String>, ApiError> {
     }
 }
 
-/// The conflict of a write or deletion that was meant for another object of the same name.
+/// Returns the conflict of a write or deletion that was meant for another object of the same name.
 pub(super) fn uid_conflict(
     resource: &crate::resource_name::ResourceName,
     name: &str,
@@ -128,7 +129,8 @@ fn match_namespace(
     Ok(())
 }
 
-/// Whether two versions of an object differ outside of metadata and status: then the generation counts up.
+/// Returns true when two versions of an object differ outside of metadata and status: then the generation is
+/// incremented.
 pub(super) fn content_differs<O: Object>(one: &O, other: &O) -> Result<bool, ApiError> {
     let content = |object: &O| -> Result<Value, ApiError> {
         let name = object.meta().name.clone().unwrap_or_default();
@@ -143,12 +145,12 @@ pub(super) fn content_differs<O: Object>(one: &O, other: &O) -> Result<bool, Api
     Ok(content(one)? != content(other)?)
 }
 
-/// An instant as Kubernetes writes it in metadata: whole seconds.
+/// Returns a time as Kubernetes writes it in metadata: whole seconds.
 pub(super) fn time(now: DateTime<Utc>) -> Time {
     Time(Timestamp::from_second(now.timestamp()).unwrap_or(Timestamp::UNIX_EPOCH))
 }
 
-/// A name made from a prefix: five characters that are hard to misread and spell nothing.
+/// Returns a prefix with five random characters that are hard to misread and spell nothing.
 pub(super) fn generated_name(prefix: &str) -> String {
     use rand::seq::IndexedRandom;
     const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";

@@ -1,12 +1,13 @@
-//! Carries out the verbs on one stored kind, by the rules of its strategy.
+//! Registry of one stored kind: carries out the verbs by the rules of the strategy.
 
 mod claims;
 mod create;
 mod delete;
 mod keys;
-mod lens;
 mod list;
 mod metadata;
+mod projection;
+mod quota;
 mod update;
 mod watch;
 mod write;
@@ -18,84 +19,95 @@ use rand::RngExt;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
-pub use self::delete::{DeleteOptions, Propagation};
+use self::quota::Quota;
+pub use self::{
+    delete::{DeleteOptions, Propagation},
+    quota::ObjectLimits,
+};
 pub(crate) use self::{
     keys::Keys,
-    lens::{Lens, Selected, Selection},
     list::{Continue, Listed, Version},
+    projection::{Projection, Selected, Selection},
     update::{Make, Part},
     watch::{EventType, WatchEvent, WatchFrom, Watching},
 };
 use crate::{
     ApiError, DeleteContext, Reason, RequestContext, Strategy,
-    cache::{self, Cache, Scope},
+    cache::{self, Cache, Scope, Usage},
     resource_name::ResourceName,
     stored::{Stored, unshare},
 };
 
-/// So often a write is tried anew when others came between. Far more than the writers of one object at a time.
+/// Number of attempts of a write that conflicts with others. It far exceeds the number of concurrent writers
+/// of one object.
 const ATTEMPTS: u32 = 100;
 
 /// One stored kind.
 ///
 /// # Guarantees
 ///
-/// Every write is one transaction of the store, guarded by the version that it was made from, and carries the
-/// changes of the object's claims. What a method returned, every later read of the newest state shows.
+/// Every write is one transaction of the store. It is guarded by the version that it was made from, and
+/// contains the changes of the object's claims. Every later read of the newest state shows what a method
+/// returned.
 pub struct Registry<S: Strategy> {
     strategy: S,
     store: Arc<dyn Store>,
     resource: ResourceName,
     keys: Keys,
     cache: Arc<Cache<S::Object>>,
-    /// The most bytes of an object that a caller may make.
-    size_limit: usize,
+    quota: Quota,
 }
 
 impl<S: Strategy> Registry<S> {
-    /// The objects of the strategy's kind in that store. Keys are `PREFIX/GROUP/RESOURCE/[NAMESPACE/]NAME`, so
-    /// registries of different kinds can share a prefix; claims lie under `PREFIX/claims/`.
+    /// Serves the objects of the strategy's kind in that store. Keys are
+    /// `PREFIX/GROUP/RESOURCE/[NAMESPACE/]NAME`, so that registries of different kinds can share a prefix.
+    /// Claims are under `PREFIX/claims/`.
     pub fn new(store: Arc<dyn Store>, prefix: &str, strategy: S) -> Arc<Self> {
-        Self::with_size_limit(store, prefix, strategy, usize::MAX)
+        Self::with_limits(store, prefix, strategy, ObjectLimits::NONE)
     }
 
-    /// The same, with objects of at most so many bytes: a caller can create none that is larger, nor make one larger that is. Neither the
-    /// status subresource nor the server's own changes are limited, so that what was let in can be finished.
-    pub fn with_size_limit(store: Arc<dyn Store>, prefix: &str, strategy: S, size_limit: usize) -> Arc<Self> {
+    /// Serves the objects with limits on their number and size.
+    pub fn with_limits(store: Arc<dyn Store>, prefix: &str, strategy: S, limits: ObjectLimits) -> Arc<Self> {
         let resource = ResourceName::of::<S::Object>();
         let keys = Keys::new(prefix, &resource);
         let cache = Arc::new(Cache::new(resource.to_string()));
-        Arc::new(Self { strategy, store, resource, keys, cache, size_limit })
+        Arc::new(Self { strategy, store, resource, keys, cache, quota: Quota::new(limits) })
     }
 
-    /// The kind's rules.
+    /// Returns the rules of the kind.
     pub fn strategy(&self) -> &S {
         &self.strategy
     }
 
-    /// Fills the watch cache and keeps it at the store's side until `shutdown`. The server does it for the registries
-    /// that it serves.
+    /// Fills the watch cache and keeps it in step with the store until `shutdown`. The server runs it for the
+    /// registries that it serves.
     pub async fn run(&self, shutdown: CancellationToken) {
         let prefix = self.keys.objects().to_owned();
         cache::feed(self.cache.clone(), self.store.clone(), prefix, shutdown).await;
     }
 
-    /// Whether the watch cache was filled and keeps up: the store was heard of within a minute.
+    /// Returns true when the watch cache is filled and up to date: the store reported within a minute.
     pub fn keeps_up(&self) -> bool {
         self.cache.keeps_up()
     }
 
-    /// Whether the store answers.
+    /// Checks that the store answers.
     pub(crate) async fn ready(&self) -> Result<(), ApiError> {
         Ok(self.store.ready().await?)
     }
 
-    /// How many objects the watch cache holds.
+    /// Returns the usage of the storage, for the metrics.
+    pub(crate) fn usage(&self) -> StorageUsage {
+        let (total, largest) = self.cache.summary();
+        StorageUsage { total, largest, refused: self.quota.refused(), ended_watches: self.cache.behind() }
+    }
+
+    /// Returns the number of objects in the watch cache.
     pub fn len(&self) -> usize {
         self.cache.len()
     }
 
-    /// Whether the watch cache holds no object.
+    /// Returns true when the watch cache is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -116,7 +128,7 @@ impl<S: Strategy> Registry<S> {
     ) -> Result<Arc<Stored<S::Object>>, ApiError> {
         let found = self.store.get(&self.keys.object(namespace, name)).await?.found;
         let found = found.ok_or_else(|| self.resource.not_found(name))?;
-        // The cache's copy of the same revision spares the decoding, and has its bytes made.
+        // The cached copy of the same revision spares the decoding, and has its JSON made.
         if let Some(cached) = self.cache.get(&Keys::relative(namespace, name))
             && cached.revision() == found.mod_revision
         {
@@ -125,7 +137,7 @@ impl<S: Strategy> Registry<S> {
         Ok(Arc::new(Stored::decode(&found)?))
     }
 
-    /// Reads one object from the watch cache, which has everything up to `revision` then.
+    /// Reads one object from the watch cache once it shows `revision`.
     pub(crate) async fn get_cached(
         &self,
         namespace: &str,
@@ -133,44 +145,47 @@ impl<S: Strategy> Registry<S> {
         revision: i64,
     ) -> Result<Arc<Stored<S::Object>>, ApiError> {
         self.reach(revision).await?;
-        // A list of one, for it tells an object that is not there from one that cannot be read.
+        // A list of one: it tells a missing object from one that cannot be read.
         let (_, mut found) = self.cache.list(&self.scope(namespace, Some(name)), None)?;
         found.pop().ok_or_else(|| self.resource.not_found(name))
     }
 
-    /// The objects of a namespace, or all for an empty one, as the watch cache has them: a moment old at most.
+    /// Returns the objects of a namespace, or all for an empty one, from the watch cache: a moment old at
+    /// most.
     ///
     /// # Errors
     ///
-    /// The cache is not filled, or one of them cannot be read by this version of the server.
+    /// The cache is not filled, or this version of the server cannot read one of them.
     pub async fn list(&self, namespace: &str) -> Result<Vec<Arc<Stored<S::Object>>>, ApiError> {
         self.cache.wait_for(0).await?;
         Ok(self.cache.list(&self.scope(namespace, None), None)?.1)
     }
 
-    /// Returns the newest objects of a namespace, or all for an empty one. Every write that was answered before this call is in.
+    /// Returns the newest objects of a namespace, or all for an empty one. Every write that was answered before
+    /// this call is included.
     ///
     /// # Errors
     ///
-    /// The store does not answer, or one of the objects cannot be read by this version of the server.
+    /// The store does not answer, or this version of the server cannot read one of the objects.
     pub async fn list_newest(&self, namespace: &str) -> Result<Vec<Arc<Stored<S::Object>>>, ApiError> {
         Ok(self.objects(&self.scope(namespace, None), list::Version::Newest).await?.1)
     }
 
-    /// Creates an object in `context.namespace` by all the strategy's rules.
+    /// Creates an object in `context.namespace` by the rules of the strategy.
     ///
     /// # Errors
     ///
-    /// `AlreadyExists`, `Invalid`, what the strategy says, and its claim conflict when a claim is taken.
+    /// `AlreadyExists`, `Invalid`, the errors of the strategy, and its claim conflict when a claim is taken.
     pub async fn create(&self, context: &RequestContext, object: S::Object) -> Result<S::Object, ApiError> {
         self.create_stored(context, object).await.map(unshare)
     }
 
-    /// Replaces an object of `context.namespace` by all the strategy's rules; with a resourceVersion, only that version.
+    /// Replaces an object of `context.namespace` by the rules of the strategy; with a resourceVersion, only
+    /// that version.
     ///
     /// # Errors
     ///
-    /// `NotFound`, `Conflict` when another write came between, `Invalid`, and what the strategy says.
+    /// `NotFound`, `Conflict` when another write came first, `Invalid`, and the errors of the strategy.
     pub async fn update(
         &self,
         context: &RequestContext,
@@ -181,13 +196,13 @@ impl<S: Strategy> Registry<S> {
         self.update_stored(context, name, Part::Main, make).await.map(|written| unshare(written.stored))
     }
 
-    /// Changes an object in one transaction, without the strategy's hooks: the caller is the server's own code. Claims are
-    /// adjusted and the generation is counted. `change` is called again with the newer object when another write came
-    /// between; nothing is written when it changes nothing or in a dry run.
+    /// Changes an object in one transaction, without the strategy's hooks: the caller is the server's own
+    /// code. Claims are adjusted and the generation is counted. `change` is called again with the newer
+    /// object after a conflict. Nothing is written when it changes nothing or in a dry run.
     ///
     /// # Errors
     ///
-    /// `NotFound`, and what `change` fails with.
+    /// `NotFound`, and the errors of `change`.
     pub async fn mutate<F>(
         &self,
         context: &RequestContext,
@@ -201,12 +216,12 @@ impl<S: Strategy> Registry<S> {
         self.mutate_stored(context, namespace, name, change).await.map(|written| unshare(written.stored))
     }
 
-    /// Deletes an object of `context.namespace` by all the strategy's rules: removes it, or marks it as being deleted
-    /// when finalizers are left. Returns it as it is then, or went.
+    /// Deletes an object of `context.namespace` by the rules of the strategy: removes it, or marks it as
+    /// terminating when finalizers are left. Returns its last state.
     ///
     /// # Errors
     ///
-    /// `NotFound`, `Conflict` when a precondition fails, and what the strategy says.
+    /// `NotFound`, `Conflict` when a precondition fails, and the errors of the strategy.
     pub async fn delete(
         &self,
         context: &RequestContext,
@@ -225,11 +240,12 @@ impl<S: Strategy> Registry<S> {
         Scope::new(namespace, name, self.strategy.info().namespaced)
     }
 
-    /// Refuses what a caller made of an object when its metadata, or the rest but for its status, is too large; and larger than
-    /// it was, so that an object from before there was a limit can shrink. Each part has the limit for itself: who fills the
-    /// metadata keeps nobody else from what the kind is for.
+    /// Refuses an object whose metadata, or content without metadata and status, is too large. An object that
+    /// was larger before there was a limit can shrink. Each part has the limit for itself: large metadata
+    /// takes no room from the content.
     fn check_size(&self, object: &S::Object, old: Option<&S::Object>) -> Result<(), ApiError> {
-        if self.size_limit == usize::MAX {
+        let limit = self.quota.limits().object_bytes;
+        if limit == usize::MAX {
             return Ok(());
         }
         let name = kube::Resource::meta(object).name.as_deref().unwrap_or_default();
@@ -237,7 +253,6 @@ impl<S: Strategy> Registry<S> {
             Parts::of(object).map_err(|source| ApiError::internal(format!("encoding {name}"), source))
         };
         let (new, old) = (parts(object)?, old.map(parts).transpose()?.unwrap_or_default());
-        let limit = self.size_limit;
         for (what, size, before) in
             [("metadata", new.metadata, old.metadata), ("content", new.content, old.content)]
         {
@@ -259,11 +274,23 @@ impl<S: Strategy> Registry<S> {
     }
 }
 
-/// How many bytes the parts of an object have that callers write.
+/// Usage of the storage of a kind, for the metrics.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StorageUsage {
+    pub(crate) total: Usage,
+    /// Largest number and size of any namespace.
+    pub(crate) largest: Usage,
+    /// Writes that were refused because of a limit.
+    pub(crate) refused: u64,
+    /// Watches that were ended because their client fell behind.
+    pub(crate) ended_watches: u64,
+}
+
+/// Sizes of the parts of an object that callers write, in bytes.
 #[derive(Default)]
 struct Parts {
     metadata: usize,
-    /// All but metadata and status.
+    /// All except metadata and status.
     content: usize,
 }
 
@@ -282,8 +309,8 @@ impl Parts {
     }
 }
 
-/// Waits a little before a write is tried anew: not at all at first, then longer and at random, so that writers of one object
-/// do not meet again and again.
+/// Waits before a retry: not at all at first, then longer and at random, so that writers of one object do not
+/// collide again.
 async fn backoff(attempt: u32) {
     if attempt < 2 {
         return tokio::task::yield_now().await;

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{ApiError, RequestContext, Strategy, stored::Stored};
 
-/// Which part of an object is written.
+/// Part of an object that is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     /// The object itself.
@@ -21,7 +21,7 @@ pub(crate) enum Part {
 /// Makes the new object from the old one; called again when the old one changed.
 pub(crate) type Make<O> = Box<dyn FnMut(&Stored<O>) -> Result<O, ApiError> + Send>;
 
-/// An update by a caller: the strategy's hooks are applied.
+/// Update by a caller: the hooks of the strategy apply.
 struct Update<O> {
     part: Part,
     make: Make<O>,
@@ -43,7 +43,8 @@ impl<S: Strategy> Decision<S> for Update<S::Object> {
         match self.part {
             Part::Main => strategy.prepare_for_update(context, &mut object, old)?,
             Part::Status => {
-                // As upstream, the status subresource changes nothing of the metadata. A precondition was checked above.
+                // As upstream, the status subresource does not change the metadata. The preconditions were
+                // checked above.
                 kube::Resource::meta_mut(&mut object).clone_from(old_meta);
                 strategy.prepare_for_status_update(context, &mut object, old)?;
             }
@@ -64,9 +65,13 @@ impl<S: Strategy> Decision<S> for Update<S::Object> {
         kube::Resource::meta_mut(&mut object).resource_version.clone_from(&old_meta.resource_version);
         finish(object, old)
     }
+
+    fn is_limited(&self) -> bool {
+        self.part == Part::Main
+    }
 }
 
-/// A change by the server's own code: no hooks.
+/// Change by the server's own code: no hooks.
 struct Mutation<F> {
     change: F,
 }
@@ -89,9 +94,9 @@ where
     }
 }
 
-/// Decides what to do with a new version of an object: nothing when nothing changed, remove it when the last finalizer of
-/// one that is being deleted went, else write it, with the generation counted up when more than metadata and status
-/// changed.
+/// Decides on the new version of an object. An unchanged object is kept. A terminating object without
+/// finalizers is removed. Any other is written, and its generation incremented when more than metadata and
+/// status changed.
 fn finish<O: crate::Object>(mut object: O, old: &Stored<O>) -> Result<Next<O>, ApiError> {
     let meta = object.meta();
     if meta.deletion_timestamp.is_some() && meta.finalizers.as_ref().is_none_or(Vec::is_empty) {
@@ -108,7 +113,7 @@ fn finish<O: crate::Object>(mut object: O, old: &Stored<O>) -> Result<Next<O>, A
 }
 
 impl<S: Strategy> Registry<S> {
-    /// Updates an object or its status with what `make` makes of the present one.
+    /// Updates an object or its status to what `make` returns for the present one.
     pub(crate) async fn update_stored(
         &self,
         context: &RequestContext,

@@ -3,34 +3,34 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use async_trait::async_trait;
-use machinery_storage::StoreError;
 
-use super::{Registry, lens::Lens};
+use super::{Registry, projection::Projection};
 use crate::{
     ApiError, Object, Reason, Strategy,
     cache::{Change, Scope, Start, Subscription},
     stored::Item,
 };
 
-/// So many changes are handed over at once.
-const BATCH: usize = 256;
+/// Size of the changes that are handed over at once, about. A client that reads slowly keeps little more in
+/// memory.
+const BATCH_BYTES: usize = 64 * 1024;
 
-/// Where a watch starts.
+/// Start of a watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WatchFrom {
-    /// With the newest state, then its changes.
+    /// The newest state, then its changes.
     Newest,
-    /// With whatever state is at hand.
+    /// The cached state.
     Any,
-    /// With the state of a revision or a later one.
+    /// The state of a revision or a later one.
     AtLeast(i64),
-    /// With the changes after a revision.
+    /// The changes after a revision.
     After(i64),
-    /// With the changes from now on.
+    /// The changes from now on.
     Now,
 }
 
-/// What happened to an object, as the watcher sees it.
+/// Type of an event, as the watcher sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EventType {
     Added,
@@ -45,30 +45,29 @@ pub(crate) struct WatchEvent {
     pub(crate) item: Arc<dyn Item>,
 }
 
-/// A watch under way, of any kind.
+/// Watch in progress, of any kind.
 #[async_trait]
 pub(crate) trait Watching: Send {
-    /// The objects at the start, and the revision that they show; once, before anything else. `None` when the
-    /// watch starts with changes.
+    /// Returns the objects at the start and the revision that they show; once, before anything else. `None`
+    /// when the watch starts with changes.
     fn present(&mut self) -> Option<(Vec<WatchEvent>, i64)>;
 
-    /// The next events, at least one; `None` when the watch was ended because its reader was too slow or the cache had to
-    /// be filled anew. Nothing is lost when the call is dropped.
+    /// Returns the next events, at least one. `None` when the watch was ended because its reader fell behind
+    /// or the cache was filled again. Nothing is lost when the call is dropped.
     async fn next(&mut self) -> Option<Vec<WatchEvent>>;
 
-    /// The events that are waiting, and the revision up to which nothing else happened; no revision when the watch was left
-    /// behind and does not know.
+    /// Returns waiting events, and the revision up to which nothing else happened. There is no revision when
+    /// the watch fell behind or more events wait.
     fn drain(&mut self) -> (Vec<WatchEvent>, Option<i64>);
 }
 
 struct Watch<S: Strategy> {
     registry: Arc<Registry<S>>,
-    lens: Box<dyn Lens<S::Object>>,
+    projection: Box<dyn Projection<S::Object>>,
     subscription: Subscription<S::Object>,
     with_present: bool,
-    /// Changes that were received and not yet handed over.
+    /// Changes that were received and not handed over.
     received: VecDeque<Arc<Change<S::Object>>>,
-    buffer: Vec<Arc<Change<S::Object>>>,
 }
 
 #[async_trait]
@@ -78,7 +77,7 @@ impl<S: Strategy> Watching for Watch<S> {
             return None;
         }
         let present = std::mem::take(&mut self.subscription.present);
-        let events = present.iter().filter_map(|stored| self.lens.see(stored));
+        let events = present.iter().filter_map(|stored| self.projection.see(stored));
         let events = events.map(|item| WatchEvent { event_type: EventType::Added, item }).collect();
         Some((events, self.subscription.revision))
     }
@@ -89,55 +88,63 @@ impl<S: Strategy> Watching for Watch<S> {
             if !events.is_empty() {
                 return Some(events);
             }
-            let received = self.subscription.changes.recv_many(&mut self.buffer, BATCH).await;
-            if received == 0 {
-                return None;
+            if self.received.is_empty() {
+                self.received.push_back(self.subscription.changes.recv().await?);
+                self.subscription.take_waiting(&mut self.received, BATCH_BYTES);
             }
-            self.received.extend(self.buffer.drain(..));
         }
     }
 
     fn drain(&mut self) -> (Vec<WatchEvent>, Option<i64>) {
-        // The revision first: what is told up to it is in the channel by now.
+        // The revision first: the changes up to it are in the queue by now.
         let revision = self.registry.cache.revision().max(self.subscription.revision);
-        let whole = self.subscription.take_waiting(&mut self.received);
+        let whole = self.subscription.take_waiting(&mut self.received, BATCH_BYTES);
         let newest = self.received.back().map_or(0, |change| change.revision);
-        // A watch that was left behind misses what came after its last change: it knows no revision up to which it is whole.
-        (self.take(), whole.then_some(revision.max(newest)))
+        let events = self.take();
+        // A watch that fell behind, or has more events, knows no revision up to which it is complete.
+        (events, (whole && self.received.is_empty()).then_some(revision.max(newest)))
     }
 }
 
 impl<S: Strategy> Watch<S> {
+    /// Returns the events of received changes, up to the size of a batch.
     fn take(&mut self) -> Vec<WatchEvent> {
-        let lens = &self.lens;
-        self.received.drain(..).filter_map(|change| transition(lens.as_ref(), &change)).collect()
+        let (mut events, mut size) = (Vec::new(), 0);
+        while size < BATCH_BYTES
+            && let Some(change) = self.received.pop_front()
+        {
+            size += change.size();
+            events.extend(transition(self.projection.as_ref(), &change));
+        }
+        events
     }
 }
 
-/// What a change means to someone who sees the objects through a lens: an object that comes into view was added, one
-/// that goes out of view was deleted.
-fn transition<O: Object>(lens: &dyn Lens<O>, change: &Change<O>) -> Option<WatchEvent> {
-    let was_seen = || change.previous.as_ref().is_some_and(|previous| lens.see(previous).is_some());
-    if let Some(item) = change.current.as_ref().and_then(|current| lens.see(current)) {
+/// Returns the event of a change for a projection. An object that enters the projection was added, one that
+/// leaves it was deleted.
+fn transition<O: Object>(projection: &dyn Projection<O>, change: &Change<O>) -> Option<WatchEvent> {
+    let was_seen = || change.previous.as_ref().is_some_and(|previous| projection.see(previous).is_some());
+    if let Some(item) = change.current.as_ref().and_then(|current| projection.see(current)) {
         let event_type = if was_seen() { EventType::Modified } else { EventType::Added };
         return Some(WatchEvent { event_type, item });
     }
-    let item = was_seen().then(|| change.gone())?.and_then(|gone| lens.see(&gone))?;
+    let item = was_seen().then(|| change.gone())?.and_then(|gone| projection.see(&gone))?;
     Some(WatchEvent { event_type: EventType::Deleted, item })
 }
 
 impl<S: Strategy> Registry<S> {
-    /// Starts a watch of what a lens shows of a scope.
+    /// Starts a watch of the projection of a scope.
     ///
     /// # Errors
     ///
-    /// `Expired` when the changes after the revision are no longer known, or when the store itself has not come so far: then its history
-    /// was turned back, as by a restored backup, and only a new list tells what is. `Timeout` when only the cache lags behind.
+    /// `Expired` when the changes after the revision are forgotten, or when the store itself has not reached
+    /// it. Its history was then turned back, as by a restored backup, and the client must list again.
+    /// `Timeout` when only the cache is behind.
     pub(crate) async fn watch_items(
         self: &Arc<Self>,
         scope: &Scope,
         from: WatchFrom,
-        lens: Box<dyn Lens<S::Object>>,
+        projection: Box<dyn Projection<S::Object>>,
     ) -> Result<Box<dyn Watching>, ApiError> {
         let start = match from {
             WatchFrom::Newest => {
@@ -165,26 +172,20 @@ impl<S: Strategy> Registry<S> {
         let received = std::mem::take(&mut subscription.backlog).into();
         Ok(Box::new(Watch {
             registry: self.clone(),
-            lens,
+            projection,
             subscription,
             with_present: start == Start::Present,
             received,
-            buffer: Vec::with_capacity(BATCH),
         }))
     }
 
-    /// Waits until the cache has everything up to a revision that belongs to the store's history.
+    /// Waits until the cache shows a revision of the store's history.
     async fn reach_history(&self, revision: i64) -> Result<(), ApiError> {
-        let ahead = match self.reach(revision).await {
-            Err(ApiError::Store(error @ StoreError::Future { .. })) => error,
-            result => return result,
-        };
-        let newest = self.store.get(self.keys.objects()).await?.revision;
-        if newest >= revision {
-            return Err(ahead.into());
+        if let Some(newest) = self.short_of(revision).await? {
+            let message = format!("too large resource version: {revision}, current: {newest}: list again");
+            return Err(ApiError::status(Reason::Expired, message));
         }
-        let message = format!("too large resource version: {revision}, current: {newest}: list anew");
-        Err(ApiError::status(Reason::Expired, message))
+        self.wait_for(revision).await
     }
 }
 
@@ -198,7 +199,7 @@ mod tests {
     /// Sees the objects whose key `seen` is `yes`.
     struct Yes;
 
-    impl Lens<ConfigMap> for Yes {
+    impl Projection<ConfigMap> for Yes {
         fn see(&self, stored: &Arc<Stored<ConfigMap>>) -> Option<Arc<dyn Item>> {
             let seen =
                 stored.data.as_ref().is_some_and(|data| data.get("seen").is_some_and(|seen| seen == "yes"));

@@ -1,8 +1,9 @@
-//! The guarded write: read, decide, write if nothing came between, else again.
+//! Guarded writes: read, decide, write if the object is unchanged, else retry.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use machinery_storage::{KeyValue, Operation, Outcome, Precondition, Transaction};
 
 use super::{
@@ -11,49 +12,63 @@ use super::{
 };
 use crate::{
     ApiError, RequestContext, Strategy,
+    cache::Usage,
     stored::{Stored, encode},
 };
 
-/// What becomes of an object.
+/// Decision on an object.
 pub(super) enum Next<O> {
-    /// It stays as it is.
+    /// Keeps it as it is.
     Keep,
-    /// It is replaced.
+    /// Replaces it.
     Write(O),
-    /// It is removed; the state in which it goes.
+    /// Removes it, in this last state.
     Remove(O),
 }
 
-/// A decision on an object, made again when the object changed in between.
+/// Decision on an object. It is made again after a conflict.
 #[async_trait]
 pub(super) trait Decision<S: Strategy>: Send {
-    /// What becomes of the object.
+    /// Decides on the object.
     async fn decide(
         &mut self,
         registry: &Registry<S>,
         context: &RequestContext,
         old: &Stored<S::Object>,
     ) -> Result<Next<S::Object>, ApiError>;
+
+    /// Returns true when the limits of the kind apply to the growth of the object.
+    fn is_limited(&self) -> bool {
+        false
+    }
 }
 
-/// What became of an object.
+/// Write to be tried.
+struct Proposal<O> {
+    object: O,
+    removed: bool,
+    /// True when the limits of the kind apply to the growth of the object.
+    limited: bool,
+}
+
+/// Outcome of a write.
 #[derive(Debug)]
 pub(crate) struct Written<O> {
-    /// The object after the write, or in the state in which it went.
+    /// Object after the write, or its last state.
     pub(crate) stored: Arc<Stored<O>>,
-    /// Whether it is gone.
+    /// True when the object is gone.
     pub(crate) removed: bool,
 }
 
 impl<S: Strategy> Registry<S> {
     /// Carries out a decision on an object in one transaction, together with the changes of its claims.
     ///
-    /// The cache's copy is tried first: nearly always it is the newest, which the transaction then proves, and a read is
-    /// spared. A decision to fail or to leave things as they are is only made on what the store has.
+    /// The cached copy is tried first: it nearly always is the newest, which the transaction then proves, and
+    /// saves a read. A decision to fail or to keep the object is only made on the stored copy.
     ///
     /// # Errors
     ///
-    /// `NotFound`, what the decision fails with, and `Conflict` when other writes come between too often.
+    /// `NotFound`, the errors of the decision, and `Conflict` when other writes come first too often.
     pub(super) async fn write(
         &self,
         context: &RequestContext,
@@ -83,7 +98,8 @@ impl<S: Strategy> Registry<S> {
                 Next::Write(object) => (object, false),
                 Next::Remove(object) => (object, true),
             };
-            match self.try_write(context, &key, &old, object, removed, &mut stale).await? {
+            let proposal = Proposal { object, removed, limited: decision.is_limited() };
+            match self.try_write(context, &key, &old, proposal, &mut stale).await? {
                 Ok(stored) => {
                     return Ok(Written { stored: Arc::new(stored), removed });
                 }
@@ -98,16 +114,21 @@ impl<S: Strategy> Registry<S> {
         Err(self.resource.modified(name))
     }
 
-    /// One attempt. The inner error is what the store has instead of what was expected.
+    /// Makes one attempt. The inner error is the stored object instead of the expected one.
     async fn try_write(
         &self,
         context: &RequestContext,
         key: &str,
         old: &Stored<S::Object>,
-        mut object: S::Object,
-        removed: bool,
+        proposal: Proposal<S::Object>,
         stale: &mut Stale,
     ) -> Result<Result<Stored<S::Object>, Option<KeyValue>>, ApiError> {
+        let Proposal { mut object, removed, limited } = proposal;
+        let encoded = if removed { None } else { Some(encode(&mut object)?) };
+        let size = encoded.as_ref().filter(|_| limited).map_or(0, Bytes::len);
+        let growth = size.saturating_sub(old.size());
+        let name = kube::Resource::meta(&object).name.clone().unwrap_or_default();
+        let reservation = self.reserve(context, &name, Usage { objects: 0, bytes: growth }).await?;
         let after = if removed { Vec::new() } else { self.strategy.claims(&object) };
         let before = self.strategy.claims(old);
         let plan = ClaimPlan::new(self, kube::Resource::meta(&object), before, after, stale).await?;
@@ -117,15 +138,19 @@ impl<S: Strategy> Registry<S> {
         }
         let mut preconditions = vec![Precondition::Unchanged(key.to_owned(), old.revision())];
         preconditions.extend(plan.preconditions());
-        let put = if removed {
-            Operation::Delete(key.to_owned())
-        } else {
-            Operation::Put(key.to_owned(), encode(&mut object)?)
+        let put = match encoded {
+            None => Operation::Delete(key.to_owned()),
+            Some(encoded) => Operation::Put(key.to_owned(), encoded),
         };
         let mut operations = vec![put];
         operations.extend(plan.operations()?);
         let states = match self.store.commit(Transaction { preconditions, operations }).await? {
-            Outcome::Committed(revision) => return Ok(Ok(Stored::new(object, revision))),
+            Outcome::Committed(revision) => {
+                if let Some(reservation) = reservation {
+                    reservation.commit(revision);
+                }
+                return Ok(Ok(Stored::new(object, revision)));
+            }
             Outcome::Failed(states) => states,
         };
         let mut states = states.into_iter();

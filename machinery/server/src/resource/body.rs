@@ -19,7 +19,7 @@ use crate::{
     stored::{Item, Stored},
 };
 
-/// How a body is written.
+/// Syntax of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Syntax {
     Json,
@@ -31,13 +31,13 @@ pub(crate) enum Syntax {
 pub(crate) struct Body {
     pub(crate) bytes: Bytes,
     pub(crate) syntax: Syntax,
-    /// What happens to unknown and duplicate fields.
+    /// Treatment of unknown and duplicate fields.
     pub(crate) strictness: Strictness,
     /// Structural schema of the kind.
     pub(crate) structure: Structure,
 }
 
-/// The kinds of patches that are understood. Server-side apply gets its variant here when it is served.
+/// Supported types of patches. Server-side apply gets its variant here when it is served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PatchKind {
     /// RFC 6902.
@@ -76,7 +76,7 @@ struct NamedMetadata {
 }
 
 impl Body {
-    /// The name that the object has been given, if that can be read.
+    /// Returns the name of the object, if it can be read.
     pub(crate) fn name(&self) -> Option<String> {
         let named: Named = match self.syntax {
             Syntax::Json => serde_json::from_slice(&self.bytes).ok()?,
@@ -190,8 +190,8 @@ fn refuse(resource: &ResourceName, error: &DecodeError) -> ApiError {
     ApiError::status(Reason::BadRequest, message)
 }
 
-/// Maps a failed decoding as kube-apiserver does for custom resources: what the schema says of an object is a 422, what
-/// concerns its type or its metadata a 400.
+/// Maps a failed decoding as kube-apiserver does for custom resources: what the schema says of an object is a
+/// 422, what concerns its type or its metadata a 400.
 fn not_decoded(resource: &ResourceName, error: &DecodeError) -> ApiError {
     match error {
         DecodeError::WrongType { path, message } if !is_typed(path) => {
@@ -202,7 +202,7 @@ fn not_decoded(resource: &ResourceName, error: &DecodeError) -> ApiError {
     }
 }
 
-/// Whether a path belongs to the fields that every kind has.
+/// Returns true when a path belongs to the fields that every kind has.
 fn is_typed(path: &str) -> bool {
     let first = path.split(['.', '[']).next().unwrap_or_default();
     matches!(first, "" | "apiVersion" | "kind" | "metadata")

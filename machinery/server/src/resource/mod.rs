@@ -1,4 +1,4 @@
-//! What the HTTP side knows of a kind: the verbs with bytes in and items out, whatever the type behind them.
+//! Interface between HTTP and the kinds: verbs with bytes in and items out, independent of the type.
 
 mod body;
 mod posted;
@@ -20,41 +20,42 @@ pub(crate) use self::{
 };
 use crate::{
     ApiError, Column, DeleteContext, DeleteOptions, KindInfo, Reason, RequestContext, Verb,
-    registry::{Listed, Part, Selection, Version, WatchFrom, Watching},
+    registry::{Listed, Part, Selection, StorageUsage, Version, WatchFrom, Watching},
     resource_name::ResourceName,
     stored::Item,
 };
 
-/// What a list, a watch or the deletion of a collection is about. The namespace is the context's.
+/// Query of a list, a watch or the deletion of a collection. The namespace is the context's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Query<V> {
-    /// Which state.
+    /// State that it shows.
     pub(crate) version: V,
-    /// Which objects.
+    /// Selection of objects.
     pub(crate) selection: Selection,
-    /// At most so many; 0 for all.
+    /// Maximum number of objects; 0 for all.
     pub(crate) limit: usize,
 }
 
-/// Which state a single read shows.
+/// State that a single read shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum GetVersion {
-    /// The newest.
+    /// The newest state.
     Newest,
-    /// That of a revision or a later one; 0 for whatever is at hand.
+    /// The state of a revision or a later one; 0 for the cached state.
     AtLeast(i64),
 }
 
-/// What became of a deletion.
+/// Outcome of a deletion.
 pub(crate) struct Deleted {
     pub(crate) item: Arc<dyn Item>,
-    /// Whether the object is gone, or waits for its finalizers.
+    /// True when the object is gone, false when it waits for its finalizers.
     pub(crate) removed: bool,
 }
 
 /// A kind, as it is served.
 ///
-/// A verb that the kind does not have fails as [`method_not_allowed`]; it is not called, for [`Resource::verbs`] is asked first.
+/// A verb that the kind does not have fails with [`method_not_allowed`]. It is not called: callers check
+/// [`Resource::verbs`] first.
 #[async_trait]
 pub(crate) trait Resource: Send + Sync {
     fn name(&self) -> &ResourceName;
@@ -62,27 +63,27 @@ pub(crate) trait Resource: Send + Sync {
     fn verbs(&self) -> &'static [Verb];
     fn has_status(&self) -> bool;
     fn schema(&self) -> Schema;
-    /// Whether `fieldSelector` can select by it.
+    /// Returns true when `fieldSelector` supports that field.
     fn is_selectable(&self, field: &str) -> bool;
     fn columns(&self) -> &'static [Column];
-    /// The cells of an item of this kind.
+    /// Returns the table cells of an item of this kind.
     fn cells(&self, item: &dyn Item) -> Vec<Value>;
-    /// What runs besides the requests, until `shutdown`.
+    /// Starts the background work, which runs until `shutdown`.
     fn start(&self, shutdown: &CancellationToken);
-    /// Whether lists and watches can be served, and show what is.
+    /// Returns true when lists and watches show the current state.
     fn keeps_up(&self) -> bool;
-    /// Whether it shows parts of what is stored elsewhere, to many who may see no more.
+    /// Returns true for a view: a projection of stored objects, for many callers with no other rights.
     fn is_view(&self) -> bool {
         false
     }
-    /// Whether discovery has the verb `list`, if the resource has it.
+    /// Returns true when discovery has the verb `list`, if the resource has it.
     fn lists_in_discovery(&self) -> bool {
         true
     }
-    /// How many objects are stored, where this is known.
-    fn count(&self) -> Option<usize>;
+    /// Returns the usage of the storage; `None` for a view, which stores nothing.
+    fn usage(&self) -> Option<StorageUsage>;
 
-    /// Whether its store answers.
+    /// Checks that its store answers.
     async fn ready(&self) -> Result<(), ApiError>;
 
     async fn get(
@@ -140,7 +141,7 @@ pub(crate) trait Resource: Send + Sync {
     }
 }
 
-/// A verb that a resource does not have.
+/// Returns the error for a verb that a resource does not have.
 pub(crate) fn method_not_allowed() -> ApiError {
     let message = "the server does not allow this method on the requested resource";
     ApiError::status(Reason::MethodNotAllowed, message)

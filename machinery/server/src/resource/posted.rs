@@ -16,7 +16,7 @@ use crate::{
 #[async_trait]
 pub(crate) trait Posted: Send + Sync {
     fn name(&self) -> &'static str;
-    /// How the kind of the body is named.
+    /// Returns the name of the kind of the body.
     fn body_name(&self) -> ResourceName;
     fn schema(&self) -> Schema;
     async fn post(
@@ -56,7 +56,7 @@ impl<A: Action> Posted for PostedAction<A> {
     }
 }
 
-/// The JSON schema of a kind.
+/// Returns the JSON schema of a kind.
 pub(super) fn schema_of<O: Object>() -> Schema {
     SchemaGenerator::new(SchemaSettings::draft2020_12()).into_root_schema_for::<O>()
 }

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     ApiError, Column, DeleteContext, DeleteOptions, KindInfo, Registry, RequestContext, Strategy, Verb,
-    registry::{Listed, Part, Selected, Version, WatchFrom, Watching},
+    registry::{Listed, Part, Selected, StorageUsage, Version, WatchFrom, Watching},
     resource_name::ResourceName,
     stored::{Item, Stored, object_of},
 };
@@ -65,8 +65,8 @@ impl<S: Strategy> Resource for StoredResource<S> {
         self.0.keeps_up()
     }
 
-    fn count(&self) -> Option<usize> {
-        Some(self.0.len())
+    fn usage(&self) -> Option<StorageUsage> {
+        Some(self.0.usage())
     }
 
     async fn ready(&self) -> Result<(), ApiError> {
@@ -88,8 +88,8 @@ impl<S: Strategy> Resource for StoredResource<S> {
 
     async fn list(&self, context: &Arc<RequestContext>, query: Query<Version>) -> Result<Listed, ApiError> {
         let scope = self.0.scope(&context.namespace, query.selection.name());
-        let lens = Selected { registry: self.0.clone(), selection: query.selection };
-        self.0.list_items(&scope, query.version, query.limit, &lens).await
+        let projection = Selected { registry: self.0.clone(), selection: query.selection };
+        self.0.list_items(&scope, query.version, query.limit, &projection).await
     }
 
     async fn watch(
@@ -98,8 +98,8 @@ impl<S: Strategy> Resource for StoredResource<S> {
         query: Query<WatchFrom>,
     ) -> Result<Box<dyn Watching>, ApiError> {
         let scope = self.0.scope(&context.namespace, query.selection.name());
-        let lens = Selected { registry: self.0.clone(), selection: query.selection };
-        self.0.watch_items(&scope, query.version, Box::new(lens)).await
+        let projection = Selected { registry: self.0.clone(), selection: query.selection };
+        self.0.watch_items(&scope, query.version, Box::new(projection)).await
     }
 
     async fn create(&self, context: &Arc<RequestContext>, body: &Body) -> Result<Arc<dyn Item>, ApiError> {

@@ -11,7 +11,7 @@ use super::{GetVersion, Query, Resource, posted::schema_of};
 use crate::{
     ApiError, Column, KindInfo, Registry, RequestContext, Strategy, Verb, View,
     cache::Scope,
-    registry::{Lens, Listed, Selection, Version, WatchFrom, Watching},
+    registry::{Listed, Projection, Selection, StorageUsage, Version, WatchFrom, Watching},
     resource_name::ResourceName,
     stored::{Item, Stored, object_of},
 };
@@ -28,26 +28,26 @@ impl<V: View> ViewResource<V> {
         Self { view: Arc::new(view), source, name: ResourceName::of::<V::Object>() }
     }
 
-    /// Where the caller can see anything of what it asks for.
+    /// Returns the scope in which the caller can see objects.
     fn scope(&self, context: &RequestContext, selection: &Selection) -> Scope {
         let own = Some(&context.namespace).filter(|namespace| !namespace.is_empty()).cloned();
         let namespace = own.or_else(|| self.view.namespace(context)).unwrap_or_default();
         self.source.scope(&namespace, selection.name())
     }
 
-    fn lens(&self, context: &Arc<RequestContext>, selection: Selection) -> Projected<V> {
+    fn projection(&self, context: &Arc<RequestContext>, selection: Selection) -> Projected<V> {
         Projected { view: self.view.clone(), context: context.clone(), selection }
     }
 }
 
-/// Sees the projections that a selection picks.
+/// Projection by a view, narrowed by a selection.
 struct Projected<V> {
     view: Arc<V>,
     context: Arc<RequestContext>,
     selection: Selection,
 }
 
-impl<V: View> Lens<<V::Source as Strategy>::Object> for Projected<V> {
+impl<V: View> Projection<<V::Source as Strategy>::Object> for Projected<V> {
     fn see(&self, stored: &Arc<Stored<<V::Source as Strategy>::Object>>) -> Option<Arc<dyn Item>> {
         let seen = self.view.project(&self.context, stored)?;
         let matches = self.selection.matches(&seen, |_| String::new());
@@ -107,7 +107,7 @@ impl<V: View> Resource for ViewResource<V> {
         self.source.keeps_up()
     }
 
-    fn count(&self) -> Option<usize> {
+    fn usage(&self) -> Option<StorageUsage> {
         None
     }
 
@@ -122,7 +122,7 @@ impl<V: View> Resource for ViewResource<V> {
         version: GetVersion,
     ) -> Result<Arc<dyn Item>, ApiError> {
         self.view.admit(context)?;
-        // What the caller may not see does not exist for it, under the view's own name.
+        // An object that the caller may not see does not exist for it, under the view's own name.
         let unseen = || self.name.not_found(name);
         let stored = match version {
             GetVersion::Newest => self.source.get_stored(&context.namespace, name).await,
@@ -132,14 +132,14 @@ impl<V: View> Resource for ViewResource<V> {
             crate::Reason::NotFound => unseen(),
             _ => error,
         })?;
-        self.lens(context, Selection::default()).see(&stored).ok_or_else(unseen)
+        self.projection(context, Selection::default()).see(&stored).ok_or_else(unseen)
     }
 
     async fn list(&self, context: &Arc<RequestContext>, query: Query<Version>) -> Result<Listed, ApiError> {
         self.view.admit(context)?;
         let scope = self.scope(context, &query.selection);
-        let lens = self.lens(context, query.selection);
-        self.source.list_items(&scope, query.version, query.limit, &lens).await
+        let projection = self.projection(context, query.selection);
+        self.source.list_items(&scope, query.version, query.limit, &projection).await
     }
 
     async fn watch(
@@ -149,7 +149,7 @@ impl<V: View> Resource for ViewResource<V> {
     ) -> Result<Box<dyn Watching>, ApiError> {
         self.view.admit(context)?;
         let scope = self.scope(context, &query.selection);
-        let lens = self.lens(context, query.selection);
-        self.source.watch_items(&scope, query.version, Box::new(lens)).await
+        let projection = self.projection(context, query.selection);
+        self.source.watch_items(&scope, query.version, Box::new(projection)).await
     }
 }

@@ -1,6 +1,6 @@
 //! Field selectors. Source of the grammar: `k8s.io/apimachinery/pkg/fields/selector.go`.
 
-/// A field selector; matches everything when it has no requirements.
+/// Field selector. Without requirements it matches everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FieldSelector(Vec<Requirement>);
 
@@ -16,7 +16,7 @@ impl FieldSelector {
     ///
     /// # Errors
     ///
-    /// What is wrong with it, in words.
+    /// The problem, in words.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let mut requirements = Vec::new();
         for term in terms(text) {
@@ -33,23 +33,23 @@ impl FieldSelector {
         self.0.is_empty()
     }
 
-    /// The fields that it selects by.
+    /// Returns the fields that it selects by.
     pub(crate) fn fields(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|requirement| requirement.field.as_str())
     }
 
-    /// The only value of that field that matches, if there is only one.
+    /// Returns the only value of that field that matches, if there is only one.
     pub(crate) fn exact(&self, field: &str) -> Option<&str> {
         self.0.iter().find(|r| r.equal && r.field == field).map(|r| r.value.as_str())
     }
 
-    /// Whether an object with these values of the fields matches.
+    /// Returns true when an object with these values of the fields matches.
     pub(crate) fn matches(&self, value: impl Fn(&str) -> String) -> bool {
         self.0.iter().all(|requirement| (value(&requirement.field) == requirement.value) == requirement.equal)
     }
 }
 
-/// The parts between the commas that are not escaped; empty ones are left out.
+/// Splits at commas that are not escaped; empty parts are left out.
 fn terms(text: &str) -> Vec<&str> {
     let mut terms = Vec::new();
     let (mut start, mut escaped) = (0, false);
@@ -69,7 +69,7 @@ fn terms(text: &str) -> Vec<&str> {
     terms
 }
 
-/// The field, whether it is to be equal, and the value as written.
+/// Returns the field, true for equality and false for inequality, and the value as written.
 fn operator(term: &str) -> Option<(&str, bool, &str)> {
     let at = term.find(['=', '!'])?;
     let (field, rest) = term.split_at(at);
@@ -83,7 +83,8 @@ fn operator(term: &str) -> Option<(&str, bool, &str)> {
     Some((field, true, value))
 }
 
-/// The value without its escapes; `None` when a special character is not escaped or what is escaped is none.
+/// Returns the value without its escapes; `None` when a special character is not escaped or an escape is
+/// unknown.
 fn unescape(value: &str) -> Option<String> {
     let mut result = String::with_capacity(value.len());
     let mut characters = value.chars();

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use machinery_validation::{label_key, label_value};
 
-/// A label selector; matches everything when it has no requirements.
+/// Label selector. Without requirements it matches everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LabelSelector(Vec<Requirement>);
 
@@ -29,7 +29,7 @@ impl LabelSelector {
     ///
     /// # Errors
     ///
-    /// What is wrong with it, in words.
+    /// The problem, in words.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let tokens = tokens(text);
         let mut rest = tokens.as_slice();
@@ -109,7 +109,7 @@ fn requirement<'a>(rest: &mut &'a [&'a str]) -> Result<Requirement, String> {
             (*key, Operator::NotIn(values), after)
         }
         [key, sign @ ("=" | "==" | "!="), after @ ..] if is_word(key) => {
-            // A value may be left out: `app=` wants the empty one.
+            // A value may be missing: `app=` selects the empty one.
             let (value, after) = match after {
                 [value, after @ ..] if is_word(value) => (*value, after),
                 after => ("", after),
@@ -143,7 +143,7 @@ fn requirement<'a>(rest: &mut &'a [&'a str]) -> Result<Requirement, String> {
     Ok(Requirement { key: key.to_owned(), operator })
 }
 
-/// The values up to the closing parenthesis, and what follows it.
+/// Returns the values up to the closing parenthesis, and the rest.
 fn values<'a>(tokens: &'a [&'a str]) -> Result<(BTreeSet<String>, &'a [&'a str]), String> {
     let end = tokens.iter().position(|token| *token == ")").ok_or("found the end, expected: ')'")?;
     let (inside, after) = tokens.split_at(end);

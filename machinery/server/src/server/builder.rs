@@ -1,4 +1,4 @@
-//! Putting a server together.
+//! Assembly of a server.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -10,41 +10,41 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Server, ServerOptions,
-    core::{Core, Readiness, Served},
+    core::{Core, Served},
     described,
     write_probe::WriteProbe,
 };
 use crate::{
     Action, Metrics, Namespaces, Registry, Strategy, View,
-    http::{InFlight, WatchPlaces},
+    http::Limiters,
     resource::{Posted, PostedAction, Resource, StoredResource, ViewResource},
 };
 
-/// Why a server cannot be built.
+/// Reason that a server cannot be built.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
-    /// A part that the server needs was not given.
+    /// A required part is missing.
     #[error("the server has no {0}")]
     Missing(&'static str),
-    /// An action hangs on a resource that is not there, or on two.
-    #[error("action {action} hangs on {plural}, which is the name of {found} resources")]
+    /// An action belongs to a resource that does not exist, or to two.
+    #[error("action {action} belongs to {plural}, which is the name of {found} resources")]
     ActionOnNothing {
         /// The action.
         action: &'static str,
-        /// What it should hang on.
+        /// Plural of the resource that it belongs to.
         plural: String,
-        /// How many resources have that name.
+        /// Number of resources with that name.
         found: usize,
     },
     /// Two resources have the same group, version and plural.
     #[error("resource {0} is served twice")]
     Twice(String),
-    /// The documents cannot be made from the resources.
+    /// The documents cannot be generated from the resources.
     #[error("the documents cannot be made")]
     Documents(#[from] DocumentError),
 }
 
-/// Puts a server together.
+/// Builder of a server.
 #[must_use]
 pub struct ServerBuilder {
     options: ServerOptions,
@@ -54,7 +54,6 @@ pub struct ServerBuilder {
     authorizer: Option<Arc<dyn Authorizer>>,
     namespaces: Option<Arc<dyn Namespaces>>,
     metrics: Metrics,
-    readiness: Vec<Readiness>,
     write_probe: Option<WriteProbe>,
 }
 
@@ -68,7 +67,6 @@ impl ServerBuilder {
             authorizer: None,
             namespaces: None,
             metrics: Metrics::new(),
-            readiness: Vec::new(),
             write_probe: None,
         }
     }
@@ -79,59 +77,54 @@ impl ServerBuilder {
         self
     }
 
-    /// Serves a view of a stored kind; the kind itself must be served, too.
+    /// Serves a view of a stored kind; the kind itself must be served too.
     pub fn view<V: View>(mut self, view: V, source: Arc<Registry<V::Source>>) -> Self {
         self.resources.push(Arc::new(ViewResource::new(view, source)));
         self
     }
 
-    /// Hangs an action on a resource or a view, by its plural.
+    /// Adds an action to a resource or a view, by its plural.
     pub fn action<A: Action>(mut self, plural: &str, action: Arc<A>) -> Self {
         self.actions.push((plural.to_owned(), Arc::new(PostedAction(action))));
         self
     }
 
-    /// Who asks; needed.
+    /// Sets the authenticator; required.
     pub fn authenticator(mut self, authenticator: Arc<dyn Authenticator>) -> Self {
         self.authenticator = Some(authenticator);
         self
     }
 
-    /// Whether one may; needed.
+    /// Sets the authorizer; required.
     pub fn authorizer(mut self, authorizer: Arc<dyn Authorizer>) -> Self {
         self.authorizer = Some(authorizer);
         self
     }
 
-    /// The namespaces of the cluster; needed when a kind is namespaced.
+    /// Sets the source of namespaces; required when a kind is namespaced.
     pub fn namespaces(mut self, namespaces: Arc<dyn Namespaces>) -> Self {
         self.namespaces = Some(namespaces);
         self
     }
 
-    /// Where measurements go; those of the store go there, too, when it was wrapped by [`Metrics::measure`].
+    /// Sets the metrics. To include those of the store, wrap it by [`Metrics::measure`].
     pub fn metrics(mut self, metrics: Metrics) -> Self {
         self.metrics = metrics;
         self
     }
 
-    /// Another check of `/readyz`: a name and whether it is in order now.
-    pub fn readiness(mut self, name: &str, check: impl Fn() -> bool + Send + Sync + 'static) -> Self {
-        self.readiness.push(Readiness { name: name.to_owned(), check: Box::new(check) });
-        self
-    }
-
-    /// Writes to the store every second, and tells in the header `Store-Written` of each reply when the last write succeeded.
+    /// Writes to the store every second. The header `Store-Written` of each reply has the time of the last
+    /// write that succeeded.
     pub fn write_probe(mut self, store: Arc<dyn Store>) -> Self {
         self.write_probe = Some(WriteProbe::new(store));
         self
     }
 
-    /// The server.
+    /// Builds the server.
     ///
     /// # Errors
     ///
-    /// Something is missing, or the documents cannot be made from the kinds' schemas.
+    /// A required part is missing, or the documents cannot be generated from the schemas.
     pub fn build(self) -> Result<Server, BuildError> {
         let authenticator = self.authenticator.ok_or(BuildError::Missing("authenticator"))?;
         let authorizer = self.authorizer.ok_or(BuildError::Missing("authorizer"))?;
@@ -161,8 +154,7 @@ impl ServerBuilder {
         }
         let info = Info { title: self.options.title.clone(), version: self.options.version.clone() };
         let documents = Documents::new(&info, &described::groups(resources.values()))?;
-        let in_flight = InFlight::new(&self.options);
-        let watch_places = WatchPlaces::new(&self.options);
+        let limiters = Limiters::new(&self.options, &self.metrics);
         Ok(Server::new(Core {
             options: self.options,
             resources,
@@ -171,9 +163,7 @@ impl ServerBuilder {
             authorizer,
             namespaces: self.namespaces,
             metrics: self.metrics,
-            in_flight,
-            watch_places,
-            readiness: self.readiness,
+            limiters,
             write_probe: self.write_probe,
             storage: Mutex::default(),
             stopping: CancellationToken::new(),

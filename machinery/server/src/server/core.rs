@@ -1,4 +1,4 @@
-//! What the requests share.
+//! State that the requests share.
 
 use std::{
     collections::HashMap,
@@ -14,27 +14,27 @@ use tokio_util::sync::CancellationToken;
 use super::{ServerOptions, write_probe::WriteProbe};
 use crate::{
     Namespaces,
-    http::{Check, InFlight, WatchPlaces},
+    http::{Check, Limiters},
     metrics::{Metrics, ResourceLabels},
     resource::{Posted, Resource},
 };
 
-/// So long it is believed that the storage is ready, or is not.
+/// Time for which the readiness of the storage is cached.
 const READY_FOR: Duration = Duration::from_secs(1);
 
-/// A resource and what hangs on it.
+/// A resource and its actions.
 pub(crate) struct Served {
     pub(crate) resource: Arc<dyn Resource>,
     pub(crate) actions: Vec<Arc<dyn Posted>>,
 }
 
 impl Served {
-    /// The action of that name.
+    /// Returns the action of that name.
     pub(crate) fn action(&self, name: &str) -> Option<&Arc<dyn Posted>> {
         self.actions.iter().find(|action| action.name() == name)
     }
 
-    /// Whether there is such a subresource; an empty name is the resource itself.
+    /// Returns true when that subresource exists; the empty name is the resource itself.
     pub(crate) fn has(&self, subresource: &str) -> bool {
         match subresource {
             "" => true,
@@ -44,29 +44,21 @@ impl Served {
     }
 }
 
-/// A check that was added to `/readyz`.
-pub(crate) struct Readiness {
-    pub(crate) name: String,
-    pub(crate) check: Box<dyn Fn() -> bool + Send + Sync>,
-}
-
-/// What the requests share.
+/// State that the requests share.
 pub(crate) struct Core {
     pub(crate) options: ServerOptions,
-    /// By group, version and plural.
+    /// Resources by group, version and plural.
     pub(crate) resources: HashMap<(String, String, String), Served>,
     pub(crate) documents: Documents,
     pub(crate) authenticator: Arc<dyn Authenticator>,
     pub(crate) authorizer: Arc<dyn Authorizer>,
     pub(crate) namespaces: Option<Arc<dyn Namespaces>>,
     pub(crate) metrics: Metrics,
-    pub(crate) in_flight: InFlight,
-    pub(crate) watch_places: WatchPlaces,
-    pub(crate) readiness: Vec<Readiness>,
+    pub(crate) limiters: Limiters,
     pub(crate) write_probe: Option<WriteProbe>,
-    /// When the storage was last asked whether it is ready, and what it said.
+    /// Time and result of the last readiness check of the storage.
     pub(crate) storage: Mutex<Option<(Instant, bool)>>,
-    /// Canceled when the server is to end: `/readyz` fails from then on.
+    /// Canceled when the server is to end. `/readyz` fails from then on.
     pub(crate) stopping: CancellationToken,
     /// Canceled when watches must end.
     pub(crate) shutdown: CancellationToken,
@@ -77,7 +69,7 @@ impl Core {
         self.resources.get(&(group.to_owned(), version.to_owned(), plural.to_owned()))
     }
 
-    /// The checks of a probe: `livez` says whether the process is worth keeping, the others whether it can serve.
+    /// Returns the checks of a probe: `livez` reports that the process works, the others that it can serve.
     pub(crate) async fn checks(&self, probe: &str) -> Vec<Check> {
         let check = |name: &str, healthy: bool| Check { name: name.to_owned(), healthy };
         let mut checks = vec![check("ping", true)];
@@ -87,7 +79,7 @@ impl Core {
         let storage = self.storage_ready().await;
         let mut synced = Vec::new();
         for served in self.resources.values() {
-            if served.resource.count().is_some() {
+            if served.resource.usage().is_some() {
                 let name = format!("watch-cache-{}", served.resource.name().plural);
                 synced.push(check(&name, served.resource.keeps_up()));
             }
@@ -96,14 +88,15 @@ impl Core {
         checks.push(check("storage", storage));
         checks.extend(synced);
         if probe == "readyz" {
-            checks.extend(self.readiness.iter().map(|readiness| check(&readiness.name, (readiness.check)())));
+            let namespaces = self.namespaces.as_deref().is_none_or(Namespaces::has_started);
+            checks.push(check("watch-namespaces", namespaces));
             checks.push(check("shutdown", !self.stopping.is_cancelled()));
         }
         checks
     }
 
-    /// Whether every kind's store answers. Anybody may ask, so the store is asked at most once a second and whoever comes meanwhile waits for
-    /// that answer.
+    /// Returns true when the store of every kind answers. Any client may probe, so the store is asked at most
+    /// once a second. Concurrent probes share the result.
     async fn storage_ready(&self) -> bool {
         let mut known = self.storage.lock().await;
         if let Some((when, ready)) = *known
@@ -114,7 +107,7 @@ impl Core {
         let mut ready = true;
         for served in self.resources.values() {
             if let Err(error) = served.resource.ready().await {
-                tracing::warn!(resource = %served.resource.name(), %error, "the storage is not ready");
+                tracing::warn!(resource = %served.resource.name(), %error, "storage is not ready");
                 ready = false;
             }
         }
@@ -122,17 +115,17 @@ impl Core {
         ready
     }
 
-    /// Brings the counts of objects up to date.
-    pub(crate) fn count_objects(&self) {
+    /// Updates the metrics of the storage.
+    pub(crate) fn measure_storage(&self) {
         for served in self.resources.values() {
-            if let Some(count) = served.resource.count() {
+            if let Some(usage) = served.resource.usage() {
                 let name = served.resource.name();
                 let labels = ResourceLabels {
                     group: name.group.clone(),
                     version: name.version.clone(),
                     resource: name.plural.clone(),
                 };
-                self.metrics.set_objects(&labels, count);
+                self.metrics.set_storage(&labels, &usage);
             }
         }
     }

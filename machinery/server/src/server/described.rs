@@ -1,4 +1,4 @@
-//! What is served, as the documents describe it.
+//! Descriptions of the served resources, for the documents.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +8,7 @@ use machinery_openapi::{GroupVersion, ServedGroup, ServedResource, ServedSubreso
 use super::core::Served;
 use crate::{Verb, resource::Posted};
 
-/// The groups of these resources, with their versions in the order of Kubernetes (the most stable and newest first)
-/// and their resources in the order of their names.
+/// Returns the groups of these resources, with their versions and resources in the order of their names.
 pub(super) fn groups<'a>(served: impl Iterator<Item = &'a Served>) -> Vec<ServedGroup> {
     let mut groups: BTreeMap<String, BTreeMap<String, Vec<ServedResource>>> = BTreeMap::new();
     for served in served {

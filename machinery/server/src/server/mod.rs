@@ -1,4 +1,4 @@
-//! The server: resources, authentication, authorisation and admission put together, and served.
+//! Server: resources, authentication, authorisation and admission.
 
 mod builder;
 mod core;
@@ -14,46 +14,59 @@ use actix_web::{
     rt::net::TcpStream,
     web::{self, ServiceConfig},
 };
+use rustix::net::sockopt::set_tcp_user_timeout;
 use tokio_util::sync::CancellationToken;
 
 pub use self::builder::{BuildError, ServerBuilder};
 pub(crate) use self::core::{Core, Served};
 use crate::http::{self, PeerCertificates};
 
-/// Connections without a request are kept for so long: longer than the proxies of kube-apiserver keep them (90 s), so that it
-/// is not the server that closes one while a request is on its way.
+/// Maximum idle time of a connection. It exceeds that of the proxies of kube-apiserver (90 s), so that the
+/// server does not close a connection while a request is on its way.
 const KEEP_ALIVE: Duration = Duration::from_mins(3);
-/// So long a client may take to send the head of its first request. Longer than the 90 s for which Go's clients keep a connection
-/// that they opened and then did not need: one that is closed just when it is needed costs a request.
+/// Maximum time until the head of the first request. It exceeds the 90 s for which Go's clients keep an
+/// unused connection: a connection that is closed just when it is needed costs a request.
 const HEAD_TIMEOUT: Duration = Duration::from_mins(2);
 
-/// What can be set on a server.
+/// Options of a server.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
-    /// The title of the OpenAPI documents.
+    /// Title of the OpenAPI documents.
     pub title: String,
-    /// The server's version, as `/version` reports it.
+    /// Version of the server, as `/version` reports it.
     pub version: String,
-    /// How long a request that is no watch may take.
+    /// Maximum time of a request that is no watch.
     pub request_timeout: Duration,
-    /// How long the body of a request may take to arrive. Such a request has no place among those in flight yet.
+    /// Maximum time for the body of a request to arrive. Such a request holds no slot yet.
     pub body_timeout: Duration,
-    /// How many reading requests are served at once.
+    /// Users that the server must always have capacity for, such as the controller of its kinds. They have no
+    /// share, and an eighth of every limit below is reserved for them.
+    pub priority_users: Vec<String>,
+    /// Maximum number of reads in progress. One caller (a user, or a pod of a service account) can have an
+    /// eighth of them, the service accounts of one namespace a quarter, and all requests for views three
+    /// quarters.
     pub max_reads_in_flight: usize,
-    /// How many writing requests are served at once.
+    /// Maximum number of writes in progress, with the same shares.
     pub max_writes_in_flight: usize,
-    /// How many watches are served at once.
+    /// Maximum number of watches. The service accounts of one namespace can have half of them.
     pub max_watches: usize,
-    /// How many of these one caller may have: a user, or a pod of a service account.
+    /// Maximum number of watches of one caller.
     pub max_watches_of_one: usize,
-    /// How many one caller may have when it watches a view. Watches of views have three quarters of all places: views are for
-    /// everybody, and everybody together must not keep those away who watch the stored kinds.
+    /// Maximum number of watches of views of one caller.
     pub max_view_watches_of_one: usize,
-    /// How long `/readyz` fails before watches end and the server stops to accept, so that clients turn elsewhere.
+    /// Maximum size of the request bodies in memory, in bytes, with the shares of reads.
+    pub max_body_bytes: usize,
+    /// Maximum number of bearer tokens in authentication, with the shares of reads for each network address.
+    pub max_token_reviews: usize,
+    /// Maximum time for which a client may read nothing of what was sent to it, before its connection is
+    /// ended.
+    pub send_timeout: Duration,
+    /// Time for which `/readyz` fails before watches end and the server stops to accept connections, so that
+    /// clients turn to another replica.
     pub shutdown_delay: Duration,
-    /// How long requests under way may take after that.
+    /// Maximum time for requests in progress after that.
     pub shutdown_timeout: Duration,
-    /// How many threads serve requests; 0 for one a core.
+    /// Number of threads that serve requests; 0 for one per core.
     pub workers: usize,
 }
 
@@ -64,11 +77,15 @@ impl Default for ServerOptions {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             request_timeout: Duration::from_mins(1),
             body_timeout: Duration::from_secs(10),
+            priority_users: Vec::new(),
             max_reads_in_flight: 400,
             max_writes_in_flight: 200,
             max_watches: 20_000,
             max_watches_of_one: 1000,
             max_view_watches_of_one: 16,
+            max_body_bytes: 64 * 1024 * 1024,
+            max_token_reviews: 128,
+            send_timeout: Duration::from_secs(30),
             shutdown_delay: Duration::ZERO,
             shutdown_timeout: Duration::from_secs(20),
             workers: 0,
@@ -76,14 +93,14 @@ impl Default for ServerOptions {
     }
 }
 
-/// A server. Cheap to clone.
+/// API server. Cheap to clone.
 #[derive(Clone)]
 pub struct Server {
     core: Arc<Core>,
 }
 
 impl Server {
-    /// A server with these options and nothing in it.
+    /// Returns a builder of a server with these options.
     pub fn builder(options: ServerOptions) -> ServerBuilder {
         ServerBuilder::new(options)
     }
@@ -92,8 +109,9 @@ impl Server {
         Self { core: Arc::new(core) }
     }
 
-    /// Starts what runs besides the requests (the watch caches), until `shutdown`. [`Server::serve`] does it; tests that
-    /// drive the routes by [`Server::configure`] call it themselves, once, within a tokio runtime.
+    /// Starts the background work (the watch caches), which runs until `shutdown`. [`Server::serve`] calls
+    /// it. Tests that drive the routes by [`Server::configure`] call it themselves, once, within a tokio
+    /// runtime.
     pub fn start(&self, shutdown: &CancellationToken) {
         for served in self.core.resources.values() {
             served.resource.start(&self.core.shutdown);
@@ -113,13 +131,14 @@ impl Server {
         });
     }
 
-    /// The production routes, for an actix `App`.
+    /// Adds the production routes to an actix `App`.
     pub fn configure(&self, config: &mut ServiceConfig) {
         config.app_data(web::Data::from(self.core.clone())).default_service(web::to(http::handle));
     }
 
-    /// Serves until `shutdown` is canceled; then `/readyz` fails, watches end, and the requests under way are finished.
-    /// Without `tls` in plain text, for tests. HTTP/1.1 only: there, a client that leaves is noticed at once.
+    /// Serves until `shutdown` is canceled. Then `/readyz` fails, watches end, and the requests in progress
+    /// are finished. Without `tls` it serves plain text, for tests. HTTP/1.1 only: there, the server notices
+    /// at once that a client has left.
     ///
     /// # Errors
     ///
@@ -137,10 +156,10 @@ impl Server {
             let server = self.clone();
             App::new().configure(move |config| server.configure(config))
         };
-        // A block, so that what is not `Send` of the builder is gone before the first await.
+        // A block: the parts of the builder that are not `Send` are gone before the first await.
         let running = {
             let mut server = HttpServer::new(app)
-                .on_connect(on_connect)
+                .on_connect(move |connection, data| on_connect(connection, data, options.send_timeout))
                 .h1_allow_half_closed(false)
                 .keep_alive(KEEP_ALIVE)
                 .client_request_timeout(HEAD_TIMEOUT)
@@ -168,13 +187,18 @@ impl Server {
     }
 }
 
-/// Sends small writes at once (an event of a watch must not wait for the acknowledgement of the one before), and keeps the
-/// certificates that the client presented, for the authenticators.
-fn on_connect(connection: &dyn Any, data: &mut Extensions) {
+/// Configures a connection. Small writes are sent at once: an event of a watch must not wait for the
+/// acknowledgement of the one before. A client that reads nothing is cut off. The certificates of the client
+/// are kept for the authenticators.
+fn on_connect(connection: &dyn Any, data: &mut Extensions, send_timeout: Duration) {
     let tls = connection.downcast_ref::<TlsStream<TcpStream>>();
     let tcp = tls.map(|stream| stream.get_ref().0).or_else(|| connection.downcast_ref::<TcpStream>());
     if let Some(Err(error)) = tcp.map(|stream| stream.set_nodelay(true)) {
-        tracing::debug!(%error, "a connection sends its small writes late");
+        tracing::debug!(%error, "connection sends small writes late");
+    }
+    let limit = u32::try_from(send_timeout.as_millis()).unwrap_or(u32::MAX);
+    if let Some(Err(error)) = tcp.map(|stream| set_tcp_user_timeout(stream, limit)) {
+        tracing::debug!(%error, "connection has no limit for clients that do not read");
     }
     let certificates = tls
         .and_then(|stream| stream.get_ref().1.peer_certificates())

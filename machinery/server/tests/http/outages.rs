@@ -74,6 +74,18 @@ async fn the_server_starts_before_its_store_and_is_ready_after_it() {
 }
 
 #[tokio::test]
+async fn a_server_whose_watch_of_the_store_never_starts_is_not_ready() {
+    let kitchen = Kitchen::with(Setup { unwatchable: true, ..Setup::default() }).await;
+    let client = kitchen.client();
+    eventually("the cache is filled", || async {
+        client.get(&format!("{POTS}?resourceVersion=0")).await.code == 200
+    })
+    .await;
+    assert_eq!(client.get("/readyz/watch-cache-pots").await.code, 500);
+    assert_eq!(client.get("/readyz").await.code, 500);
+}
+
+#[tokio::test]
 async fn however_many_ask_whether_the_server_is_ready_the_store_is_asked_once_a_second() {
     let kitchen = Kitchen::open().await;
     let client = kitchen.client();

@@ -24,6 +24,8 @@ pub(crate) struct FaultyStore {
     held: watch::Sender<bool>,
     /// How often it was asked whether it is ready.
     probed: AtomicUsize,
+    /// Number of objects of the largest page that was read.
+    largest_page: AtomicUsize,
     /// So many of the next names to be created are taken just before.
     taken: AtomicUsize,
 }
@@ -37,6 +39,7 @@ impl FaultyStore {
             watches: Mutex::default(),
             held: watch::Sender::new(false),
             probed: AtomicUsize::new(0),
+            largest_page: AtomicUsize::new(0),
             taken: AtomicUsize::new(0),
         })
     }
@@ -70,6 +73,11 @@ impl FaultyStore {
     /// How often it was asked whether it is ready.
     pub(crate) fn probed(&self) -> usize {
         self.probed.load(Ordering::SeqCst)
+    }
+
+    /// Number of objects of the largest page that was read.
+    pub(crate) fn largest_page(&self) -> usize {
+        self.largest_page.load(Ordering::SeqCst)
     }
 
     /// Somebody else is quicker to create so many of the next objects.
@@ -107,7 +115,9 @@ impl Store for FaultyStore {
 
     async fn list(&self, range: &Range) -> Result<Page, StoreError> {
         self.check("list")?;
-        self.store.list(range).await
+        let page = self.store.list(range).await?;
+        self.largest_page.fetch_max(page.items.len(), Ordering::SeqCst);
+        Ok(page)
     }
 
     async fn commit(&self, transaction: Transaction) -> Result<Outcome, StoreError> {

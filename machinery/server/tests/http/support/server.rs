@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use machinery_server::{Metrics, Registry, Server, ServerOptions};
+use machinery_server::{Metrics, ObjectLimits, Registry, Server, ServerOptions};
 use machinery_storage::{EmbeddedOptions, EmbeddedStore, Store};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -29,8 +29,10 @@ pub(crate) struct Setup {
     pub(crate) tls: Option<(rustls::ServerConfig, String)>,
     /// The port; a free one for 0.
     pub(crate) port: u16,
-    /// The most bytes of a pot, if there is a limit.
-    pub(crate) size_limit: Option<usize>,
+    /// Limits on the pots, if there are any.
+    pub(crate) limits: Option<ObjectLimits>,
+    /// Whether the store can be read but not watched; then nobody waits for the server to be ready.
+    pub(crate) unwatchable: bool,
     /// Whether the store is down at first; then nobody waits for the server to be ready.
     pub(crate) down: bool,
     /// Whether the server probes its store with writes.
@@ -65,8 +67,11 @@ impl Kitchen {
         store.set_down(setup.down);
         let metrics = Metrics::new();
         let measured = metrics.measure(store.clone());
-        let size_limit = setup.size_limit.unwrap_or(usize::MAX);
-        let pots = Registry::with_size_limit(measured.clone(), "/registry", PotStrategy, size_limit);
+        if setup.unwatchable {
+            store.compact_before(i64::MAX);
+        }
+        let limits = setup.limits.unwrap_or(ObjectLimits::NONE);
+        let pots = Registry::with_limits(measured.clone(), "/registry", PotStrategy, limits);
         let stir = Arc::new(Stir(pots.clone()));
         let namespaces = Arc::new(TestNamespaces::default());
         let mut builder = Server::builder(ServerOptions { workers: 2, ..setup.options });
@@ -107,7 +112,7 @@ impl Kitchen {
             None => kitchen.client(),
             Some(ca) => kitchen.client().certified(ca, None),
         };
-        let probed = if setup.down { "/livez" } else { "/readyz" };
+        let probed = if setup.down || setup.unwatchable { "/livez" } else { "/readyz" };
         eventually("the server is ready", || async { probe.get(probed).await.code == 200 }).await;
         kitchen
     }

@@ -1,4 +1,4 @@
-//! What a reader sees of the stored objects.
+//! Projections of the stored objects for a reader.
 
 use std::sync::Arc;
 
@@ -9,16 +9,16 @@ use crate::{
     stored::{Item, Stored},
 };
 
-/// What a reader sees of the stored objects: all, those that a selector picks, or a projection.
-pub(crate) trait Lens<O>: Send + Sync {
-    /// What is seen of an object; `None` when nothing is.
+/// Projection of the stored objects for a reader: all, those of a selector, or a view.
+pub(crate) trait Projection<O>: Send + Sync {
+    /// Returns the projection of an object; `None` when the reader does not see it.
     fn see(&self, stored: &Arc<Stored<O>>) -> Option<Arc<dyn Item>>;
 
-    /// Whether some objects may not be seen.
+    /// Returns true when some objects may be hidden.
     fn narrows(&self) -> bool;
 }
 
-/// Which objects of a list or watch are wanted.
+/// Selector of a list or watch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Selection {
     pub(crate) labels: LabelSelector,
@@ -30,12 +30,12 @@ impl Selection {
         self.labels.is_empty() && self.fields.is_empty()
     }
 
-    /// The name of the only object that can match.
+    /// Returns the name of the only object that can match.
     pub(crate) fn name(&self) -> Option<&str> {
         self.fields.exact("metadata.name")
     }
 
-    /// Whether an object matches; `field` tells the values of the kind's own fields.
+    /// Returns true when an object matches; `field` returns the values of the kind's own fields.
     pub(crate) fn matches<O: Object>(&self, object: &O, field: impl Fn(&str) -> String) -> bool {
         let meta = object.meta();
         self.labels.matches(meta.labels.as_ref())
@@ -47,13 +47,13 @@ impl Selection {
     }
 }
 
-/// Sees the objects that a selection picks, as they are.
+/// Projection that shows the objects of a selection as they are.
 pub(crate) struct Selected<S: Strategy> {
     pub(crate) registry: Arc<Registry<S>>,
     pub(crate) selection: Selection,
 }
 
-impl<S: Strategy> Lens<S::Object> for Selected<S> {
+impl<S: Strategy> Projection<S::Object> for Selected<S> {
     fn see(&self, stored: &Arc<Stored<S::Object>>) -> Option<Arc<dyn Item>> {
         let strategy = self.registry.strategy();
         let object: &S::Object = stored;

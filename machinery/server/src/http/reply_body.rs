@@ -1,0 +1,40 @@
+//! The body of a reply, which keeps the request's slot until it was sent.
+
+use std::{
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use actix_web::body::{BodySize, BoxBody, MessageBody};
+use bytes::Bytes;
+
+use super::exchange::Slot;
+
+/// Body of a reply, which keeps the slot of its request until the connection has taken all of it.
+///
+/// A client that does not read its replies so uses up its own share, and not the memory of the server.
+pub(crate) struct ReplyBody {
+    body: BoxBody,
+    _slot: Option<Slot>,
+}
+
+impl ReplyBody {
+    pub(crate) fn new(body: BoxBody, slot: Option<Slot>) -> Self {
+        Self { body, _slot: slot }
+    }
+}
+
+impl MessageBody for ReplyBody {
+    type Error = Box<dyn std::error::Error>;
+
+    fn size(&self) -> BodySize {
+        self.body.size()
+    }
+
+    fn poll_next(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Bytes, Self::Error>>> {
+        Pin::new(&mut self.body).poll_next(context)
+    }
+}

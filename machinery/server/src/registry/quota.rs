@@ -1,0 +1,241 @@
+//! Limits on the number and the size of the stored objects of a kind.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use super::Registry;
+use crate::{
+    ApiError, Cause, Reason, RequestContext, Strategy,
+    cache::{Cache, Usage},
+};
+
+/// Limits on the stored objects of one kind.
+///
+/// A quarter of `namespace_objects`, `namespace_bytes` and `total_bytes` is reserved for the callers that the
+/// strategy admits to the reserve ([`Strategy::may_use_reserve`]). A tenant that fills its namespace does not
+/// exclude them.
+///
+/// # What counts
+///
+/// Every stored object counts with all its bytes, including its status and finished objects. A limit is
+/// checked when a caller creates an object, and when an update by a caller makes one larger. Status updates,
+/// deletions and the server's own changes count but are never refused, so that admitted objects can be
+/// finished. Each replica counts the objects of its watch cache and its own writes in progress. Writes in
+/// progress on another replica can exceed a limit by their number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ObjectLimits {
+    /// Maximum size in bytes of the metadata of an object, and of its content without metadata and status. A
+    /// caller can create no object that is larger, nor make one larger that is.
+    pub object_bytes: usize,
+    /// Maximum number of objects in one namespace.
+    pub namespace_objects: usize,
+    /// Maximum size of the objects in one namespace, in bytes.
+    pub namespace_bytes: usize,
+    /// Maximum size of the objects in all namespaces, in bytes. Every replica holds them in memory.
+    pub total_bytes: usize,
+}
+
+impl ObjectLimits {
+    /// No limits.
+    pub const NONE: Self = Self {
+        object_bytes: usize::MAX,
+        namespace_objects: usize::MAX,
+        namespace_bytes: usize::MAX,
+        total_bytes: usize::MAX,
+    };
+}
+
+/// The limit that a write would exceed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Exceeded {
+    /// Reason of the cause: what is limited.
+    reason: &'static str,
+    unit: &'static str,
+    requested: usize,
+    used: usize,
+    limit: usize,
+    /// True when it would exceed the limit with the reserve too.
+    reserve: bool,
+}
+
+/// Limits of a kind, and the writes that the watch cache does not show yet.
+#[derive(Debug)]
+pub(super) struct Quota {
+    limits: ObjectLimits,
+    pending: Arc<Mutex<Pending>>,
+}
+
+#[derive(Debug, Default)]
+struct Pending {
+    next: u64,
+    refused: u64,
+    writes: HashMap<u64, Write>,
+}
+
+/// A write that the watch cache may not show yet.
+#[derive(Debug)]
+struct Write {
+    namespace: String,
+    usage: Usage,
+    /// Absent while the write is under way.
+    revision: Option<i64>,
+}
+
+/// Room for a write under its kind's limits, from before the write until the watch cache shows it.
+#[derive(Debug)]
+#[must_use]
+pub(super) struct Reservation {
+    pending: Arc<Mutex<Pending>>,
+    number: u64,
+    committed: bool,
+}
+
+impl Reservation {
+    /// The write has this revision: the room is kept until the watch cache shows it.
+    pub(super) fn commit(mut self, revision: i64) {
+        self.committed = true;
+        if let Some(write) = lock(&self.pending).writes.get_mut(&self.number) {
+            write.revision = Some(revision);
+        }
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        if !self.committed {
+            lock(&self.pending).writes.remove(&self.number);
+        }
+    }
+}
+
+fn lock(pending: &Mutex<Pending>) -> MutexGuard<'_, Pending> {
+    pending.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Quota {
+    pub(super) fn new(limits: ObjectLimits) -> Self {
+        Self { limits, pending: Arc::default() }
+    }
+
+    pub(super) fn limits(&self) -> &ObjectLimits {
+        &self.limits
+    }
+
+    /// Number of writes that were refused.
+    pub(super) fn refused(&self) -> u64 {
+        lock(&self.pending).refused
+    }
+
+    fn is_unlimited(&self) -> bool {
+        let ObjectLimits { namespace_objects, namespace_bytes, total_bytes, .. } = self.limits;
+        [namespace_objects, namespace_bytes, total_bytes].iter().all(|limit| *limit == usize::MAX)
+    }
+
+    /// Reserves room for a write that adds `added` to a namespace.
+    fn reserve<O: crate::Object>(
+        &self,
+        cache: &Cache<O>,
+        namespace: &str,
+        added: Usage,
+        with_reserve: bool,
+    ) -> Result<Reservation, Exceeded> {
+        let mut pending = lock(&self.pending);
+        let (shown, own, total) = cache.usage(namespace);
+        pending.writes.retain(|_, write| write.revision.is_none_or(|revision| revision > shown));
+        let sum = |writes: &mut dyn Iterator<Item = &Write>, start: Usage| {
+            writes.fold(start, |sum, write| sum.plus(write.usage))
+        };
+        let own = sum(&mut pending.writes.values().filter(|write| write.namespace == namespace), own);
+        let total = sum(&mut pending.writes.values(), total);
+        let limits = &self.limits;
+        let checks = [
+            (
+                "NamespaceObjectLimit",
+                "objects of the namespace",
+                added.objects,
+                own.objects,
+                limits.namespace_objects,
+            ),
+            ("NamespaceByteLimit", "bytes of the namespace", added.bytes, own.bytes, limits.namespace_bytes),
+            ("TotalByteLimit", "bytes of all namespaces", added.bytes, total.bytes, limits.total_bytes),
+        ];
+        for (reason, unit, requested, used, limit) in checks {
+            let ordinary = limit - limit / 4;
+            let most = if with_reserve { limit } else { ordinary };
+            if requested > 0 && used.saturating_add(requested) > most {
+                return Err(Exceeded {
+                    reason,
+                    unit,
+                    requested,
+                    used,
+                    limit: ordinary,
+                    reserve: with_reserve,
+                });
+            }
+        }
+        let number = pending.next;
+        pending.next += 1;
+        pending
+            .writes
+            .insert(number, Write { namespace: namespace.to_owned(), usage: added, revision: None });
+        Ok(Reservation { pending: self.pending.clone(), number, committed: false })
+    }
+}
+
+impl<S: Strategy> Registry<S> {
+    /// Reserves room for a write by a caller; `None` when the kind has no limits.
+    ///
+    /// # Errors
+    ///
+    /// `Forbidden` with the limit as its cause.
+    pub(super) async fn reserve(
+        &self,
+        context: &RequestContext,
+        name: &str,
+        added: Usage,
+    ) -> Result<Option<Reservation>, ApiError> {
+        if self.quota.is_unlimited() || added == Usage::default() {
+            return Ok(None);
+        }
+        // Before it is filled the cache would show nothing as used.
+        self.cache.wait_for(0).await?;
+        let try_reserve =
+            |with_reserve| self.quota.reserve(&self.cache, &context.namespace, added, with_reserve);
+        let mut result = try_reserve(false);
+        if result.is_err() {
+            // The cache may not show the latest deletions.
+            self.catch_up().await?;
+            result = try_reserve(false);
+        }
+        if result.is_err() && self.strategy.may_use_reserve(context).await? {
+            result = try_reserve(true);
+        }
+        result.map(Some).map_err(|exceeded| {
+            lock(&self.quota.pending).refused += 1;
+            self.exceeded(context, name, &exceeded)
+        })
+    }
+
+    fn exceeded(&self, context: &RequestContext, name: &str, exceeded: &Exceeded) -> ApiError {
+        let Exceeded { reason, unit, requested, used, limit, reserve } = exceeded;
+        let reserve = if *reserve { ", and the reserve is used up" } else { "" };
+        let detail = format!("{unit}: requested {requested}, used {used}, limit {limit}{reserve}");
+        tracing::info!(
+            namespace = context.namespace,
+            user = context.user.name,
+            resource = %self.resource,
+            "a write was refused because of the limit on {detail}"
+        );
+        ApiError::Status {
+            reason: Reason::Forbidden,
+            message: format!(
+                "{} {name:?} is forbidden: exceeded the limit on {detail}; delete objects that are no longer needed",
+                self.resource
+            ),
+            causes: vec![Cause { reason: (*reason).to_owned(), message: detail, field: String::new() }],
+            retry_after_seconds: None,
+        }
+    }
+}
