@@ -83,6 +83,7 @@ fn unasked(entry: &ResponderEntry) -> ResponderStatus {
         service: entry.service.clone(),
         state: ResponderState::Inactive,
         active_time: None,
+        asked_time: None,
         answer: None,
         answer_time: None,
         delay_until: None,
