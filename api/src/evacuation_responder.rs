@@ -34,7 +34,7 @@ kind!(EvacuationResponder, "EvacuationResponder", "evacuationresponders", Namesp
 pub struct EvacuationResponderSpec {
     /// The pods of the namespace for which the responder is asked. An empty selector picks every pod.
     ///
-    /// It counts when an Evacuation starts: one that is under way keeps the responders that it has.
+    /// It counts when an Evacuation is created. An Evacuation keeps the responders that it was created with.
     pub selector: LabelSelector,
     /// `self` for the pod itself, or a domain-prefixed name such as `db.acme.io/failover`. An entry of that name in the pod's
     /// annotation comes first; of two EvacuationResponders of that name the older one counts.

@@ -11,6 +11,7 @@ mod evacuation_responder;
 mod kind;
 mod names;
 mod pod_annotations;
+mod registration_problems;
 mod responder;
 mod response;
 mod review;
@@ -42,6 +43,7 @@ pub use pod_annotations::{
     AnnotationProblem, AnnotationValueError, annotation_problems, is_own_annotation, parse_duration,
     parse_refresh_after_restarts, parse_refresh_enabled, parse_replacement_timeout,
 };
+pub use registration_problems::RegistrationProblems;
 pub use responder::{
     DEFAULT_HTTP_PATH, DEFAULT_MAX_DELAY_SECONDS, DEFAULT_PRIORITY, DEFAULT_TIMEOUT_SECONDS, HttpEndpoint,
     ResponderEntry,

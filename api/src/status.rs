@@ -4,13 +4,15 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Answer, DeadlineAction, HttpEndpoint, RefusalPolicy, ServiceEndpoint, Timestamp};
+use crate::{
+    Answer, DeadlineAction, HttpEndpoint, RefusalPolicy, RegistrationProblems, ServiceEndpoint, Timestamp,
+};
 
 /// What was answered, and how it ended.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EvacuationStatus {
-    /// The generation that the controller last acted on. Controller.
+    /// The generation that the status reflects. Server at creation, then controller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
     /// Who made each entry of `spec.requesters`. Server.
@@ -20,11 +22,15 @@ pub struct EvacuationStatus {
     /// What the live entries of `spec.requesters` amount to. Server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<Policy>,
-    /// Who has a say, highest priority first; fixed when the Evacuation starts. Controller, but for the answers.
-    /// Absent until the Evacuation starts; empty when nobody is to be asked.
+    /// The responders, highest priority first. The server fixes the list when it creates the Evacuation, and makes the first
+    /// one Active unless every requester waits for a window. Server: the list. Controller: the states. Empty when no
+    /// responder is registered for the pod.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub responders: Option<Vec<ResponderStatus>>,
+    /// Problems of the pod's registrations, found when the Evacuation was created. Server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub registration: Option<RegistrationProblems>,
     /// The eviction, once every responder is done. Controller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub eviction: Option<EvictionStatus>,
@@ -118,7 +124,7 @@ pub struct ResponderStatus {
     /// The Service that the controller posts the question to. Absent, as is `http`, for a responder that watches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service: Option<ServiceEndpoint>,
-    /// Where it stands. Controller; `Canceled`: server.
+    /// Where it stands. Controller; Active at creation, and `Canceled`: server.
     pub state: ResponderState,
     /// When it became Active. Server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -135,7 +141,8 @@ pub struct ResponderStatus {
     /// When a responder that refused may be asked again. Server, from the answer's `retryAfterSeconds`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_time: Option<Timestamp>,
-    /// Why it answered so, in CamelCase for machines. Responder.
+    /// Why it answered so, in CamelCase for machines. Responder. For an Interrupted `self`: `NodeUnreachable` when the pod's
+    /// node was unreachable already when `self` became Active. Controller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Why it answered so, in words; for an Interrupted one, what went wrong. Responder, controller.

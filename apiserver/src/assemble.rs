@@ -36,10 +36,11 @@ pub struct Parts {
 /// The documents cannot be made from the kinds' schemas.
 pub fn assemble(parts: Parts) -> Result<Server, BuildError> {
     let Parts { store, pods, authenticator, authorizer, namespaces, shutdown_delay } = parts;
-    let strategy = EvacuationStrategy::new(Arc::clone(&pods), Arc::clone(&authorizer));
-    let evacuations = Registry::with_size_limit(Arc::clone(&store), "", strategy, SIZE_LIMIT);
     let responders = EvacuationResponderStrategy::new(Arc::clone(&authorizer));
-    let responders = Registry::with_size_limit(store, "", responders, SIZE_LIMIT);
+    let responders = Registry::with_size_limit(Arc::clone(&store), "", responders, SIZE_LIMIT);
+    let strategy =
+        EvacuationStrategy::new(Arc::clone(&pods), Arc::clone(&responders), Arc::clone(&authorizer));
+    let evacuations = Registry::with_size_limit(store, "", strategy, SIZE_LIMIT);
     let respond = Respond::for_anyone(Arc::clone(&evacuations), Arc::clone(&pods), Arc::clone(&authorizer));
     let self_respond = Respond::for_target(Arc::clone(&evacuations), pods, Arc::clone(&authorizer));
     let options = ServerOptions {

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use evacuation_api::{DeadlineAction, Evacuation, ResponderState};
 
-use crate::{is_finished, lapse::lapse_time, policy::next_change, window::rests};
+use crate::{is_finished, lapse::lapse_time, phase::is_done, policy::next_change, window::rests};
 
 /// When an active Evacuation goes on by itself at the latest: the say of the active responder lapses, a deadline acts, or,
 /// while everybody who wants the pod moved sleeps, a window opens.
@@ -17,11 +17,11 @@ pub fn goes_on_by(evacuation: &Evacuation) -> Option<DateTime<Utc>> {
     if let Some(policy) = policy.filter(|policy| rests(&evacuation.spec.requesters, status, policy)) {
         return next_change(policy);
     }
-    let mut responders = status.responders.iter().flatten();
-    let active = responders.find(|r| r.state == ResponderState::Active);
+    let active = status.responders.iter().flatten().find(|r| r.state == ResponderState::Active);
     let deadlines = status.policy.iter().flat_map(|policy| &policy.deadlines);
-    // Once nobody is left to be skipped, Evict changes nothing any more.
-    let acts = |action| active.is_some() || status.responders.is_none() || action != DeadlineAction::Evict;
+    // An Evict deadline only skips responders.
+    let skips = status.responders.as_ref().is_none_or(|all| !all.iter().all(|r| is_done(r.state)));
+    let acts = |action| skips || action != DeadlineAction::Evict;
     let deadline = deadlines.filter(|d| !d.reached && acts(d.action)).map(|d| d.time.0);
     active.and_then(lapse_time).into_iter().chain(deadline).min()
 }
@@ -43,6 +43,12 @@ mod tests {
         e
     }
 
+    fn asked_by_nobody_yet() -> Evacuation {
+        let mut e = asking();
+        e.status.as_mut().unwrap().responders.as_mut().unwrap()[0].state = ResponderState::Inactive;
+        e
+    }
+
     fn answered(answer: Answer) -> Evacuation {
         let mut e = asking();
         let responders = e.status.as_mut().unwrap().responders.as_mut().unwrap();
@@ -53,8 +59,7 @@ mod tests {
 
     #[test]
     fn it_is_the_end_of_a_say_or_a_deadline_whichever_is_sooner() {
-        let mut asked_by_nobody = evacuation();
-        asked_by_nobody.status.as_mut().unwrap().responders = Some(Vec::new());
+        let asked_by_nobody = evacuation();
         let mut canceled = asking();
         canceled.status = Some(cancel(canceled.status.as_ref().unwrap(), "x", at(1)));
         let evict = DeadlineAction::Evict;
@@ -65,7 +70,7 @@ mod tests {
             ("a later deadline", with_deadline(asking(), 80, evict), Some(60)),
             ("a sooner deadline", with_deadline(asking(), 20, evict), Some(20)),
             ("refused with a deadline", with_deadline(answered(Answer::Refuse), 300, evict), Some(300)),
-            ("not started", with_deadline(evacuation(), 300, evict), Some(300)),
+            ("not started", with_deadline(asked_by_nobody_yet(), 300, evict), Some(300)),
             ("nobody is left to be skipped", with_deadline(asked_by_nobody.clone(), 300, evict), None),
             ("it will be deleted", with_deadline(asked_by_nobody, 300, DeadlineAction::Delete), Some(300)),
             ("ended", canceled, None),

@@ -6,12 +6,13 @@
 //!
 //! # Flow
 //!
-//! 1. [`begin`] makes the status of a new Evacuation; [`check_requester_edit`] and [`apply_requester_edit`] guard who
-//!    may join, change and leave; [`delete`] and [`cancel`] end it early.
+//! 1. [`begin`] and [`fix_responders`] make the status of a new Evacuation; [`check_requester_edit`] and
+//!    [`apply_requester_edit`] guard who may join, change and leave; [`delete`] and [`cancel`] end it early.
 //! 2. [`decide`] says what the controller does next; [`check_status_update`] checks that write by the server's clock.
 //! 3. [`answer`] takes what a responder says.
 //! 4. [`record_eviction`] turns the outcome of an attempt into the next status.
 
+mod activation;
 mod answer;
 mod answer_error;
 mod block;
@@ -46,11 +47,14 @@ mod window;
 mod words;
 mod world;
 
+pub use activation::fix_responders;
 pub use answer::answer;
 pub use answer_error::{AnswerError, DelayBound};
 pub use cancel::{Deletion, cancel, delete};
 pub use condition::{finished_reason, is_finished};
-pub use decide::{Act, Decision, OUTAGE_GRACE_SECONDS, Push, TERMINATING_MARGIN_SECONDS, decide};
+pub use decide::{
+    Act, Decision, NODE_UNREACHABLE, OUTAGE_GRACE_SECONDS, Push, TERMINATING_MARGIN_SECONDS, decide,
+};
 pub use drain::{DrainFilters, DrainRefusal, DrainSkip, DrainWarning, Picked, pick};
 pub use edit_error::EditError;
 pub use eviction::{ATTEMPT_TIMEOUT_SECONDS, EvictionOutcome, PROBE_SECONDS, record_eviction, retry_delay};

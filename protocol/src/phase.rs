@@ -23,7 +23,9 @@ pub(crate) fn phase_of(status: &EvacuationStatus) -> Phase {
     } else {
         match &status.responders {
             None => Phase::Pending,
-            Some(responders) if responders.iter().all(|r| is_done(r.state)) => Phase::Evicting,
+            Some(all) if all.is_empty() && status.eviction.is_none() => Phase::Pending,
+            Some(all) if all.iter().all(|r| is_done(r.state)) => Phase::Evicting,
+            Some(all) if all.iter().all(|r| r.state == ResponderState::Inactive) => Phase::Pending,
             Some(_) => Phase::Asking,
         }
     }

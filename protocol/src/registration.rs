@@ -1,6 +1,6 @@
-//! Who is asked for a pod: what the pod says, and what others say of it.
+//! Registration: the responders that are asked for a pod, by its own word and by that of others.
 
-use std::collections::{BTreeMap, HashSet};
+use std::{cmp::Ordering, collections::BTreeMap};
 
 use evacuation_api::{
     EvacuationResponder, MAX_RESPONDERS, RESPONDERS_ANNOTATION, ResponderEntry, SELF_RESPONDER,
@@ -10,43 +10,92 @@ use k8s_openapi::api::core::v1::Pod;
 
 use crate::{selector::selects, upstream::eviction_responders};
 
-/// Who is asked for a pod.
+/// The responders that are registered for a pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Registered {
-    /// In the order in which they are asked: highest priority first, those of the same priority by name. At most
+    /// The responders in the order in which they are asked: by falling priority, then by name. At most
     /// [`MAX_RESPONDERS`](evacuation_api::MAX_RESPONDERS), of distinct names.
     pub entries: Vec<ResponderEntry>,
-    /// The names of those that are not asked because there are too many, in that order.
+    /// The names of the responders that are not asked, because too many are registered. In the same order.
     pub left_out: Vec<String>,
-    /// Why the pod's annotation cannot be read, if it cannot. It counts as one `self` that stays silent: the app meant to be
-    /// asked.
+    /// The error in the pod's annotation. The annotation counts as one silent `self`, because the app meant to be asked.
     pub unreadable: Option<String>,
 }
 
-impl From<Vec<ResponderEntry>> for Registered {
-    /// These entries, put in order. Of two of one name the first counts.
-    fn from(entries: Vec<ResponderEntry>) -> Self {
-        let mut names = HashSet::new();
-        let mut entries: Vec<_> =
-            entries.into_iter().filter(|entry| names.insert(entry.name.clone())).collect();
-        entries.sort_by(|a, b| b.priority().cmp(&a.priority()).then_with(|| a.name.cmp(&b.name)));
-        let rest = entries.split_off(entries.len().min(MAX_RESPONDERS));
-        Self { entries, left_out: rest.into_iter().map(|entry| entry.name).collect(), unreadable: None }
+/// An entry and its claim to one of the places.
+struct Candidate {
+    entry: ResponderEntry,
+    claim: Claim,
+}
+
+/// The claim of an entry to one of the places, strongest first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Claim {
+    /// `self`, whoever registers it.
+    Itself,
+    /// Named by the pod's annotation.
+    Annotation,
+    /// Named by the pod's field `spec.evictionResponders`.
+    Field,
+    /// Named only by an EvacuationResponder.
+    Selector,
+}
+
+impl Registered {
+    /// Gives the places to the strongest claims, then by priority. Of two entries of one name the first counts.
+    fn choose(candidates: Vec<Candidate>) -> Self {
+        let mut chosen: Vec<Candidate> = Vec::new();
+        for candidate in candidates {
+            match chosen.iter_mut().find(|known| known.entry.name == candidate.entry.name) {
+                Some(known) => known.claim = known.claim.min(candidate.claim),
+                None => chosen.push(candidate),
+            }
+        }
+        chosen.sort_by(|a, b| a.claim.cmp(&b.claim).then_with(|| order(&a.entry, &b.entry)));
+        let rest = chosen.split_off(chosen.len().min(MAX_RESPONDERS));
+        let sorted = |candidates: Vec<Candidate>| {
+            let mut entries: Vec<_> = candidates.into_iter().map(|candidate| candidate.entry).collect();
+            entries.sort_by(order);
+            entries
+        };
+        let left_out = sorted(rest).into_iter().map(|entry| entry.name).collect();
+        Self { entries: sorted(chosen), left_out, unreadable: None }
     }
 }
 
-/// Who is asked for a pod: the entries of its annotation, the EvacuationResponders of its namespace that select it, and those
-/// of Kubernetes' own field `spec.evictionResponders`.
+impl From<Vec<ResponderEntry>> for Registered {
+    /// Returns the entries in the order in which they are asked, as if the pod's annotation named them.
+    fn from(entries: Vec<ResponderEntry>) -> Self {
+        Self::choose(entries.into_iter().map(|entry| candidate(entry, Claim::Annotation)).collect())
+    }
+}
+
+fn candidate(entry: ResponderEntry, claim: Claim) -> Candidate {
+    let claim = if entry.name == SELF_RESPONDER { Claim::Itself } else { claim };
+    Candidate { entry, claim }
+}
+
+/// The order in which responders are asked: highest priority first, then by name.
+fn order(a: &ResponderEntry, b: &ResponderEntry) -> Ordering {
+    b.priority().cmp(&a.priority()).then_with(|| a.name.cmp(&b.name))
+}
+
+/// Returns the responders of a pod: the entries of its annotation, the EvacuationResponders of its namespace that select it,
+/// and the entries of Kubernetes' own field `spec.evictionResponders`.
 ///
 /// # Guarantees
 ///
-/// A name counts once: the annotation comes before EvacuationResponders, the older of these before the younger (of the same
-/// age by the objects' names), and the field comes last, for it says least.
+/// A name counts once. The annotation comes before EvacuationResponders, and an older EvacuationResponder before a younger one
+/// (of the same age, by the objects' names). The field comes last, because it says least.
+///
+/// When more responders are registered than there are places, `self` keeps its place. The other places go to the
+/// annotation's entries, then to the field's, then to EvacuationResponders, each by priority. An EvacuationResponder can
+/// therefore never displace a responder that the pod itself names.
 pub fn registered_responders<'a>(
     pod: &Pod,
     objects: impl IntoIterator<Item = &'a EvacuationResponder>,
 ) -> Registered {
-    let (mut all, unreadable) = match annotated(pod) {
+    let (annotated, unreadable) = match annotated(pod) {
         Ok(entries) => (entries, None),
         Err(problem) => (vec![ResponderEntry::named(SELF_RESPONDER)], Some(problem)),
     };
@@ -55,9 +104,11 @@ pub fn registered_responders<'a>(
         let metadata = &object.metadata;
         (metadata.creation_timestamp.as_ref().map(|time| time.0), metadata.name.clone())
     });
-    all.extend(selecting.into_iter().map(|object| object.spec.entry()));
-    all.extend(eviction_responders(pod));
-    Registered { unreadable, ..Registered::from(all) }
+    let annotated = annotated.into_iter().map(|entry| candidate(entry, Claim::Annotation));
+    let selected = selecting.into_iter().map(|object| candidate(object.spec.entry(), Claim::Selector));
+    let fields = eviction_responders(pod).map(|entry| candidate(entry, Claim::Field));
+    let candidates = annotated.chain(selected).chain(fields).collect();
+    Registered { unreadable, ..Registered::choose(candidates) }
 }
 
 /// The entries of the pod's annotation, or why they cannot be read. A pod without the annotation has none.

@@ -194,12 +194,14 @@ pub fn apply_requester_edit(
     status
 }
 
-/// The status of a new Evacuation that `user` creates.
+/// Returns the status of a new Evacuation that `user` creates, before [`fix_responders`](crate::fix_responders).
 pub fn begin(spec: &EvacuationSpec, user: &str, groups: &[String], now: DateTime<Utc>) -> EvacuationStatus {
     let added = RequesterEdit::creation(&spec.requesters);
     EvacuationStatus {
         requesters: record_requesters(&[], &added, &spec.requesters, user, groups, now),
         policy: Some(derive_policy(&spec.requesters, None, now)),
+        // Metadata of a new object count one generation.
+        observed_generation: Some(1),
         ..EvacuationStatus::default()
     }
 }

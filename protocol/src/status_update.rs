@@ -20,7 +20,7 @@ use crate::{
     ending::finish,
     finished_reason, is_finished,
     phase::is_done,
-    policy::{policy_at, reached},
+    policy::{forced, policy_at, reached},
     window::all_asleep,
 };
 
@@ -31,7 +31,7 @@ use crate::{
 /// What the server and the responders own is restored: recorded requesters, policy (derived anew by `now`), answers
 /// and their times. Times are stamped with `now`. Every change of a responder's state is in
 /// [`TRANSITIONS`](crate::TRANSITIONS) and due by `now`; at most one responder is Active and the order of priority is
-/// kept; the list of responders is fixed once written; while every live entry sleeps nobody is asked or passed over; an
+/// kept; the list of responders is the one of the creation; while every live entry sleeps nobody is asked or passed over; an
 /// attempt to evict is recorded only when every responder is done, as a deletion only after a Delete deadline, and taken for
 /// lost only when its time is over; nothing changes after the end. Where the write ends the Evacuation, responders that are
 /// not done become Canceled, `Finished` is set and so is `finishTime`.
@@ -60,7 +60,9 @@ pub fn check_status_update(
     let responders =
         Responders { was: was.responders.as_deref(), policy: &policy, asleep: sleeps, ending, now }
             .check(proposed.responders, &mut errors);
-    let all_done = responders.as_ref().is_some_and(|all| all.iter().all(|r| is_done(r.state)));
+    let all_done = responders
+        .as_ref()
+        .map_or_else(|| forced(&policy).is_some(), |all| all.iter().all(|r| is_done(r.state)));
     let allowed = Allowed {
         attempt: all_done && !ending && !sleeps && !all_lapsed(&old.spec.requesters, &policy),
         deletion: reached(&policy, DeadlineAction::Delete).is_some(),
@@ -78,6 +80,7 @@ pub fn check_status_update(
         requesters: was.requesters.clone(),
         policy: Some(policy),
         responders,
+        registration: was.registration.clone(),
         eviction,
         conditions,
         finish_time: None,
@@ -126,6 +129,7 @@ fn unchanged(was: &EvacuationStatus, proposed: EvacuationStatus) -> Result<Evacu
         observed_generation: was.observed_generation,
         requesters: was.requesters.clone(),
         policy: was.policy.clone(),
+        registration: was.registration.clone(),
         finish_time: was.finish_time,
         ..proposed
     };

@@ -2,9 +2,11 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 use evacuation_api::{
-    Evacuation, EvacuationSpec, PodTarget, Requester, ResponderState, ResponderStatus, Target,
+    Evacuation, EvacuationSpec, PodTarget, Requester, ResponderEntry, ResponderState, ResponderStatus, Target,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+
+use crate::{LivePod, PodPhase, Registered, fix_responders};
 
 /// So many seconds after a certain midnight.
 pub(crate) fn at(seconds: i64) -> DateTime<Utc> {
@@ -25,16 +27,32 @@ pub(crate) fn requester(name: &str) -> Requester {
     }
 }
 
-/// An Evacuation of pod `db-0`, UID `pod-1`, with the requester `a.b/r`, by user `alice`, created at 0 and not started.
+/// An Evacuation of pod `db-0`, UID `pod-1`, with the requester `a.b/r`, by user `alice`, created at 0, for which no responder is registered.
 pub(crate) fn evacuation() -> Evacuation {
     evacuation_for(vec![requester("a.b/r")])
 }
 
 /// The same with other entries.
 pub(crate) fn evacuation_for(requesters: Vec<Requester>) -> Evacuation {
+    created(requesters, &RUNNING, &Registered::default())
+}
+
+/// An Evacuation that asks `self`, with other entries.
+pub(crate) fn evacuation_of_app(requesters: Vec<Requester>) -> Evacuation {
+    created(requesters, &RUNNING, &vec![ResponderEntry::named("self")].into())
+}
+
+/// A pod that runs.
+pub(crate) const RUNNING: LivePod =
+    LivePod { phase: PodPhase::Running, terminating_until: None, running_container: true, ready: true };
+
+/// An Evacuation with these entries, created at 0, of a pod in that state with these registrations.
+pub(crate) fn created(requesters: Vec<Requester>, pod: &LivePod, registered: &Registered) -> Evacuation {
+    let live = pod;
     let pod = PodTarget { name: "db-0".to_owned(), uid: Some("pod-1".to_owned()) };
     let spec = EvacuationSpec { target: Target { pod }, requesters, ttl_seconds_after_finished: Some(3600) };
-    let status = crate::begin(&spec, "alice", &["people".to_owned()], at(0));
+    let mut status = crate::begin(&spec, "alice", &["people".to_owned()], at(0));
+    fix_responders(&mut status, &spec.requesters, live, registered, at(0));
     let mut evacuation = Evacuation::new("e", spec);
     evacuation.metadata.namespace = Some("ns".to_owned());
     evacuation.metadata.uid = Some("evac-1".to_owned());

@@ -32,7 +32,7 @@ pub struct Transition<S> {
 /// Where an Evacuation stands. Made from its status by [`phase`](crate::phase), never stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Phase {
-    /// Created; its responders are not fixed yet.
+    /// Created; no responder was asked yet, and no eviction was attempted.
     Pending,
     /// A responder has the say, or is to have it.
     Asking,
@@ -71,6 +71,12 @@ pub const TRANSITIONS: &[Transition<ResponderState>] = {
     use Actor::{Controller, Responder, Server};
     use ResponderState::{Active, Canceled, Completed, Inactive, Interrupted};
     &[
+        row(
+            Inactive,
+            Active,
+            Server,
+            "the Evacuation is created, it is the first responder, and a requester is awake",
+        ),
         row(Inactive, Active, Controller, "those of higher priority are done, and a requester is awake"),
         row(
             Inactive,
@@ -99,12 +105,8 @@ pub const PHASE_TRANSITIONS: &[Transition<Phase>] = {
     use Actor::{Controller, Server};
     use Phase::{Asking, Evacuated, Evicting, Failed, Pending};
     &[
-        row(
-            Pending,
-            Asking,
-            Controller,
-            "a requester is awake: the responders are fixed and the first is asked",
-        ),
+        row(Pending, Asking, Server, "the Evacuation is created, and its first responder can be asked"),
+        row(Pending, Asking, Controller, "a requester is awake: the first responder is asked"),
         row(
             Pending,
             Evicting,

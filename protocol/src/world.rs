@@ -5,18 +5,13 @@ use evacuation_api::from_condition_time;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 
-use crate::Registered;
-
 /// What the controller sees besides the Evacuation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct World {
     /// The target.
     pub pod: PodView,
-    /// Whether the target's node answers. An unknown node counts as reachable.
-    pub node_reachable: bool,
-    /// Who is asked for the target (see [`registered_responders`](crate::registered_responders)). Read only when the Evacuation
-    /// starts, but for what is wrong with the annotation.
-    pub registered: Registered,
+    /// Since when the kubelet of the target's node does not report; `None` while it reports, and for an unknown node.
+    pub node_silent_since: Option<DateTime<Utc>>,
     /// Every budget that selects the target.
     pub budgets: Vec<BudgetView>,
     /// Whether the queue of the target's budget lets it go now: a disruption is free and it is first in the queue, or it is the

@@ -15,8 +15,8 @@ use evacuation_api::{
 use evacuation_protocol::{
     ATTEMPT_TIMEOUT_SECONDS, Act, Attempt, BudgetView, EvictionOutcome, LivePod, PHASE_TRANSITIONS, Phase,
     PodPhase, PodView, StatusError, TRANSITIONS, World, answer, apply_requester_edit, begin,
-    check_requester_edit, check_status_update, decide, delete, is_finished, phase, record_eviction,
-    violations,
+    check_requester_edit, check_status_update, decide, delete, fix_responders, is_finished, phase,
+    record_eviction, violations,
 };
 use proptest::prelude::*;
 
@@ -105,7 +105,6 @@ struct Sim {
     evacuation: Evacuation,
     now: i64,
     pod: PodView,
-    registered: Vec<ResponderEntry>,
     budget: Option<i32>,
     recovered: Option<i64>,
     attempt: Attempt,
@@ -128,21 +127,21 @@ impl Sim {
         for (user, recorded) in status.requesters.iter_mut().enumerate() {
             recorded.user = user.to_string();
         }
-        let mut evacuation = Evacuation::new("e", spec);
-        evacuation.metadata.uid = Some("evac-1".to_owned());
-        evacuation.metadata.generation = Some(1);
-        evacuation.status = Some(status);
         let pod = LivePod {
             phase: PodPhase::Running,
             terminating_until: None,
             running_container: true,
             ready: true,
         };
+        fix_responders(&mut status, &spec.requesters, &pod, &registered.into(), at(0));
+        let mut evacuation = Evacuation::new("e", spec);
+        evacuation.metadata.uid = Some("evac-1".to_owned());
+        evacuation.metadata.generation = Some(1);
+        evacuation.status = Some(status);
         let mut sim = Self {
             evacuation,
             now: 0,
             pod: PodView::Live(pod),
-            registered,
             budget: None,
             recovered: None,
             attempt: Attempt::Unknown,
@@ -203,8 +202,7 @@ impl Sim {
         });
         World {
             pod: self.pod.clone(),
-            node_reachable: true,
-            registered: self.registered.clone().into(),
+            node_silent_since: None,
             budgets: budgets.into_iter().collect(),
             turn: self.budget.is_some_and(|allowed| allowed > 0),
             recovered_at: self.recovered.map(at),

@@ -1,22 +1,32 @@
-//! Creation: rules 2, 3 and 5.
+//! Creation: rules 2, 3 and 5, and the responders.
 
-use evacuation_api::{DeadlineAction, Evacuation, Requester};
-use evacuation_protocol::{RequesterEdit, begin, target_problem, target_warning};
+use std::time::Instant;
+
+use evacuation_api::{DeadlineAction, Evacuation, MAX_RESPONDERS, Requester};
+use evacuation_protocol::{
+    LivePod, RequesterEdit, begin, fix_responders, registered_responders, target_problem, target_warning,
+};
 use machinery_server::{ApiError, Cause, RequestContext};
 use machinery_validation::FieldErrorKind;
 
 use super::{EvacuationStrategy, warning::warn_of_windows};
 use crate::refusal;
 
+/// Maximum number of names in the warning of responders that are not asked.
+const NAMED: usize = 16;
+
 impl EvacuationStrategy {
-    /// Authorises the caller, then looks at the pod and pins its UID, then records who asked.
+    /// Authorises the caller, then reads the pod and pins its UID, then records who asked, and then fixes the responders and
+    /// activates the first one.
     ///
-    /// In that order, so that nobody learns by trying which pods exist and what their UIDs are.
+    /// In that order, so that no caller learns by trying which pods exist and what their UIDs are. The registrations are as
+    /// new as the store: a responder that was registered before the creation is asked.
     pub(super) async fn admit_new(
         &self,
         context: &RequestContext,
         object: &mut Evacuation,
     ) -> Result<(), ApiError> {
+        let began = Instant::now();
         let name = object.metadata.name.clone().unwrap_or_default();
         let target = &object.spec.target.pod.name;
         self.rights.require_evict(context, &name, target).await?;
@@ -24,10 +34,13 @@ impl EvacuationStrategy {
             self.rights.require_delete(context, &name, target).await?;
         }
 
-        let read = self.pods.get(&context.namespace, target).await;
-        let pod = read
-            .map_err(|error| refusal::unavailable("the target pod cannot be read at the moment", &error))?
-            .ok_or_else(|| no_such_pod(target))?;
+        let read = async {
+            let pod = self.pods.get(&context.namespace, target).await;
+            pod.map_err(|error| refusal::unavailable("the target pod cannot be read at the moment", &error))
+        };
+        let registrations = self.registrations.list_newest(&context.namespace);
+        let (pod, registrations) = tokio::try_join!(read, registrations)?;
+        let pod = pod.ok_or_else(|| no_such_pod(target))?;
         if let Some(problem) = target_problem(&pod) {
             return Err(invalid_target(FieldErrorKind::Forbidden, problem.to_string()));
         }
@@ -41,10 +54,29 @@ impl EvacuationStrategy {
         }
 
         object.spec.target.pod.uid = Some(uid);
-        object.status = Some(begin(&object.spec, &context.user.name, &context.user.groups, context.now));
+        // A slow read must not shorten the time that the first responder has to answer.
+        let now = context.now + began.elapsed();
+        let registered = registered_responders(&pod, registrations.iter().map(|stored| &***stored));
+        if !registered.left_out.is_empty() {
+            context.warnings.add(left_out(&registered.left_out));
+        }
+        let mut status = begin(&object.spec, &context.user.name, &context.user.groups, now);
+        fix_responders(&mut status, &object.spec.requesters, &LivePod::of(&pod), &registered, now);
+        object.status = Some(status);
         warn_of_windows(context, object, &RequesterEdit::creation(&object.spec.requesters));
         Ok(())
     }
+}
+
+/// A warning that names the responders that are not asked. Warnings are short.
+fn left_out(names: &[String]) -> String {
+    let first: Vec<&str> = names.iter().take(NAMED).map(String::as_str).collect();
+    let more = names.len().saturating_sub(first.len());
+    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+    format!(
+        "more than {MAX_RESPONDERS} responders are registered for the pod; these of the lowest priority are not asked: {}{more}",
+        first.join(", ")
+    )
 }
 
 fn deletes(requester: &Requester) -> bool {

@@ -10,12 +10,12 @@ use evacuation_api::{
 use evacuation_protocol::is_finished;
 use machinery_auth::Authorizer;
 use machinery_server::{
-    ApiError, Cause, ClaimConflict, Column, DeleteContext, KindInfo, RequestContext, Strategy,
+    ApiError, Cause, ClaimConflict, Column, DeleteContext, KindInfo, Registry, RequestContext, Strategy,
 };
 use machinery_validation::FieldError;
 
 use super::table;
-use crate::{pods::Pods, refusal, rights::Rights};
+use crate::{EvacuationResponderStrategy, pods::Pods, refusal, rights::Rights};
 
 /// The cause of a refused creation, beside the name of the Evacuation that is active.
 const ACTIVE_EXISTS: &str = "ActiveEvacuationExists";
@@ -25,13 +25,19 @@ const ACTIVE_EXISTS: &str = "ActiveEvacuationExists";
 /// What needs none of them is decided in `evacuation-protocol`, which the controller and kubectl use too.
 pub struct EvacuationStrategy {
     pub(super) pods: Arc<dyn Pods>,
+    pub(super) registrations: Arc<Registry<EvacuationResponderStrategy>>,
     pub(super) rights: Rights,
 }
 
 impl EvacuationStrategy {
-    /// Looks at targets through `pods`, and asks `authorizer` what callers may do beyond their request's verb.
-    pub fn new(pods: Arc<dyn Pods>, authorizer: Arc<dyn Authorizer>) -> Self {
-        Self { pods, rights: Rights::new(authorizer) }
+    /// Reads targets through `pods` and their EvacuationResponders from `registrations`. Asks `authorizer` for the rights of
+    /// callers beyond their request's verb.
+    pub fn new(
+        pods: Arc<dyn Pods>,
+        registrations: Arc<Registry<EvacuationResponderStrategy>>,
+        authorizer: Arc<dyn Authorizer>,
+    ) -> Self {
+        Self { pods, registrations, rights: Rights::new(authorizer) }
     }
 }
 

@@ -49,6 +49,28 @@ impl Cluster {
         self.pods.lock().unwrap().insert((SHOP.to_owned(), name.to_owned()), pod);
     }
 
+    /// Replaces db-0, UID u-0, by a pod that runs and registers these responders in its annotation.
+    pub(crate) fn register(&self, responders: &Value) {
+        let annotations = json!({"evacuation.dev/responders": responders.to_string()});
+        self.add_running_pod("db-0", "u-0", json!({"annotations": annotations, "labels": {"app": "db"}}));
+    }
+
+    /// Adds or replaces a pod of [`SHOP`] with a running container.
+    pub(crate) fn add_running_pod(&self, name: &str, uid: &str, metadata: Value) {
+        self.add_pod_as(name, uid, metadata, json!({"serviceAccountName": "db"}));
+        let container = json!({"name": "app", "image": "app", "imageID": "", "ready": true, "restartCount": 0,
+                               "state": {"running": {}}});
+        let mut pods = self.pods.lock().unwrap();
+        let pod = pods.get_mut(&(SHOP.to_owned(), name.to_owned())).unwrap();
+        let status = pod.status.get_or_insert_default();
+        status.container_statuses = Some(vec![serde_json::from_value(container).unwrap()]);
+    }
+
+    /// Changes the pod db-0.
+    pub(crate) fn change_pod(&self, change: impl FnOnce(&mut Pod)) {
+        change(self.pods.lock().unwrap().get_mut(&(SHOP.to_owned(), "db-0".to_owned())).unwrap());
+    }
+
     pub(crate) fn remove_pod(&self, name: &str) {
         self.pods.lock().unwrap().remove(&(SHOP.to_owned(), name.to_owned()));
     }

@@ -13,7 +13,6 @@ const JANES: &str = "jane.example.com/a";
 async fn in_flight(server: &Server) {
     server.evacuation("e", json!({})).await;
     let evicting = |status: &mut Value| {
-        status["responders"] = json!([]);
         status["eviction"] = json!({"attempts": 1, "inFlight": true});
     };
     server.controller().edit_status("e", evicting).await.ok();
@@ -93,7 +92,6 @@ async fn the_fence_and_a_withdrawal_exclude_each_other() {
     server.user("jane").edit("e", |object| leave(object, JANES)).await.ok();
     // The controller decided to evict before it saw the withdrawal.
     let mut evicting = stale.clone();
-    evicting["status"]["responders"] = json!([]);
     evicting["status"]["eviction"] = json!({"attempts": 1, "inFlight": true});
     server.controller().update_status(&evicting).await.refused(409, "Conflict").saying("has been modified");
 }

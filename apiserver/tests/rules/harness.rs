@@ -2,8 +2,9 @@
 
 use std::{net::TcpListener, sync::Arc, time::Duration};
 
+use chrono::Utc;
 use evacuation_apiserver::{Parts, assemble};
-use machinery_storage::{EmbeddedOptions, EmbeddedStore};
+use machinery_storage::{EmbeddedOptions, EmbeddedStore, Operation, Store, Transaction};
 use reqwest::{Client, Method, RequestBuilder};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -20,6 +21,7 @@ const READY: Duration = Duration::from_secs(20);
 /// A server and its pretended cluster. Ends with the value.
 pub(crate) struct Server {
     pub(crate) cluster: Arc<Cluster>,
+    store: Arc<EmbeddedStore>,
     client: Client,
     base: String,
     shutdown: CancellationToken,
@@ -38,13 +40,14 @@ impl Server {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let folder = tempfile::tempdir().unwrap();
         let store = EmbeddedStore::open(EmbeddedOptions::new(folder.path().join("store"))).await.unwrap();
+        let store = Arc::new(store);
         let cluster = Arc::new(Cluster::default());
         cluster.add_pod("db-0", "u-0");
         cluster.grant("jane", "create pods/eviction");
         cluster.grant("joe", "create pods/eviction");
         let shared = Arc::new(Shared(Arc::clone(&cluster)));
         let server = assemble(Parts {
-            store: Arc::new(store),
+            store: store.clone(),
             pods: shared.clone(),
             authenticator: shared.clone(),
             authorizer: shared.clone(),
@@ -56,7 +59,7 @@ impl Server {
         let base = format!("http://{}", listener.local_addr().unwrap());
         let shutdown = CancellationToken::new();
         tokio::spawn(server.serve(listener, None, shutdown.clone()));
-        let this = Self { cluster, client: Client::new(), base, shutdown, _folder: folder };
+        let this = Self { cluster, store, client: Client::new(), base, shutdown, _folder: folder };
         this.until_ready().await;
         this
     }
@@ -116,9 +119,20 @@ impl Server {
             .ok()
     }
 
-    /// The controller lets an Evacuation start, with these responders.
+    /// Gives an Evacuation these responders, as if they had been registered before it was created. Those that are Active
+    /// become so now.
     pub(crate) async fn begin(&self, name: &str, responders: &[Value]) -> Value {
-        self.controller().edit_status(name, |status| status["responders"] = json!(responders)).await.ok()
+        let key = format!("/evacuation.dev/evacuations/{SHOP}/{name}");
+        let stored = self.store.get(&key).await.unwrap().found.unwrap();
+        let mut object: Value = serde_json::from_slice(&stored.value).unwrap();
+        let mut responders = responders.to_vec();
+        for responder in responders.iter_mut().filter(|responder| responder["state"] == "Active") {
+            responder["activeTime"] = json!(evacuation_api::Timestamp(Utc::now()));
+        }
+        object["status"]["responders"] = json!(responders);
+        let put = Operation::Put(key, object.to_string().into());
+        self.store.commit(Transaction { preconditions: vec![], operations: vec![put] }).await.unwrap();
+        self.user("jane").get(&format!("evacuations/{name}")).await.ok()
     }
 }
 

@@ -5,6 +5,7 @@
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::unwrap_used)]
 
 mod cluster;
+mod creation;
 mod fence;
 mod harness;
 mod registration;

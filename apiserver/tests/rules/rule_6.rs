@@ -20,9 +20,12 @@ async fn rule_6_times_are_the_servers() {
     let server = Server::start().await;
     server.evacuation("e", json!({})).await;
     let before = Utc::now() - TimeDelta::seconds(1);
-    let mut active = responder("self", 10_000, "Active");
-    active["activeTime"] = json!("2020-01-01T00:00:00Z");
-    let begun = server.begin("e", &[active]).await;
+    server.begin("e", &[responder("self", 10_000, "Inactive")]).await;
+    let activate = |status: &mut Value| {
+        status["responders"][0]["state"] = json!("Active");
+        status["responders"][0]["activeTime"] = json!("2020-01-01T00:00:00Z");
+    };
+    let begun = server.controller().edit_status("e", activate).await.ok();
     assert!(time(&begun["status"]["responders"][0]["activeTime"]) > before, "{begun:#}");
     let back = |status: &mut Value| status["responders"][0]["activeTime"] = json!("2020-01-01T00:00:00Z");
     let kept = server.controller().edit_status("e", back).await.ok();

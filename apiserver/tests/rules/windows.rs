@@ -3,7 +3,7 @@
 use chrono::{DateTime, Datelike, TimeDelta, Utc};
 use serde_json::{Value, json};
 
-use crate::harness::{Server, evacuation, join, requester, responder};
+use crate::harness::{Server, evacuation, join, requester};
 
 /// A window that opens in some months.
 fn far() -> Value {
@@ -48,10 +48,9 @@ async fn an_evacuation_whose_only_entry_sleeps_says_when_it_wakes() {
 #[tokio::test]
 async fn nobody_starts_a_negotiation_while_everybody_sleeps() {
     let server = Server::start().await;
+    server.cluster.register(&json!([{"name": "self"}]));
     server.evacuation("e", far()).await;
-    let start = |status: &mut Value| {
-        status["responders"] = json!([responder("self", 10_000, "Active")]);
-    };
+    let start = |status: &mut Value| status["responders"][0]["state"] = json!("Active");
     let refusal = server.controller().edit_status("e", start).await.refused(409, "Conflict");
     refusal.cause("NotYet");
     assert!(refusal.retry_after().is_some_and(|seconds| seconds > 86_400));
@@ -60,7 +59,7 @@ async fn nobody_starts_a_negotiation_while_everybody_sleeps() {
     let joined = joe.edit("e", |object| join(object, requester("joe.example.com/j", open()))).await.ok();
     assert_eq!(joined["status"]["policy"]["onRefusal"], "Wait");
     assert_eq!(joined["status"]["policy"]["windows"][0]["reached"], true);
-    server.begin("e", &[responder("self", 10_000, "Active")]).await;
+    server.controller().edit_status("e", start).await.ok();
 }
 
 #[tokio::test]

@@ -48,7 +48,7 @@ pub(crate) use events::{EventSink, Notice, publish_events};
 pub(crate) use feature::{ClusterEvent, Feature, Kind, Requeue, WorkerSettings};
 pub(crate) use features::Features;
 pub(crate) use index::{
-    Change, Index, TargetPod, controller_of, is_finished, is_reachable, node_name, pod_key, prune_pod,
+    Change, Index, TargetPod, controller_of, is_finished, node_name, pod_key, prune_pod, silent_since,
 };
 pub(crate) use key::ObjectKey;
 pub(crate) use lease::{Leadership, NotLeading, hold_lease};

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use evacuation_api::{CANCELLATION_FINALIZER, Evacuation, MAX_RESPONDERS};
+use evacuation_api::{CANCELLATION_FINALIZER, Evacuation};
 use evacuation_protocol::{Act, EvictionOutcome, PodView, World, record_eviction};
 use kube::api::{DeleteParams, PostParams, Preconditions};
 use tokio::time::Instant;
 
-use super::{Negotiation, evictor::Manner, world::has_started};
-use crate::cluster::{CallError, Notice, ObjectKey, Requeue, call, evacuations};
+use super::{Negotiation, evictor::Manner};
+use crate::cluster::{CallError, ObjectKey, Requeue, call, evacuations};
 
 impl Negotiation {
     /// Does one act that was decided.
@@ -23,7 +23,6 @@ impl Negotiation {
         match act {
             Act::WriteStatus(status) => {
                 self.writer.write(key, evacuation, *status).await?;
-                self.report_left_out(key, evacuation, world);
                 Ok(Requeue::Now)
             }
             Act::Evict { grace_period_seconds } => {
@@ -39,20 +38,6 @@ impl Negotiation {
             Act::ReleaseFinalizer => self.release_finalizer(key, evacuation).await,
             Act::Remove => self.remove_finished(key, evacuation).await,
         }
-    }
-
-    /// Tells of the responders that are not asked because there are too many, when it was fixed who is.
-    fn report_left_out(&self, key: &ObjectKey, before: &Evacuation, world: &World) {
-        let left_out = &world.registered.left_out;
-        let now = self.view.index().evacuation(key);
-        if left_out.is_empty() || has_started(before) || !now.is_some_and(|now| has_started(&now)) {
-            return;
-        }
-        let note = format!(
-            "more than {MAX_RESPONDERS} responders are registered for the pod; these of the lowest priority are not asked: {}",
-            left_out.join(", ")
-        );
-        self.events.send(before, Notice::warning("RespondersLeftOut", note));
     }
 
     /// Finds out how an attempt of which nothing is known went, by reading the pod, and records it.

@@ -34,7 +34,7 @@ use tracing::warn;
 use attempt::AttemptStarter;
 use evictor::{AttemptId, Attempts, Sightings};
 use metrics::NegotiationMetrics;
-use notice::transitions;
+use notice::{first_transitions, transitions};
 pub(crate) use push::Pusher;
 use question::Asker;
 use status::StatusWriter;
@@ -106,11 +106,14 @@ impl Negotiation {
         if self.leadership.check().is_err() {
             return;
         }
-        if let (Some(old), Some(new)) = (&change.old, &change.new) {
-            for (transition, note) in transitions(old, new) {
-                self.metrics.count(transition, new);
-                self.events.send(new, transition.notice(note));
-            }
+        let Some(new) = &change.new else { return };
+        let found = match &change.old {
+            Some(old) => transitions(old, new),
+            None => first_transitions(new, self.clock.now()),
+        };
+        for (transition, note) in found {
+            self.metrics.count(transition, new);
+            self.events.send(new, transition.notice(note));
         }
     }
 

@@ -1,9 +1,11 @@
 //! Transitions of an Evacuation that are worth an Event.
 
+use chrono::{DateTime, Utc};
 use evacuation_api::{
-    Answer, ConditionType, DeadlineAction, Evacuation, EvacuationStatus, FailedReason, ResponderState,
-    ResponderStatus,
+    Answer, ConditionType, DeadlineAction, Evacuation, EvacuationStatus, FailedReason, MAX_RESPONDERS,
+    ResponderState, ResponderStatus, from_condition_time,
 };
+use evacuation_protocol::NODE_UNREACHABLE;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use crate::cluster::Notice;
@@ -23,6 +25,8 @@ pub(super) enum Transition {
     Skipped,
     Evicting,
     UnreadableResponders,
+    /// More responders are registered than are asked.
+    RespondersLeftOut,
     EvictionBlocked,
     Deleted,
     Evicted,
@@ -45,6 +49,7 @@ impl Transition {
             Self::Skipped => "Skipped",
             Self::Evicting => "Evicting",
             Self::UnreadableResponders => "UnreadableResponders",
+            Self::RespondersLeftOut => "RespondersLeftOut",
             Self::EvictionBlocked => "EvictionBlocked",
             Self::Deleted => "Deleted",
             Self::Evicted => "Evicted",
@@ -61,6 +66,7 @@ impl Transition {
                 | Self::Silent
                 | Self::Interrupted
                 | Self::UnreadableResponders
+                | Self::RespondersLeftOut
                 | Self::EvictionBlocked
                 | Self::Failed
         )
@@ -76,6 +82,19 @@ impl Transition {
     }
 }
 
+/// Maximum age of an Evacuation whose first state is worth Events, in seconds. A process that starts publishes none of old ones.
+const NEW_SECONDS: i64 = 60;
+
+/// Returns the transitions up to the first state in which an Evacuation is seen: the server activates the first responder when
+/// it creates the Evacuation.
+pub(super) fn first_transitions(new: &Evacuation, now: DateTime<Utc>) -> Vec<(Transition, String)> {
+    let created = new.metadata.creation_timestamp.as_ref().map(from_condition_time);
+    if created.is_none_or(|created| now.signed_duration_since(created).num_seconds() > NEW_SECONDS) {
+        return Vec::new();
+    }
+    transitions(&Evacuation { status: None, ..new.clone() }, new)
+}
+
 /// Returns the transitions between two states of an Evacuation, each with its note for people.
 pub(super) fn transitions(old: &Evacuation, new: &Evacuation) -> Vec<(Transition, String)> {
     let empty = EvacuationStatus::default();
@@ -88,10 +107,21 @@ pub(super) fn transitions(old: &Evacuation, new: &Evacuation) -> Vec<(Transition
         let before = old.responders.iter().flatten().find(|known| known.name == responder.name);
         found.extend(responder_notice(before, responder, forced(new)));
     }
+    found.extend(registration_notice(old, new));
     found.extend(eviction_notice(old, new));
     found.extend(blocked_notice(old, new));
     found.extend(end_notice(old, new));
     found
+}
+
+/// The server found more responders than are asked, when it created the Evacuation.
+fn registration_notice(old: &EvacuationStatus, new: &EvacuationStatus) -> Option<(Transition, String)> {
+    let left_out = &new.registration.as_ref().filter(|_| old.registration.is_none())?.left_out;
+    let note = format!(
+        "more than {MAX_RESPONDERS} responders are registered for the pod; these of the lowest priority are not asked: {}",
+        left_out.join(", ")
+    );
+    (!left_out.is_empty()).then_some((Transition::RespondersLeftOut, note))
 }
 
 /// Whether a deadline that skips the responders was reached.
@@ -120,7 +150,9 @@ fn responder_notice(
             let note = format!("responder {name} was asked; it has {} s to answer", after.timeout_seconds);
             Some((Transition::Asked, note))
         }
-        ResponderState::Interrupted if state == ResponderState::Active => {
+        ResponderState::Interrupted
+            if state == ResponderState::Active && after.reason.as_deref() != Some(NODE_UNREACHABLE) =>
+        {
             let why = after.message.as_deref().unwrap_or("it did not answer in time");
             Some((
                 if forced { Transition::Interrupted } else { Transition::Silent },

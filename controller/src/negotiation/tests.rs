@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 
 use chrono::{TimeDelta, Utc};
-use evacuation_protocol::{begin, check_status_update};
+use evacuation_protocol::{LivePod, begin, check_status_update, fix_responders, registered_responders};
 use http::{Method, Request, Response};
 use http_body_util::BodyExt;
 use k8s_openapi::api::{
@@ -31,9 +31,6 @@ struct Server {
     fault: Option<(&'static str, Fault)>,
     asked: Vec<String>,
     bodies: Vec<Value>,
-    /// The EvacuationResponders, and how often they were listed; that is not among what was asked.
-    registrations: Vec<Value>,
-    lists: usize,
 }
 
 struct Fixture {
@@ -54,10 +51,6 @@ fn failure(code: u16, cause: &str, retry_after: u32) -> Fault {
 impl Server {
     fn answer(&mut self, method: &Method, path: &str, body: Value) -> (u16, Value) {
         let last = path.rsplit('/').next().unwrap_or_default();
-        if last == "evacuationresponders" {
-            self.lists += 1;
-            return (200, json!({"metadata": {}, "items": self.registrations}));
-        }
         self.asked.push(format!("{method} {last}"));
         self.bodies.push(body.clone());
         let asked = self.asked.last();
@@ -116,13 +109,29 @@ fn pod() -> Pod {
     .unwrap()
 }
 
+/// The pod of an app that answers for itself.
+fn app() -> Pod {
+    let annotation = (evacuation_api::RESPONDERS_ANNOTATION.to_owned(), r#"[{"name":"self"}]"#.to_owned());
+    let mut app = pod();
+    app.metadata.annotations = Some([annotation].into());
+    app
+}
+
+/// An Evacuation of a pod without responders, with these further fields in its status.
 fn evacuation(status: &Value) -> Evacuation {
+    evacuation_of(&pod(), status)
+}
+
+/// An Evacuation of that pod, as the server creates it, with these further fields in its status.
+fn evacuation_of(pod: &Pod, status: &Value) -> Evacuation {
     let mut evacuation: Evacuation = serde_json::from_value(json!({
         "metadata": {"namespace": "ns", "name": "e", "uid": "e1", "resourceVersion": "10", "generation": 1},
         "spec": {"target": {"pod": {"name": "p", "uid": "p1"}}, "requesters": [{"name": "a.b/c"}]},
     }))
     .unwrap();
-    let created = begin(&evacuation.spec, "ann", &[], Utc::now());
+    let (spec, now) = (&evacuation.spec, Utc::now());
+    let mut created = begin(spec, "ann", &[], now);
+    fix_responders(&mut created, &spec.requesters, &LivePod::of(pod), &registered_responders(pod, []), now);
     let mut value = serde_json::to_value(created).unwrap();
     value.as_object_mut().unwrap().extend(status.as_object().unwrap().clone());
     evacuation.status = Some(serde_json::from_value(value).unwrap());
@@ -209,49 +218,44 @@ async fn reply(server: &Mutex<Server>, request: Request<Body>, send: SendRespons
     send.send_response(response.body(Body::from(serde_json::to_vec(&answer).unwrap())).unwrap());
 }
 
-/// An EvacuationResponder for the pods labelled `app: x`.
-fn registration(responder: &str) -> Value {
-    json!({
-        "metadata": {"namespace": "ns", "name": "r", "creationTimestamp": "2026-01-01T00:00:00Z"},
-        "spec": {"selector": {"matchLabels": {"app": "x"}}, "name": responder},
-    })
-}
-
 #[tokio::test]
-async fn who_registered_before_the_start_is_asked_and_who_registers_later_is_not() {
-    let fixture = Fixture::leading(evacuation(&json!({})));
-    let register = |name| {
-        fixture.server.lock().unwrap().registrations.push(registration(name));
-    };
-    register("a.b/early");
-    fixture.work_until(2).await;
-    register("a.b/late");
+async fn an_evacuation_whose_app_is_asked_at_creation_costs_no_request_before_the_answer() {
+    let fixture = Fixture::leading(evacuation_of(&app(), &json!({})));
     for _ in 0..5 {
         fixture.work().await;
     }
+    assert_eq!(fixture.asked(), Vec::<String>::new());
+    assert_eq!(fixture.negotiation.queue.scheduled(), 1, "for the end of its timeout");
+}
+
+#[tokio::test]
+async fn a_deadline_acts_without_a_list_of_the_registrations_and_without_a_read_of_the_pod() {
+    let mut evacuation = evacuation_of(&app(), &json!({}));
+    let deadline = Utc::now() - TimeDelta::seconds(1);
+    evacuation.spec.requesters[0].deadline = Some(evacuation_api::Timestamp(deadline));
+    let fixture = Fixture::leading(evacuation);
+    fixture.work_until(3).await;
+    assert_eq!(fixture.asked(), ["PUT status", "POST eviction", "PUT status"]);
     let responders = fixture.status().responders.unwrap();
-    let names: Vec<&str> = responders.iter().map(|r| r.name.as_str()).collect();
-    assert_eq!(names, ["a.b/early"]);
-    assert_eq!(responders[0].state, evacuation_api::ResponderState::Active);
-    assert_eq!(fixture.server.lock().unwrap().lists, 1, "it is fixed at the start");
+    assert_eq!(responders[0].state, evacuation_api::ResponderState::Interrupted);
 }
 
 #[tokio::test]
 async fn the_fence_an_attempt_is_recorded_before_it_is_posted_and_its_outcome_after() {
     let fixture = Fixture::leading(evacuation(&json!({})));
-    fixture.work_until(4).await;
-    assert_eq!(fixture.asked(), ["GET p", "PUT status", "POST eviction", "PUT status"]);
+    fixture.work_until(3).await;
+    assert_eq!(fixture.asked(), ["PUT status", "POST eviction", "PUT status"]);
     let bodies = fixture.server.lock().unwrap().bodies.clone();
-    assert_eq!(bodies[1]["status"]["eviction"]["inFlight"], true);
-    assert_eq!(bodies[2]["deleteOptions"]["preconditions"]["uid"], "p1");
-    assert_eq!(bodies[3]["status"]["eviction"]["inFlight"], false);
-    assert_eq!(bodies[3]["metadata"]["resourceVersion"], "11", "what the first write returned is decided on");
+    assert_eq!(bodies[0]["status"]["eviction"]["inFlight"], true);
+    assert_eq!(bodies[1]["deleteOptions"]["preconditions"]["uid"], "p1");
+    assert_eq!(bodies[2]["status"]["eviction"]["inFlight"], false);
+    assert_eq!(bodies[2]["metadata"]["resourceVersion"], "11", "what the first write returned is decided on");
     let eviction = fixture.status().eviction.unwrap();
     assert!(eviction.accepted && !eviction.in_flight && eviction.attempts == 1);
     for _ in 0..5 {
         fixture.work().await;
     }
-    assert_eq!(fixture.asked().len(), 4, "nothing is left to do until the pod is gone");
+    assert_eq!(fixture.asked().len(), 3, "nothing is left to do until the pod is gone");
 }
 
 #[tokio::test]
@@ -266,10 +270,10 @@ async fn a_process_that_does_not_lead_asks_for_nothing() {
 async fn after_a_conflict_what_the_server_has_is_decided_on() {
     let fixture = Fixture::leading(evacuation(&json!({})));
     touch(fixture.server.lock().unwrap().evacuation.as_mut().unwrap());
-    fixture.work_until(6).await;
-    assert_eq!(fixture.asked(), ["GET p", "PUT status", "GET e", "GET p", "PUT status", "POST eviction"]);
+    fixture.work_until(4).await;
+    assert_eq!(fixture.asked(), ["PUT status", "GET e", "PUT status", "POST eviction"]);
     let bodies = fixture.server.lock().unwrap().bodies.clone();
-    assert_eq!(bodies[4]["metadata"]["resourceVersion"], "11");
+    assert_eq!(bodies[2]["metadata"]["resourceVersion"], "11");
 }
 
 #[tokio::test]
@@ -277,7 +281,7 @@ async fn what_is_too_early_by_the_servers_clock_waits_as_long_as_the_server_says
     let fixture = Fixture::leading(evacuation(&json!({})));
     fixture.break_next("PUT status", failure(409, "NotYet", 30));
     fixture.work().await;
-    assert_eq!(fixture.asked(), ["GET p", "PUT status"]);
+    assert_eq!(fixture.asked(), ["PUT status"]);
     assert_eq!((fixture.negotiation.queue.scheduled(), fixture.negotiation.queue.ready()), (1, 1));
 }
 
@@ -317,12 +321,12 @@ async fn an_attempt_whose_reply_is_lost_is_not_posted_again_before_its_time_is_o
     let fixture = Fixture::leading(evacuation(&json!({})));
     // It says nothing of whether the eviction was carried out.
     fixture.break_next("POST eviction", failure(504, "Timeout", 0));
-    fixture.work_until(3).await;
+    fixture.work_until(2).await;
     for _ in 0..20 {
         fixture.work().await;
         tokio::task::yield_now().await;
     }
-    assert_eq!(fixture.asked(), ["GET p", "PUT status", "POST eviction"]);
+    assert_eq!(fixture.asked(), ["PUT status", "POST eviction"]);
     assert!(fixture.status().eviction.unwrap().in_flight, "no withdrawal succeeds meanwhile");
 }
 
@@ -360,28 +364,22 @@ async fn an_eviction_that_a_budget_holds_back_is_not_posted_and_goes_when_the_bu
     fixture.view().apply(budget("1", 0));
     fixture.work().await;
     fixture.work().await;
-    assert_eq!(
-        fixture.asked(),
-        ["GET p", "PUT status"],
-        "the block is written once, and no eviction is posted"
-    );
+    assert_eq!(fixture.asked(), ["PUT status"], "the block is written once, and no eviction is posted");
     let blocked = fixture.status().eviction.unwrap().blocked_by;
     assert_eq!(blocked.iter().map(|b| b.name.as_str()).collect::<Vec<_>>(), ["b"]);
     fixture.view().apply(budget("2", 1));
-    fixture.work_until(5).await;
-    assert_eq!(fixture.asked()[2..], ["PUT status", "POST eviction", "PUT status"]);
+    fixture.work_until(4).await;
+    assert_eq!(fixture.asked()[1..], ["PUT status", "POST eviction", "PUT status"]);
 }
 
 #[tokio::test]
 async fn an_app_that_has_just_started_is_asked_although_no_watch_has_shown_it_yet() {
-    let fixture = Fixture::leading(evacuation(&json!({})));
-    let mut running = pod();
-    let annotation = (evacuation_api::RESPONDERS_ANNOTATION.to_owned(), r#"[{"name":"self"}]"#.to_owned());
-    running.metadata.annotations = Some([annotation].into());
-    running.metadata.resource_version = Some("7".to_owned());
-    let mut pending = running.clone();
-    pending.metadata.resource_version = Some("6".to_owned());
+    let mut pending = app();
     pending.status = None;
+    pending.metadata.resource_version = Some("6".to_owned());
+    let fixture = Fixture::leading(evacuation_of(&pending, &json!({})));
+    let mut running = app();
+    running.metadata.resource_version = Some("7".to_owned());
     fixture.server.lock().unwrap().pod = Some(running);
     fixture.view().apply(pending);
     fixture.work_until(2).await;
@@ -391,20 +389,7 @@ async fn an_app_that_has_just_started_is_asked_although_no_watch_has_shown_it_ye
 }
 
 #[tokio::test]
-async fn an_app_that_has_just_registered_is_asked_although_no_watch_has_shown_it_yet() {
-    let fixture = Fixture::leading(evacuation(&json!({})));
-    let mut registered = pod();
-    let annotation = (evacuation_api::RESPONDERS_ANNOTATION.to_owned(), r#"[{"name":"self"}]"#.to_owned());
-    registered.metadata.annotations = Some([annotation].into());
-    registered.metadata.resource_version = Some("6".to_owned());
-    fixture.server.lock().unwrap().pod = Some(registered);
-    fixture.work_until(2).await;
-    let responders = fixture.status().responders.unwrap();
-    assert_eq!(responders[0].state, evacuation_api::ResponderState::Active);
-}
-
-#[tokio::test]
-async fn an_app_is_asked_unless_its_node_read_live_does_not_answer() {
+async fn an_app_that_was_asked_keeps_its_time_unless_its_node_read_live_does_not_answer() {
     use evacuation_api::ResponderState::{Active, Interrupted};
 
     let node = |version: &str, ready: &str| -> Node {
@@ -415,30 +400,27 @@ async fn an_app_is_asked_unless_its_node_read_live_does_not_answer() {
         .unwrap()
     };
     let silent = || Some(node("6", "Unknown"));
+    let (none, read, passed) = (vec![], vec!["GET n"], vec!["GET n", "PUT status"]);
     let table = [
-        ("no watch has shown it yet", None, None, Active, 2),
-        ("it reports again", silent(), Some(node("7", "True")), Active, 3),
-        ("it is silent", silent(), silent(), Interrupted, 3),
-        ("it is gone", silent(), None, Interrupted, 3),
+        ("no watch has shown it yet", None, None, Active, none),
+        ("it reports again", silent(), Some(node("7", "True")), Active, read),
+        ("it is silent", silent(), silent(), Interrupted, passed.clone()),
+        ("it is gone", silent(), None, Interrupted, passed),
     ];
     for (name, watched, live, expected, requests) in table {
-        let fixture = Fixture::leading(evacuation(&json!({})));
-        let mut pod = pod();
-        let annotation =
-            (evacuation_api::RESPONDERS_ANNOTATION.to_owned(), r#"[{"name":"self"}]"#.to_owned());
-        pod.metadata.annotations = Some([annotation].into());
+        let mut pod = app();
         pod.metadata.resource_version = Some("6".to_owned());
         pod.spec.as_mut().unwrap().node_name = Some("n".to_owned());
+        let fixture = Fixture::leading(evacuation_of(&pod, &json!({})));
         fixture.server.lock().unwrap().node = live;
         fixture.server.lock().unwrap().pod = Some(pod.clone());
         fixture.view().apply(pod);
         if let Some(node) = watched {
             fixture.view().apply(node);
         }
-        fixture.work_until(requests).await;
-        let mut asked = vec!["GET p", "GET n", "PUT status"];
-        asked.drain(1..4 - requests);
-        assert_eq!(fixture.asked()[..requests], asked, "{name}");
+        fixture.work().await;
+        fixture.work_until(requests.len()).await;
+        assert_eq!(fixture.asked()[..requests.len()], requests, "{name}");
         assert_eq!(fixture.status().responders.unwrap()[0].state, expected, "{name}");
     }
 }

@@ -2,24 +2,20 @@
 
 use std::{sync::Arc, time::Instant};
 
-use evacuation_api::{Evacuation, EvacuationResponder, ResponderState, SELF_RESPONDER};
-use evacuation_protocol::{BudgetView, LivePod, PodPhase, PodView, World, registered_responders};
+use chrono::{DateTime, Utc};
+use evacuation_api::{Evacuation, ResponderState, ResponderStatus, SELF_RESPONDER};
+use evacuation_protocol::{BudgetView, LivePod, PodPhase, PodView, World};
 use k8s_openapi::api::core::v1::{Node, Pod};
-use kube::{Api, Client, api::ListParams};
+use kube::{Api, Client};
+use tracing::warn;
 
 use super::evictor::{AttemptId, Attempts};
 use crate::cluster::{
-    CallError, Cluster, ObjectKey, Reachability, ServerClock, TargetPod, View, call, is_finished,
-    is_reachable, node_name, prune_pod,
+    CallError, Cluster, ObjectKey, Reachability, ServerClock, TargetPod, View, call, is_finished, node_name,
+    prune_pod, silent_since,
 };
 
-/// Whether it is fixed who is asked.
-pub(super) fn has_started(evacuation: &Evacuation) -> bool {
-    let status = evacuation.status.as_ref();
-    status.is_some_and(|status| status.responders.is_some())
-}
-
-/// Reader of the state around an Evacuation: pod, node, registrations and budgets.
+/// Reader of the state around an Evacuation: pod, node and budgets.
 pub(super) struct WorldReader {
     client: Client,
     view: Arc<View>,
@@ -40,19 +36,11 @@ impl WorldReader {
         }
     }
 
-    /// What is seen besides the Evacuation. A pod that the watch does not show is read live, for the watch may lag behind; and
-    /// so is one of which it is decided who is asked, or whose app would be passed over, and its node.
+    /// Returns what is seen besides the Evacuation. A pod that the watch does not show is read live, because the watch may be
+    /// stale. So is a pod, and a node, because of which the app would be passed over.
     pub(super) async fn read(&self, key: &ObjectKey, evacuation: &Evacuation) -> Result<World, CallError> {
         let target = self.view.index().target(evacuation);
-        let starts = !has_started(evacuation) && !is_finished(evacuation);
-        let mut registrations = Vec::new();
         let pod = match target {
-            TargetPod::Live(_) | TargetPod::Unknown if starts => {
-                let pod;
-                (pod, registrations) =
-                    tokio::try_join!(self.target(key, evacuation), self.registrations(key))?;
-                pod
-            }
             TargetPod::Live(pod) if would_skip(evacuation, &pod) => self.target(key, evacuation).await?,
             TargetPod::Live(pod) => Some(pod),
             TargetPod::Gone => None,
@@ -62,16 +50,15 @@ impl WorldReader {
         };
         let uid = evacuation.spec.target.pod.uid.as_deref().unwrap_or_default();
         let pod = pod.as_deref();
-        let node_reachable = match pod {
-            Some(pod) => self.node_reachable(evacuation, pod).await?,
-            None => true,
+        let node_silent_since = match pod {
+            Some(pod) => self.node_silent_since(evacuation, pod).await,
+            None => None,
         };
         let recovered = self.reachability.recovered_at(Instant::now());
         let index = self.view.index();
         Ok(World {
             pod: PodView::of(pod, uid),
-            node_reachable,
-            registered: pod.map(|pod| registered_responders(pod, &registrations)).unwrap_or_default(),
+            node_silent_since,
             budgets: pod
                 .map(|pod| index.budgets_of(pod).iter().map(|budget| BudgetView::of(budget)).collect())
                 .unwrap_or_default(),
@@ -81,30 +68,26 @@ impl WorldReader {
         })
     }
 
-    /// Whether the kubelet of the pod's node reports. One that would keep the app from being asked is read live.
-    async fn node_reachable(&self, evacuation: &Evacuation, pod: &Pod) -> Result<bool, CallError> {
-        if self.view.index().node_reachable(pod) {
-            return Ok(true);
-        }
+    /// Since when the kubelet of the pod's node does not report. A node that would keep `self` from being asked is read live.
+    /// When that fails, the node counts as reachable: then the app's own timeout counts.
+    async fn node_silent_since(&self, evacuation: &Evacuation, pod: &Pod) -> Option<DateTime<Utc>> {
+        let known = self.view.index().node_silent_since(pod)?;
         let Some(name) = node_name(pod).filter(|_| may_skip_self(evacuation)) else {
-            return Ok(false);
+            return Some(known);
         };
         let api: Api<Node> = Api::all(self.client.clone());
-        let Some(node) = call(format!("read node {name}"), api.get_opt(name)).await? else {
-            return Ok(false);
-        };
-        let reachable = is_reachable(&node);
-        self.view.apply(node);
-        Ok(reachable)
-    }
-
-    /// The EvacuationResponders of a namespace as the API has them now. Asked for once in the life of an Evacuation, when it
-    /// starts, and not taken from a watch, so that whoever registered before an Evacuation was created is asked.
-    async fn registrations(&self, key: &ObjectKey) -> Result<Vec<EvacuationResponder>, CallError> {
-        let api: Api<EvacuationResponder> = Api::namespaced(self.client.clone(), &key.namespace);
-        let action = format!("list the evacuationresponders of namespace {}", key.namespace);
-        let parameters = ListParams::default();
-        Ok(call(action, api.list(&parameters)).await?.items)
+        match call(format!("read node {name}"), api.get_opt(name)).await {
+            Ok(Some(node)) => {
+                let since = silent_since(&node);
+                self.view.apply(node);
+                since
+            }
+            Ok(None) => Some(DateTime::<Utc>::MIN_UTC),
+            Err(error) => {
+                warn!(node = name, error = &error as &dyn std::error::Error, "the node was not read");
+                None
+            }
+        }
     }
 
     /// The target as the API has it now. `None` when it is gone.
@@ -140,17 +123,21 @@ fn would_skip(evacuation: &Evacuation, pod: &Pod) -> bool {
     if live.running_container || live.phase == PodPhase::Terminal || live.terminating_until.is_some() {
         return false;
     }
-    may_skip_self(evacuation)
+    is_self_in(evacuation, |r| r.state == ResponderState::Inactive)
 }
 
-/// Whether it is still to be decided whether the pod's app is asked.
+/// Whether the node can still decide whether the pod's app is asked: it was not asked, or has not answered.
 fn may_skip_self(evacuation: &Evacuation) -> bool {
-    let status = evacuation.status.as_ref();
-    let responders = status.and_then(|status| status.responders.as_ref());
-    !is_finished(evacuation)
-        && responders.is_none_or(|all| {
-            all.iter().any(|r| r.name == SELF_RESPONDER && r.state == ResponderState::Inactive)
-        })
+    is_self_in(evacuation, |r| match r.state {
+        ResponderState::Inactive => true,
+        ResponderState::Active => r.answer.is_none(),
+        _ => false,
+    })
+}
+
+fn is_self_in(evacuation: &Evacuation, state: impl Fn(&ResponderStatus) -> bool) -> bool {
+    let responders = evacuation.status.iter().flat_map(|status| status.responders.iter().flatten());
+    !is_finished(evacuation) && responders.into_iter().any(|r| r.name == SELF_RESPONDER && state(r))
 }
 
 #[cfg(test)]

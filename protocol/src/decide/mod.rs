@@ -11,10 +11,8 @@ mod finished;
 mod negotiating;
 mod pushing;
 
-use self::{
-    finished::after_the_end,
-    negotiating::{Negotiation, responders},
-};
+pub use self::negotiating::NODE_UNREACHABLE;
+use self::{finished::after_the_end, negotiating::Negotiation};
 use crate::{
     Attempt, PodPhase, PodView, World, all_lapsed,
     block::Block,
@@ -160,7 +158,6 @@ impl<'a> Step<'a> {
             // What was asked and answered before stays, and counts when somebody wakes.
             Blockage::None
         } else {
-            self.start(world);
             match self.negotiate(world, pod) {
                 Negotiation::Refused(message) => {
                     return fail(&mut self.next, FailedReason::Refused, &message, self.now);
@@ -223,11 +220,6 @@ impl<'a> Step<'a> {
             BlockedReason::Terminating,
             "the pod is terminating and did not go after its grace period",
         ))
-    }
-
-    /// Fixes the responders.
-    fn start(&mut self, world: &World) {
-        self.next.responders.get_or_insert_with(|| responders(&world.registered));
     }
 
     fn block(&mut self, block: Block) {

@@ -1,18 +1,21 @@
 //! Asking the responders, one after the other.
 
-use evacuation_api::{
-    Answer, BlockedReason, RefusalPolicy, ResponderEntry, ResponderState, ResponderStatus, SELF_RESPONDER,
-};
+use evacuation_api::{Answer, BlockedReason, RefusalPolicy, ResponderState, ResponderStatus, SELF_RESPONDER};
 
 use super::{Blockage, OUTAGE_GRACE_SECONDS, Step};
 use crate::{
-    LivePod, Registered, World,
+    LivePod, World,
+    activation::{activate, is_silenced, unreadable},
     block::Block,
     lapse::lapse_time,
     phase::is_done,
     policy::forced,
-    time::{after, sooner, stamp},
+    time::{after, sooner},
 };
+
+/// The reason of an Interrupted `self` that became Active while the pod's node was unreachable.
+pub const NODE_UNREACHABLE: &str = "NodeUnreachable";
+const UNREACHABLE: &str = "it cannot be asked: the pod's node does not answer";
 
 /// Where the negotiation stands.
 pub(super) enum Negotiation {
@@ -34,35 +37,15 @@ enum Turn {
     Refused(String),
 }
 
-/// The responders of a pod that these registered for, none of them asked yet.
-pub(super) fn responders(registered: &Registered) -> Vec<ResponderStatus> {
-    registered.entries.iter().map(unasked).collect()
-}
-
-fn unasked(entry: &ResponderEntry) -> ResponderStatus {
-    ResponderStatus {
-        name: entry.name.clone(),
-        priority: entry.priority(),
-        timeout_seconds: entry.timeout_seconds(),
-        max_delay_seconds: entry.max_delay_seconds(),
-        http: entry.http.clone(),
-        service: entry.service.clone(),
-        state: ResponderState::Inactive,
-        active_time: None,
-        answer: None,
-        answer_time: None,
-        delay_until: None,
-        retry_time: None,
-        reason: None,
-        message: None,
-        cancellation_acknowledged: false,
-    }
-}
-
 impl Step<'_> {
     /// Takes the responders as far as they can go now: each that is done hands on to the next at once.
     pub(super) fn negotiate(&mut self, world: &World, pod: &LivePod) -> Negotiation {
-        let mut all = self.next.responders.clone().unwrap_or_default();
+        let Some(mut all) = self.next.responders.clone() else {
+            // Stored by a server that did not fix the responders at creation. The pod's app may want a say: only a
+            // deadline passes over it.
+            let acts = forced(&self.policy).is_some();
+            return if acts { Negotiation::Done } else { Negotiation::Waiting(Blockage::None) };
+        };
         let mut outcome = Negotiation::Done;
         for responder in all.iter_mut().filter(|r| !is_done(r.state)) {
             if responder.state == ResponderState::Inactive {
@@ -71,12 +54,14 @@ impl Step<'_> {
                     responder.message = Some(why);
                     continue;
                 }
-                responder.state = ResponderState::Active;
-                responder.active_time = Some(stamp(self.now));
+                activate(responder, self.now);
             }
             match self.turn(responder, world) {
                 Turn::Ends(state, why) => {
                     responder.state = state;
+                    if why.as_deref() == Some(UNREACHABLE) {
+                        responder.reason = Some(NODE_UNREACHABLE.to_owned());
+                    }
                     responder.message = why.or(responder.message.take());
                 }
                 Turn::Keeps(blockage) => {
@@ -99,12 +84,11 @@ impl Step<'_> {
         if let Some(deadline) = forced(&self.policy) {
             return Some(format!("the deadline of requester {} was reached", deadline.requester));
         }
-        let is_self = responder.name == SELF_RESPONDER;
-        if is_self && !pod.running_container {
+        if is_silenced(responder, pod) {
             return Some("it cannot be asked: no container of the pod runs".to_owned());
         }
-        (is_self && !world.node_reachable)
-            .then(|| "it cannot be asked: the pod's node does not answer".to_owned())
+        let unreachable = responder.name == SELF_RESPONDER && world.node_silent_since.is_some();
+        unreachable.then(|| UNREACHABLE.to_owned())
     }
 
     fn turn(&mut self, responder: &ResponderStatus, world: &World) -> Turn {
@@ -126,6 +110,9 @@ impl Step<'_> {
             let block = Block::responder(BlockedReason::Refused, &responder.name, &message);
             return Turn::Keeps(Blockage::By(block));
         }
+        if asked_in_vain(responder, world) {
+            return Turn::Ends(ResponderState::Interrupted, Some(UNREACHABLE.to_owned()));
+        }
         let grace = world.recovered_at.map(|time| after(time, OUTAGE_GRACE_SECONDS));
         if let Some(lapse) = lapse_time(responder).map(|lapse| grace.map_or(lapse, |grace| lapse.max(grace)))
         {
@@ -134,14 +121,16 @@ impl Step<'_> {
             }
             self.wake_at = sooner(self.wake_at, Some(lapse));
         }
-        Turn::Keeps(match (&world.registered.unreadable, responder.answer) {
-            (Some(problem), None) if responder.name == SELF_RESPONDER => {
-                let message = format!("the annotation evacuation.dev/responders cannot be read: {problem}");
-                Blockage::By(Block::responder(BlockedReason::UnreadableResponders, &responder.name, &message))
-            }
-            _ => Blockage::None,
-        })
+        Turn::Keeps(unreadable(&self.next, responder).map_or(Blockage::None, Blockage::By))
     }
+}
+
+/// Whether the server made `self` Active although the pod's node was unreachable: the server does not look at nodes.
+fn asked_in_vain(responder: &ResponderStatus, world: &World) -> bool {
+    let is_unanswered_self = responder.name == SELF_RESPONDER && responder.answer.is_none();
+    let silent = world.node_silent_since;
+    is_unanswered_self
+        && silent.is_some_and(|since| responder.active_time.is_some_and(|active| since <= active.0))
 }
 
 fn silence(responder: &ResponderStatus) -> String {

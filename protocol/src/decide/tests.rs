@@ -2,7 +2,7 @@ use super::*;
 use crate::{
     BudgetView, EvictionOutcome, LivePod, Registered, cancel, check_status_update, finished_reason,
     record_eviction,
-    testing::{asking, asking_for, at, evacuation, evacuation_for, requester, responder},
+    testing::{RUNNING, asking, asking_for, at, created, evacuation, evacuation_for, requester, responder},
 };
 use evacuation_api::{
     Answer, DeadlineAction, EvictionStatus, HttpEndpoint, RefusalPolicy, Requester, ResponderEntry,
@@ -10,23 +10,18 @@ use evacuation_api::{
 };
 
 fn pod() -> LivePod {
-    LivePod { phase: PodPhase::Running, terminating_until: None, running_container: true, ready: true }
+    RUNNING
 }
 
 fn world() -> World {
     World {
         pod: PodView::Live(pod()),
-        node_reachable: true,
-        registered: vec![ResponderEntry::named("self")].into(),
+        node_silent_since: None,
         budgets: Vec::new(),
         turn: false,
         recovered_at: None,
         attempt: Attempt::Unknown,
     }
-}
-
-fn plain() -> World {
-    World { registered: Registered::default(), ..world() }
 }
 
 fn budget(name: &str, disruptions_allowed: i32) -> BudgetView {
@@ -86,29 +81,8 @@ fn say(evacuation: &mut Evacuation, answer: Answer, seconds: i64) {
 }
 
 #[test]
-fn the_first_write_fixes_the_responders_by_priority_and_asks_the_first() {
-    use ResponderState::{Active, Inactive};
-    let mut w = world();
-    w.registered = Registered::from(vec![
-        ResponderEntry::named("self"),
-        ResponderEntry {
-            priority: Some(20_000),
-            timeout_seconds: Some(5),
-            ..ResponderEntry::named("a.b/high")
-        },
-        ResponderEntry::named("a.b/same"),
-    ]);
-    let status = written(&evacuation(), &w, 1);
-    let names: Vec<_> = status.responders.iter().flatten().map(|r| r.name.as_str()).collect();
-    assert_eq!(names, ["a.b/high", "a.b/same", "self"]);
-    assert_eq!(states(&status), [Active, Inactive, Inactive]);
-    assert_eq!(status.responders.as_ref().unwrap()[0].timeout_seconds, 5);
-    assert_eq!(status.observed_generation, Some(1));
-}
-
-#[test]
 fn a_pod_without_responders_goes_straight_to_the_evictor_in_one_write() {
-    let status = written(&evacuation(), &plain(), 1);
+    let status = written(&evacuation(), &world(), 1);
     assert_eq!(status.responders, Some(vec![]));
     assert!(status.eviction.unwrap().in_flight);
 }
@@ -230,43 +204,80 @@ fn one_entry_that_lapses_leaves_the_others_and_changes_the_policy() {
 }
 
 #[test]
-fn self_is_passed_over_when_it_cannot_be_asked_and_others_are_not() {
-    let stopped = PodView::Live(LivePod { running_container: false, ..pod() });
-    for w in [World { pod: stopped, ..world() }, World { node_reachable: false, ..world() }] {
-        let entries = vec![ResponderEntry::named("self"), ResponderEntry::named("z.b/other")];
-        let status = written(&evacuation(), &World { registered: entries.into(), ..w }, 1);
-        assert_eq!(states(&status), [ResponderState::Interrupted, ResponderState::Active]);
-        let message = status.responders.as_ref().unwrap()[0].message.clone().unwrap();
-        assert!(message.starts_with("it cannot be asked"), "{message}");
-    }
+fn self_is_passed_over_when_no_container_runs_and_others_are_not() {
+    let stopped = LivePod { running_container: false, ..pod() };
+    let entries = vec![ResponderEntry::named("self"), ResponderEntry::named("z.b/other")];
+    let e = created(vec![requester("a.b/r")], &stopped, &entries.into());
+    assert_eq!(states(e.status.as_ref().unwrap()), [ResponderState::Inactive, ResponderState::Inactive]);
+    let status = written(&e, &World { pod: PodView::Live(stopped), ..world() }, 1);
+    assert_eq!(states(&status), [ResponderState::Interrupted, ResponderState::Active]);
+    let message = status.responders.as_ref().unwrap()[0].message.clone().unwrap();
+    assert!(message.starts_with("it cannot be asked"), "{message}");
+}
+
+#[test]
+fn an_app_that_was_asked_on_an_unreachable_node_is_passed_over_at_once() {
+    let entries = vec![ResponderEntry::named("self"), ResponderEntry::named("z.b/other")];
+    let e = created(vec![requester("a.b/r")], &pod(), &entries.into());
+    assert_eq!(states(e.status.as_ref().unwrap()), [ResponderState::Active, ResponderState::Inactive]);
+    let silent = |since| World { node_silent_since: Some(at(since)), ..world() };
+    let status = written(&e, &silent(0), 1);
+    assert_eq!(states(&status), [ResponderState::Interrupted, ResponderState::Active]);
+    let first = &status.responders.as_ref().unwrap()[0];
+    assert_eq!(first.reason.as_deref(), Some("NodeUnreachable"));
+    assert_eq!(first.message.as_deref(), Some("it cannot be asked: the pod's node does not answer"));
+
+    let asked_before = decide(&e, &silent(1), at(2));
+    assert_eq!(asked_before.wake_at, Some(at(60)), "its timeout runs: the node may come back");
+    let mut answered = e.clone();
+    say(&mut answered, Answer::Delay, 1);
+    assert_eq!(decide(&answered, &silent(0), at(2)).acts, [], "an app that answers is reachable");
 }
 
 #[test]
 fn an_unreadable_annotation_counts_as_one_self_that_stays_silent() {
-    let w = World {
-        registered: Registered {
-            unreadable: Some("[0]: must be an object".to_owned()),
-            ..world().registered
-        },
-        ..world()
+    let registered = Registered {
+        unreadable: Some("[0]: must be an object".to_owned()),
+        ..vec![ResponderEntry::named("self")].into()
     };
-    let mut e = evacuation();
-    let status = written(&e, &w, 0);
+    let mut e = created(vec![requester("a.b/r")], &pod(), &registered);
+    let status = e.status.clone().unwrap();
     assert_eq!(
         (states(&status), blocked(&status)),
         (vec![ResponderState::Active], Some("UnreadableResponders"))
     );
     assert_eq!(status.responders.as_ref().unwrap()[0].timeout_seconds, 60);
-    e.status = Some(status);
-    assert_eq!(settled(&mut e, &w, 59).wake_at, Some(at(60)));
-    let status = written(&e, &w, 60);
+    assert_eq!(settled(&mut e, &world(), 59).wake_at, Some(at(60)));
+    assert_eq!(blocked(e.status.as_ref().unwrap()), Some("UnreadableResponders"));
+    let status = written(&e, &world(), 60);
     assert_eq!((states(&status), blocked(&status)), (vec![ResponderState::Interrupted], None));
+
+    let high = ResponderEntry { priority: Some(20_000), ..ResponderEntry::named("a.b/high") };
+    let both = vec![high, ResponderEntry::named("self")];
+    let e = created(
+        vec![requester("a.b/r")],
+        &pod(),
+        &Registered { unreadable: registered.unreadable, ..both.into() },
+    );
+    assert_eq!(blocked(e.status.as_ref().unwrap()), None, "self is not asked yet");
+    let status = written(&e, &world(), 60);
+    assert_eq!(states(&status), [ResponderState::Interrupted, ResponderState::Active]);
+    assert_eq!(blocked(&status), Some("UnreadableResponders"));
+}
+
+#[test]
+fn an_evacuation_whose_responders_were_not_fixed_at_creation_evicts_only_at_a_deadline() {
+    let mut e = evacuation_for(vec![with_deadline(60, DeadlineAction::Evict)]);
+    e.status.as_mut().unwrap().responders = None;
+    let decision = settled(&mut e, &world(), 59);
+    assert_eq!((decision.acts, decision.wake_at), (vec![], Some(at(60))));
+    assert!(written(&e, &world(), 60).eviction.unwrap().in_flight);
 }
 
 #[test]
 fn a_pod_that_went_or_ended_ends_the_evacuation_with_the_reason() {
     let mut in_flight = evacuation();
-    settled(&mut in_flight, &plain(), 1);
+    settled(&mut in_flight, &world(), 1);
     let mut accepted = in_flight.clone();
     accepted.status =
         Some(record_eviction(accepted.status.as_ref().unwrap(), &EvictionOutcome::Accepted, 0.0, at(2)));
@@ -299,7 +310,7 @@ fn a_terminating_pod_is_not_asked_and_blocks_when_it_does_not_go() {
     let mut e = evacuation();
     let decision = settled(&mut e, &w, 5);
     assert_eq!((decision.acts, decision.wake_at), (vec![], Some(at(90))));
-    assert_eq!(e.status.as_ref().unwrap().responders, None);
+    assert_eq!(e.status.as_ref().unwrap().eviction, None);
     let status = written(&e, &w, 90);
     assert_eq!(blocked(&status), Some("Terminating"));
 
@@ -314,18 +325,18 @@ fn a_terminating_pod_is_not_asked_and_blocks_when_it_does_not_go() {
 #[test]
 fn the_fence_no_attempt_is_made_that_is_not_recorded_and_known() {
     let mut e = evacuation();
-    let decision = decide(&e, &World { attempt: Attempt::Recorded, ..plain() }, at(1));
+    let decision = decide(&e, &World { attempt: Attempt::Recorded, ..world() }, at(1));
     assert!(matches!(decision.acts[..], [Act::WriteStatus(_)]), "recorded first");
 
-    let recorded = World { attempt: Attempt::Recorded, ..plain() };
+    let recorded = World { attempt: Attempt::Recorded, ..world() };
     assert_eq!(settled(&mut e, &recorded, 1).acts, [Act::Evict { grace_period_seconds: None }]);
-    assert_eq!(settled(&mut e, &World { attempt: Attempt::Posted, ..plain() }, 1).acts, []);
+    assert_eq!(settled(&mut e, &World { attempt: Attempt::Posted, ..world() }, 1).acts, []);
 
-    let decision = settled(&mut e, &plain(), 10);
+    let decision = settled(&mut e, &world(), 10);
     assert_eq!((decision.acts, decision.wake_at), (vec![], Some(at(11))), "it may still be under way");
-    assert_eq!(settled(&mut e, &plain(), 11).acts, [Act::ResolveInFlight]);
+    assert_eq!(settled(&mut e, &world(), 11).acts, [Act::ResolveInFlight]);
 
-    let status = written(&e, &World { pod: terminating(60), ..plain() }, 2);
+    let status = written(&e, &World { pod: terminating(60), ..world() }, 2);
     let eviction = status.eviction.unwrap();
     assert!(eviction.accepted && !eviction.in_flight, "the watch tells what became of it");
     let status = written(&e, &World { pod: terminating(60), ..recorded }, 2);
@@ -336,7 +347,7 @@ fn the_fence_no_attempt_is_made_that_is_not_recorded_and_known() {
 #[test]
 fn the_grace_period_is_the_policys() {
     let mut e = evacuation_for(vec![Requester { grace_period_seconds: Some(7), ..requester("a.b/r") }]);
-    let recorded = World { attempt: Attempt::Recorded, ..plain() };
+    let recorded = World { attempt: Attempt::Recorded, ..world() };
     assert_eq!(settled(&mut e, &recorded, 1).acts, [Act::Evict { grace_period_seconds: Some(7) }]);
 }
 
@@ -365,7 +376,7 @@ fn an_eviction_waits_for_its_turn_in_the_budgets_queue() {
         ("unhealthy, two budgets", &unready, two, false, false, Some("MultipleBudgets")),
     ];
     for (name, pod, budgets, turn, goes, block) in table {
-        let w = World { pod: pod.clone(), budgets: budgets.clone(), turn, ..plain() };
+        let w = World { pod: pod.clone(), budgets: budgets.clone(), turn, ..world() };
         let mut e = evacuation();
         settled(&mut e, &w, 1);
         let status = e.status.unwrap();
@@ -380,7 +391,7 @@ fn an_eviction_waits_for_its_turn_in_the_budgets_queue() {
 
 #[test]
 fn a_budgets_refusal_counts_until_its_turn_and_any_other_until_its_time() {
-    let held = World { budgets: vec![budget("db", 0)], ..plain() };
+    let held = World { budgets: vec![budget("db", 0)], ..world() };
     let turn = World { turn: true, ..held.clone() };
     let refused = |outcome: &EvictionOutcome| {
         let mut e = evacuation();
@@ -401,11 +412,11 @@ fn a_budgets_refusal_counts_until_its_turn_and_any_other_until_its_time() {
     assert_eq!(condition.message, message, "what the API said stays");
     assert!(written(&e, &turn, 2).eviction.unwrap().in_flight, "its turn comes before nextAttemptTime");
     assert_eq!(
-        settled(&mut refused(&by_budget), &plain(), 3).wake_at,
+        settled(&mut refused(&by_budget), &world(), 3).wake_at,
         Some(at(6)),
         "no budget is seen: not too often"
     );
-    assert!(written(&refused(&by_budget), &plain(), 6).eviction.unwrap().in_flight);
+    assert!(written(&refused(&by_budget), &world(), 6).eviction.unwrap().in_flight);
 
     let rejected = EvictionOutcome::Rejected { retry_after_seconds: Some(20), message: "no".to_owned() };
     let mut e = refused(&rejected);
@@ -418,7 +429,7 @@ fn a_budgets_refusal_counts_until_its_turn_and_any_other_until_its_time() {
 
 #[test]
 fn a_delete_deadline_does_not_wait_for_budgets_or_backoff() {
-    let held = World { budgets: vec![budget("db", 0)], ..plain() };
+    let held = World { budgets: vec![budget("db", 0)], ..world() };
     let mut e = evacuation_for(vec![with_deadline(60, DeadlineAction::Delete)]);
     assert_eq!(settled(&mut e, &held, 5).wake_at, Some(at(60)));
     let recorded = World { attempt: Attempt::Recorded, ..held.clone() };
@@ -431,10 +442,10 @@ fn a_delete_deadline_does_not_wait_for_budgets_or_backoff() {
 #[test]
 fn an_accepted_eviction_of_which_nothing_is_seen_blocks_after_a_minute() {
     let mut e = evacuation();
-    settled(&mut e, &plain(), 1);
+    settled(&mut e, &world(), 1);
     e.status = Some(record_eviction(e.status.as_ref().unwrap(), &EvictionOutcome::Accepted, 0.0, at(2)));
-    assert_eq!(settled(&mut e, &plain(), 3), Decision { acts: vec![], wake_at: Some(at(61)) });
-    assert_eq!(blocked(&written(&e, &plain(), 61)), Some("Terminating"));
+    assert_eq!(settled(&mut e, &world(), 3), Decision { acts: vec![], wake_at: Some(at(61)) });
+    assert_eq!(blocked(&written(&e, &world(), 61)), Some("Terminating"));
 }
 
 fn pushed(mut evacuation: Evacuation) -> Evacuation {

@@ -112,19 +112,42 @@ fn only_objects_of_the_namespace_that_stay_and_select_the_pod_count() {
     assert_eq!(names(&unlabelled, &[every]), ["a.b/every"]);
 }
 
+/// That many EvacuationResponders of falling priority, all of them higher than the default.
+fn crowd(count: usize) -> Vec<EvacuationResponder> {
+    let priority = |i: usize| json!({"priority": 20_000 - i});
+    (0..count).map(|i| object(&format!("o-{i}"), 0, &format!("a.b/r-{i:02}"), &priority(i))).collect()
+}
+
 #[test]
 fn of_more_than_sixteen_those_of_the_highest_priority_are_asked_and_the_rest_is_named() {
-    let silent = pod(&json!([{"name": "self", "priority": 5}]), &Value::Null);
-    let objects: Vec<_> = (0..18)
-        .map(|i| {
-            let priority = json!({"priority": 100 - i});
-            object(&format!("o-{i}"), 0, &format!("a.b/r-{i}"), &priority)
-        })
-        .collect();
-    let registered = registered_responders(&silent, &objects);
+    let silent = pod(&Value::Null, &Value::Null);
+    let registered = registered_responders(&silent, &crowd(18));
     assert_eq!(registered.entries.len(), MAX_RESPONDERS);
     assert_eq!(registered.entries[15].name, "a.b/r-15");
-    assert_eq!(registered.left_out, ["a.b/r-16", "a.b/r-17", "self"]);
+    assert_eq!(registered.left_out, ["a.b/r-16", "a.b/r-17"]);
+}
+
+#[test]
+fn sixteen_registrations_of_others_displace_no_responder_that_the_pod_names() {
+    let annotation = json!([{"name": "self", "priority": 5}, {"name": "a.b/own", "priority": 4}]);
+    let field = json!([{"name": "a.b/field", "priority": 3}, {"name": "a.b/r-15", "priority": 0}]);
+    let registered = registered_responders(&pod(&annotation, &field), &crowd(16));
+    let names: Vec<_> = registered.entries.iter().map(|entry| entry.name.as_str()).collect();
+    assert_eq!(names[12..], ["a.b/r-15", "self", "a.b/own", "a.b/field"]);
+    assert_eq!(names[..2], ["a.b/r-00", "a.b/r-01"], "the order of priority stays");
+    assert_eq!(registered.left_out, ["a.b/r-12", "a.b/r-13", "a.b/r-14"]);
+}
+
+#[test]
+fn self_keeps_its_place_whoever_registers_it() {
+    let own: Vec<_> = (0..16).map(|i| json!({"name": format!("a.b/own-{i:02}")})).collect();
+    let registered = registered_responders(
+        &pod(&json!(own), &Value::Null),
+        &[object("s", 0, "self", &json!({"priority": 0}))],
+    );
+    assert_eq!(registered.entries.len(), MAX_RESPONDERS);
+    assert_eq!(registered.entries[15].name, "self");
+    assert_eq!(registered.left_out, ["a.b/own-15"]);
 }
 
 #[test]

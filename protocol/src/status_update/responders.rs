@@ -1,14 +1,11 @@
 //! The responders in a write of the controller.
 
-use std::collections::HashSet;
-
 use chrono::{DateTime, Utc};
-use evacuation_api::{
-    Answer, MAX_RESPONDERS, Policy, RefusalPolicy, ResponderState, ResponderStatus, SELF_RESPONDER,
-};
+use evacuation_api::{Answer, Policy, RefusalPolicy, ResponderState, ResponderStatus, SELF_RESPONDER};
 
 use crate::{
     Actor, StatusError,
+    decide::NODE_UNREACHABLE,
     lapse::lapse_time,
     phase::is_done,
     policy::{forced, next_forcing},
@@ -17,9 +14,12 @@ use crate::{
     window::asleep,
 };
 
-/// What the responders in a write are checked against.
+/// The controller wrote another list of responders than the stored one.
+const FIXED: StatusError = StatusError::Responders { why: "the list is fixed at creation" };
+
+/// The stored state that the responders in a write are checked against.
 pub(super) struct Responders<'a> {
-    /// Those that are stored; `None` before the start.
+    /// Those that are stored; `None` when a server stored the object that did not fix them at creation.
     pub(super) was: Option<&'a [ResponderStatus]>,
     pub(super) policy: &'a Policy,
     /// Whether every live entry sleeps: nobody is asked or passed over.
@@ -36,23 +36,18 @@ impl Responders<'_> {
         proposed: Option<Vec<ResponderStatus>>,
         errors: &mut Vec<StatusError>,
     ) -> Option<Vec<ResponderStatus>> {
-        let before = match (self.was, &proposed) {
-            (None, None) => return None,
-            (None, Some(_)) if self.asleep && !self.ending => {
-                errors.push(asleep(self.policy));
-                return None;
+        let Some(before) = self.was else {
+            if proposed.is_some() {
+                errors.push(FIXED);
             }
-            (None, Some(proposed)) => {
-                check_start(proposed, errors);
-                proposed.iter().map(unasked).collect()
-            }
-            (Some(was), _) => was.to_vec(),
+            return None;
         };
+        let before = before.to_vec();
         let proposed = proposed.unwrap_or_default();
         if before.len() != proposed.len()
             || before.iter().zip(&proposed).any(|(a, b)| !same_registration(a, b))
         {
-            errors.push(StatusError::Responders { why: "the list is fixed once it is written" });
+            errors.push(FIXED);
             return Some(before);
         }
         let after: Vec<_> =
@@ -70,7 +65,7 @@ impl Responders<'_> {
         if new.state == old.state || (new.state == ResponderState::Canceled && self.ending) {
             return old;
         }
-        let allowed = if self.asleep { Err(asleep(self.policy)) } else { self.allowed(&old, new.state) };
+        let allowed = if self.asleep { Err(asleep(self.policy)) } else { self.allowed(&old, &new) };
         if let Err(error) = allowed {
             errors.push(error);
             return old;
@@ -79,13 +74,17 @@ impl Responders<'_> {
             ResponderState::Active => {
                 ResponderStatus { active_time: Some(stamp(self.now)), state: new.state, ..old }
             }
-            ResponderState::Interrupted => ResponderStatus { message: new.message, state: new.state, ..old },
+            ResponderState::Interrupted => {
+                let reason = if asked_in_vain(&old, &new) { new.reason } else { old.reason.clone() };
+                ResponderStatus { message: new.message, state: new.state, reason, ..old }
+            }
             _ => ResponderStatus { state: new.state, ..old },
         }
     }
 
-    fn allowed(&self, old: &ResponderStatus, to: ResponderState) -> Result<(), StatusError> {
+    fn allowed(&self, old: &ResponderStatus, new: &ResponderStatus) -> Result<(), StatusError> {
         use ResponderState::{Active, Completed, Inactive, Interrupted};
+        let to = new.state;
         let refuse =
             |why| Err(StatusError::Transition { responder: old.name.clone(), from: old.state, to, why });
         if !transition_allowed(old.state, to, Actor::Controller) {
@@ -108,6 +107,7 @@ impl Responders<'_> {
                 Some(deadline) => self.not_before(old, deadline.time.0),
                 None => refuse("it was not asked"),
             },
+            (Active, Interrupted) if asked_in_vain(old, new) => Ok(()),
             (Active, Interrupted) => match lapse_time(old) {
                 Some(lapse) => self.not_before(old, lapse),
                 None => match next_forcing(self.policy) {
@@ -128,42 +128,18 @@ impl Responders<'_> {
     }
 }
 
-/// A responder as it is registered, without anything that others write.
-fn unasked(proposed: &ResponderStatus) -> ResponderStatus {
-    ResponderStatus {
-        state: ResponderState::Inactive,
-        active_time: None,
-        answer: None,
-        answer_time: None,
-        delay_until: None,
-        retry_time: None,
-        reason: None,
-        message: None,
-        cancellation_acknowledged: false,
-        ..proposed.clone()
-    }
+/// Whether the controller says that `self` became Active while the pod's node was unreachable. Only the controller sees nodes.
+/// An app that has answered is reachable.
+fn asked_in_vain(old: &ResponderStatus, new: &ResponderStatus) -> bool {
+    old.name == SELF_RESPONDER
+        && old.state == ResponderState::Active
+        && old.answer.is_none()
+        && new.reason.as_deref() == Some(NODE_UNREACHABLE)
 }
 
 fn same_registration(a: &ResponderStatus, b: &ResponderStatus) -> bool {
     (&a.name, a.priority, a.timeout_seconds, a.max_delay_seconds, &a.http, &a.service)
         == (&b.name, b.priority, b.timeout_seconds, b.max_delay_seconds, &b.http, &b.service)
-}
-
-fn check_start(responders: &[ResponderStatus], errors: &mut Vec<StatusError>) {
-    let mut wrong = |why| errors.push(StatusError::Responders { why });
-    let mut names = HashSet::new();
-    if !responders.iter().all(|r| names.insert(r.name.as_str())) {
-        wrong("a name occurs twice");
-    }
-    if responders.len() > MAX_RESPONDERS {
-        wrong("there are too many");
-    }
-    if !responders.is_sorted_by(|a, b| a.priority >= b.priority) {
-        wrong("the highest priority comes first");
-    }
-    if responders.iter().any(|r| r.timeout_seconds < 1 || r.max_delay_seconds < 0) {
-        wrong("a timeout is at least 1 s and a longest delay at least 0 s");
-    }
 }
 
 /// Nobody's turn comes before those of higher priority are done.

@@ -6,7 +6,6 @@ use crate::{
 use evacuation_api::{
     Answer, AttemptResult, DeadlineAction, EvictionStatus, RefusalPolicy, Requester,
     ResponderState::{self, Active, Canceled, Completed, Inactive, Interrupted},
-    ResponderStatus,
 };
 
 /// What a write that changes the stored status by `change` leads to, at so many seconds.
@@ -177,27 +176,29 @@ fn only_self_and_only_in_its_turn_is_passed_over_without_a_deadline() {
 }
 
 #[test]
-fn the_responders_are_fixed_in_order_when_the_evacuation_starts() {
-    let start =
-        |responders: Vec<ResponderStatus>| write(&evacuation(), 5, |s| s.responders = Some(responders));
-    let low = ResponderStatus { priority: 1, ..responder("a.b/low", Inactive) };
-    let mut forged = ResponderStatus { active_time: Some(at(1).into()), ..responder("self", Active) };
-    forged.answer = Some(Answer::Accept);
+fn self_is_passed_over_early_only_with_the_claim_that_its_node_was_unreachable_when_it_was_asked() {
+    let pass = |e: &Evacuation, reason: Option<&str>| {
+        write(e, 5, |s| {
+            set_state(s, 0, Interrupted);
+            s.responders.as_mut().unwrap()[0].reason = reason.map(str::to_owned);
+        })
+    };
+    assert!(matches!(pass(&asking(), None).unwrap_err()[..], [StatusError::NotYet { .. }]));
+    let passed = pass(&asking(), Some("NodeUnreachable")).unwrap().responders.unwrap();
+    assert_eq!((passed[0].state, passed[0].reason.as_deref()), (Interrupted, Some("NodeUnreachable")));
+    assert!(pass(&asking(), Some("Whim")).is_err());
+    let delayed = answered(Some(Answer::Delay), RefusalPolicy::Wait, None);
+    assert!(pass(&delayed, Some("NodeUnreachable")).is_err(), "an app that answers is reachable");
+    let mut other = asking();
+    other.status.as_mut().unwrap().responders.as_mut().unwrap()[0].name = "a.b/other".to_owned();
+    assert!(pass(&other, Some("NodeUnreachable")).is_err(), "only self is on the node");
+}
 
-    let responders = start(vec![forged, low.clone()]).unwrap().responders.unwrap();
-    assert_eq!((responders[0].active_time, responders[0].answer), (Some(at(5).into()), None));
-    assert_eq!(start(vec![]).unwrap().responders, Some(vec![]));
-    for (why, wrong) in [
-        ("order", vec![low.clone(), responder("self", Inactive)]),
-        ("twice", vec![responder("self", Inactive), responder("self", Inactive)]),
-        ("many", (0..17).map(|i| responder(&format!("a.b/{i}"), Inactive)).collect()),
-        ("times", vec![ResponderStatus { timeout_seconds: 0, ..responder("self", Inactive) }]),
-        ("done", vec![responder("self", Completed)]),
-        ("canceled", vec![responder("self", Canceled)]),
-        ("two active", vec![responder("self", Active), ResponderStatus { state: Active, ..low.clone() }]),
-    ] {
-        assert!(start(wrong).is_err(), "{why}");
-    }
+#[test]
+fn the_controller_changes_nothing_of_the_list_that_the_server_fixed() {
+    let mut unfixed = evacuation();
+    unfixed.status.as_mut().unwrap().responders = None;
+    assert!(write(&unfixed, 5, |s| s.responders = Some(vec![])).is_err());
 
     let old = asking();
     for (why, change) in [
@@ -211,11 +212,7 @@ fn the_responders_are_fixed_in_order_when_the_evacuation_starts() {
         ("timeout", Box::new(|s| s.responders.as_mut().unwrap()[0].timeout_seconds = 1)),
     ] {
         let errors = write(&old, 5, change).unwrap_err();
-        assert_eq!(
-            errors,
-            [StatusError::Responders { why: "the list is fixed once it is written" }],
-            "{why}"
-        );
+        assert_eq!(errors, [StatusError::Responders { why: "the list is fixed at creation" }], "{why}");
     }
 }
 
@@ -250,7 +247,9 @@ fn an_attempt_is_counted_and_timed_by_the_server_and_needs_every_responder_done(
     let eviction = next.eviction.unwrap();
     assert_eq!((eviction.attempts, eviction.last_attempt_time), (1, Some(at(5).into())));
     assert!(matches!(write(&old, 5, attempt).unwrap_err()[..], [StatusError::Eviction { .. }]));
-    assert!(write(&evacuation(), 5, attempt).is_err(), "not started");
+    let mut unfixed = evacuation();
+    unfixed.status.as_mut().unwrap().responders = None;
+    assert!(write(&unfixed, 5, attempt).is_err(), "nobody knows whom to ask");
 
     let mut lapsed = evacuation_for(vec![Requester {
         deadline: Some(at(3).into()),

@@ -1,13 +1,13 @@
 use super::*;
 use crate::{
-    Act, Attempt, Decision, EditError, LivePod, Phase, PodPhase, PodView, Registered, World,
-    apply_requester_edit, cancel, check_requester_edit, check_status_update, decide, derive_policy,
-    finished_reason, goes_on_by, phase, state_word,
-    testing::{asking_for, at, evacuation_for, requester, responder},
+    Act, Attempt, Decision, EditError, LivePod, Phase, PodPhase, PodView, World, apply_requester_edit,
+    cancel, check_requester_edit, check_status_update, decide, derive_policy, finished_reason, goes_on_by,
+    phase, state_word,
+    testing::{asking_for, at, evacuation_for, evacuation_of_app, requester},
 };
 use evacuation_api::{
     Answer, ConditionType, DeadlineAction, Evacuation, EvacuationSpec, EvictionStatus, RefusalPolicy,
-    ResponderEntry, ResponderState, Window,
+    ResponderState, Window,
 };
 
 /// An entry with a window of a minute, that minute after midnight, which is [`at`] zero.
@@ -34,17 +34,12 @@ fn world() -> World {
             running_container: true,
             ready: true,
         }),
-        node_reachable: true,
-        registered: vec![ResponderEntry::named("self")].into(),
+        node_silent_since: None,
         budgets: Vec::new(),
         turn: false,
         recovered_at: None,
         attempt: Attempt::Unknown,
     }
-}
-
-fn unregistered() -> World {
-    World { registered: Registered::default(), ..world() }
 }
 
 /// Writes until nothing is left to write, and says what is done then. The server takes each write.
@@ -152,8 +147,9 @@ fn a_window_that_cannot_be_read_never_opens() {
 
 #[test]
 fn while_everybody_sleeps_nobody_is_asked_and_nothing_is_evicted() {
-    for world in [world(), unregistered()] {
-        let mut e = evacuation_for(vec![sleeper("a.b/s", 3), sleeper("a.b/t", 2)]);
+    for create in [evacuation_for, evacuation_of_app] {
+        let world = world();
+        let mut e = create(vec![sleeper("a.b/s", 3), sleeper("a.b/t", 2)]);
         let decision = settle(&mut e, &world, 1);
         assert_eq!((&decision.acts[..], decision.wake_at), (&[][..], Some(at(120))));
         assert_eq!(
@@ -188,7 +184,7 @@ fn when_a_sleeper_wakes_the_policy_is_made_anew() {
 #[test]
 fn a_deadline_acts_while_everybody_sleeps() {
     let forced = |action| {
-        let mut e = evacuation_for(vec![with_deadline(sleeper("a.b/s", 9), 10, action)]);
+        let mut e = evacuation_of_app(vec![with_deadline(sleeper("a.b/s", 9), 10, action)]);
         let decision = settle(&mut e, &world(), 9);
         assert_eq!((&decision.acts[..], decision.wake_at), (&[][..], Some(at(10))));
         settle(&mut e, &world(), 10);
@@ -207,7 +203,7 @@ fn a_deadline_acts_while_everybody_sleeps() {
 
 #[test]
 fn one_who_joins_awake_starts_it_and_one_who_leaves_asleep_alone_rests_it() {
-    let mut e = evacuation_for(vec![sleeper("a.b/s", 9)]);
+    let mut e = evacuation_of_app(vec![sleeper("a.b/s", 9)]);
     settle(&mut e, &world(), 1);
     let mut e = edited(&e, vec![sleeper("a.b/s", 9), requester("a.b/r")], 2);
     settle(&mut e, &world(), 2);
@@ -239,11 +235,11 @@ fn an_eviction_that_a_budget_holds_back_rests_when_those_who_are_awake_leave() {
     });
     status.conditions = vec![crate::testing::condition("Blocked", "True", "EvictionRejected")];
     let mut e = edited(&e, vec![sleeper("a.b/s", 9)], 3);
-    let decision = settle(&mut e, &unregistered(), 4);
+    let decision = settle(&mut e, &world(), 4);
     assert_eq!(decision.acts, []);
     let status = e.status.as_ref().unwrap();
     assert!(!crate::condition::is_true(status, ConditionType::Blocked));
-    settle(&mut e, &unregistered(), 540);
+    settle(&mut e, &world(), 540);
     assert_eq!(e.status.unwrap().eviction.unwrap().attempts, 2);
 }
 
@@ -258,7 +254,7 @@ fn what_is_on_its_way_does_not_rest() {
         last_attempt_time: Some(at(0).into()),
         ..EvictionStatus::default()
     });
-    let decision = settle(&mut e, &unregistered(), 20);
+    let decision = settle(&mut e, &world(), 20);
     assert_eq!(decision.acts, [Act::ResolveInFlight]);
     assert_eq!(state_word(&e), "Evicting");
 }
@@ -329,11 +325,13 @@ fn hasty(e: &Evacuation, world: &World, now: i64, ahead: i64) -> Result<Evacuati
 #[test]
 fn a_controller_whose_clock_is_ahead_is_told_when_the_window_opens() {
     let alone = evacuation_for(vec![sleeper("a.b/s", 1)]);
-    let beside = evacuation_for(vec![requester("a.b/r"), overriding(sleeper("a.b/s", 1), 5)]);
+    let registered = evacuation_of_app(vec![sleeper("a.b/s", 1)]);
+    let beside = evacuation_of_app(vec![requester("a.b/r"), overriding(sleeper("a.b/s", 1), 5)]);
     let mut asked = beside.clone();
     // Silent until 80.
     settle(&mut asked, &world(), 20);
-    for (e, world) in [(&alone, world()), (&alone, unregistered()), (&asked, world())] {
+    for e in [&alone, &registered, &asked] {
+        let world = world();
         let errors = hasty(e, &world, 30, 31).unwrap_err();
         assert!(
             errors.iter().all(|error| matches!(error, StatusError::NotYet { until, .. } if *until == at(60))),
@@ -346,7 +344,7 @@ fn a_controller_whose_clock_is_ahead_is_told_when_the_window_opens() {
 #[test]
 fn while_everybody_sleeps_the_server_takes_no_step_of_a_negotiation() {
     type Change = fn(&mut EvacuationStatus);
-    let waiting = evacuation_for(vec![sleeper("a.b/s", 9)]);
+    let waiting = evacuation_of_app(vec![sleeper("a.b/s", 9)]);
     let mut begun = asking_for(vec![sleeper("a.b/s", 9)]);
     let mut accepted = begun.clone();
     let responders = accepted.status.as_mut().unwrap().responders.as_mut().unwrap();
@@ -357,11 +355,10 @@ fn while_everybody_sleeps_the_server_takes_no_step_of_a_negotiation() {
     let mut done = begun.clone();
     let responders = done.status.as_mut().unwrap().responders.as_mut().unwrap();
     responders[0].state = ResponderState::Interrupted;
-    let steps: [(&Evacuation, Change); 6] = [
+    let steps: [(&Evacuation, Change); 5] = [
         (&waiting, |s| {
-            s.responders = Some(vec![responder("self", ResponderState::Active)]);
+            s.responders.as_mut().unwrap()[0].state = ResponderState::Active;
         }),
-        (&waiting, |s| s.responders = Some(vec![])),
         (&begun, |s| {
             s.responders.as_mut().unwrap()[0].state = ResponderState::Interrupted;
         }),
@@ -380,7 +377,7 @@ fn while_everybody_sleeps_the_server_takes_no_step_of_a_negotiation() {
             check_status_update(old, proposed, at(seconds))
         };
         assert!(write(500).is_err(), "step {i}");
-        if i != 4 {
+        if i != 3 {
             write(540).unwrap();
         }
     }

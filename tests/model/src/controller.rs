@@ -85,8 +85,7 @@ impl Negotiation {
         let attempt = me.attempts.get(look.object)?.as_ref();
         Some(World {
             pod: me.pod.view(),
-            node_reachable: true,
-            registered: self.registered.clone().into(),
+            node_silent_since: None,
             budgets: budgets.into_iter().collect(),
             turn: state.budget == Some(true),
             recovered_at: None,

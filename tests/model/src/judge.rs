@@ -34,6 +34,22 @@ impl Negotiation {
         }
     }
 
+    /// Judges the responders that the server fixed in a new Evacuation.
+    pub(crate) fn judge_creation(
+        &self,
+        created: &Version,
+        history: &mut History,
+        now: i64,
+        broken: &mut Broken,
+    ) {
+        broken.require(violations(created).is_empty(), Law::Invariants);
+        let mut before = Evacuation::clone(created);
+        if let Some(status) = &mut before.status {
+            status.responders = None;
+        }
+        self.judge_responders(&before, created, Actor::Server, history, now, broken);
+    }
+
     fn judge_responders(
         &self,
         before: &Evacuation,
@@ -60,7 +76,7 @@ impl Negotiation {
             if from == to {
                 continue;
             }
-            broken.require(by != Actor::Controller || by_end || history.sleep == Sleep::Awake, Law::Awake);
+            broken.require(by == Actor::Responder || by_end || history.sleep == Sleep::Awake, Law::Awake);
             let mut heard = heard;
             match to {
                 ResponderState::Active => heard.asked = Some(now),

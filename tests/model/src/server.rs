@@ -5,8 +5,8 @@ use evacuation_api::{
     PodTarget, Requester, ResponderState, Target,
 };
 use evacuation_protocol::{
-    Actor, StatusError, answer, apply_requester_edit, begin, check_requester_edit, check_status_update,
-    delete, is_finished,
+    Actor, PodView, StatusError, answer, apply_requester_edit, begin, check_requester_edit,
+    check_status_update, delete, fix_responders, is_finished,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
@@ -45,7 +45,11 @@ impl Negotiation {
             requesters: vec![entry.requester(user)],
             ttl_seconds_after_finished: None,
         };
-        let status = begin(&spec, &user_name(user), &[], at(state.now));
+        let mut status = begin(&spec, &user_name(user), &[], at(state.now));
+        if let PodView::Live(pod) = state.pod.view() {
+            let registered = self.registered.clone().into();
+            fix_responders(&mut status, &spec.requesters, &pod, &registered, at(state.now));
+        }
         let mut evacuation = Evacuation::new("evacuation", spec);
         evacuation.metadata.namespace = Some("ns".to_owned());
         evacuation.metadata.uid = Some(format!("evacuation-{}", state.objects.len()));
@@ -54,6 +58,7 @@ impl Negotiation {
         let version = Version::new(evacuation);
         let mut history = History::new(self.config.responders.len());
         history.observe(&version.spec, self.config.users.len(), state.now);
+        self.judge_creation(&version, &mut history, state.now, &mut state.broken);
         for controller in &mut state.controllers {
             controller.cache.push(None);
             controller.attempts.push(None);

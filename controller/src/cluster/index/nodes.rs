@@ -2,6 +2,8 @@
 
 use std::net::IpAddr;
 
+use chrono::{DateTime, Utc};
+use evacuation_api::from_condition_time;
 use k8s_openapi::api::core::v1::{Node, Pod};
 
 use super::{Change, Index, Indexed, Table};
@@ -31,11 +33,11 @@ impl Indexed for Node {
 }
 
 impl Index {
-    /// Whether the kubelet of a pod's node reports. A node that the watch has not shown counts as reachable, and so does that
-    /// of a pod that is on none yet.
-    pub(crate) fn node_reachable(&self, pod: &Pod) -> bool {
+    /// Since when the kubelet of a pod's node does not report. `None` while it reports, for a node that the watch has not shown,
+    /// and for a pod that is on no node yet.
+    pub(crate) fn node_silent_since(&self, pod: &Pod) -> Option<DateTime<Utc>> {
         let node = node_name(pod).and_then(|name| self.nodes.get(&ObjectKey::new("", name)));
-        node.is_none_or(|node| is_reachable(node))
+        node.and_then(|node| silent_since(node))
     }
 
     /// Whether an address is that of a node.
@@ -54,16 +56,21 @@ pub(crate) fn node_name(pod: &Pod) -> Option<&str> {
 }
 
 /// Whether a node's kubelet reports.
-pub(crate) fn is_reachable(node: &Node) -> bool {
-    let tainted = node
-        .spec
-        .as_ref()
-        .and_then(|spec| spec.taints.as_ref())
-        .is_some_and(|taints| taints.iter().any(|taint| taint.key == UNREACHABLE_TAINT));
-    let unknown = node
-        .status
-        .as_ref()
-        .and_then(|status| status.conditions.as_ref())
-        .is_some_and(|conditions| conditions.iter().any(|c| c.type_ == "Ready" && c.status == "Unknown"));
-    !tainted && !unknown
+fn is_reachable(node: &Node) -> bool {
+    silent_since(node).is_none()
+}
+
+/// Since when a node's kubelet does not report; `None` while it reports.
+pub(crate) fn silent_since(node: &Node) -> Option<DateTime<Utc>> {
+    let conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    let unknown = conditions.into_iter().find(|c| c.type_ == "Ready" && c.status == "Unknown");
+    let taints = node.spec.iter().flat_map(|spec| spec.taints.iter().flatten());
+    let taint = taints.into_iter().find(|taint| taint.key == UNREACHABLE_TAINT);
+    if unknown.is_none() && taint.is_none() {
+        return None;
+    }
+    let since = unknown.and_then(|c| c.last_transition_time.as_ref());
+    let since = since.or_else(|| taint.and_then(|taint| taint.time_added.as_ref()));
+    // Without a time the kubelet has been silent for as long as anybody knows.
+    Some(since.map_or(DateTime::<Utc>::MIN_UTC, from_condition_time))
 }

@@ -149,12 +149,12 @@ fn a_node_touches_the_evacuations_of_its_pods_when_its_kubelet_goes_silent() {
     index.apply(evacuation("a", "p", "1", "1"));
     let pod = pod("p", "1", "2", &json!({}));
     index.apply(pod.clone());
-    assert!(index.node_reachable(&pod), "a node that no watch has shown yet may well answer");
+    assert_eq!(index.node_silent_since(&pod), None, "a node that no watch has shown yet may well answer");
     assert!(index.apply(node("3", "True")).touched.is_empty());
-    assert!(index.node_reachable(&pod));
+    assert_eq!(index.node_silent_since(&pod), None);
     assert!(index.apply(node("4", "False")).touched.is_empty(), "a kubelet that reports NotReady reports");
     assert_eq!(names(&index.apply(node("5", "Unknown")).touched), ["a"]);
-    assert!(!index.node_reachable(&pod));
+    assert!(index.node_silent_since(&pod).is_some());
     assert!(index.is_node_address("10.0.0.7".parse().unwrap()));
     assert!(!index.is_node_address("10.0.0.8".parse().unwrap()));
 }

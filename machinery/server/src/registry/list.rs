@@ -118,7 +118,7 @@ impl<S: Strategy> Registry<S> {
     }
 
     /// The objects of a scope in the state that is asked for, and its revision.
-    async fn objects(
+    pub(super) async fn objects(
         &self,
         scope: &Scope,
         version: Version,

@@ -148,6 +148,15 @@ impl<S: Strategy> Registry<S> {
         Ok(self.cache.list(&self.scope(namespace, None), None)?.1)
     }
 
+    /// Returns the newest objects of a namespace, or all for an empty one. Every write that was answered before this call is in.
+    ///
+    /// # Errors
+    ///
+    /// The store does not answer, or one of the objects cannot be read by this version of the server.
+    pub async fn list_newest(&self, namespace: &str) -> Result<Vec<Arc<Stored<S::Object>>>, ApiError> {
+        Ok(self.objects(&self.scope(namespace, None), list::Version::Newest).await?.1)
+    }
+
     /// Creates an object in `context.namespace` by all the strategy's rules.
     ///
     /// # Errors

@@ -10,6 +10,16 @@ pub(crate) enum Better {
     Lower,
 }
 
+/// The aim of a figure.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Aim {
+    /// Maximum value, in the figure's unit.
+    Value(f64),
+    /// Maximum ratio to the peer of the same run.
+    Ratio(f64),
+}
+
 /// One figure and its peer's.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Row {
@@ -20,8 +30,18 @@ pub(crate) struct Row {
     pub(crate) peer: &'static str,
     pub(crate) peer_value: f64,
     pub(crate) ratio: f64,
-    pub(crate) aim: Option<f64>,
+    pub(crate) aim: Option<Aim>,
     pub(crate) better: Better,
+}
+
+impl Aim {
+    fn words(self) -> String {
+        match self {
+            Self::Value(most) if most > 0.0 => format!("< {most}"),
+            Self::Value(_) => "0".to_owned(),
+            Self::Ratio(most) => format!("ratio <= {most}"),
+        }
+    }
 }
 
 /// Prints the rows.
@@ -44,12 +64,7 @@ pub(crate) fn print(rows: &[Row], json: bool) -> anyhow::Result<()> {
             row.peer.to_owned(),
             format!("{:.1}", row.peer_value),
             format!("{:.2}", row.ratio),
-            row.aim.map_or_else(
-                String::new,
-                |aim| {
-                    if aim > 0.0 { format!("< {aim}") } else { "0".to_owned() }
-                },
-            ),
+            row.aim.map_or_else(String::new, Aim::words),
             "lower".to_owned(),
         ]);
     }

@@ -26,7 +26,7 @@ use tokio::{
     time::{Instant, MissedTickBehavior, interval},
 };
 
-use crate::report::{Better, Row};
+use crate::report::{Aim, Better, Row};
 
 /// How often the replica is evacuated.
 const ROUNDS: usize = 10;
@@ -56,7 +56,7 @@ pub(crate) async fn run() -> anyhow::Result<Vec<Row>> {
             peer: "kubectl drain --disable-eviction",
             peer_value,
             ratio: value / peer_value,
-            aim: Some(0.0),
+            aim: Some(Aim::Value(0.0)),
             better: Better::Lower,
         }
     };
