@@ -52,6 +52,7 @@ pub struct Options {
     /// The folder of the embedded store; one process at a time.
     #[arg(long, required_if_eq("storage", "embedded"))]
     pub data_dir: Option<PathBuf>,
+    /// Limits on what callers can use.
     #[command(flatten)]
     pub limits: LimitOptions,
     /// For how many seconds the server goes on to serve after it was told to end, while /readyz says no, so that nobody is
@@ -91,6 +92,14 @@ mod tests {
             let error = parse(&arguments).expect_err("incomplete").to_string();
             assert!(error.contains(missing), "{arguments:?}: {error}");
         }
+    }
+
+    #[test]
+    fn the_help_describes_the_program_and_the_limits() {
+        use clap::CommandFactory;
+        let help = Options::command().render_long_help().to_string();
+        assert!(help.starts_with("The evacuation API server"), "{help}");
+        assert!(help.contains("--priority-user"), "{help}");
     }
 
     #[test]
