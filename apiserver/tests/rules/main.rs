@@ -16,5 +16,6 @@ mod rule_4;
 mod rule_5;
 mod rule_6;
 mod rule_7;
+mod rule_8;
 mod tables;
 mod windows;
