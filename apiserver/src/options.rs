@@ -95,6 +95,14 @@ mod tests {
     }
 
     #[test]
+    fn the_help_describes_the_program_and_the_limits() {
+        use clap::CommandFactory;
+        let help = Options::command().render_long_help().to_string();
+        assert!(help.starts_with("The evacuation API server"), "{help}");
+        assert!(help.contains("--priority-user"), "{help}");
+    }
+
+    #[test]
     fn etcd_members_are_separated_by_commas() {
         let options = parse(&["--etcd-servers=https://a:2379,https://b:2379"]).expect("complete");
         assert_eq!(options.etcd_servers, ["https://a:2379", "https://b:2379"]);

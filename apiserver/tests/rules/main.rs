@@ -9,6 +9,7 @@ mod creation;
 mod fence;
 mod harness;
 mod registration;
+mod object_limits;
 mod reply;
 mod rule_1;
 mod rule_2;

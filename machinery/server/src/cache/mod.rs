@@ -125,6 +125,26 @@ pub(crate) fn not_filled() -> ApiError {
     ApiError::status(Reason::TooManyRequests, "storage is (re)initializing").retry_after(1)
 }
 
+/// Usage of the objects of a cache at one revision.
+pub(crate) struct UsageView<'a, O>(MutexGuard<'a, Inner<O>>);
+
+impl<O: Object> UsageView<'_, O> {
+    /// Returns the revision that the cache shows.
+    pub(crate) fn revision(&self) -> i64 {
+        self.0.index.revision()
+    }
+
+    /// Returns the usage of a namespace and of all.
+    pub(crate) fn of(&self, namespace: &str) -> (Usage, Usage) {
+        self.0.index.usage(namespace)
+    }
+
+    /// Returns true when the cache has an object under that key that was written after a revision.
+    pub(crate) fn shows(&self, key: &str, after: i64) -> bool {
+        self.0.index.get(key).is_some_and(|stored| stored.revision() > after)
+    }
+}
+
 impl<O: Object> Cache<O> {
     pub(crate) fn new(resource: String) -> Self {
         let inner = Inner { index: Index::new(), subscribers: Subscribers::new() };
@@ -167,11 +187,9 @@ impl<O: Object> Cache<O> {
         self.inner().index.len()
     }
 
-    /// Returns the revision of the cache, and at that revision the usage of a namespace and of all.
-    pub(crate) fn usage(&self, namespace: &str) -> (i64, Usage, Usage) {
-        let inner = self.inner();
-        let (own, total) = inner.index.usage(namespace);
-        (inner.index.revision(), own, total)
+    /// Locks the cache to read its usage at one revision.
+    pub(crate) fn usage(&self) -> UsageView<'_, O> {
+        UsageView(self.inner())
     }
 
     /// Returns the usage of all namespaces, and the largest number and size of any namespace.

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use super::Registry;
+use super::{Keys, Registry};
 use crate::{
     ApiError, Cause, Reason, RequestContext, Strategy,
     cache::{Cache, Usage},
@@ -78,6 +78,9 @@ struct Pending {
 #[derive(Debug)]
 struct Write {
     namespace: String,
+    /// Key relative to the kind's prefix, and the revision that the write is made from; 0 for a creation.
+    key: String,
+    base: i64,
     usage: Usage,
     /// Absent while the write is under way.
     revision: Option<i64>,
@@ -137,18 +140,22 @@ impl Quota {
     fn reserve<O: crate::Object>(
         &self,
         cache: &Cache<O>,
-        namespace: &str,
-        added: Usage,
+        write: Write,
         with_reserve: bool,
     ) -> Result<Reservation, Exceeded> {
         let mut pending = lock(&self.pending);
-        let (shown, own, total) = cache.usage(namespace);
-        pending.writes.retain(|_, write| write.revision.is_none_or(|revision| revision > shown));
+        let (namespace, added) = (&write.namespace, write.usage);
+        let shown = cache.usage();
+        pending.writes.retain(|_, write| write.revision.is_none_or(|revision| revision > shown.revision()));
+        let (own, total) = shown.of(namespace);
+        // The cache may show a write before its outcome is known here.
+        let open = |write: &&Write| !shown.shows(&write.key, write.base);
         let sum = |writes: &mut dyn Iterator<Item = &Write>, start: Usage| {
             writes.fold(start, |sum, write| sum.plus(write.usage))
         };
-        let own = sum(&mut pending.writes.values().filter(|write| write.namespace == namespace), own);
-        let total = sum(&mut pending.writes.values(), total);
+        let own =
+            sum(&mut pending.writes.values().filter(|write| write.namespace == *namespace).filter(open), own);
+        let total = sum(&mut pending.writes.values().filter(open), total);
         let limits = &self.limits;
         let checks = [
             (
@@ -177,9 +184,8 @@ impl Quota {
         }
         let number = pending.next;
         pending.next += 1;
-        pending
-            .writes
-            .insert(number, Write { namespace: namespace.to_owned(), usage: added, revision: None });
+        drop(shown);
+        pending.writes.insert(number, write);
         Ok(Reservation { pending: self.pending.clone(), number, committed: false })
     }
 }
@@ -194,6 +200,7 @@ impl<S: Strategy> Registry<S> {
         &self,
         context: &RequestContext,
         name: &str,
+        base: i64,
         added: Usage,
     ) -> Result<Option<Reservation>, ApiError> {
         if self.quota.is_unlimited() || added == Usage::default() {
@@ -201,8 +208,12 @@ impl<S: Strategy> Registry<S> {
         }
         // Before it is filled the cache would show nothing as used.
         self.cache.wait_for(0).await?;
-        let try_reserve =
-            |with_reserve| self.quota.reserve(&self.cache, &context.namespace, added, with_reserve);
+        let try_reserve = |with_reserve| {
+            let key = Keys::relative(&context.namespace, name);
+            let write =
+                Write { namespace: context.namespace.clone(), key, base, usage: added, revision: None };
+            self.quota.reserve(&self.cache, write, with_reserve)
+        };
         let mut result = try_reserve(false);
         if result.is_err() {
             // The cache may not show the latest deletions.
