@@ -7,7 +7,7 @@ use evacuation_api::{
     annotation_problems, default_evacuation_responder, is_own_annotation, validate_evacuation_responder,
 };
 use kube::Resource;
-use machinery_merge::{DecodeError, Parsed, Strictness, decode_value};
+use machinery_merge::{DecodeError, Parsed, Strictness, decode_parsed};
 use machinery_validation::validate_metadata;
 use serde_json::{Map, Value};
 
@@ -77,7 +77,8 @@ fn responder_problems(value: &Value) -> Vec<String> {
     if text(value, "/apiVersion") != EvacuationResponder::api_version(&()) {
         return vec![format!("apiVersion: is not {}", EvacuationResponder::api_version(&()))];
     }
-    let decoded = decode_value::<EvacuationResponder>(value.clone(), Strictness::Strict);
+    let parsed = Parsed { value: value.clone(), ..Parsed::default() };
+    let decoded = decode_parsed::<EvacuationResponder>(parsed, Strictness::Strict);
     let mut responder = match decoded {
         Ok(decoded) => decoded.value,
         Err(DecodeError::Strict { findings }) => return findings,
