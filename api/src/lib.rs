@@ -11,8 +11,8 @@ mod evacuation_responder;
 mod kind;
 mod names;
 mod pod_annotations;
-mod requester_key;
 mod registration_problems;
+mod requester_key;
 mod responder;
 mod response;
 mod review;
@@ -44,8 +44,8 @@ pub use pod_annotations::{
     AnnotationProblem, AnnotationValueError, annotation_problems, is_own_annotation, parse_duration,
     parse_refresh_after_restarts, parse_refresh_enabled, parse_replacement_timeout,
 };
-pub use requester_key::RequesterKey;
 pub use registration_problems::RegistrationProblems;
+pub use requester_key::RequesterKey;
 pub use responder::{
     DEFAULT_HTTP_PATH, DEFAULT_MAX_DELAY_SECONDS, DEFAULT_PRIORITY, DEFAULT_TIMEOUT_SECONDS, HttpEndpoint,
     ResponderEntry,

@@ -109,7 +109,7 @@ mod tests {
     fn the_first_question_to_an_endpoint_leaves_the_whole_timeout_however_late_it_is_posted() {
         let mut e = asking();
         let responder = &mut e.status.as_mut().unwrap().responders.as_mut().unwrap()[0];
-        responder.http = Some(HttpEndpoint { port: 80, path: None, allow_host_network: false });
+        responder.http = Some(HttpEndpoint { port: 80, path: None, allow_host_network: None });
         let answer_by = |e: &Evacuation| question(e, "self", ReviewAction::Ask, at(500)).unwrap().answer_by;
         assert_eq!(answer_by(&e), Some(at(560).into()));
         e.status.as_mut().unwrap().responders.as_mut().unwrap()[0].asked_time = Some(at(490).into());

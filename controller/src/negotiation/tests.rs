@@ -235,7 +235,7 @@ async fn an_evacuation_whose_app_is_asked_at_creation_costs_no_request_before_th
 async fn a_deadline_acts_without_a_list_of_the_registrations_and_without_a_read_of_the_pod() {
     let mut evacuation = evacuation_of(&app(), &json!({}));
     let deadline = Utc::now() - TimeDelta::seconds(1);
-    evacuation.spec.requesters[0].deadline = Some(evacuation_api::Timestamp(deadline));
+    evacuation.spec.requesters[0].deadline = Some(deadline.into());
     let fixture = Fixture::leading(evacuation);
     fixture.work_until(3).await;
     assert_eq!(fixture.asked(), ["PUT status", "POST eviction", "PUT status"]);
@@ -463,7 +463,7 @@ async fn rule_9_an_app_that_the_api_kept_the_controller_from_asking_is_not_asked
 
 #[tokio::test]
 async fn a_deadline_acts_although_the_api_takes_no_other_writes_for_a_minute() {
-    let reached = evacuation_api::Timestamp(Utc::now() - TimeDelta::seconds(1));
+    let reached = (Utc::now() - TimeDelta::seconds(1)).into();
     let mut asking = long_active();
     asking.spec.requesters[0].deadline = Some(reached);
     asking.spec.requesters[0].at_deadline = Some(evacuation_api::DeadlineAction::Evict);

@@ -1,7 +1,7 @@
 //! Earlier requests for an owner's pods, from the Evacuations.
 
 use chrono::{DateTime, Utc};
-use evacuation_api::{ConditionType, Evacuation, from_condition_time};
+use evacuation_api::{ConditionType, Evacuation, FailedReason, from_condition_time};
 
 use super::{
     Limits,

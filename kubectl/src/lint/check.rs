@@ -77,7 +77,7 @@ fn responder_problems(value: &Value) -> Vec<String> {
     if text(value, "/apiVersion") != EvacuationResponder::api_version(&()) {
         return vec![format!("apiVersion: is not {}", EvacuationResponder::api_version(&()))];
     }
-    let parsed = Parsed { value: value.clone(), duplicate_fields: Vec::new() };
+    let parsed = Parsed { value: value.clone(), ..Parsed::default() };
     let decoded = decode_parsed::<EvacuationResponder>(parsed, Strictness::Strict);
     let mut responder = match decoded {
         Ok(decoded) => decoded.value,

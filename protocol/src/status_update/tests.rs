@@ -70,7 +70,7 @@ fn rule_7_what_the_server_and_the_responders_own_is_restored() {
 fn pushed(answer: Option<Answer>) -> Evacuation {
     let mut e = answered(answer, RefusalPolicy::Wait, None);
     let r = &mut e.status.as_mut().unwrap().responders.as_mut().unwrap()[0];
-    r.http = Some(HttpEndpoint { port: 80, path: None, allow_host_network: false });
+    r.http = Some(HttpEndpoint { port: 80, path: None, allow_host_network: None });
     e
 }
 
@@ -350,7 +350,7 @@ fn a_deletion_begins_only_after_a_delete_deadline() {
         s.eviction = Some(EvictionStatus {
             attempts: 1,
             in_flight: true,
-            action: Some(DeadlineAction::Delete),
+            action: Some(EvictionAction::Delete),
             ..EvictionStatus::default()
         });
     };
