@@ -10,7 +10,7 @@ use crate::{
     lapse::lapse_time,
     phase::is_done,
     policy::forced,
-    time::{after, sooner},
+    time::{after, sooner, stamp},
 };
 
 /// The reason of an Interrupted `self` that became Active while the pod's node was unreachable.
