@@ -269,7 +269,9 @@ mod tests {
         for (from, to, by) in
             all.iter().flat_map(|f| all.iter().flat_map(move |t| actors.map(|b| (*f, *t, b))))
         {
-            let in_table = from == to || transition_allowed(from, to, by);
+            // The end cancels, whoever writes it.
+            let ends = to == Canceled && transition_allowed(from, to, Actor::Server);
+            let in_table = from == to || transition_allowed(from, to, by) || ends;
             let (old, new) = (status(from), status(to));
             let phases = (phase_of(&old), phase_of(&new));
             let expected = in_table && (phases.0 == phases.1 || phase_allowed(phases.0, phases.1, by));

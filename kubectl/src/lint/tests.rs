@@ -44,6 +44,8 @@ items:
         [
             "Deployment shop/web: spec.template.metadata.annotations[evacuation.dev/responders]: [0].timeoutSeconds: 0 is not \
              between 1 and 86400",
+            "Deployment shop/web: spec.template.metadata.annotations[evacuation.dev/responders]: [1].name: \
+             \"surge.evacuation.dev/unknown\" is not a responder of evacuation.dev",
             "Deployment shop/web: spec.template.metadata.annotations[gate.evacuation.dev/open]: \"yes\" is neither true nor \
              false",
             "Deployment shop/web: spec.template.metadata.annotations[surge.evacuation.dev/timeout-seconds]: \"ten\" is not a \
