@@ -1,5 +1,5 @@
-//! Building what the demo, the tests and the benchmarks start: our own programs by cargo, Kubernetes by Go, at the
-//! same time.
+//! Building what the demo, the tests and the benchmarks start: our own programs by cargo, Kubernetes by Go,
+//! at the same time.
 
 use std::{path::PathBuf, process::Stdio};
 
@@ -7,7 +7,7 @@ use anyhow::{Context, bail};
 
 use crate::command::{cargo, output, root, run};
 
-/// Where things were built.
+/// Folders of the builds.
 pub(crate) struct Built {
     /// The folder of our own programs.
     pub(crate) programs: PathBuf,
@@ -15,7 +15,7 @@ pub(crate) struct Built {
     pub(crate) control_plane: PathBuf,
 }
 
-/// How our own programs are compiled.
+/// Cargo profile of the project's own programs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Profile {
     Dev,
@@ -42,7 +42,7 @@ impl Profile {
 ///
 /// # Errors
 ///
-/// What cargo or Go said.
+/// Fails when cargo or Go does.
 pub(crate) fn build(profile: Profile) -> anyhow::Result<Built> {
     // The builder of the control plane is a program of ours: it is compiled first, then works beside cargo.
     eprintln!("building; the first time this takes minutes, Kubernetes itself most of them");
@@ -63,7 +63,7 @@ pub(crate) fn build(profile: Profile) -> anyhow::Result<Built> {
     Ok(Built { programs: target.join(profile.folder()), control_plane })
 }
 
-/// Where cargo puts what it builds.
+/// Cargo's target folder.
 fn target_folder() -> anyhow::Result<PathBuf> {
     let metadata = output(cargo()?.args(["metadata", "--format-version", "1", "--no-deps", "--offline"]))?;
     let metadata: serde_json::Value = serde_json::from_str(&metadata).context("cargo metadata is JSON")?;

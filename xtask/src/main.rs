@@ -1,6 +1,7 @@
 //! The project's commands: `cargo xtask demo`, `test`, `model`, `check`, `bench`, `generate`.
 //!
-//! This crate stays small so that it compiles at once: it sees to what is needed, builds the rest, and starts it.
+//! This crate stays small so that it compiles at once: it sees to what is needed, builds the rest, and starts
+//! it.
 
 mod bench;
 mod build;
@@ -11,6 +12,7 @@ mod demo;
 mod generate;
 mod model;
 mod prerequisites;
+mod suites;
 mod test;
 mod tokens;
 mod words;

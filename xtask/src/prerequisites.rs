@@ -1,4 +1,4 @@
-//! What the machine must have, beside Rust: installed where the system's package manager can, else named.
+//! Prerequisites beside Rust: installed where the system's package manager can, else named.
 
 use std::process::{Command, Stdio};
 
@@ -30,7 +30,7 @@ const PROGRAMS: &[Program] = &[
     },
 ];
 
-/// What only the tests need.
+/// Programs that only the tests need.
 const OF_TESTS: &[Program] = &[
     Program {
         name: "javac",

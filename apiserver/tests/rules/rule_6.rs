@@ -9,6 +9,12 @@ fn time(value: &Value) -> DateTime<Utc> {
     DateTime::parse_from_rfc3339(value.as_str().unwrap()).unwrap().to_utc()
 }
 
+/// The conditions of an end.
+fn ended(kind: &str, reason: &str) -> Value {
+    json!([{"type": kind, "status": "True", "reason": reason, "message": "",
+            "lastTransitionTime": "2020-01-01T00:00:00Z"}])
+}
+
 async fn asked(server: &Server) {
     server.evacuation("e", json!({})).await;
     let self_responder = responder("self", 10_000, "Inactive");
@@ -49,7 +55,7 @@ async fn rule_6_a_responder_is_not_silent_before_its_timeout() {
 async fn rule_6_status_moves_only_along_the_table() {
     let server = Server::start().await;
     asked(&server).await;
-    let changes: [(&str, Change); 5] = [
+    let changes: [(&str, Change); 8] = [
         ("back to Inactive", |status| {
             status["responders"][0]["state"] = json!("Inactive");
         }),
@@ -63,6 +69,9 @@ async fn rule_6_status_moves_only_along_the_table() {
             status["eviction"] = json!({"attempts": 1, "inFlight": true});
         }),
         ("another list", |status| status["responders"] = json!([])),
+        ("accepted without an attempt", |status| status["eviction"] = json!({"accepted": true})),
+        ("evicted without an attempt", |status| status["conditions"] = ended("Evacuated", "Evicted")),
+        ("refused without a refusal", |status| status["conditions"] = ended("Failed", "Refused")),
     ];
     for (what, change) in changes {
         let reply = server.controller().edit_status("e", change).await;
@@ -77,10 +86,11 @@ async fn rule_6_nothing_changes_after_the_end() {
     asked(&server).await;
     let jane = server.user("jane");
     let ended = jane.edit("e", |object| object["spec"]["requesters"] = json!([])).await.ok();
-    let changes: [(&str, Change); 3] = [
+    let changes: [(&str, Change); 4] = [
         ("asked again", |status| {
             status["responders"][0]["state"] = json!("Active");
         }),
+        ("another end", |status| status["conditions"] = self::ended("Evacuated", "GoneByOther")),
         ("not ended", |status| status["conditions"] = json!([])),
         ("evicting", |status| {
             status["eviction"] = json!({"attempts": 1, "inFlight": true});

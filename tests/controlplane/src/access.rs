@@ -11,14 +11,14 @@ use crate::{Error, Identity, Result, pki};
 /// Bounds one read, watches included: kube ends those itself after 290 s at most.
 const READ_TIMEOUT: Duration = Duration::from_secs(295);
 
-/// How to reach the API server.
+/// Address and authority of the API server.
 #[derive(Debug, Clone)]
 pub(crate) struct Access {
     server: String,
     ca_pem: String,
 }
 
-/// How a client proves who it is.
+/// Credentials of a client.
 pub(crate) enum Credentials<'a> {
     Certificate(&'a Identity),
     Token(&'a str),

@@ -58,7 +58,7 @@ impl Actors<'_> {
         self.spawn(Program::Kwok, command, Readiness::Unknown)
     }
 
-    /// What the controller manager and the scheduler have in common.
+    /// Arguments that the controller manager and the scheduler share.
     fn command(&self, program: Program, kubeconfig: &Path) -> Result<(Command, u16)> {
         let port = free_port()?;
         let mut command = Command::new(self.binaries.path(program));

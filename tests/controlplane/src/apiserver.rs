@@ -67,7 +67,7 @@ impl Certificates {
     }
 }
 
-/// What kube-apiserver is like before it is ready.
+/// A kube-apiserver that is not ready yet.
 pub(crate) struct ApiServer {
     pub(crate) component: Component,
     pub(crate) access: Access,

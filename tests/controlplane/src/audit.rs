@@ -23,7 +23,7 @@ impl AuditEvent {
         self.text(pointer).parse().ok()
     }
 
-    /// What was asked: `create`, `update`, `patch`, `delete`, `get`, `list`, `watch`.
+    /// The verb: `create`, `update`, `patch`, `delete`, `get`, `list`, `watch`.
     pub fn verb(&self) -> &str {
         self.text("/verb")
     }
@@ -53,7 +53,7 @@ impl AuditEvent {
         self.text("/objectRef/name")
     }
 
-    /// Who asked.
+    /// The user.
     pub fn user(&self) -> &str {
         self.text("/user/username")
     }
@@ -63,7 +63,7 @@ impl AuditEvent {
         self.text("/userAgent")
     }
 
-    /// When in the request's life this was written: `ResponseStarted` (of a watch), `ResponseComplete`,
+    /// Stage of the request at which this was written: `ResponseStarted` (of a watch), `ResponseComplete`,
     /// `Panic`.
     pub fn stage(&self) -> &str {
         self.text("/stage")
@@ -75,12 +75,12 @@ impl AuditEvent {
         code.and_then(|code| u16::try_from(code).ok()).unwrap_or_default()
     }
 
-    /// When the request arrived, to the microsecond.
+    /// Time at which the request arrived, to the microsecond.
     pub fn received(&self) -> Option<Timestamp> {
         self.time("/requestReceivedTimestamp")
     }
 
-    /// When the answer was ready, to the microsecond.
+    /// Time at which the answer was ready, to the microsecond.
     pub fn answered(&self) -> Option<Timestamp> {
         self.time("/stageTimestamp")
     }
@@ -93,7 +93,7 @@ impl ControlPlane {
     ///
     /// # Errors
     ///
-    /// When the log cannot be read.
+    /// Fails when the log cannot be read.
     pub fn audit_events(&self) -> Result<Vec<AuditEvent>> {
         let path = self.audit_log();
         let text = match std::fs::read_to_string(path) {

@@ -7,10 +7,11 @@ use std::{fmt, io};
 
 use crate::{Error, Result, free_port};
 
-/// A TCP load balancer in front of replicas on loopback: each new connection goes to the next replica that accepts it.
+/// A TCP load balancer in front of replicas on loopback: each new connection goes to the next replica that
+/// accepts it.
 ///
-/// A test directs it with [`Balancer::only`]. It needs no runtime of its own. It ends when this value is dropped, with
-/// all its connections.
+/// A test directs it with [`Balancer::only`]. It needs no runtime of its own. It ends when this value is
+/// dropped, with all its connections.
 pub struct Balancer {
     port: u16,
     shared: Arc<Shared>,
@@ -35,7 +36,7 @@ impl Balancer {
     ///
     /// # Errors
     ///
-    /// When it cannot listen.
+    /// Fails when it cannot listen.
     pub fn start(backends: &[u16]) -> Result<Self> {
         let cannot = |source| Error::Process { action: "start", name: "balancer".to_owned(), source };
         let port = free_port()?;

@@ -46,7 +46,7 @@ impl Program {
         }
     }
 
-    /// How it is asked for its version.
+    /// Arguments that make it print its version.
     fn version_arguments(self) -> &'static [&'static str] {
         match self {
             Self::Kubectl => &["version", "--client"],
@@ -54,7 +54,7 @@ impl Program {
         }
     }
 
-    /// Whether a program of this version, found by chance, does as well as the one that would be built.
+    /// Returns whether a program of this version, found on the machine, serves instead of a new build.
     fn accepts(self, version: (u32, u32)) -> bool {
         match self {
             Self::KubeApiserver | Self::KubeControllerManager | Self::KubeScheduler => version == (1, 37),
@@ -68,7 +68,7 @@ impl Program {
     }
 }
 
-/// Where the programs are.
+/// Paths of the programs.
 #[derive(Debug, Clone)]
 pub struct Binaries {
     paths: Vec<(Program, PathBuf)>,
@@ -77,12 +77,12 @@ pub struct Binaries {
 impl Binaries {
     /// Finds every program, and builds those that are not found.
     ///
-    /// Looked at in this order: the folder that the environment variable `CONTROLPLANE_BIN` names, which
-    /// must have them all; the one that `KUBEBUILDER_ASSETS` names; the cache of earlier builds; `PATH`.
-    /// What is found by chance counts only in a fitting version: Kubernetes 1.37, kubectl 1.36 or later,
-    /// etcd 3.6 or later, kwok 0.8. Building takes several minutes and needs Go; it happens once for each
-    /// version of the sources, in `$XDG_CACHE_HOME/controlplane` or `~/.cache/controlplane`, and says so on
-    /// standard error. It blocks; two processes that build at once take turns.
+    /// Looked at in this order: the folder that the environment variable `CONTROLPLANE_BIN` names, which must
+    /// have them all; the one that `KUBEBUILDER_ASSETS` names; the cache of earlier builds; `PATH`. A program
+    /// found on the machine counts only in a fitting version: Kubernetes 1.37, kubectl 1.36 or later, etcd
+    /// 3.6 or later, kwok 0.8. Building takes several minutes and needs Go; it happens once for each version
+    /// of the sources, in `$XDG_CACHE_HOME/controlplane` or `~/.cache/controlplane`, and says so on standard
+    /// error. It blocks; two processes that build at once take turns.
     ///
     /// # Errors
     ///
@@ -112,7 +112,7 @@ impl Binaries {
     ///
     /// # Errors
     ///
-    /// When there is no cache folder or it cannot be written.
+    /// Fails when there is no cache folder or it cannot be written.
     pub fn folder(&self) -> Result<PathBuf> {
         let mut parents = self.paths.iter().map(|(_, path)| path.parent().unwrap_or(Path::new("/")));
         if let Some(first) = parents.next()

@@ -12,7 +12,7 @@ use crate::{Binaries, ControlPlane, Etcd, Folder, Program, Result};
 /// machine.
 const NETWORKS: Range<u16> = 100..228;
 
-/// What a control plane is to be like; made by [`ControlPlane::builder`].
+/// Description of a control plane, made by [`ControlPlane::builder`].
 #[derive(Debug, Clone)]
 pub struct Builder {
     nodes: usize,
@@ -41,7 +41,7 @@ impl Default for Builder {
 }
 
 impl Builder {
-    /// How many nodes it starts with. By default 3.
+    /// Sets the number of nodes at the start. By default 3.
     #[must_use]
     pub fn nodes(mut self, nodes: usize) -> Self {
         self.nodes = nodes;
@@ -76,15 +76,15 @@ impl Builder {
         self
     }
 
-    /// Gives pods addresses in 10.0.0.0/8 in place of 127.0.0.0/8. Nobody can listen there, but EndpointSlices, which take no
-    /// loopback addresses, list the pods.
+    /// Gives pods addresses in 10.0.0.0/8 in place of 127.0.0.0/8. Nobody can listen there, but
+    /// EndpointSlices, which take no loopback addresses, list the pods.
     #[must_use]
     pub fn pods_in_endpoint_slices(mut self) -> Self {
         self.pod_range = 10;
         self
     }
 
-    /// How long after it was scheduled a pod runs and is ready, at random within the range. By default 1 to
+    /// Sets the time from a pod's scheduling until it is ready, at random within the range. By default 1 to
     /// 2 s.
     ///
     /// A pod's annotation `controlplane.test/running-after: 10s` overrides it.
@@ -94,7 +94,8 @@ impl Builder {
         self
     }
 
-    /// How long after its deletion a pod is gone, at random within the range. By default 1 to 1.2 s.
+    /// Sets the time from a pod's deletion until it is gone, at random within the range. By default 1 to 1.2
+    /// s.
     ///
     /// A pod's annotation `controlplane.test/gone-after: 10s` overrides it.
     #[must_use]
@@ -114,7 +115,7 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// When a program is not to be had, or a component ends or does not become ready. Whatever was started
+    /// Fails when a program is missing, or a component ends or does not become ready. All that was started
     /// is stopped; the files stay.
     pub async fn start(self) -> Result<ControlPlane> {
         // Somebody else's choice of a provider serves as well.

@@ -8,9 +8,9 @@ use tokio::time::timeout;
 
 use crate::{Process, Result};
 
-/// How long a component may take to become ready: much, for the machine may be busy with other tests.
+/// Time limit for a component to become ready: much, because other tests may keep the machine busy.
 pub(crate) const READY: Duration = Duration::from_mins(2);
-/// How long one look at a component may take.
+/// Time limit of one look at a component.
 const LOOK: Duration = Duration::from_secs(15);
 
 /// One program of the control plane, which a test may take away and bring back.
@@ -20,7 +20,7 @@ pub struct Component {
     readiness: Readiness,
 }
 
-/// What shows that a component is ready.
+/// Sign that a component is ready.
 #[derive(Debug, Clone)]
 pub(crate) enum Readiness {
     /// It answers 200 on this plain HTTP path of 127.0.0.1.
@@ -47,7 +47,7 @@ impl Component {
     ///
     /// # Errors
     ///
-    /// When the system refuses.
+    /// Fails when the system refuses.
     pub fn stop(&self) -> Result<()> {
         self.process.kill()
     }
@@ -56,7 +56,7 @@ impl Component {
     ///
     /// # Errors
     ///
-    /// When it ends or does not become ready.
+    /// Fails when it ends or does not become ready.
     pub async fn start(&self) -> Result<()> {
         self.process.start()?;
         self.ready().await
@@ -66,7 +66,7 @@ impl Component {
     ///
     /// # Errors
     ///
-    /// When it is not running.
+    /// Fails when it is not running.
     pub fn pause(&self) -> Result<()> {
         self.process.pause()
     }
@@ -75,7 +75,7 @@ impl Component {
     ///
     /// # Errors
     ///
-    /// When it is not running.
+    /// Fails when it is not running.
     pub fn resume(&self) -> Result<()> {
         self.process.resume()
     }
@@ -84,7 +84,7 @@ impl Component {
     ///
     /// # Errors
     ///
-    /// When it ends or does not become ready within two minutes.
+    /// Fails when it ends or does not become ready within two minutes.
     pub async fn ready(&self) -> Result<()> {
         let name = self.process.name();
         self.process

@@ -32,7 +32,7 @@ pub struct ControlPlane {
     folder: Arc<Folder>,
 }
 
-/// What a control plane is put together from.
+/// Parts of a control plane.
 pub(crate) struct Parts {
     pub(crate) kwok: Component,
     pub(crate) scheduler: Component,
@@ -88,7 +88,7 @@ impl ControlPlane {
     ///
     /// # Errors
     ///
-    /// When TLS cannot be set up.
+    /// Fails when TLS cannot be set up.
     pub fn client(&self) -> Result<kube::Client> {
         client("admin", self.client_config())
     }
@@ -97,7 +97,7 @@ impl ControlPlane {
     ///
     /// # Errors
     ///
-    /// When TLS cannot be set up.
+    /// Fails when TLS cannot be set up.
     pub async fn client_with_token(&self, token: &str) -> Result<kube::Client> {
         client("token", self.client_config_with_token(token).await?)
     }
@@ -106,7 +106,7 @@ impl ControlPlane {
     ///
     /// # Errors
     ///
-    /// When TLS cannot be set up.
+    /// Fails when TLS cannot be set up.
     pub async fn client_config_with_token(&self, token: &str) -> Result<kube::Config> {
         self.access.config("token", &Credentials::Token(token)).await
     }
@@ -115,7 +115,7 @@ impl ControlPlane {
     ///
     /// # Errors
     ///
-    /// When TLS cannot be set up.
+    /// Fails when TLS cannot be set up.
     pub async fn client_for_user(&self, user: &str, group: Option<&str>) -> Result<kube::Client> {
         let identity = self.certificates.cluster.client(user, group)?;
         client(user, self.access.config(user, &Credentials::Certificate(&identity)).await?)
@@ -131,7 +131,7 @@ impl ControlPlane {
     ///
     /// # Errors
     ///
-    /// When the file cannot be written.
+    /// Fails when the file cannot be written.
     pub fn kubeconfig_for_token(&self, user_name: &str, token: &str) -> Result<PathBuf> {
         self.write_kubeconfig(user_name, &Credentials::Token(token))
     }
@@ -140,7 +140,7 @@ impl ControlPlane {
     ///
     /// # Errors
     ///
-    /// When the file cannot be written.
+    /// Fails when the file cannot be written.
     pub fn kubeconfig_for_user(&self, user: &str, group: Option<&str>) -> Result<PathBuf> {
         let identity = self.certificates.cluster.client(user, group)?;
         self.write_kubeconfig(user, &Credentials::Certificate(&identity))
@@ -178,8 +178,8 @@ impl ControlPlane {
         &self.certificates.front_proxy_client
     }
 
-    /// The addresses that pods get, `127.X.0.0/16`, or `10.X.0.0/16` after [`Builder::pods_in_endpoint_slices`]: no other control plane of this user on this machine has
-    /// them.
+    /// The addresses that pods get, `127.X.0.0/16`, or `10.X.0.0/16` after
+    /// [`Builder::pods_in_endpoint_slices`]: no other control plane of this user on this machine has them.
     pub fn pod_network(&self) -> String {
         format!("{}.{}.0.0/16", self.pod_range, self.network.number)
     }
@@ -224,8 +224,8 @@ impl ControlPlane {
         self.folder.path().join("logs")
     }
 
-    /// The audit log: one JSON object a line, written at about the time at which the answer is sent, before or after. See
-    /// [`ControlPlane::audit_events`].
+    /// The audit log: one JSON object a line, written at about the time at which the answer is sent, before
+    /// or after. See [`ControlPlane::audit_events`].
     pub fn audit_log(&self) -> &Path {
         &self.audit_log
     }
@@ -242,7 +242,7 @@ impl ControlPlane {
     ///
     /// # Errors
     ///
-    /// When the file cannot be written.
+    /// Fails when the file cannot be written.
     pub fn leave_running(&self, others: &[&Process]) -> Result<PathBuf> {
         self.keep();
         let own = self.components().map(Component::process);
@@ -263,7 +263,7 @@ impl ControlPlane {
     ///
     /// # Errors
     ///
-    /// When a process cannot be killed or the folder cannot be removed.
+    /// Fails when a process cannot be killed or the folder cannot be removed.
     #[allow(clippy::unused_async, reason = "callers should not depend on how it stops")]
     pub async fn stop(self) -> Result<()> {
         for component in self.components() {

@@ -8,13 +8,13 @@ use crate::TimedOut;
 /// A result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why a part of the control plane did not start, answer or stop.
+/// Failure of a part of the control plane to start, answer or stop.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file or folder could not be read or written.
     #[error("cannot {action} {}", path.display())]
     File {
-        /// What was tried: `write`, `create`.
+        /// The action: `write`, `create`.
         action: &'static str,
         /// The file or folder.
         path: PathBuf,
@@ -24,7 +24,7 @@ pub enum Error {
     /// A program could not be started, signalled or waited for.
     #[error("cannot {action} {name}")]
     Process {
-        /// What was tried: `start`, `signal`.
+        /// The action: `start`, `signal`.
         action: &'static str,
         /// The name given to the process.
         name: String,
@@ -36,7 +36,7 @@ pub enum Error {
     Exited {
         /// The name given to the process.
         name: String,
-        /// How it ended.
+        /// Its exit status.
         status: ExitStatus,
         /// Its log file.
         log: PathBuf,
@@ -54,7 +54,7 @@ pub enum Error {
     Killed {
         /// The name given to the process.
         name: String,
-        /// How long it was given.
+        /// Its time limit.
         after: Duration,
     },
     /// A process runs but did not become ready in time.
@@ -66,7 +66,7 @@ pub enum Error {
         log: PathBuf,
         /// The last lines of the log.
         tail: String,
-        /// What was waited for.
+        /// The condition.
         source: Box<TimedOut>,
     },
     /// A condition did not come true in time.
@@ -94,9 +94,9 @@ pub enum Error {
     GoBuild {
         /// The command.
         command: String,
-        /// Where it ran.
+        /// Its folder.
         folder: PathBuf,
-        /// How it ended.
+        /// Its exit status.
         status: ExitStatus,
     },
     /// No user cache folder is known.
@@ -105,7 +105,7 @@ pub enum Error {
     /// All ports or networks set aside for control planes are in use.
     #[error("no {what} is free")]
     Exhausted {
-        /// What was asked for.
+        /// The request.
         what: &'static str,
     },
     /// A certificate could not be made.
@@ -127,7 +127,7 @@ pub enum Error {
     /// The API server refused a request or did not answer.
     #[error("cannot {action} {what}")]
     Request {
-        /// What was tried: `create`, `list`.
+        /// The action: `create`, `list`.
         action: &'static str,
         /// The object.
         what: String,

@@ -32,7 +32,7 @@ impl Etcd {
     ///
     /// # Errors
     ///
-    /// When etcd is not to be had or does not become ready.
+    /// Fails when etcd is not to be had or does not become ready.
     pub async fn start() -> Result<Self> {
         Self::start_alone(false, &[]).await
     }
@@ -50,7 +50,7 @@ impl Etcd {
     ///
     /// # Errors
     ///
-    /// When etcd is not to be had or does not become ready.
+    /// Fails when etcd is not to be had or does not become ready.
     pub async fn start_with_tls() -> Result<Self> {
         Self::start_alone(true, &[]).await
     }
@@ -110,7 +110,7 @@ impl Etcd {
         &self.endpoint
     }
 
-    /// What a client needs, when it serves TLS.
+    /// Files of a client, when it serves TLS.
     pub fn tls(&self) -> Option<&EtcdTls> {
         self.tls.as_ref()
     }
@@ -129,7 +129,7 @@ impl Etcd {
     ///
     /// # Errors
     ///
-    /// When the system refuses.
+    /// Fails when the system refuses.
     pub fn stop(&self) -> Result<()> {
         self.component.stop()
     }
@@ -138,7 +138,7 @@ impl Etcd {
     ///
     /// # Errors
     ///
-    /// When it ends or does not become ready.
+    /// Fails when it ends or does not become ready.
     pub async fn start_again(&self) -> Result<()> {
         self.component.start().await
     }
@@ -147,7 +147,7 @@ impl Etcd {
     ///
     /// # Errors
     ///
-    /// When it is not running.
+    /// Fails when it is not running.
     pub fn pause(&self) -> Result<()> {
         self.component.pause()
     }
@@ -156,7 +156,7 @@ impl Etcd {
     ///
     /// # Errors
     ///
-    /// When it is not running.
+    /// Fails when it is not running.
     pub fn resume(&self) -> Result<()> {
         self.component.resume()
     }

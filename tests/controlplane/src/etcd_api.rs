@@ -22,7 +22,7 @@ impl Etcd {
     ///
     /// # Errors
     ///
-    /// When etcd does not answer, or accepts a gigabyte.
+    /// Fails when etcd does not answer, or accepts a gigabyte.
     pub async fn fill(&self) -> Result<()> {
         let value = STANDARD.encode(vec![b'x'; VALUE]);
         for number in 0..MOST {
@@ -35,11 +35,12 @@ impl Etcd {
         Err(self.failed("it accepts every write"))
     }
 
-    /// Removes what [`Etcd::fill`] wrote, makes its space free, and ends the alarm: etcd accepts writes again.
+    /// Removes what [`Etcd::fill`] wrote, makes its space free, and ends the alarm: etcd accepts writes
+    /// again.
     ///
     /// # Errors
     ///
-    /// When etcd does not answer.
+    /// Fails when etcd does not answer.
     pub async fn make_room(&self) -> Result<()> {
         let range = json!({
             "key": STANDARD.encode(FILLER), "range_end": STANDARD.encode("/filler0"),

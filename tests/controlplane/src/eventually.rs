@@ -4,18 +4,18 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout_at};
 
-/// How often [`eventually`] looks: short against what is waited for, long against a request's cost.
+/// Interval of [`eventually`]: short against the times waited for, long against a request's cost.
 const INTERVAL: Duration = Duration::from_millis(50);
 
 /// A condition that did not come true in time, and what was seen last.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("not within {after:?}: {what}; last seen: {last}")]
 pub struct TimedOut {
-    /// What was waited for.
+    /// The condition.
     pub what: String,
     /// For how long.
     pub after: Duration,
-    /// What the last finished probe saw.
+    /// State that the last finished probe saw.
     pub last: String,
 }
 

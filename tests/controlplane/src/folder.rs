@@ -18,7 +18,7 @@ impl Folder {
     ///
     /// # Errors
     ///
-    /// When it cannot be made, or no shell can be started to watch over it.
+    /// Fails when it cannot be made, or no shell can be started to watch over it.
     pub fn new(prefix: &str) -> Result<Self> {
         let parent = std::env::temp_dir();
         let path = tempfile::Builder::new()
@@ -34,7 +34,7 @@ impl Folder {
         Ok(folder)
     }
 
-    /// Where it is.
+    /// The path.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -45,7 +45,7 @@ impl Folder {
         reaper::forget_folder(&self.path);
     }
 
-    /// Whether it stays.
+    /// Returns whether it stays.
     pub fn is_kept(&self) -> bool {
         self.keep.load(Ordering::Relaxed)
     }
@@ -54,7 +54,7 @@ impl Folder {
     ///
     /// # Errors
     ///
-    /// When it cannot be made.
+    /// Fails when it cannot be made.
     pub fn subfolder(&self, name: &str) -> Result<PathBuf> {
         let path = self.path.join(name);
         std::fs::create_dir_all(&path).map_err(Error::file("create", &path))?;

@@ -16,7 +16,7 @@ const SOURCES: [(&str, &str); 3] = [
     ("go.sum", include_str!("../binaries/go.sum")),
     ("main.go", include_str!("../binaries/main.go")),
 ];
-/// What the programs say their version is: kubectl fails on one that is not set.
+/// Version that the programs report. kubectl fails when it is not set.
 const LINKER_FLAGS: &str = "-s -w -X k8s.io/component-base/version.gitVersion=v1.37.1 \
      -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=37";
 /// The one file with all Kubernetes programs and etcd: it looks at the name that it is called by.
@@ -47,7 +47,7 @@ impl Cache {
         self.folder.join("bin")
     }
 
-    /// Where a program is once it was built.
+    /// Path of a program after the build.
     pub(crate) fn path(&self, program: Program) -> PathBuf {
         self.bin().join(program.name())
     }

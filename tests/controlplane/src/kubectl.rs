@@ -8,10 +8,10 @@ use tokio::time::timeout;
 
 use crate::{ControlPlane, Error, Program, Result, TimedOut};
 
-/// How long one call of kubectl may take.
+/// Time limit of one call of kubectl.
 const LONGEST: Duration = Duration::from_mins(5);
 
-/// What a program printed and how it ended.
+/// Output and exit code of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Output {
     /// The exit code; nothing when a signal ended it.
@@ -23,7 +23,7 @@ pub struct Output {
 }
 
 impl Output {
-    /// Whether it ended with code 0.
+    /// Returns whether it ended with code 0.
     pub fn success(&self) -> bool {
         self.code == Some(0)
     }
@@ -36,7 +36,7 @@ impl ControlPlane {
     ///
     /// # Errors
     ///
-    /// When it cannot be started or does not end. A failure of its own is in the [`Output`].
+    /// Fails when it cannot be started or does not end. A failure of its own is in the [`Output`].
     pub async fn kubectl(&self, arguments: &[&str]) -> Result<Output> {
         let mut command = self.kubectl_command(&[]);
         command.args(arguments);
@@ -72,7 +72,7 @@ impl ControlPlane {
 ///
 /// # Errors
 ///
-/// When it cannot be started or does not end; then it is killed.
+/// Fails when it cannot be started or does not end; then it is killed.
 pub async fn output_of(name: &str, command: Command) -> Result<Output> {
     let mut command = tokio::process::Command::from(command);
     command.kill_on_drop(true);

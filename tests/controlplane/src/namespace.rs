@@ -12,13 +12,13 @@ use tokio::time::timeout;
 
 use crate::{ControlPlane, Error, Result};
 
-/// How long the clean-up may take when the guard is dropped. The API server may be gone by then.
+/// Time limit of the clean-up when the guard is dropped. The API server may have ended by then.
 const CLEAN_UP: Duration = Duration::from_secs(10);
 
 /// A namespace of one test. It is deleted when this value is dropped, without waiting for the end of its
 /// objects.
 ///
-/// When a panic drops it, its state is written first into the folder `NAMESPACE` of the control plane's logs:
+/// A panic writes its state first, into the folder `NAMESPACE` of the control plane's logs:
 /// pods, events and budgets, and the nodes; other kinds by [`TemporaryNamespace::also_dump`].
 #[derive(Debug)]
 pub struct TemporaryNamespace {
@@ -44,7 +44,7 @@ impl TemporaryNamespace {
     ///
     /// # Errors
     ///
-    /// When the API server does not answer or a file cannot be written. What could be had is written.
+    /// Fails when the API server does not answer or a file cannot be written. What could be had is written.
     pub async fn dump(&self, folder: &Path) -> Result<()> {
         fs::create_dir_all(folder).map_err(Error::file("create", folder))?;
         let client =
@@ -118,7 +118,7 @@ impl ControlPlane {
     ///
     /// # Errors
     ///
-    /// When it cannot be created.
+    /// Fails when it cannot be created.
     pub async fn namespace(&self, prefix: &str) -> Result<TemporaryNamespace> {
         let namespaces: Api<Namespace> = Api::all(self.client()?);
         let namespace = Namespace {

@@ -13,7 +13,7 @@ impl ControlPlane {
     ///
     /// # Errors
     ///
-    /// When one cannot be created or does not become ready.
+    /// Fails when one cannot be created or does not become ready.
     pub async fn add_nodes(&self, count: usize) -> Result<Vec<String>> {
         let mut names = Vec::with_capacity(count);
         for _ in 0..count {
@@ -32,7 +32,7 @@ impl ControlPlane {
     ///
     /// # Errors
     ///
-    /// When it cannot be created or does not become ready.
+    /// Fails when it cannot be created or does not become ready.
     pub async fn add_node(&self, name: &str, labels: &[(&str, &str)]) -> Result<()> {
         self.create_node(name, labels).await?;
         self.node_ready(name).await

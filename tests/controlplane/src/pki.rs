@@ -21,7 +21,7 @@ pub struct Identity {
     pub key_pem: String,
 }
 
-/// Where an [`Identity`] was written.
+/// Files of an [`Identity`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IdentityFiles {
     /// The certificate.
@@ -35,7 +35,7 @@ impl Pki {
     ///
     /// # Errors
     ///
-    /// When no key can be made.
+    /// Fails when no key can be made.
     pub fn new(name: &str) -> Result<Self> {
         let make = || {
             let mut params = CertificateParams::new(Vec::new())?;
@@ -61,7 +61,7 @@ impl Pki {
     ///
     /// # Errors
     ///
-    /// When the file cannot be written.
+    /// Fails when the file cannot be written.
     pub fn write_ca(&self, path: &Path) -> Result<()> {
         write(path, &self.ca_pem())
     }
@@ -70,7 +70,7 @@ impl Pki {
     ///
     /// # Errors
     ///
-    /// When a name is no DNS name.
+    /// Fails when a name is no DNS name.
     pub fn serving(&self, names: &[&str]) -> Result<Identity> {
         let common_name = names.first().copied().unwrap_or("localhost");
         self.issue(common_name, None, names, ExtendedKeyUsagePurpose::ServerAuth)
@@ -81,7 +81,7 @@ impl Pki {
     ///
     /// # Errors
     ///
-    /// When no key can be made.
+    /// Fails when no key can be made.
     pub fn client(&self, common_name: &str, organization: Option<&str>) -> Result<Identity> {
         self.issue(common_name, organization, &[], ExtendedKeyUsagePurpose::ClientAuth)
     }
@@ -119,7 +119,7 @@ impl Identity {
     ///
     /// # Errors
     ///
-    /// When a file cannot be written.
+    /// Fails when a file cannot be written.
     pub fn write(&self, folder: &Path, name: &str) -> Result<IdentityFiles> {
         let files = IdentityFiles {
             certificate: folder.join(format!("{name}.crt")),

@@ -62,7 +62,7 @@ static BLOCK_IN_USE: Mutex<Vec<Block>> = Mutex::new(Vec::new());
 ///
 /// # Errors
 ///
-/// When none is left, or the lock files in the temporary folder cannot be written.
+/// Fails when none is left, or the lock files in the temporary folder cannot be written.
 pub fn free_port() -> Result<u16> {
     let mut blocks = BLOCK_IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
     loop {

@@ -10,9 +10,9 @@ use tokio::time::{Instant, sleep};
 
 use crate::{Error, Result, Signal, reaper};
 
-/// How often to look whether a process has ended.
+/// Interval between looks at a process that should end.
 const INTERVAL: Duration = Duration::from_millis(10);
-/// What [`Process::terminate`] allows a process to end by itself.
+/// Time that [`Process::terminate`] gives a process to end by itself.
 const GRACE: Duration = Duration::from_secs(30);
 
 /// A program that runs beside the test, its output in a log file.
@@ -38,7 +38,7 @@ impl Process {
     ///
     /// # Errors
     ///
-    /// When the log cannot be written or the program cannot be started.
+    /// Fails when the log cannot be written or the program cannot be started.
     pub fn spawn(name: impl Into<String>, command: Command, log_dir: &Path) -> Result<Self> {
         let name = name.into();
         let log = log_dir.join(format!("{name}.log"));
@@ -60,12 +60,12 @@ impl Process {
         state.child.as_ref().map(Child::id)
     }
 
-    /// Whether it runs; a process that is frozen does.
+    /// Returns whether it runs. A frozen process does.
     pub fn is_running(&self) -> bool {
         self.pid().is_some()
     }
 
-    /// How it last ended. Nothing while it runs.
+    /// Exit status of its last run; none while it runs.
     pub fn exit_status(&self) -> Option<ExitStatus> {
         let mut state = self.state();
         state.look(&self.name).ok()?;
@@ -77,11 +77,11 @@ impl Process {
         &self.log
     }
 
-    /// What it wrote so far.
+    /// Output so far.
     ///
     /// # Errors
     ///
-    /// When the log cannot be read.
+    /// Fails when the log cannot be read.
     pub fn log(&self) -> Result<String> {
         let bytes = std::fs::read(&self.log).map_err(Error::file("read", &self.log))?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
@@ -91,7 +91,7 @@ impl Process {
     ///
     /// # Errors
     ///
-    /// When the log cannot be read.
+    /// Fails when the log cannot be read.
     pub fn mark(&self) -> Result<usize> {
         self.log().map(|log| log.len())
     }
@@ -132,7 +132,7 @@ impl Process {
     ///
     /// # Errors
     ///
-    /// When it is not running.
+    /// Fails when it is not running.
     pub fn signal(&self, signal: Signal) -> Result<()> {
         // The state stays locked, so that nobody collects the process and its number keeps its meaning.
         let mut state = self.state();
@@ -153,7 +153,7 @@ impl Process {
     ///
     /// # Errors
     ///
-    /// When it is not running.
+    /// Fails when it is not running.
     pub fn pause(&self) -> Result<()> {
         self.signal(Signal::Stop)
     }
@@ -162,7 +162,7 @@ impl Process {
     ///
     /// # Errors
     ///
-    /// When it is not running.
+    /// Fails when it is not running.
     pub fn resume(&self) -> Result<()> {
         self.signal(Signal::Continue)
     }
@@ -216,7 +216,7 @@ impl Process {
     ///
     /// # Errors
     ///
-    /// When the system refuses.
+    /// Fails when the system refuses.
     pub fn kill(&self) -> Result<()> {
         let mut state = self.state();
         if let Some(child) = &mut state.child {

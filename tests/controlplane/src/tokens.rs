@@ -4,7 +4,7 @@ use kube::api::{Api, PostParams};
 
 use crate::{ControlPlane, Error, Result};
 
-/// How long a token is valid, in seconds: longer than any test.
+/// Lifetime of a token in seconds, longer than any test.
 const LIFETIME: i64 = 6 * 60 * 60;
 
 impl ControlPlane {
@@ -15,7 +15,7 @@ impl ControlPlane {
     ///
     /// # Errors
     ///
-    /// When there is no such account or pod.
+    /// Fails when there is no such account or pod.
     pub async fn service_account_token(
         &self,
         namespace: &str,

@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::component::http_ok;
 use crate::{Error, Process, Result, eventually};
 
-/// How much of a log goes into an error, in bytes.
+/// Maximum size of a log's end in an error, in bytes.
 const TAIL: u64 = 4096;
 
 impl Process {

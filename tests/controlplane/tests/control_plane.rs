@@ -16,7 +16,7 @@ use serde_json::json;
 
 const LONG: Duration = Duration::from_mins(2);
 
-/// Whether a process is there and not merely waiting to be collected.
+/// Returns whether a process exists and is no zombie.
 fn lives(pid: u32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     status.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with('Z'))

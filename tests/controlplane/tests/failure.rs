@@ -1,4 +1,4 @@
-//! What stays after a test: of one that fails, and of a control plane that is to live on. In a
+//! Files and processes left after a failed test, and after a control plane that lives on. In a
 //! binary of its own, for a panic anywhere in a process keeps the files of its shared control plane.
 #![allow(clippy::unwrap_used, reason = "a test fails by panic")]
 

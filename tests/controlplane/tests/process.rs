@@ -15,7 +15,7 @@ fn shell(script: &str) -> Command {
     command
 }
 
-/// Whether a process is there and not merely waiting to be collected by a parent that does not care.
+/// Returns whether a process exists and is no zombie of a careless parent.
 fn lives(pid: u32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     status.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with('Z'))

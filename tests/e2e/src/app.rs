@@ -12,7 +12,7 @@ use kube::{
 
 use crate::{Platform, kubeconfig::write_kubeconfig, programs::root};
 
-/// How long an app may take to start on a busy machine.
+/// Time limit for an app to start on a busy machine.
 const START: Duration = Duration::from_secs(30);
 
 /// A process that plays the app of a pod. It ends when this is dropped.
@@ -26,7 +26,7 @@ impl App {
     ///
     /// # Errors
     ///
-    /// When it does not start.
+    /// Fails when it does not start.
     pub async fn watching(
         platform: &Platform,
         pod: &Pod,
@@ -42,7 +42,7 @@ impl App {
     ///
     /// # Errors
     ///
-    /// When it does not start.
+    /// Fails when it does not start.
     pub async fn python(
         platform: &Platform,
         pod: &Pod,
@@ -58,7 +58,7 @@ impl App {
     ///
     /// # Errors
     ///
-    /// When it does not start.
+    /// Fails when it does not start.
     pub async fn handler(
         platform: &Platform,
         pod: &Pod,
@@ -77,7 +77,7 @@ impl App {
     ///
     /// # Errors
     ///
-    /// When it does not start.
+    /// Fails when it does not start.
     pub async fn agent(platform: &Platform, pod: &Pod, arguments: &[&str]) -> anyhow::Result<Self> {
         let mut command = Command::new(platform.programs().binary("evacuation-agent"));
         command.env("KUBECONFIG", pod_kubeconfig(platform, pod).await?).arg("run").args(arguments);
@@ -100,7 +100,7 @@ impl App {
     ///
     /// # Errors
     ///
-    /// When it does not.
+    /// Fails when it does not.
     pub async fn says(&self, text: &str) -> anyhow::Result<()> {
         Ok(self.process.wait_for_log(Duration::from_mins(1), text).await?)
     }
@@ -110,7 +110,7 @@ impl App {
 ///
 /// # Errors
 ///
-/// When there is no such pod.
+/// Fails when there is no such pod.
 pub async fn pod_client(platform: &Platform, pod: &Pod) -> anyhow::Result<Client> {
     let kubeconfig = Kubeconfig::read_from(pod_kubeconfig(platform, pod).await?)?;
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;

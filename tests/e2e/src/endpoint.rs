@@ -18,10 +18,10 @@ use tokio::{
     task::JoinHandle,
 };
 
-/// How long a question may take on a busy machine.
+/// Time limit for a question to arrive on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// What an endpoint does with a question.
+/// Reaction of an endpoint to a question.
 #[derive(Clone, Debug)]
 pub enum Reply {
     /// Nothing, for ever.
@@ -63,7 +63,7 @@ impl Endpoint {
     ///
     /// # Errors
     ///
-    /// When the pod has no address, or somebody listens there.
+    /// Fails when the pod has no address, or somebody listens there.
     pub async fn of(
         pod: &Pod,
         port: u16,
@@ -77,7 +77,7 @@ impl Endpoint {
         Ok(Self { asked, task })
     }
 
-    /// What it was asked so far.
+    /// The questions so far.
     pub fn asked(&self) -> Vec<ReviewRequest> {
         let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         asked.iter().map(|asked| asked.question.clone()).collect()
@@ -87,7 +87,7 @@ impl Endpoint {
     ///
     /// # Errors
     ///
-    /// When none comes.
+    /// Fails when none comes.
     pub async fn hears(&self, action: ReviewAction) -> anyhow::Result<ReviewRequest> {
         Ok(self.heard(action).await?.question)
     }
@@ -96,7 +96,7 @@ impl Endpoint {
     ///
     /// # Errors
     ///
-    /// When none comes.
+    /// Fails when none comes.
     pub async fn hears_at(&self, action: ReviewAction) -> anyhow::Result<DateTime<Utc>> {
         Ok(self.heard(action).await?.at)
     }

@@ -7,8 +7,8 @@ use chrono::TimeDelta;
 use controlplane::output_of;
 use tempfile::TempDir;
 
-/// A wall clock for one process, which a test sets while the process runs. The monotonic clock stays right, as when a
-/// real clock is set.
+/// A wall clock for one process, which a test sets while the process runs. The monotonic clock stays right,
+/// as when a real clock is set.
 #[derive(Debug)]
 pub struct FakeClock {
     library: String,
@@ -20,7 +20,7 @@ impl FakeClock {
     ///
     /// # Errors
     ///
-    /// When `faketime` is not installed.
+    /// Fails when `faketime` is not installed.
     pub async fn new() -> anyhow::Result<Self> {
         let mut command = std::process::Command::new("faketime");
         command.args(["-m", "-f", "+0", "printenv", "LD_PRELOAD"]);
@@ -40,7 +40,7 @@ impl FakeClock {
     ///
     /// # Errors
     ///
-    /// When the file cannot be written.
+    /// Fails when the file cannot be written.
     pub fn set(&self, ahead: TimeDelta) -> anyhow::Result<()> {
         // Renamed, for the process reads it whenever it looks at its clock.
         let new = self.folder.path().join("new");

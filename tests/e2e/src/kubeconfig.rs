@@ -10,7 +10,7 @@ use kube::config::Kubeconfig;
 ///
 /// # Errors
 ///
-/// When the file cannot be written.
+/// Fails when the file cannot be written.
 pub fn write_kubeconfig(
     control_plane: &ControlPlane,
     user: &str,

@@ -1,7 +1,9 @@
-//! The whole system on a real control plane: what the end-to-end scenarios, the demo and the benchmarks share.
+//! The whole system on a real control plane: what the end-to-end scenarios, the demo and the benchmarks
+//! share.
 //!
-//! [`Platform`] installs what `deploy/overlays/host` holds and runs the API server and the controller as processes; [`App`] is
-//! a pod that answers, played by a process with the pod's own token or the pod's own IP.
+//! [`Platform`] installs what `deploy/overlays/host` holds and runs the API server and the controller as
+//! processes; [`App`] is a pod that answers, played by a process with the pod's own token or the pod's own
+//! IP.
 
 mod app;
 mod endpoint;

@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 
 use crate::Platform;
 
-/// How long a pod may take to be ready or gone on a busy machine.
+/// Time limit for a pod to be ready or gone on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// What a pod is made of.
+/// Description of a pod.
 #[derive(Clone, Debug, Default)]
 pub struct PodSpec {
     /// The annotation `evacuation.dev/responders`, as text.
@@ -103,7 +103,7 @@ impl Platform {
     ///
     /// # Errors
     ///
-    /// When it cannot be created.
+    /// Fails when it cannot be created.
     pub async fn namespace(&self, prefix: &str) -> anyhow::Result<Pods> {
         let mut namespace = self.control_plane().namespace(prefix).await?;
         namespace.also_dump("apis/evacuation.dev/v1alpha1", "evacuations");
@@ -131,7 +131,7 @@ impl Pods {
     ///
     /// # Errors
     ///
-    /// When it does not become ready.
+    /// Fails when it does not become ready.
     pub async fn create(&self, name: &str, spec: &PodSpec) -> anyhow::Result<Pod> {
         self.api()
             .create(&PostParams::default(), &spec.manifest(name)?)
@@ -144,7 +144,7 @@ impl Pods {
     ///
     /// # Errors
     ///
-    /// When it does not become ready.
+    /// Fails when it does not become ready.
     pub async fn ready(&self, name: &str) -> anyhow::Result<Pod> {
         let api = self.api();
         let pod = eventually(PATIENCE, "the pod is ready", || async {
@@ -161,7 +161,7 @@ impl Pods {
     ///
     /// # Errors
     ///
-    /// When it stays.
+    /// Fails when it stays.
     pub async fn gone(&self, pod: &Pod) -> anyhow::Result<()> {
         let api = self.api();
         let gone = eventually(PATIENCE, "the pod is gone", || async {
@@ -177,7 +177,7 @@ impl Pods {
     ///
     /// # Errors
     ///
-    /// When it does not count its pods.
+    /// Fails when it does not count its pods.
     pub async fn budget(&self, name: &str, label: (&str, &str), max_unavailable: i32) -> anyhow::Result<()> {
         let budget = json!({
             "metadata": {"name": name},
@@ -196,7 +196,7 @@ impl Pods {
     ///
     /// # Errors
     ///
-    /// When it does not become so; the error holds what it was last.
+    /// Fails when it does not become so. The error holds its last state.
     pub async fn until(
         &self,
         evacuation: &str,
@@ -215,7 +215,7 @@ impl Pods {
     ///
     /// # Errors
     ///
-    /// When it does not end.
+    /// Fails when it does not end.
     pub async fn ended(&self, evacuation: &str) -> anyhow::Result<End> {
         let found = self.until(evacuation, "the evacuation has ended", |e| End::of(e).is_some()).await?;
         End::of(&found).context("it has ended")

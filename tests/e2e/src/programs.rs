@@ -1,4 +1,4 @@
-//! Where our own programs are.
+//! Paths of the project's own programs.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ impl Programs {
     ///
     /// # Errors
     ///
-    /// When the programs are not there: `cargo xtask` builds them, or
+    /// Fails when the programs are not there: `cargo xtask` builds them, or
     /// `cargo build --workspace --bins --examples`.
     pub fn find() -> anyhow::Result<Self> {
         let folder = if let Some(folder) = std::env::var_os("EVACUATION_BIN") {

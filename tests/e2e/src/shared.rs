@@ -6,8 +6,8 @@ use crate::{Platform, PlatformOptions};
 
 static SHARED: OnceCell<Platform> = OnceCell::const_new();
 
-/// The system of this process, started by the first call. It is stopped, and its files are removed, when the process
-/// ends; the files stay when a test panicked.
+/// The system of this process, started by the first call. It is stopped, and its files are removed, when the
+/// process ends; the files stay when a test panicked.
 ///
 /// # Errors
 ///

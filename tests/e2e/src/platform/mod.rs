@@ -49,7 +49,7 @@ pub struct PlatformOptions {
     pub controller_args: Vec<String>,
     /// Number of controllers, one of which leads.
     pub controllers: usize,
-    /// Whether the processes have clocks that a test can set: see [`Platform::clocks`].
+    /// Gives the processes clocks that a test can set: see [`Platform::clocks`].
     pub fake_clocks: bool,
 }
 
@@ -213,7 +213,7 @@ impl Platform {
     ///
     /// # Errors
     ///
-    /// When it cannot be made.
+    /// Fails when it cannot be made.
     pub fn client(&self) -> anyhow::Result<Client> {
         Ok(self.control_plane.client()?)
     }
@@ -272,7 +272,7 @@ impl Platform {
     ///
     /// # Errors
     ///
-    /// When it cannot be started or does not end; a failure of its own is in the [`Output`].
+    /// Fails when it cannot be started or does not end; a failure of its own is in the [`Output`].
     pub async fn kubectl(&self, arguments: &[&str]) -> anyhow::Result<Output> {
         let mut command = self.kubectl_command();
         command.args(arguments);
@@ -288,7 +288,7 @@ impl Platform {
     ///
     /// # Errors
     ///
-    /// When a process could not be released.
+    /// Fails when a process could not be released.
     pub fn leave_running(&self) -> anyhow::Result<PathBuf> {
         let mut processes: Vec<_> = self.apiservers.iter().chain(&self.controllers).collect();
         if let Some(etcd) = &self.etcd {

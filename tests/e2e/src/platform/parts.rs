@@ -17,7 +17,7 @@ impl Platform {
     ///
     /// # Errors
     ///
-    /// When that takes too long, or a process has ended.
+    /// Fails when that takes too long, or a process has ended.
     pub async fn available(&self) -> anyhow::Result<()> {
         let services = api_services(self.client()?);
         eventually(START, "the APIService is available", || async {
@@ -47,7 +47,7 @@ impl Platform {
     ///
     /// # Errors
     ///
-    /// When the lease cannot be read.
+    /// Fails when the lease cannot be read.
     pub async fn holder(&self) -> anyhow::Result<Option<String>> {
         let lease = self.leases()?.list(&ListParams::default()).await?.items.into_iter().next();
         let holder = lease.and_then(|lease| lease.spec?.holder_identity);
@@ -58,7 +58,7 @@ impl Platform {
     ///
     /// # Errors
     ///
-    /// When the lease cannot be read, or names none of them.
+    /// Fails when the lease cannot be read, or names none of them.
     pub async fn leader(&self) -> anyhow::Result<(&Process, Vec<&Process>)> {
         let holder = self.holder().await?.context("nobody holds the lease")?;
         let (mut leaders, others): (Vec<_>, Vec<_>) =
@@ -70,7 +70,7 @@ impl Platform {
     ///
     /// # Errors
     ///
-    /// When it cannot be deleted.
+    /// Fails when it cannot be deleted.
     pub async fn free_lease(&self) -> anyhow::Result<()> {
         self.leases()?.delete_collection(&DeleteParams::default(), &ListParams::default()).await?;
         Ok(())
@@ -81,7 +81,7 @@ impl Platform {
     ///
     /// # Errors
     ///
-    /// When a part does not become ready.
+    /// Fails when a part does not become ready.
     pub async fn mend(&self) -> anyhow::Result<()> {
         for clock in
             self.clocks.iter().flat_map(|clocks| [&clocks.controllers].into_iter().chain(&clocks.apiservers))
@@ -136,7 +136,7 @@ impl Platform {
     ///
     /// # Errors
     ///
-    /// When one is not ready in time.
+    /// Fails when one is not ready in time.
     pub async fn start_controllers(&self) -> anyhow::Result<()> {
         for (process, port) in self.controllers.iter().zip(&self.metrics_ports) {
             process.start()?;

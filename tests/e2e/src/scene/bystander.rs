@@ -1,24 +1,35 @@
 //! A drain beside an attack or a fault that does not concern it.
 
+use evacuation_api::Evacuation;
 use evacuation_client::{Answer, Responder};
-use kube::{ResourceExt, api::PostParams};
+use kube::{
+    Api, ResourceExt,
+    api::{ListParams, PostParams},
+};
 use serde_json::json;
 
-use super::{ASKER, Running, Scene, entry, in_millis, is_ready, quick, wanting};
+use super::{ASKER, Drainer, Running, Scene, entry, in_millis, is_ready, quick, wanting};
 use crate::{PodSpec, Pods, pod_client};
 
 /// Time until the deadline of the pod whose app is silent, in milliseconds.
 const DEADLINE: i64 = 3_000;
 
-/// A namespace with a node of its own: one pod has no responder, the app of the second accepts, that of the third is silent.
+/// A namespace with a node of its own: one pod has no responder, the app of the second accepts, that of the
+/// third is silent.
 #[derive(Debug)]
 pub struct Bystander {
     pods: Pods,
     node: String,
+    drainer: Drainer,
     _app: Running,
 }
 
 impl Bystander {
+    /// The user that drains.
+    pub fn drainer(&self) -> &Drainer {
+        &self.drainer
+    }
+
     /// Brings the pods onto a new node.
     pub async fn new(scene: &Scene) -> Self {
         let pods = scene.platform().namespace("bystander").await.unwrap();
@@ -29,18 +40,18 @@ impl Bystander {
         pods.create("silent", &quick(PodSpec::watching())).await.unwrap();
         let client = pod_client(scene.platform(), &watching).await.unwrap();
         let app = tokio::spawn(Responder::of_pod(client).run(|_| async { Answer::accept() }));
-        Self { pods, node, _app: app.into() }
+        Self { pods, node, drainer: scene.drainer().await, _app: app.into() }
     }
 
     /// Drains the node, and evicts the pod whose app is silent at its deadline. Each must succeed.
     pub async fn drains(self, scene: &Scene) {
         let entry = entry(ASKER, json!({"deadline": in_millis(DEADLINE), "atDeadline": "Evict"}));
         let wanted = wanting("silent", &[entry]);
-        let silent = self.pods.evacuations().create(&PostParams::default(), &wanted).await.unwrap();
-        let drained = scene.platform().kubectl(&["evacuate", "node", &self.node, "--force"]).await.unwrap();
-        assert!(drained.success(), "{drained:?}");
+        let api: Api<Evacuation> = Api::namespaced(self.drainer.user.client.clone(), self.pods.namespace());
+        let silent = api.create(&PostParams::default(), &wanted).await.unwrap();
+        self.drainer.drains(scene, &self.node).await;
         self.pods.ended(&silent.name_any()).await.unwrap();
-        let left = self.pods.api().list(&kube::api::ListParams::default()).await.unwrap().items;
+        let left = self.pods.api().list(&ListParams::default()).await.unwrap().items;
         let left: Vec<_> = left.iter().filter(|pod| is_ready(pod)).map(ResourceExt::name_any).collect();
         assert_eq!(left, Vec::<String>::new(), "every pod moved");
     }

@@ -1,7 +1,7 @@
 //! One test's namespace on a platform, with the steps that scenarios share.
 //!
-//! A scene fails its test by a panic, as the test itself would, so that the logs are kept. Each method therefore returns
-//! the value that the test continues with.
+//! A scene fails its test by a panic, as the test itself would, so that the logs are kept. Each method
+//! therefore returns the value that the test continues with.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -47,7 +47,7 @@ pub use reading::{
 pub use record::{CONTROLLER, Posted, post, received};
 pub use refusal::{causes, fields, refused, refused_for, refused_saying};
 pub use responding::{Running, answer, respond};
-pub use rights::User;
+pub use rights::{Drainer, User};
 
 use crate::{Platform, PlatformOptions, Pods, shared, shared_with};
 
@@ -68,7 +68,8 @@ pub struct Scene {
     stage: Stage,
     /// The port at which endpoints of this scene's pods listen.
     ///
-    /// No other scene of the process has it, because the address of a removed pod soon belongs to another pod.
+    /// No other scene of the process has it, because the address of a removed pod soon belongs to another
+    /// pod.
     pub port: u16,
 }
 

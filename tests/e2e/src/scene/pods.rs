@@ -88,7 +88,8 @@ impl Scene {
 
     /// Creates a budget for the pods with that label, which counts from below.
     ///
-    /// The pods of a scene belong to no workload, so the disruption controller cannot count from their replicas.
+    /// The pods of a scene belong to no workload, so the disruption controller cannot count from their
+    /// replicas.
     pub async fn floor(&self, name: &str, label: (&str, &str), min_available: i32) {
         self.pods.budget(name, label, 0).await.unwrap();
         self.lower(name, min_available).await;

@@ -11,7 +11,7 @@ use crate::{Platform, PlatformOptions};
 
 /// A bounded set of platforms, each lent to one scene at a time. A platform is started when none is free.
 ///
-/// A scene may stop and freeze any part of its platform. The next scene finds all parts running again.
+/// A scene may stop and freeze any part of its platform, because [`Platform::mend`] repairs it for the next scene.
 #[derive(Debug)]
 pub struct Pool {
     places: Semaphore,
@@ -35,7 +35,7 @@ impl Pool {
         Self { places: Semaphore::const_new(size), free: Mutex::new(Vec::new()), options }
     }
 
-    /// Waits for a place, and lends a platform all of whose parts run.
+    /// Waits for a place, and lends a platform on which only the first controller runs and leads.
     ///
     /// # Errors
     ///
@@ -44,12 +44,10 @@ impl Pool {
         let place = self.places.acquire().await?;
         let free = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let platform = match free {
-            Some(platform) => {
-                platform.mend().await?;
-                platform
-            }
+            Some(platform) => platform,
             None => Box::new(Platform::start((self.options)()).await?),
         };
+        platform.mend().await?;
         Ok(Lent { platform: Some(platform), pool: self, _place: place })
     }
 }

@@ -1,11 +1,13 @@
 //! Users and service accounts of a scene, and their rights.
 
+use std::path::PathBuf;
+
 use anyhow::bail;
-use controlplane::eventually;
+use controlplane::{eventually, output_of};
 use k8s_openapi::api::{
     authorization::v1::SubjectAccessReview,
     core::v1::ServiceAccount,
-    rbac::v1::{Role, RoleBinding},
+    rbac::v1::{ClusterRoleBinding, Role, RoleBinding},
 };
 use kube::{Api, Client, ResourceExt, api::PostParams};
 use serde_json::{Value, json};
@@ -26,7 +28,48 @@ impl std::fmt::Debug for User {
     }
 }
 
+/// A user that may drain every node and has no other right.
+#[derive(Debug)]
+pub struct Drainer {
+    /// The user.
+    pub user: User,
+    kubeconfig: PathBuf,
+}
+
+impl Drainer {
+    /// Drains a node by `kubectl evacuate node`, which must succeed.
+    pub async fn drains(&self, scene: &Scene, node: &str) {
+        let mut command = scene.platform().kubectl_command();
+        command.env("KUBECONFIG", &self.kubeconfig);
+        command.args(["evacuate", "node", node, "--force", "--on-refusal=override"]);
+        let drained = output_of("kubectl", command).await.unwrap();
+        assert!(drained.success(), "{drained:?}");
+    }
+
+    /// The name of the entries that the user's drain of a node makes.
+    pub fn entry(&self, node: &str) -> String {
+        format!("drain.evacuation.dev/{node}_{}", self.user.name)
+    }
+}
+
 impl Scene {
+    /// Makes a user that may drain every node.
+    pub async fn drainer(&self) -> Drainer {
+        let user = self.user("drainer", &[]).await;
+        let binding = json!({
+            "metadata": {"name": user.name},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "evacuation:drainer"},
+            "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user.name}],
+        });
+        let bindings: Api<ClusterRoleBinding> = Api::all(self.admin());
+        let binding = serde_json::from_value(binding).unwrap();
+        bindings.create(&PostParams::default(), &binding).await.unwrap();
+        let right = json!({"group": "", "resource": "pods", "subresource": "eviction", "verb": "create"});
+        self.decided(&user.name, &right, true).await;
+        let kubeconfig = self.control_plane().kubeconfig_for_user(&user.name, None).unwrap();
+        Drainer { user, kubeconfig }
+    }
+
     /// Makes a user with these cluster roles in the namespace.
     pub async fn user(&self, name: &str, roles: &[&str]) -> User {
         let name = format!("{name}-of-{}", self.namespace());

@@ -11,13 +11,13 @@ use crate::languages::Language;
 
 use crate::question::{ask, ends};
 
-/// The first of the ports. Each app has its own, for the address of a pod that is gone may be given to another pod
-/// while the first one's app still listens.
+/// The first of the ports. Each app has its own, for the address of a pod that is gone may be given to
+/// another pod while the first one's app still listens.
 const PORTS: u16 = 8080;
 /// A message that a writer of JSON may stumble over.
 const WHY: &str = "a \"backup\" \\ läuft {[,]}";
 
-/// What a handler is told to say, and what comes of it.
+/// Answer that a handler is told to give, and its outcome.
 #[derive(Clone, Copy, Debug)]
 enum Case {
     Accept,

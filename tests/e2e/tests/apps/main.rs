@@ -1,5 +1,5 @@
-//! Apps that are no Rust programs: the guide's HTTP handlers in each language, and what the side-car does for apps that
-//! cannot be changed.
+//! Apps that are no Rust programs: the guide's HTTP handlers in each language, and what the side-car does for
+//! apps that cannot be changed.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

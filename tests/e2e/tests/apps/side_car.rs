@@ -116,7 +116,7 @@ async fn the_platform_waits_while_the_command_runs() {
     assert_eq!(script.log(), "Ask\n");
 }
 
-/// What the agent takes of its pod's memory. The pages of its program are many more in a build without
+/// Memory that the agent takes of its pod's. The pages of its program are many more in a build without
 /// optimisation, so the bound of 10 MB for the whole holds for an optimised one.
 fn small(pid: u32) {
     let status = std::fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("status")).unwrap();

@@ -9,7 +9,7 @@ use crate::side_car::{Script, WAITS};
 
 use crate::question::ask;
 
-/// What a preStop hook of the app's container does.
+/// Runs the preStop hook of the app's container.
 async fn pre_stop(scene: &Scene, socket: &Path, more: &[&str]) -> Output {
     let mut hook = Command::new(scene.platform().programs().binary("evacuation-agent"));
     hook.args(["pre-stop", "--timeout", "30s", "--socket"]).arg(socket).args(more);

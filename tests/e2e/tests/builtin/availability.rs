@@ -1,4 +1,4 @@
-//! How many pods were ready at every moment, by the watch.
+//! Number of ready pods at every moment, by the watch.
 
 use evacuation_e2e::Scene;
 use std::collections::BTreeMap;

@@ -14,14 +14,14 @@ use kube::{
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-/// What a workload is made of.
+/// Description of a workload.
 #[derive(Clone, Debug)]
 pub(crate) struct Workload {
     pub(crate) replicas: i32,
     pub(crate) labels: Value,
     pub(crate) annotations: Value,
     pub(crate) node: Option<String>,
-    /// Whether a budget allows none of the pods to be missing.
+    /// Creates a budget that allows no disruption.
     pub(crate) guarded: bool,
 }
 
@@ -57,7 +57,8 @@ impl Workload {
         })
     }
 
-    /// A Deployment under a budget that allows none of its pods to be missing; waits until its pods are ready.
+    /// A Deployment under a budget that allows none of its pods to be missing; waits until its pods are
+    /// ready.
     pub(crate) async fn deployment(&self, scene: &Scene) -> Vec<Pod> {
         scene.create::<Deployment>(self.object()).await;
         self.ready(scene).await
@@ -93,7 +94,7 @@ pub(crate) async fn settled(scene: &Scene, count: usize) -> Vec<Pod> {
     found.await.unwrap()
 }
 
-/// Whether a pod is ready and not on its way out.
+/// Returns whether a pod is ready and not terminating.
 pub(crate) fn is_ready(pod: &Pod) -> bool {
     let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
     let ready = conditions
@@ -103,7 +104,7 @@ pub(crate) fn is_ready(pod: &Pod) -> bool {
     ready && pod.metadata.deletion_timestamp.is_none()
 }
 
-/// Whether a controller owns a pod.
+/// Returns whether a controller owns a pod.
 pub(crate) fn is_owned(pod: &Pod) -> bool {
     pod.owner_references().iter().any(|owner| owner.controller == Some(true))
 }
@@ -117,7 +118,7 @@ where
     scene.api::<K>().patch_scale("web", &PatchParams::default(), &patch).await.unwrap();
 }
 
-/// How many replicas the Deployment asks for.
+/// The number of replicas in the Deployment's spec.
 pub(crate) async fn replicas(scene: &Scene) -> Option<i32> {
     scene.api::<Deployment>().get("web").await.unwrap().spec.replicas
 }

@@ -1,5 +1,5 @@
-//! Clocks that are a minute off, or are set by a minute in the middle: nothing is early by the API server's clock, and nothing
-//! late.
+//! Clocks that are a minute off, or are set by a minute in the middle: nothing is early by the API server's
+//! clock, and nothing late.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

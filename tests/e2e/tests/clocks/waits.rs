@@ -12,9 +12,9 @@ use serde_json::{Value, json};
 
 use crate::wrong::Wrong;
 
-/// How long everything waits, in seconds: long enough to be set up on a busy machine, and to set a clock meanwhile.
+/// Length of every wait in seconds: enough for the set-up on a busy machine, and to set a clock during it.
 const WAIT: i64 = 10;
-/// How late something may be on a busy machine. The promise is a second; the figures are printed.
+/// Maximum lateness on a busy machine. The promise is a second; the figures are printed.
 const LATE: TimeDelta = TimeDelta::seconds(5);
 
 /// One that waits for a time.
@@ -24,7 +24,7 @@ pub(crate) struct Wait {
     shows: Shows,
 }
 
-/// What shows when it was done.
+/// Record of the time at which it was done.
 enum Shows {
     /// The attempt to evict or delete, by the API server's clock.
     Attempt,
@@ -36,7 +36,7 @@ enum Shows {
     Reminder(Endpoint),
 }
 
-/// When everything happened that waited.
+/// Times at which everything that waited was done.
 pub(crate) struct Done(Vec<(&'static str, DateTime<Utc>, DateTime<Utc>)>);
 
 impl Done {
@@ -168,7 +168,7 @@ async fn removal(scene: &Wrong) -> DateTime<Utc> {
     end(&found).unwrap() + TimeDelta::seconds(WAIT)
 }
 
-/// When the kube-apiserver passed on that an Evacuation is to be removed.
+/// Time at which the kube-apiserver forwarded the removal of an Evacuation.
 async fn removed(scene: &Wrong, name: &str) -> DateTime<Utc> {
     let found = eventually(std::time::Duration::from_mins(1), "it is removed", || async {
         let events = scene.control_plane().audit_events().unwrap();

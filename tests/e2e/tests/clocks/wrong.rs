@@ -81,7 +81,8 @@ impl Wrong {
         acts.await.unwrap();
     }
 
-    /// Asks a pod to move. `more` holds further fields of the entry, `spec` those of the Evacuation, whose name is the pod's.
+    /// Asks a pod to move. `more` holds further fields of the entry, `spec` those of the Evacuation, whose
+    /// name is the pod's.
     pub(crate) async fn ask_as_named(&self, pod: &Pod, more: &Value, spec: &Value) -> Evacuation {
         let wanted = wanting(&pod.name_any(), &[entry(ASKER, more.clone())]);
         let mut wanted = serde_json::to_value(wanted).unwrap();

@@ -1,4 +1,4 @@
-//! What kubectl learns about the API.
+//! Discovery of the API by kubectl.
 
 use controlplane::eventually;
 use serde_json::Value;

@@ -24,7 +24,7 @@ pub(crate) async fn own_node(desk: &Desk) -> String {
     name
 }
 
-/// Whether a node is cordoned.
+/// Returns whether a node is cordoned.
 pub(crate) async fn cordoned(desk: &Desk, node: &str) -> bool {
     let nodes: Api<Node> = Api::all(desk.admin());
     let node = nodes.get(node).await.unwrap();

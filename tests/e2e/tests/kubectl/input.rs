@@ -1,4 +1,4 @@
-//! What kubectl says to a bad file.
+//! Messages of kubectl about a bad file.
 
 use crate::desk::{Desk, assert_has, manifest};
 

@@ -1,4 +1,4 @@
-//! What a person at the command line sees: real kubectl, and our plugins.
+//! The view of a person at the command line: real kubectl, and the project's plugins.
 //!
 //! All tests share one platform. Their pods run on `node-1`, so that nodes which a test adds are its own.
 #![allow(

@@ -7,7 +7,7 @@ use kube::ResourceExt;
 
 use crate::desk::{Desk, assert_has};
 
-/// How long a command may take on a busy machine.
+/// Time limit of a command on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 #[tokio::test(flavor = "multi_thread")]

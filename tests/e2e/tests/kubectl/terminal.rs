@@ -1,4 +1,4 @@
-//! What is drawn on a terminal.
+//! Output on a terminal.
 
 use std::process::Command;
 

@@ -8,7 +8,7 @@ use kube::ResourceExt;
 
 use crate::desk::{Desk, assert_has};
 
-/// How long something may take on a busy machine.
+/// Time limit on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
 #[tokio::test(flavor = "multi_thread")]

@@ -24,53 +24,6 @@ async fn nothing_is_stored(scene: &Scene) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_unknown_field_is_refused_by_its_name_warned_of_or_ignored_as_the_caller_wishes() {
-    let scene = Scene::new("unknown-field").await;
-    scene.pod("app", PodSpec::watching()).await;
-    let mut unknown = evacuation();
-    unknown["spec"]["requesters"][0]["onRefusel"] = json!("Wait");
-    let admin = scene.admin();
-    let strict = post(&admin, scene.namespace(), "?fieldValidation=Strict", &unknown).await;
-    assert_eq!(strict.code, 400, "{strict:?}");
-    assert!(message(&strict).contains("spec.requesters[0].onRefusel"), "{strict:?}");
-    nothing_is_stored(&scene).await;
-
-    let warned = post(&admin, scene.namespace(), "?fieldValidation=Warn&dryRun=All", &unknown).await;
-    assert_eq!(warned.code, 201, "{warned:?}");
-    assert!(warned.warnings.iter().any(|w| w.contains("onRefusel")), "{warned:?}");
-    let ignored = post(&admin, scene.namespace(), "?fieldValidation=Ignore&dryRun=All", &unknown).await;
-    assert_eq!((ignored.code, ignored.warnings.len()), (201, 0), "{ignored:?}");
-    nothing_is_stored(&scene).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn every_wrong_field_is_named_in_one_reply() {
-    let scene = Scene::new("wrong-fields").await;
-    let mut wrong = evacuation();
-    wrong["spec"]["requesters"] = json!([
-        {"name": "no-domain", "gracePeriodSeconds": -1, "atDeadline": "Evict"},
-        {"name": "test.evacuation.dev/twice"},
-        {"name": "test.evacuation.dev/twice", "reason": "not a word"},
-    ]);
-    wrong["spec"]["ttlSecondsAfterFinished"] = json!(-1);
-    let posted = post(&scene.admin(), scene.namespace(), "", &wrong).await;
-    assert_eq!(posted.code, 422, "{posted:?}");
-    let causes = posted.body.pointer("/details/causes").unwrap().as_array().unwrap();
-    let fields: Vec<_> = causes.iter().map(|cause| cause["field"].as_str().unwrap()).collect();
-    for field in [
-        "spec.requesters[0].name",
-        "spec.requesters[0].gracePeriodSeconds",
-        "spec.requesters[0].deadline",
-        "spec.requesters[2].name",
-        "spec.requesters[2].reason",
-        "spec.ttlSecondsAfterFinished",
-    ] {
-        assert!(fields.contains(&field), "{field} is not in {fields:?}");
-    }
-    nothing_is_stored(&scene).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn what_is_no_evacuation_is_refused_with_the_place_of_the_mistake() {
     let scene = Scene::new("unreadable").await;
     scene.pod("app", PodSpec::watching()).await;

@@ -1,5 +1,5 @@
-//! Asking, answering and evicting on a real control plane: each of the seven rules and the fence, each answer, each way in
-//! which an app's endpoint can fail, and what becomes of the pod.
+//! Asking, answering and evicting on a real control plane: each of the seven rules and the fence, each
+//! answer, each way in which an app's endpoint can fail, and what becomes of the pod.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -7,9 +7,10 @@ use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
 use crate::worker;
 
-/// How long it is away.
+/// Length of the outage.
 const OUTAGE: Duration = Duration::from_secs(30);
-/// For how long nothing lapses afterwards: what the design promises, less a second, for times are whole seconds.
+/// For how long nothing lapses afterwards: what the design promises, less a second, for times are whole
+/// seconds.
 const CALM: SignedDuration = SignedDuration::from_secs(29);
 
 #[tokio::test(flavor = "multi_thread")]

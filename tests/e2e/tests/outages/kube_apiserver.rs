@@ -8,9 +8,9 @@ use k8s_openapi::jiff::Timestamp;
 
 use crate::worker::{self, Worker};
 
-/// How long it is away.
+/// Length of the outage.
 const OUTAGE: Duration = Duration::from_secs(30);
-/// How long each delay is that the app asks for: it ends while the kube-apiserver is away.
+/// Length of each delay that the app asks for: it ends during the outage.
 const STEP: Duration = Duration::from_secs(10);
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,4 +1,4 @@
-//! What becomes of Evacuations when parts of the system go away and come back.
+//! Evacuations during and after the outage of a part of the system.
 //!
 //! Each test disturbs its platform, so that a platform serves one test at a time. The next test finds it mended.
 #![allow(
@@ -15,6 +15,9 @@ mod embedded;
 mod etcd;
 mod in_flight;
 mod kube_apiserver;
+mod no_space;
+mod pushed;
+mod replicas;
 mod takeover;
 mod webhook;
 mod worker;

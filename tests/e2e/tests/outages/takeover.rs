@@ -45,7 +45,7 @@ async fn another_holder(scene: &Scene, old: &str, since: Instant, bound: Duratio
     taken.await.unwrap()
 }
 
-/// What was asked while nobody led is done by the new leader.
+/// Waits until the new leader has evicted the pod, once.
 async fn evacuates(scene: &Scene, evacuation: &str) {
     let end = scene.pods.ended(evacuation).await.unwrap();
     assert!(matches!(&end, End::Evacuated { reason, .. } if reason == "Evicted"), "{end}");

@@ -17,7 +17,7 @@ use rustls::{
 use serde_json::{Value, json};
 use tokio::sync::{Notify, watch};
 
-/// What becomes of evictions.
+/// Verdict on evictions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// They are refused.
@@ -126,7 +126,7 @@ impl Webhook {
         refused.await.unwrap();
     }
 
-    /// What becomes of evictions from now on, also of those that wait.
+    /// Sets the verdict on evictions from now on, also on those that wait.
     pub(crate) fn set(&self, verdict: Verdict) {
         self.verdict.send_replace(verdict);
     }

@@ -7,7 +7,8 @@ use evacuation_e2e::{PlatformOptions, PodSpec, Pool, Scene, scene::Running};
 use k8s_openapi::api::core::v1::Pod;
 use tokio::sync::Notify;
 
-/// The platforms whose parts the tests stop, each in one test at a time. The second controller starts on demand.
+/// The platforms whose parts the tests stop, each in one test at a time. The second controller starts on
+/// demand.
 pub(crate) static PLATFORMS: Pool =
     Pool::new(2, || PlatformOptions { controllers: 2, ..PlatformOptions::default() });
 

@@ -191,12 +191,12 @@ pub(crate) fn condition(pod: &Pod, kind: &str) -> Option<(String, Option<DateTim
     Some((found.status.clone(), time))
 }
 
-/// When an Evacuation was created.
+/// Creation time of an Evacuation.
 pub(crate) fn created(evacuation: &Evacuation) -> DateTime<Utc> {
     from_condition_time(&evacuation.creation_timestamp().unwrap())
 }
 
-/// When an Evacuation ended.
+/// End time of an Evacuation.
 pub(crate) fn finished(evacuation: &Evacuation) -> DateTime<Utc> {
     let conditions = &evacuation.status.as_ref().unwrap().conditions;
     let finished = conditions.iter().find(|c| c.type_ == "Finished").unwrap();

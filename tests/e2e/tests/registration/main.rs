@@ -1,4 +1,5 @@
-//! Registration by selector on a real control plane: who is asked, in which order, and how a Service is asked.
+//! Registration by selector on a real control plane: who is asked, in which order, and how a Service is
+//! asked.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

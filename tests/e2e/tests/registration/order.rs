@@ -1,4 +1,4 @@
-//! Who is asked, and in which order.
+//! Responders that are asked, and their order.
 
 use evacuation_api::{Answer, ResponderState};
 use evacuation_e2e::{App, PodSpec, scene::names};

@@ -34,7 +34,7 @@ async fn register(scene: &Scene, authority: &Pki, timeout: i64) {
     database::register(scene, "failover", FAILOVER, spec).await;
 }
 
-/// Whose token it is, if it is good for that audience; for the API's own without one.
+/// The user of a token that is valid for that audience; for the API's own without one.
 async fn whose(scene: &Scene, token: &str, audience: Option<String>) -> Option<String> {
     let audiences: Vec<String> = audience.into_iter().collect();
     let review = json!({"metadata": {}, "spec": {"token": token, "audiences": audiences}});

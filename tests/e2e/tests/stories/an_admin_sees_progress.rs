@@ -1,5 +1,5 @@
-//! Story 1: whoever drains a node sees who accepted, who asks for time and until when, who is evicted without an answer, and who
-//! refuses.
+//! Story 1: whoever drains a node sees who accepted, who asks for time and until when, who is evicted without
+//! an answer, and who refuses.
 
 use evacuation_e2e::{
     PodSpec, Scene,

@@ -1,4 +1,5 @@
-//! The second cancellation: of several requesters only the last to leave cancels, and what is left follows those who stay.
+//! The second cancellation: of several requesters only the last to leave cancels, and what is left follows
+//! those who stay.
 
 use evacuation_e2e::{
     PodSpec, Scene,

@@ -1,5 +1,5 @@
-//! The first cancellation: the requester withdraws while responders are at work; each learns of it, undoes what it began, and says
-//! that it knows.
+//! The first cancellation: the requester withdraws while responders are at work; each learns of it, undoes
+//! what it began, and says that it knows.
 
 use evacuation_e2e::{PodSpec, Scene, scene::responder_named};
 use std::{

@@ -1,4 +1,5 @@
-//! Story 3: logic of one's own, in an order: the primary is moved first, then connections are drained, then the pod goes.
+//! Story 3: logic of one's own, in an order: the primary is moved first, then connections are drained, then
+//! the pod goes.
 
 use evacuation_e2e::{PodSpec, Scene, scene::responder_named};
 use std::{

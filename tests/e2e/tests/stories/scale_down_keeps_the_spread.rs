@@ -1,5 +1,5 @@
-//! Story 5: an autoscaler takes a replica away and asks which; the workload's operator refuses the one whose loss would break the
-//! spread over zones, and the autoscaler asks another.
+//! Story 5: an autoscaler takes a replica away and asks which; the workload's operator refuses the one whose
+//! loss would break the spread over zones, and the autoscaler asks another.
 
 use evacuation_e2e::{Scene, scene::PATIENCE};
 use std::{collections::BTreeMap, time::Duration};
@@ -19,7 +19,7 @@ const OPERATOR: &str = "web.acme.io/spread";
 /// By how many pods two zones may differ.
 const MAX_SKEW: usize = 1;
 
-/// How many pods each zone has; a zone without any counts, too.
+/// Number of pods in each zone, also of zones without any.
 fn spread(pods: &[Pod], without: Option<&str>) -> BTreeMap<String, usize> {
     let mut zones = BTreeMap::new();
     for pod in pods {
@@ -34,8 +34,8 @@ fn skew(zones: &BTreeMap<String, usize>) -> usize {
     zones.values().max().unwrap() - zones.values().min().unwrap()
 }
 
-/// The operator: it refuses what would break the spread; else it takes that very replica away, and holds the eviction back until
-/// it is gone, so that the ReplicaSet makes no other in its place.
+/// The operator: it refuses what would break the spread; else it takes that very replica away, and holds the
+/// eviction back until it is gone, so that the ReplicaSet makes no other in its place.
 async fn scale_down(client: Client, namespace: String, question: Question) -> Answer {
     let pods: Api<Pod> = Api::namespaced(client.clone(), &namespace);
     let all = pods.list(&ListParams::default().labels("app=web")).await.unwrap().items;

@@ -1,4 +1,5 @@
-//! Story 7: a pod that is never restarted ends by itself, and its object stays, to be read by whoever collects results.
+//! Story 7: a pod that is never restarted ends by itself, and its object stays, to be read by whoever
+//! collects results.
 
 use evacuation_e2e::{PodSpec, Scene};
 use std::{sync::Arc, time::Duration};

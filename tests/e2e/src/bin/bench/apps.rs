@@ -14,7 +14,7 @@ use evacuation_e2e::{Platform, pod_client};
 use k8s_openapi::{api::core::v1::Pod, jiff::Timestamp};
 use tokio_util::sync::CancellationToken;
 
-/// When each Evacuation's app was asked first, by the Evacuation's name.
+/// Time of the first question to each Evacuation's app, by the Evacuation's name.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Asked(Arc<Mutex<HashMap<String, Timestamp>>>);
 

@@ -24,7 +24,7 @@ struct Options {
 enum Name {
     /// From create to the app being asked, and from Accept to the eviction call.
     Latency,
-    /// How long a single replica is not available while it is evacuated.
+    /// Measures the time without an available replica while a single one is evacuated.
     Surge,
 }
 

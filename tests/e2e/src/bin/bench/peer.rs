@@ -23,9 +23,9 @@ use crate::{
     samples::Samples,
 };
 
-/// What asks the bare loop to evict.
+/// Annotation that makes the bare loop evict.
 const MARK: &str = "bench.evacuation.dev/evict";
-/// How long all events may take.
+/// Time limit for all events.
 const LONGEST: Duration = Duration::from_mins(2);
 
 /// From the call that creates a ConfigMap to its watch event: what a question cannot be faster than.
@@ -123,7 +123,8 @@ fn evicted_samples(log: &[AuditEvent], namespace: &str) -> Samples {
                 marked.entry(event.name().to_owned()).or_insert(answered);
             }
             ("create", "eviction", Some(received), _) => {
-                // An eviction can arrive before the patch that caused it was answered: that counts as at once.
+                // An eviction can arrive before the patch that caused it was answered: that counts as at
+                // once.
                 let from = marked.get(event.name()).copied().unwrap_or(received).min(received);
                 samples.add(from, received);
             }

@@ -12,7 +12,7 @@ impl Samples {
         self.0.push(to.duration_since(from).as_secs_f64() * 1000.0);
     }
 
-    /// How many there are.
+    /// The number of samples.
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }

@@ -1,6 +1,6 @@
-//! A single replica under a budget that allows none to be missing is evacuated ten times, one time after another. Every 50 ms its
-//! Service's ready endpoints are counted. The peer is `kubectl drain --disable-eviction` of its node, the usual way around such a
-//! budget.
+//! A single replica under a budget that allows none to be missing is evacuated ten times, one time after
+//! another. Every 50 ms its Service's ready endpoints are counted. The peer is `kubectl drain
+//! --disable-eviction` of its node, the usual way around such a budget.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -28,11 +28,11 @@ use tokio::{
 
 use crate::report::{Aim, Better, Row};
 
-/// How often the replica is evacuated.
+/// Number of evacuations of the replica.
 const ROUNDS: usize = 10;
-/// How often its endpoints are counted.
+/// Interval between counts of its endpoints.
 const PROBE_EVERY: Duration = Duration::from_millis(50);
-/// How long one evacuation may take.
+/// Time limit of one evacuation.
 const LONGEST: Duration = Duration::from_mins(2);
 /// The Deployment, its Service, its budget.
 const NAME: &str = "web";
@@ -74,8 +74,8 @@ struct Downtime {
 }
 
 impl Downtime {
-    /// From probes: when, and whether an endpoint was ready. A gap lasts from the first probe that found none to the next that
-    /// found one.
+    /// From probes: when, and whether an endpoint was ready. A gap lasts from the first probe that found none
+    /// to the next that found one.
     fn of(probes: &[(Instant, bool)]) -> Self {
         let (mut downtime, mut since) = (Self::default(), None);
         for (time, ready) in probes {
@@ -174,7 +174,7 @@ async fn probed(
     Ok(Downtime::of(&probing.await??))
 }
 
-/// Whether an endpoint of the Service is ready.
+/// Returns whether an endpoint of the Service is ready.
 async fn is_served(slices: &Api<EndpointSlice>) -> anyhow::Result<bool> {
     let of_service = ListParams::default().labels(&format!("kubernetes.io/service-name={NAME}"));
     let found = slices.list(&of_service).await?;

@@ -1,4 +1,4 @@
-//! What kube-apiserver recorded of a pod: the answers that were given for it, and its evictions.
+//! Audit events of a pod: the answers given for it, and its evictions.
 
 use anyhow::Context;
 use controlplane::AuditEvent;
@@ -18,25 +18,25 @@ impl Audit {
         self.of("pods", "eviction", pod)
     }
 
-    /// When the eviction arrived that the API took.
+    /// Time at which the eviction arrived that succeeded.
     pub(crate) fn evicted(&self, pod: &Pod) -> anyhow::Result<Timestamp> {
         let taken = self.evictions(pod).find(|event| event.code() == 201);
         taken.and_then(AuditEvent::received).with_context(|| format!("{} was not evicted", pod.name_any()))
     }
 
-    /// When the first of the answers was recorded that a pod itself gave.
+    /// Time at which the pod's own first answer was recorded.
     pub(crate) fn first_answer(&self, pod: &Pod) -> anyhow::Result<Timestamp> {
         let first = self.answers(pod).next().and_then(AuditEvent::answered);
         first.with_context(|| format!("{} did not answer", pod.name_any()))
     }
 
-    /// When the last of the answers was recorded that a pod itself gave.
+    /// Time at which the pod's own last answer was recorded.
     pub(crate) fn last_answer(&self, pod: &Pod) -> anyhow::Result<Timestamp> {
         let last = self.answers(pod).last().and_then(AuditEvent::answered);
         last.with_context(|| format!("{} did not answer", pod.name_any()))
     }
 
-    /// When the node last reported on a pod: with that report it was ready.
+    /// Time of the node's last report on a pod, with which it was ready.
     pub(crate) fn last_status(&self, pod: &Pod) -> Option<Timestamp> {
         let reports = self.of("pods", "status", pod);
         let report = reports.filter(|event| event.user().contains("kwok")).last();

@@ -1,9 +1,10 @@
-//! The main job as a story in acts: an operator evacuates pods and a node, overrides a refusal at a deadline, takes a request
-//! back, and moves a single replica without downtime; the apps are asked and answer; every answer is honoured.
+//! The main job as a story in acts: an operator evacuates pods and a node, overrides a refusal at a deadline,
+//! takes a request back, and moves a single replica without downtime; the apps are asked and answer; every
+//! answer is honoured.
 //!
-//! Real processes throughout: a Kubernetes control plane with kwok for nodes, our API server and controller, kubectl with
-//! our plugins, apps from the client crate's examples and one in Python. Each act is held against kube-apiserver's audit log
-//! when it is over.
+//! Real processes throughout: a Kubernetes control plane with kwok for nodes, our API server and controller,
+//! kubectl with our plugins, apps from the client crate's examples and one in Python. Each act is held
+//! against kube-apiserver's audit log when it is over.
 
 mod acts;
 mod audit;

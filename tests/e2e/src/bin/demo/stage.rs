@@ -1,4 +1,4 @@
-//! Where the story plays: one namespace, the node that is drained and the others, and the operator's terminal.
+//! Stage of the story: one namespace, the drained node and the others, and the operator's terminal.
 
 use std::{process::Stdio, time::Duration};
 
@@ -19,7 +19,7 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 
 use crate::{audit::Audit, story::Story};
 
-/// How long pods may take to be ready on a busy machine.
+/// Time limit for pods to be ready on a busy machine.
 const READY: Duration = Duration::from_mins(1);
 
 /// The cluster as the acts use it.
@@ -63,7 +63,7 @@ impl<'a> Stage<'a> {
         self.story.tell(what);
     }
 
-    /// What kube-apiserver has recorded until now.
+    /// Audit events that kube-apiserver has recorded so far.
     pub(crate) fn audit(&self) -> anyhow::Result<Audit> {
         Ok(Audit::new(self.platform.control_plane().audit_events()?))
     }
@@ -139,7 +139,7 @@ impl<'a> Stage<'a> {
         Ok(found.filter(|found| found.uid() == pod.uid()))
     }
 
-    /// Whether that very pod is there and is not going.
+    /// Returns whether the very pod exists and is not terminating.
     pub(crate) async fn runs(&self, pod: &Pod) -> anyhow::Result<bool> {
         let now = self.now(pod).await?;
         Ok(now.is_some_and(|pod| pod.metadata.deletion_timestamp.is_none()))

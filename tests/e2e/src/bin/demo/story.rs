@@ -1,4 +1,4 @@
-//! What is told, with times.
+//! The narration, with times.
 
 use std::time::Instant;
 

@@ -35,7 +35,8 @@ pub(super) async fn is_as_before(scene: &Scene, before: &Pod) {
 async fn a_withdrawn_request_gives_the_pod_back_and_the_replacement_goes() {
     let scene = Scene::new("withdrawn").await;
     scene.register("built-in", REPLACEMENT_RESPONDER, json!({})).await;
-    // The replacement takes long enough for the withdrawal to come while it is waited for, and is there when it does.
+    // The replacement takes long enough for the withdrawal to come while it is waited for, and is there when
+    // it does.
     let workload = Workload::of(1).annotated("controlplane.test/running-after", "2s").annotated(COST, "-5");
     let pods = workload.deployment(&scene).await;
     let evacuation = scene.evacuate(&pods[0]).await;
@@ -53,7 +54,8 @@ async fn of_two_ready_pods_the_one_that_was_not_evacuated_stays() {
     // By its own cost it would be the first to be deleted.
     scene.annotate(&pods[0], &json!({COST: "-5"})).await;
     let before = scene.pod_until(&pods[0].name_any(), "it is there", |_| true).await;
-    // Another budget forbids what the first allows: the eviction is held back although the replacement is ready.
+    // Another budget forbids what the first allows: the eviction is held back although the replacement is
+    // ready.
     scene.pods.budget("second", ("app", "web"), 0).await.unwrap();
     let evacuation = scene.evacuate(&pods[0]).await;
     scene.answered(&evacuation, Answer::Accept).await;

@@ -1,4 +1,4 @@
-//! What happens at a requester's deadline.
+//! Actions at a requester's deadline.
 
 use chrono::TimeDelta;
 use evacuation_api::ResponderState;

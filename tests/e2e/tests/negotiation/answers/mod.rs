@@ -1,4 +1,5 @@
-//! What is answered, and what follows: the three answers, silence, chains, deadlines, and pods that cannot be asked.
+//! Answers and their consequences: the three answers, silence, chains, deadlines, and pods that cannot be
+//! asked.
 
 mod chain;
 mod deadline;

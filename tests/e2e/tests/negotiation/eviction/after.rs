@@ -1,4 +1,4 @@
-//! What an eviction carries, and what is left of an Evacuation.
+//! Options of an eviction, and the Evacuation after it.
 
 use evacuation_e2e::{
     PodSpec, Scene,

@@ -92,7 +92,7 @@ async fn under_a_budget_of_one_never_two_are_down_and_each_takes_about_one_call(
     assert!((3..=4).contains(&calls), "{calls} calls for 3 pods");
 }
 
-/// Whether none of the pods that there were at the beginning is up any more.
+/// Returns whether none of the first pods is up any more.
 fn pods_gone(up: &std::collections::BTreeSet<String>, first: &[Pod]) -> bool {
     first.iter().all(|pod| !up.contains(&pod.name_any()))
 }

@@ -89,8 +89,8 @@ async fn one_that_nobody_was_asked_for_is_deleted_at_once() {
     assert!(scene.stays(&pod).await);
 }
 
-/// Kubernetes deletes the pods of a namespace first and waits for them; this one is held, so that the Evacuation is active
-/// in a namespace that is on its way.
+/// Kubernetes deletes the pods of a namespace first and waits for them; this one is held, so that the
+/// Evacuation is active in a namespace that is on its way.
 #[tokio::test(flavor = "multi_thread")]
 async fn in_a_terminating_namespace_anybody_who_may_delete_does_and_the_namespace_goes() {
     let scene = Scene::new("namespace").await;

@@ -1,4 +1,5 @@
-//! Endpoints that fail. Each is tried again, reported, counted as silent at its timeout, and then the platform goes on.
+//! Endpoints that fail. Each is tried again, reported, counted as silent at its timeout, and then the
+//! platform goes on.
 
 use evacuation_e2e::{Endpoint, PodSpec, Reply, Scene, answering, ok, scene::first};
 use std::time::Duration;

@@ -46,7 +46,7 @@ fn eviction(evacuation: &Evacuation) -> EvictionStatus {
     status(evacuation).eviction.unwrap_or_default()
 }
 
-/// How many pods are raced for.
+/// Number of pods in the race.
 const RACES: u64 = 24;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -79,8 +79,8 @@ struct Race {
     withdrawn: bool,
 }
 
-/// An app accepts, and the only requester leaves: the first before the answer, half of the others a little later each, and
-/// half when they see that the eviction is attempted.
+/// An app accepts, and the only requester leaves: the first before the answer, half of the others a little
+/// later each, and half when they see that the eviction is attempted.
 async fn race(scene: &Scene, n: u64) -> Race {
     let slow = PodSpec::watching().annotation("controlplane.test/gone-after", "2s");
     let pod = scene.pod(&format!("app-{n}"), slow).await;

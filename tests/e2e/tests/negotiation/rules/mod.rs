@@ -4,6 +4,5 @@ mod answering;
 mod fence;
 mod requesters;
 mod rights;
-mod status;
 mod target;
 mod uniqueness;

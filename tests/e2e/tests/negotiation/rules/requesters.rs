@@ -3,7 +3,7 @@
 use evacuation_api::Evacuation;
 use evacuation_e2e::{
     PodSpec, Scene,
-    scene::{User, causes, end_of, entry, leave, refused_for, refused_saying, status, wanting},
+    scene::{User, causes, end_of, entry, refused_for, status, wanting},
 };
 use kube::{
     Api, Error, ResourceExt,
@@ -47,10 +47,6 @@ async fn both(prefix: &str) -> Both {
 }
 
 impl Both {
-    fn as_alice(&self) -> Api<Evacuation> {
-        self.scene.evacuations_as(&self.alice.client)
-    }
-
     fn as_bob(&self) -> Api<Evacuation> {
         self.scene.evacuations_as(&self.bob.client)
     }
@@ -124,39 +120,4 @@ async fn rule_3_who_holds_the_verb_override_changes_and_deletes_what_others_aske
     assert_eq!(status(&changed).requesters[0].user, both.alice.name, "a changed entry keeps its maker");
     api.delete(&changed.name_any(), &DeleteParams::default()).await.unwrap();
     both.scene.ends(&changed, "Failed Canceled").await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn rule_3_when_the_last_entry_leaves_it_is_canceled_and_cannot_be_joined_any_more() {
-    let both = both("leaving").await;
-    let after_alice = both
-        .write(&both.as_alice(), |e| {
-            e.spec.requesters.remove(0);
-        })
-        .await
-        .unwrap();
-    assert_eq!(end_of(&after_alice), None, "Bob still wants the pod moved");
-    let after_bob = leave(&both.as_bob(), &after_alice).await.unwrap();
-    assert_eq!(end_of(&after_bob).as_deref(), Some("Failed Canceled"));
-    let late = both
-        .write(&both.as_alice(), |e| {
-            e.spec.requesters.push(serde_json::from_value(entry(ALICES, json!({}))).unwrap());
-        })
-        .await;
-    refused_for(late, 409, "EvacuationFinished");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn rule_3_who_joins_with_an_old_version_is_told_to_read_again() {
-    let both = both("stale").await;
-    let stale = both.scene.get(&both.evacuation).await;
-    both.write(&both.as_alice(), |e| {
-        e.spec.requesters[0].message = Some("news".to_owned());
-    })
-    .await
-    .unwrap();
-    let mut joined = stale;
-    joined.spec.requesters[1].message = Some("too late".to_owned());
-    let written = both.as_bob().replace(&joined.name_any(), &PostParams::default(), &joined).await;
-    refused_saying(written, 409, "modified");
 }

@@ -1,4 +1,4 @@
-//! Who plays: pods of Deployments, and the processes that answer for them.
+//! The cast: pods of Deployments, and the processes that answer for them.
 
 use anyhow::Context;
 use evacuation_e2e::{App, Platform};
@@ -9,9 +9,9 @@ use crate::stage::Stage;
 
 /// The port on which the Python app answers.
 const PYTHON_PORT: u16 = 8080;
-/// How long the busy app needs, in seconds.
+/// Work of the busy app, in seconds.
 pub(crate) const WORK_SECONDS: i64 = 10;
-/// How long the indexer would need, in seconds: longer than the story.
+/// Work of the indexer, in seconds: longer than the story.
 const INDEX_SECONDS: i64 = 600;
 
 /// The pods as they were before anything happened, and the apps that answer for them.

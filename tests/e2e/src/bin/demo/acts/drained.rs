@@ -40,8 +40,8 @@ async fn refused(audit: &Audit, stage: &Stage<'_>, cast: &Cast) -> anyhow::Resul
     Ok(())
 }
 
-/// Two replicas, one may be down: the second eviction comes after a replacement of the first was ready, and the API is
-/// asked at most once more than there are pods.
+/// Two replicas, one may be down: the second eviction comes after a replacement of the first was ready, and
+/// the API is asked at most once more than there are pods.
 async fn budgeted(audit: &Audit, stage: &Stage<'_>, cast: &Cast) -> anyhow::Result<()> {
     let mut times = Vec::new();
     let mut calls = 0;

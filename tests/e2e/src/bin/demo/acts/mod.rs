@@ -1,4 +1,4 @@
-//! What happens, one act a file. Each checks at its end that the answers were honoured.
+//! The acts, one a file. Each checks at its end that the answers were honoured.
 
 mod accepted;
 mod cast;
@@ -16,7 +16,7 @@ pub(crate) use withdrawn::withdrawn;
 
 use evacuation_api::{Answer, Evacuation};
 
-/// What the app has answered until now.
+/// The app's answer so far.
 fn answer(evacuation: &Evacuation) -> Option<Answer> {
     let mut responders = evacuation.status.iter().flat_map(|s| s.responders.iter().flatten());
     responders.find_map(|responder| responder.answer)

@@ -36,7 +36,7 @@ pub(crate) async fn overridden(stage: &Stage<'_>, cast: &Cast) -> anyhow::Result
     Ok(())
 }
 
-/// What the app answered and until when it was waited for.
+/// The app's answer, and the end of its delay.
 async fn recorded(stage: &Stage<'_>, cast: &Cast) -> anyhow::Result<(Option<Answer>, Timestamp)> {
     let evacuations = stage.evacuations_of(&cast.backup).await?;
     let (evacuation, deadline) = evacuations

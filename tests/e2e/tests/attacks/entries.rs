@@ -1,0 +1,62 @@
+//! Entries of a tenant in the Evacuation of its own pod.
+
+use evacuation_api::Evacuation;
+use evacuation_e2e::{
+    PodSpec, Scene,
+    scene::{Bystander, User, entry, wanting},
+};
+use kube::api::PostParams;
+use serde_json::{Value, json};
+
+use crate::tenant::{scene, tenant};
+
+/// The most entries that an Evacuation ever holds.
+const MOST: usize = 32;
+
+/// A window that opens in two years.
+fn far() -> Value {
+    json!({"schedule": "0 3 1 1 *", "durationSeconds": 3600, "timeZone": "Etc/UTC"})
+}
+
+/// Creates an Evacuation as the tenant, with as many of these entries as the server accepts.
+async fn asks(scene: &Scene, tenant: &User, pod: &str, entries: &[Value]) -> Evacuation {
+    let api = scene.evacuations_as(&tenant.client);
+    for count in (1..=entries.len()).rev() {
+        match api.create(&PostParams::default(), &wanting(pod, &entries[..count])).await {
+            Ok(created) => return created,
+            Err(kube::Error::Api(status)) if status.code == 422 => {}
+            Err(other) => panic!("{other}"),
+        }
+    }
+    panic!("the server accepts no entry of the tenant")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tenant_that_fills_the_entries_of_its_pod_keeps_no_drain_out() {
+    let scene = scene("entries").await;
+    let (beside, tenant, node) = tokio::join!(Bystander::new(&scene), tenant(&scene), scene.own_node());
+    let pod = scene.pod("db-0", PodSpec::watching().on(&node)).await;
+    let entries: Vec<Value> =
+        (0..MOST).map(|n| entry(&format!("tenant.acme.io/{n}"), json!({"window": far()}))).collect();
+    asks(&scene, &tenant, "db-0", &entries).await;
+
+    let app = scene.app(&pod, |_| async { evacuation_client::Answer::accept() }).await;
+    beside.drainer().drains(&scene, &node).await;
+    scene.pods.gone(&pod).await.unwrap();
+    drop(app);
+    beside.drains(&scene).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_entry_with_the_name_of_anothers_drain_does_not_make_it_fail() {
+    let scene = scene("name").await;
+    let (beside, tenant, node) = tokio::join!(Bystander::new(&scene), tenant(&scene), scene.own_node());
+    let pod = scene.pod("db-0", PodSpec::default().on(&node)).await;
+    // The name that the plugin gives the drain's entry.
+    let taken = entry(&beside.drainer().entry(&node), json!({"window": far()}));
+    asks(&scene, &tenant, "db-0", &[taken]).await;
+
+    beside.drainer().drains(&scene, &node).await;
+    scene.pods.gone(&pod).await.unwrap();
+    beside.drains(&scene).await;
+}

@@ -1,0 +1,16 @@
+//! Attacks of one tenant on a real control plane. Beside each runs a drain that does not concern the tenant
+//! and must finish.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panic, so that the logs are kept"
+)]
+
+mod entries;
+mod flood;
+mod objects;
+mod registrations;
+mod tenant;
+mod watcher;

@@ -1,0 +1,22 @@
+//! The tenant that attacks.
+
+use evacuation_e2e::{PlatformOptions, Pool, Scene, scene::User};
+use serde_json::json;
+
+/// The platform under attack, one test at a time.
+static PLATFORM: Pool = Pool::new(1, PlatformOptions::default);
+
+/// A scene whose namespace belongs to the tenant.
+pub(crate) async fn scene(prefix: &str) -> Scene {
+    Scene::from_pool(prefix, &PLATFORM).await
+}
+
+/// A user with the role `edit` in the scene's namespace and no right elsewhere.
+pub(crate) async fn tenant(scene: &Scene) -> User {
+    let user = scene.user("tenant", &["edit"]).await;
+    for resource in ["evacuations", "evacuationresponders"] {
+        let right = json!({"group": "evacuation.dev", "resource": resource, "verb": "create"});
+        scene.decided(&user.name, &right, true).await;
+    }
+    user
+}

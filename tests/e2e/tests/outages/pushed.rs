@@ -1,0 +1,96 @@
+//! Two controllers and a pushed app: the leader is killed before, during and after the delivery of the
+//! question.
+
+use std::sync::{
+    Mutex,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use evacuation_api::{Answer, Evacuation, ResponderState, ReviewAction};
+use evacuation_e2e::{
+    Endpoint, PodSpec, Reply, Scene, answering,
+    scene::{PATIENCE, first},
+};
+use k8s_openapi::api::core::v1::Pod;
+use serde_json::json;
+use tokio::sync::oneshot;
+
+use crate::worker;
+
+/// Timeout of the app, in seconds: much shorter than the time until the other controller leads.
+const TIMEOUT: i64 = 3;
+
+/// A pod whose app is pushed to, and an Evacuation of it that is Active.
+async fn asked(scene: &Scene) -> (Pod, Evacuation) {
+    scene.platform().start_controllers().await.unwrap();
+    let http = json!([{"name": "self", "http": {"port": scene.port}, "timeoutSeconds": TIMEOUT}]);
+    let pod = scene.pod("app", PodSpec::registered(&http)).await;
+    let evacuation = scene.ask_and_reach(&pod, json!({})).await;
+    (pod, evacuation)
+}
+
+/// The app's answer was heard: the pod is evicted because the app accepted.
+async fn accepted(scene: &Scene, evacuation: &Evacuation, endpoint: &Endpoint) {
+    let ended = scene.ends(evacuation, "Evacuated Evicted").await;
+    let responder = first(&ended);
+    assert_eq!(
+        (responder.state, responder.answer),
+        (ResponderState::Completed, Some(Answer::Accept)),
+        "the app was skipped: {responder:?}"
+    );
+    assert!(!endpoint.asked().is_empty());
+    assert_eq!(scene.evicted().len(), 1, "the pod was evicted once");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_app_whose_question_was_not_delivered_when_the_leader_died_is_asked_by_the_next() {
+    let scene = worker::scene("before").await;
+    // Nobody listens yet, so the leader delivers nothing.
+    let (pod, evacuation) = asked(&scene).await;
+    scene.kill_controller();
+    let accept = |question: &_| Reply::Json(answering(question, json!({"answer": "Accept"})));
+    let endpoint = Endpoint::of(&pod, scene.port, accept).await.unwrap();
+    accepted(&scene, &evacuation, &endpoint).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_app_whose_reply_was_under_way_when_the_leader_died_is_asked_again() {
+    let scene = worker::scene("during").await;
+    let asks = AtomicUsize::new(0);
+    let (pod, evacuation) = asked(&scene).await;
+    let endpoint = Endpoint::of(&pod, scene.port, move |question| {
+        if asks.fetch_add(1, Ordering::Relaxed) == 0 {
+            return Reply::Hang;
+        }
+        Reply::Json(answering(question, json!({"answer": "Accept"})))
+    });
+    let endpoint = endpoint.await.unwrap();
+    endpoint.hears(ReviewAction::Ask).await.unwrap();
+    scene.kill_controller();
+    accepted(&scene, &evacuation, &endpoint).await;
+    assert!(endpoint.asked().len() > 1, "the next leader asked again");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_app_whose_delay_was_recorded_before_the_leader_died_is_asked_for_nothing_and_keeps_its_time() {
+    let scene = worker::scene("after").await;
+    let (sender, told) = oneshot::channel();
+    let sender = Mutex::new(Some(sender));
+    let (pod, evacuation) = asked(&scene).await;
+    let endpoint = Endpoint::of(&pod, scene.port, move |question| {
+        if let Some(sender) = sender.lock().unwrap().take() {
+            sender.send(()).ok();
+        }
+        Reply::Json(answering(question, json!({"answer": "Delay", "delaySeconds": 45})))
+    });
+    let endpoint = endpoint.await.unwrap();
+    tokio::time::timeout(PATIENCE, told).await.unwrap().unwrap();
+    let delayed = scene.answered(&evacuation, Answer::Delay).await;
+    scene.kill_controller();
+    let until = delayed.delay_until.unwrap().0;
+    let ended = scene.ends(&evacuation, "Evacuated Evicted").await;
+    assert_eq!(first(&ended).answer, Some(Answer::Delay));
+    let evicted = scene.evicted_at("app");
+    assert!(until <= evicted, "the delay ends at {until}, and the pod was evicted at {evicted}");
+    assert_eq!(endpoint.asked().len(), 1, "{:?}", endpoint.asked());
+}
