@@ -17,23 +17,23 @@ use crate::backoff::Retry;
 
 /// Duration of one watch request, in seconds.
 ///
-/// A connection can die silently, when a node loses its power or a gateway forgets the connection. The watch is renewed
-/// a few seconds after this time. With kube's own 290 s an app would not hear of questions for that long, and many
-/// responders have less time to answer.
+/// A connection can die silently, when a node loses its power or a gateway forgets the connection. The watch
+/// is renewed a few seconds after this time. With kube's own 290 s an app would not hear of questions for
+/// that long, and many responders have less time to answer.
 const WATCH_SECONDS: u32 = 30;
 
 /// Time after a failure after which the pauses start from the shortest again.
 ///
-/// An attempt that succeeds and breaks at once does not reset them: a server that sends a list and refuses each watch
-/// would be asked ten times a second.
+/// An attempt that succeeds and breaks at once does not reset them: a server that sends a list and refuses
+/// each watch would be asked ten times a second.
 const RESET_AFTER: Duration = Duration::from_secs(10);
 
 /// Events of a list and the watch after it. The stream has no end: it recovers from every failure.
 ///
 /// # Guarantees
 ///
-/// After each failure the stream pauses, from 0.1 s up to 5 s, with jitter; then it lists again. So every recovery shows as
-/// [`InitDone`](watcher::Event::InitDone).
+/// After each failure the stream pauses, from 0.1 s up to 5 s, with jitter; then it lists again. So every
+/// recovery shows as [`InitDone`](watcher::Event::InitDone).
 pub fn watch<K>(
     api: Api<K>,
     config: watcher::Config,

@@ -113,8 +113,8 @@ async fn a_server_that_accepts_and_closes_gets_one_connection_a_pause() {
     assert_eq!(pauses.0.load(Ordering::Relaxed), 20);
 }
 
-/// The times of the requests within that time, to an API whose replies are these, one after another and the last for ever. No
-/// reply is a broken connection.
+/// Times of the requests to an API with these replies, in their order; the last one is repeated. `None` is a
+/// broken connection.
 async fn requests(replies: Vec<Option<fn() -> Reply>>, within: Duration) -> Vec<Duration> {
     let begun = Instant::now();
     let times = Arc::new(Mutex::new(Vec::new()));
@@ -164,7 +164,7 @@ async fn the_pauses_start_again_at_the_shortest_after_the_watch_worked() {
     assert!(pause <= Duration::from_millis(210), "{times:?}");
 }
 
-/// Runs a responder for ten minutes at an API that replies so; its log, and its last connection.
+/// Runs a responder for ten minutes at an API with these replies. Returns its log, and its last connection.
 async fn logged(replies: &'static [(u16, &'static str)]) -> (String, Connection) {
     #[derive(Clone, Default)]
     struct Log(Arc<Mutex<Vec<u8>>>);
