@@ -49,7 +49,7 @@ impl Lint {
         if problems > 0 {
             return Ok(Exit::Errors);
         }
-        say(format_args!("no problem in {objects} objects"))?;
+        say(format_args!("no problem, {objects} objects checked"))?;
         Ok(Exit::Done)
     }
 }
