@@ -1,7 +1,9 @@
 //! Plan of the surge for a released pod.
 
 use chrono::{DateTime, Utc};
-use evacuation_api::{RELEASED_ANNOTATION, REPLACEMENT_TIMEOUT_ANNOTATION, Timestamp};
+use evacuation_api::{
+    RELEASED_ANNOTATION, REPLACEMENT_TIMEOUT_ANNOTATION, Timestamp, parse_replacement_timeout,
+};
 use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::OwnerReference};
 
 use super::{
@@ -110,8 +112,7 @@ pub(super) fn hold(part: Part<'_>, message: String, now: DateTime<Utc>) -> Surge
 /// maximum total delay. Another attempt after a refusal may take longer, because a refusal does not expire.
 fn limit(part: Part<'_>, pod: &Pod, record: &Record) -> DateTime<Utc> {
     let timeout = annotation(pod, REPLACEMENT_TIMEOUT_ANNOTATION)
-        .and_then(|text| text.parse().ok())
-        .filter(|seconds| *seconds > 0)
+        .and_then(|text| parse_replacement_timeout(text).ok())
         .unwrap_or(TIMEOUT_SECONDS);
     let own = after(record.time.0, timeout);
     let margin = MARGIN_SECONDS.min(part.responder.max_delay_seconds / 4);
