@@ -13,8 +13,8 @@ use crate::{
     work::Work,
 };
 
-/// Time for the work before the agent asks for a delay: quick work needs none. A registration gives at least a second to
-/// answer.
+/// Time for the work before the agent asks for a delay: quick work needs none. A registration gives at least
+/// a second to answer.
 const HEAD_START: Duration = Duration::from_millis(300);
 
 /// Answers questions by doing the work.

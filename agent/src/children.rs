@@ -1,8 +1,8 @@
 //! The agent's child processes: the commands that it runs, and the orphans that they leave.
 //!
-//! The first process of a container becomes the parent of every process whose parent has ended, such as one that a
-//! command left in the background. Each stays as a zombie until its parent has waited for it, and counts against the
-//! container's limit of processes.
+//! The first process of a container becomes the parent of every process whose parent has ended, such as one
+//! that a command left in the background. Each stays as a zombie until its parent has waited for it, and
+//! counts against the container's limit of processes.
 
 use std::{
     io,
@@ -23,7 +23,8 @@ static RUNNING: Mutex<usize> = Mutex::new(0);
 /// Notified when the last command has ended.
 static NONE_RUNS: Notify = Notify::const_new();
 
-/// Lock for starting a command and for waiting for any child: only the starter takes the status of its command.
+/// Lock for starting a command and for waiting for any child: only the starter takes the status of its
+/// command.
 fn running() -> MutexGuard<'static, usize> {
     RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -76,9 +77,9 @@ impl Process {
 
 /// Waits for orphans until `shutdown` is cancelled.
 ///
-/// While a command runs, orphans stay zombies: waiting for any child could take the status of the command. Other starters
-/// of processes, such as a kubeconfig's plugin for credentials, wait on the agent's one thread without a pause. `ended`
-/// is the signal SIGCHLD.
+/// While a command runs, orphans stay zombies: waiting for any child could take the status of the command.
+/// Other starters of processes, such as a kubeconfig's plugin for credentials, wait on the agent's one thread
+/// without a pause. `ended` is the signal SIGCHLD.
 pub(crate) async fn reap(mut ended: Signal, shutdown: CancellationToken) {
     loop {
         reap_now();

@@ -20,13 +20,15 @@ use crate::{
 /// Time for which the output is read after the end of the command. A process left behind can hold it open.
 const AFTER: Duration = Duration::from_millis(500);
 
-/// Interval of looks at a process group. The system does not report the end of processes that are no children.
+/// Interval of looks at a process group. The system does not report the end of processes that are no
+/// children.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Runs a command until it ends, `stop` is cancelled or the limit is reached. Its output goes to the agent's own log.
+/// Runs a command until it ends, `stop` is cancelled or the limit is reached. Its output goes to the agent's
+/// own log.
 ///
-/// A command that did not end by itself is ended with its whole process group: by SIGTERM, and after the grace by
-/// SIGKILL.
+/// A command that did not end by itself is ended with its whole process group: by SIGTERM, and after the
+/// grace by SIGKILL.
 pub(crate) async fn run(
     command: &[String],
     context: &Context,
@@ -211,7 +213,7 @@ mod tests {
         assert_eq!(verdict, Verdict::Failure { message });
     }
 
-    /// Whether a process runs: one that has ended may wait for its parent as a zombie.
+    /// Returns whether a process runs. One that has ended can wait for its parent as a zombie.
     fn runs(pid: &str) -> bool {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
         let state = stat.rsplit(") ").next().unwrap_or_default();

@@ -1,7 +1,7 @@
 //! The probes `/livez` and `/readyz`.
 //!
-//! `/readyz` reports an outage of the API. It fails for one only with `--ready-needs-api`: a side-car that is not ready makes
-//! its whole pod unready.
+//! `/readyz` reports an outage of the API. It fails for one only with `--ready-needs-api`: a side-car that is
+//! not ready makes its whole pod unready.
 
 use std::{convert::Infallible, io, net::SocketAddr, time::Duration};
 
@@ -23,7 +23,7 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 pub(crate) struct Health {
     /// Connection of the agent's responder to the API.
     pub(crate) connection: Receiver<Connection>,
-    /// Whether `/readyz` fails without that connection.
+    /// True if `/readyz` fails without that connection.
     pub(crate) needs_api: bool,
     /// Cancelled when the agent begins to end.
     pub(crate) ending: CancellationToken,

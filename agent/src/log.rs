@@ -10,9 +10,11 @@ use tracing::{
     span,
 };
 
-/// Writes events of level INFO and above to standard error, one line each. The container's runtime adds the times.
+/// Writes events of level INFO and above to standard error, one line each. The container's runtime adds the
+/// times.
 ///
-/// Spans are left out, and so are kube's events: it logs every failed request, and the client crate logs those that matter.
+/// Spans are left out, and so are kube's events: it logs every failed request, and the client crate logs
+/// those that matter.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Stderr;
 

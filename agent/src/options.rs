@@ -96,7 +96,8 @@ pub(crate) struct Asked {
 #[derive(Args, Debug)]
 #[group(required = false, multiple = false)]
 pub(crate) struct Fallback {
-    /// The command to run when no agent answers, with its arguments, up to an argument ";" or the end of the line.
+    /// The command to run when no agent answers, with its arguments, up to an argument ";" or the end of the
+    /// line.
     #[arg(long, value_name = "CMD", num_args = 1.., allow_hyphen_values = true, value_terminator = ";")]
     exec: Vec<String>,
     /// The URL to POST to when no agent answers; its host must be this one.
@@ -107,8 +108,8 @@ pub(crate) struct Fallback {
 #[derive(Args, Debug)]
 #[group(required = false, multiple = false)]
 pub(crate) struct OnCancel {
-    /// The command to run when the evacuation was canceled, with its arguments, up to an argument ";" or the end of
-    /// the line.
+    /// The command to run when the evacuation was canceled, with its arguments, up to an argument ";" or the
+    /// end of the line.
     #[arg(long, value_name = "CMD", num_args = 1.., allow_hyphen_values = true, value_terminator = ";")]
     on_cancel: Vec<String>,
     /// The URL to POST to when the evacuation was canceled; its host must be this one.

@@ -22,7 +22,8 @@ impl Tail {
     }
 }
 
-/// Reads to the end of the stream, passes on each chunk, and keeps the end in `tail`. Nothing is lost when this is dropped.
+/// Reads to the end of the stream, passes on each chunk, and keeps the end in `tail`. Nothing is lost when
+/// this is dropped.
 pub(crate) async fn follow(
     stream: Option<impl AsyncRead + Unpin>,
     tail: &mut Tail,

@@ -13,7 +13,8 @@ use crate::{
 /// Maximum size of the agent's reply, in bytes.
 const MAX_LINE: u64 = 16 * 1024;
 
-/// Waits until the work is done: by the agent, or without one by the hook's own command or URL. Succeeds when it is done.
+/// Waits until the work is done: by the agent, or without one by the hook's own command or URL. Succeeds when
+/// it is done.
 pub(crate) async fn run(options: PreStop) -> ExitCode {
     let timeout = options.timeout;
     match tokio::time::timeout(timeout, wait(options)).await {

@@ -62,7 +62,7 @@ pub enum Error {
 ///
 /// # Errors
 ///
-/// When the agent does not start. Later failures are logged, and the action is tried again.
+/// The agent does not start. Later failures are logged, and the action is tried again.
 pub async fn run(options: Options) -> Result<ExitCode, Error> {
     match options.mode {
         Mode::Run(options) => answer(options).await.map(|()| ExitCode::SUCCESS),

@@ -1,7 +1,7 @@
 //! The Unix socket for preStop hooks, in a volume that the containers share.
 //!
-//! A hook connects and sends nothing. When the work has ended, it gets one line: a word of [`End`] and a message. A hook may
-//! hang up; the work continues.
+//! A hook connects and sends nothing. When the work has ended, it gets one line: a word of [`End`] and a
+//! message. A hook may hang up; the work continues.
 
 use std::{fmt, fs::Permissions, io, os::unix::fs::PermissionsExt, path::Path};
 

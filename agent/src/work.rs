@@ -11,9 +11,10 @@ use crate::{action::Action, context::Context, options::Bounds, verdict::Verdict}
 ///
 /// # Guarantees
 ///
-/// At most one run of the action is under way; callers in that time wait for the same run. Accepted work is not run
-/// again, unless its evacuation is canceled or another evacuation asks: then the first one ended unnoticed, without
-/// the pod having gone. The action of a cancellation runs after the run that it stopped, and before any later one.
+/// At most one run of the action is under way; callers in that time wait for the same run. Accepted work is
+/// not run again, unless its evacuation is canceled or another evacuation asks: then the first one ended
+/// unnoticed, without the pod having gone. The action of a cancellation runs after the run that it stopped,
+/// and before any later one.
 #[derive(Clone)]
 pub(crate) struct Work(Arc<Inner>);
 
@@ -59,7 +60,8 @@ impl Work {
         }))
     }
 
-    /// Waits for the verdict of the run under way, or of a new one. The run continues when the future is dropped.
+    /// Waits for the verdict of the run under way, or of a new one. The run continues when the future is
+    /// dropped.
     ///
     /// A new run gets the `context` of the moment when it starts, which can be after the end of another run.
     pub(crate) async fn verdict(
@@ -80,8 +82,8 @@ impl Work {
         known.unwrap_or_else(|| Verdict::Failure { message: "the run was lost".to_owned() })
     }
 
-    /// Stops the work for that evacuation, and undoes it. Nothing happens when another evacuation or a preStop hook has
-    /// taken the work over.
+    /// Stops the work for that evacuation, and undoes it. Nothing happens when another evacuation or a
+    /// preStop hook has taken the work over.
     pub(crate) async fn cancel(&self, context: Context) {
         {
             let mut state = self.state();
@@ -100,7 +102,8 @@ impl Work {
         self.undo(&context).await;
     }
 
-    /// Returns the earlier evacuation, when another one asks for accepted work. The work then counts as not done.
+    /// Returns the earlier evacuation, when another one asks for accepted work. The work then counts as not
+    /// done.
     fn supersede(&self, asker: &Owner) -> Owner {
         let mut state = self.state();
         let State::Accepted { owner, .. } = &mut *state else {

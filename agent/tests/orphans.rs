@@ -20,8 +20,8 @@ const KUBECONFIG: &str = r#"{"apiVersion": "v1", "kind": "Config", "current-cont
     "clusters": [{"name": "a", "cluster": {"server": "http://127.0.0.1:1"}}],
     "users": [{"name": "a", "user": {}}]}"#;
 
-/// Not a test: the process that the test starts. It asks for the orphans of its descendants, as the first process of a
-/// container gets them unasked, and becomes the agent.
+/// Not a test: the process that the test starts. It asks for the orphans of its descendants, which the first
+/// process of a container gets unasked, and becomes the agent.
 #[test]
 #[ignore = "becomes the agent, for the test below"]
 fn becomes_the_agent() {
@@ -57,7 +57,7 @@ fn until<T>(what: &str, look: impl Fn() -> Option<T>) -> T {
     }
 }
 
-/// What the agent says to a preStop hook.
+/// The agent's reply to a preStop hook.
 fn hook(socket: &Path) -> String {
     let mut stream = until("the agent listens", || UnixStream::connect(socket).ok());
     let mut line = String::new();
@@ -78,7 +78,7 @@ fn what_a_command_leaves_behind_does_not_stay_a_zombie_and_the_command_keeps_its
         .unwrap();
     let agent = Agent(agent);
     for _ in 0..5 {
-        // The status of the command is the agent's to know, whatever else ended meanwhile.
+        // The agent takes the status of its command, also while other children end.
         assert_eq!(hook(&folder.path().join("socket")), "refused flushed\n");
     }
     let orphan = until("the orphan's number", || {
@@ -89,7 +89,7 @@ fn what_a_command_leaves_behind_does_not_stay_a_zombie_and_the_command_keeps_its
     until("the orphan is waited for", || (!stat.exists() && zombies(agent.0.id()) == 0).then_some(()));
 }
 
-/// How many children of a process have ended and were not waited for.
+/// Number of zombies among the children of a process.
 fn zombies(parent: u32) -> usize {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let stats = processes.filter_map(|entry| std::fs::read_to_string(entry.path().join("stat")).ok());

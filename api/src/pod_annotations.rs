@@ -49,7 +49,8 @@ pub fn parse_refresh_after_restarts(text: &str) -> Result<i32, AnnotationValueEr
     }
 }
 
-/// Reads [`REFRESH_AFTER_ANNOTATION`] and flags of its kind: whole hours, minutes and seconds, such as `1h30m`.
+/// Reads [`REFRESH_AFTER_ANNOTATION`] and flags of its kind: whole hours, minutes and seconds, such as
+/// `1h30m`.
 pub fn parse_duration(text: &str) -> Result<TimeDelta, AnnotationValueError> {
     let time = duration_seconds(text).filter(|seconds| (1..=MAX_DURATION_SECONDS).contains(seconds));
     match time.and_then(TimeDelta::try_seconds) {

@@ -1,8 +1,8 @@
 //! An app that can move at any time: it stops taking work and accepts.
 //!
-//! Its pod carries the annotation `evacuation.dev/responders: '[{"name":"self"}]'`. Outside a pod, point `KUBECONFIG`
-//! at a kubeconfig with a token that is bound to the pod:
-//! `kubectl create token SERVICEACCOUNT --bound-object-kind Pod --bound-object-name POD`.
+//! Its pod carries the annotation `evacuation.dev/responders: '[{"name":"self"}]'`. Outside a pod, point
+//! `KUBECONFIG` at a kubeconfig with a token that is bound to the pod: `kubectl create token SERVICEACCOUNT
+//! --bound-object-kind Pod --bound-object-name POD`.
 
 use evacuation_client::{Answer, Question, Responder};
 

@@ -1,7 +1,7 @@
 //! An operator of a database: before a replica moves, it fails over.
 //!
-//! `cargo run --example named -- db.acme.io/failover`. The operator needs the role `evacuation:responder`, and the verb
-//! `respond` on `responders` for its name. An EvacuationResponder registers it for the pods:
+//! `cargo run --example named -- db.acme.io/failover`. The operator needs the role `evacuation:responder`,
+//! and the verb `respond` on `responders` for its name. An EvacuationResponder registers it for the pods:
 //! `docs/guide/operators-authors.md`.
 
 use std::time::Duration;

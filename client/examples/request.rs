@@ -1,4 +1,5 @@
-//! A platform that needs a pod to move: it asks, waits for the end, and withdraws its request after a timeout.
+//! A platform that needs a pod to move: it asks, waits for the end, and withdraws its request after a
+//! timeout.
 //!
 //! `cargo run --example request -- NAMESPACE POD`
 

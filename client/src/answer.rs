@@ -6,8 +6,8 @@ use evacuation_api::{Answer as Word, EvacuationResponseSpec, MAX_DELAY_SECONDS};
 
 /// The answer to a [`Question`](crate::Question).
 ///
-/// The server counts in whole seconds. Parts of a second are rounded up; a longer time than [`Answer::LONGEST`] is cut
-/// to it.
+/// The server counts in whole seconds. Parts of a second are rounded up; a longer time than
+/// [`Answer::LONGEST`] is cut to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "an answer counts only when the handler returns it"]
 pub struct Answer {
@@ -30,20 +30,20 @@ impl Answer {
 
     /// Delays the eviction for `time`; then the platform continues without asking again.
     ///
-    /// [`Answer::ask_again`] has the handler called before the end. [`Question::hold`](crate::Question::hold) delays for
-    /// as long as some work takes.
+    /// [`Answer::ask_again`] has the handler called before the end. [`Question::hold`](crate::Question::hold)
+    /// delays for as long as some work takes.
     pub fn delay(time: Duration) -> Self {
         Self { delay: Some(time.min(Self::LONGEST)), ..Self::of(Word::Delay) }
     }
 
-    /// Keeps the pod where it is. The requesters' policy decides what follows; under `Wait` the app can change its
-    /// answer later through [`Question::answer`](crate::Question::answer).
+    /// Keeps the pod where it is. The requesters' policy decides what follows; under `Wait` the app can
+    /// change its answer later through [`Question::answer`](crate::Question::answer).
     pub fn refuse(message: impl Into<String>) -> Self {
         Self::of(Word::Refuse).message(message)
     }
 
-    /// For a delay: calls the handler again after two thirds of the granted time. It can then renew the delay or
-    /// accept.
+    /// For a delay: calls the handler again after two thirds of the granted time. It can then renew the delay
+    /// or accept.
     pub fn ask_again(mut self) -> Self {
         self.ask_again = true;
         self

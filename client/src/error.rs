@@ -53,8 +53,8 @@ pub enum RequestError {
 impl RequestError {
     /// Returns whether a withdrawal came too late.
     ///
-    /// Either an eviction is in flight (`EvictionInFlight`; if it fails, withdrawing works again), or the API accepted one
-    /// and the pod is going (`EvictionAccepted`).
+    /// Either an eviction is in flight (`EvictionInFlight`; if it fails, withdrawing works again), or the API
+    /// accepted one and the pod is going (`EvictionAccepted`).
     pub fn is_too_late(&self) -> bool {
         ["EvictionInFlight", "EvictionAccepted"].into_iter().any(|reason| self.cause(reason).is_some())
     }
@@ -65,8 +65,8 @@ impl RequestError {
             || self.cause("FieldValueNotFound").is_some_and(|cause| cause.field == "spec.target.pod.name")
     }
 
-    /// Returns whether another writer was first: the write can be tried again on the newer object. Every other conflict has a
-    /// cause.
+    /// Returns whether another writer was first: the write can be tried again on the newer object. Every
+    /// other conflict has a cause.
     pub(crate) fn is_lost_turn(&self) -> bool {
         self.status().is_some_and(|status| status.code == 409 && causes(status).is_empty())
     }
@@ -99,8 +99,8 @@ fn causes(status: &Status) -> &[StatusCause] {
 /// Failure to record an answer.
 #[derive(Debug, thiserror::Error)]
 pub enum RespondError {
-    /// The server refused the answer: the responder is not the active one, it accepted before, or the caller may not
-    /// answer for it. Another try will not help.
+    /// The server refused the answer: the responder is not the active one, it accepted before, or the caller
+    /// may not answer for it. Another try will not help.
     #[error("the answer to evacuation {evacuation} was refused")]
     Refused {
         /// The Evacuation, as `NAMESPACE/NAME`.

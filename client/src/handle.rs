@@ -112,9 +112,9 @@ impl EvacuationHandle {
     ///
     /// # Errors
     ///
-    /// [`RequestError::Removed`] when the Evacuation was removed before its end was seen. [`RequestError::Api`] when the
-    /// first attempt to watch is forbidden. A later one is tried again: an API server that has just started knows
-    /// neither tokens nor roles.
+    /// [`RequestError::Removed`] when the Evacuation was removed before its end was seen.
+    /// [`RequestError::Api`] when the first attempt to watch is forbidden. A later one is tried again: an API
+    /// server that has just started knows neither tokens nor roles.
     pub async fn wait(&self) -> Result<End, RequestError> {
         let config = watcher::Config::default().fields(&format!("metadata.name={}", self.name));
         let events = watch(self.api.clone(), config);
@@ -150,8 +150,8 @@ impl EvacuationHandle {
         }
     }
 
-    /// Removes the requester's entry. The last requester's withdrawal cancels the Evacuation. An Evacuation that has
-    /// ended or is gone needs no withdrawal.
+    /// Removes the requester's entry. The last requester's withdrawal cancels the Evacuation. An Evacuation
+    /// that has ended or is gone needs no withdrawal.
     ///
     /// # Errors
     ///

@@ -10,8 +10,8 @@ pub trait Handler: Send + Sync + 'static {
     /// Called when the platform asks, and again when the last answer says so.
     ///
     /// A handler that is silent past the responder's timeout is passed over: answer `Delay` early, or use
-    /// [`Question::hold`]. The call is dropped when the question ends. A call that panics is repeated, after a pause that
-    /// grows from 0.1 s to 5 s.
+    /// [`Question::hold`]. The call is dropped when the question ends. A call that panics is repeated, after
+    /// a pause that grows from 0.1 s to 5 s.
     async fn asked(&self, question: Question) -> Answer;
 
     /// Called when the evacuation was canceled after the app was asked: the app can take up its work again.

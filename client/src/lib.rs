@@ -1,8 +1,8 @@
 //! Ask for evacuations, and answer them.
 //!
-//! An app becomes a responder in a few lines. Its pod carries the annotation
-//! `evacuation.dev/responders: '[{"name":"self"}]'`, and the app runs a [`Responder`] with its pod's own token. It needs no
-//! RBAC of its own.
+//! An app becomes a responder in a few lines. Its pod carries the annotation `evacuation.dev/responders:
+//! '[{"name":"self"}]'`, and the app runs a [`Responder`] with its pod's own token. It needs no RBAC of its
+//! own.
 //!
 //! ```no_run
 //! use std::time::Duration;

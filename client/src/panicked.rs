@@ -11,8 +11,8 @@ pub(crate) struct Panicked(String);
 
 /// Returns the result of a call of a handler, or its panic.
 ///
-/// The handler answers for its own state after a panic, such as a poisoned mutex. In a program that aborts on a panic,
-/// the next process is asked.
+/// The handler answers for its own state after a panic, such as a poisoned mutex. In a program that aborts on
+/// a panic, the next process is asked.
 pub(crate) async fn caught<T>(call: impl Future<Output = T>) -> Result<T, Panicked> {
     let caught = AssertUnwindSafe(call).catch_unwind().await;
     caught.map_err(|payload| Panicked(said(payload.as_ref())))

@@ -12,7 +12,8 @@ use crate::{RespondError, backoff::Retry, error_chain, source::Source};
 
 /// Timeout of one post.
 const POST_TIMEOUT: Duration = Duration::from_secs(10);
-/// Time for which a 401 or 403 is tried again. An API server that has just started knows neither tokens nor roles.
+/// Time for which a 401 or 403 is tried again. An API server that has just started knows neither tokens nor
+/// roles.
 const STRANGER_PATIENCE: Duration = Duration::from_secs(30);
 
 /// Conditions that stop posting.
@@ -20,8 +21,8 @@ const STRANGER_PATIENCE: Duration = Duration::from_secs(30);
 pub(crate) struct Until<'a> {
     /// The question has ended: posting stops at once.
     pub(crate) closed: &'a CancellationToken,
-    /// The answer is no longer wanted: no further try starts. A try that is under way is awaited; otherwise the server
-    /// could record it after a later answer.
+    /// The answer is no longer wanted: no further try starts. A try that is under way is awaited; otherwise
+    /// the server could record it after a later answer.
     pub(crate) enough: &'a CancellationToken,
 }
 

@@ -16,9 +16,9 @@ use crate::{
 
 /// The platform's question: may this pod go?
 ///
-/// It is cheap to clone and outlives the handler's call, so that the app can change its answer later. It is a snapshot
-/// of the moment of the call. Requesters join, leave, and change their policies and deadlines: see [`Question::newest`]
-/// and [`Question::changed`].
+/// It is cheap to clone and outlives the handler's call, so that the app can change its answer later. It is a
+/// snapshot of the moment of the call. Requesters join, leave, and change their policies and deadlines: see
+/// [`Question::newest`] and [`Question::changed`].
 #[derive(Clone)]
 pub struct Question {
     pub(crate) namespace: String,
@@ -100,8 +100,8 @@ impl Question {
         Self { asked, ..self.clone() }
     }
 
-    /// Waits until the requesters, the policy or the deadline differ from this question's, and returns the newer
-    /// question.
+    /// Waits until the requesters, the policy or the deadline differ from this question's, and returns the
+    /// newer question.
     ///
     /// # Errors
     ///
@@ -120,10 +120,12 @@ impl Question {
         }
     }
 
-    /// Answers now, besides what the handler returns: to change a refusal under the policy `Wait`, or to accept later.
+    /// Answers now, besides what the handler returns: to change a refusal under the policy `Wait`, or to
+    /// accept later.
     ///
-    /// The post is repeated until the answer is recorded or the question has ended. If the server finds the answer
-    /// invalid, such as for a control character in its message, the answer is posted again without reason and message.
+    /// The post is repeated until the answer is recorded or the question has ended. If the server finds the
+    /// answer invalid, such as for a control character in its message, the answer is posted again without
+    /// reason and message.
     pub async fn answer(&self, answer: Answer) -> Result<EvacuationResponseStatus, RespondError> {
         self.say(answer, &CancellationToken::new()).await
     }
@@ -161,11 +163,11 @@ impl Question {
         self.closed.cancelled().await;
     }
 
-    /// Delays for as long as `work` takes: renews a delay of `step` after half of the granted time. Returns the result of
-    /// the work; the handler then usually answers [`Answer::accept`].
+    /// Delays for as long as `work` takes: renews a delay of `step` after half of the granted time. Returns
+    /// the result of the work; the handler then usually answers [`Answer::accept`].
     ///
-    /// No renewal is under way when it returns: each post has had its reply, or its timeout of 10 s. So the answer that
-    /// follows is the last one that the server records.
+    /// No renewal is under way when it returns: each post has had its reply, or its timeout of 10 s. So the
+    /// answer that follows is the last one that the server records.
     ///
     /// # Errors
     ///

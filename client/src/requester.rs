@@ -14,8 +14,8 @@ use kube::{Api, Client, ResourceExt, api::PostParams};
 
 use crate::{EvacuationHandle, RequestError, backoff::turns, call::call};
 
-/// Start of the year 9999, in seconds since 1970. RFC 3339 has four digits for the year, and some readers take less
-/// than all of 9999.
+/// Start of the year 9999, in seconds since 1970. RFC 3339 has four digits for the year, and some readers
+/// take less than all of 9999.
 const LATEST: i64 = 253_370_764_800;
 
 /// A requester of evacuations.
@@ -65,7 +65,8 @@ impl Requester {
         self
     }
 
-    /// Deadline, as a time after each request, and its action. A deadline after the start of the year 9999 is moved there.
+    /// Deadline, as a time after each request, and its action. A deadline after the start of the year 9999 is
+    /// moved there.
     #[must_use]
     pub fn deadline(mut self, after: Duration, action: DeadlineAction) -> Self {
         self.deadline_after = Some(after);
@@ -98,17 +99,18 @@ impl Requester {
     ///
     /// # Errors
     ///
-    /// [`RequestError::Api`] for a refusal: no such pod ([`RequestError::is_pod_gone`]), not allowed, invalid, or a
-    /// conflict with the cause `RequesterLapsed`: the entry has passed its GiveUp deadline, and only a withdrawal removes
-    /// it. [`RequestError::NoReply`] without a reply within 30 s, and [`RequestError::Contended`] when others kept changing
-    /// the object.
+    /// [`RequestError::Api`] for a refusal: no such pod ([`RequestError::is_pod_gone`]), not allowed,
+    /// invalid, or a conflict with the cause `RequesterLapsed`: the entry has passed its GiveUp deadline, and
+    /// only a withdrawal removes it. [`RequestError::NoReply`] without a reply within 30 s, and
+    /// [`RequestError::Contended`] when others kept changing the object.
     pub async fn evacuate(&self, namespace: &str, pod: &str) -> Result<EvacuationHandle, RequestError> {
         let target = PodTarget { name: pod.to_owned(), uid: None };
         self.evacuate_target(namespace, &target).await
     }
 
-    /// Asks like [`Requester::evacuate`], by UID: a later pod of the same name, such as a StatefulSet's on another node, is
-    /// not asked. A pod without a UID, which was not read from the API, is asked by its name.
+    /// Asks like [`Requester::evacuate`], by UID: a later pod of the same name, such as a StatefulSet's on
+    /// another node, is not asked. A pod without a UID, which was not read from the API, is asked by its
+    /// name.
     ///
     /// # Errors
     ///
@@ -163,8 +165,8 @@ impl Requester {
         Entry { deadline: deadline.or(self.entry.deadline), ..self.entry.clone() }
     }
 
-    /// Adds or replaces the requester's entry. Returns `None` when another writer changed the object, when it ended
-    /// in the meantime, or when it is of another pod than that of the given UID: its name was used again.
+    /// Adds or replaces the requester's entry. `None` when another writer changed the object, the object
+    /// ended, or it targets another pod than that of the given UID.
     async fn join(
         &self,
         api: &Api<Evacuation>,

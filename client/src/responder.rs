@@ -29,10 +29,11 @@ use crate::{
 ///
 /// # Guarantees
 ///
-/// The handler is called once each time the responder becomes active. It is called again when its answer says so or
-/// when it panicked. At most one call per Evacuation is under way. An answer is posted until it is recorded or the
-/// question has ended. After an outage of the API the responder continues. After a restart of the app an open question
-/// is asked again, unless it was accepted before. A cancellation is acknowledged after the handler has returned from it.
+/// The handler is called once each time the responder becomes active. It is called again when its answer says
+/// so or when it panicked. At most one call per Evacuation is under way. An answer is posted until it is
+/// recorded or the question has ended. After an outage of the API the responder continues. After a restart of
+/// the app an open question is asked again, unless it was accepted before. A cancellation is acknowledged
+/// after the handler has returned from it.
 #[derive(Clone)]
 pub struct Responder {
     client: Client,
@@ -49,7 +50,8 @@ enum Scope {
 }
 
 impl Responder {
-    /// The responder `self` of the pod that the client's token is bound to, in the client's default namespace.
+    /// The responder `self` of the pod that the client's token is bound to, in the client's default
+    /// namespace.
     pub fn of_pod(client: Client) -> Self {
         let namespace = client.default_namespace().to_owned();
         Self {
@@ -61,9 +63,9 @@ impl Responder {
         }
     }
 
-    /// A responder with a domain-prefixed name such as `db.acme.io/failover`, for the Evacuations of one namespace or of
-    /// all. It needs RBAC: watch `evacuations`, create `evacuations/respond`, and the verb `respond` on `responders` for
-    /// its name.
+    /// A responder with a domain-prefixed name such as `db.acme.io/failover`, for the Evacuations of one
+    /// namespace or of all. It needs RBAC: watch `evacuations`, create `evacuations/respond`, and the verb
+    /// `respond` on `responders` for its name.
     pub fn named(client: Client, name: impl Into<String>, namespace: Option<&str>) -> Self {
         Self {
             client,
@@ -140,7 +142,8 @@ struct Desk {
     sessions: HashMap<String, Session>,
     /// The UIDs seen since a list began.
     listed: Option<Vec<String>>,
-    /// Cancellations that are being acknowledged, by the Evacuation's UID. A guard ends one when its Evacuation is gone.
+    /// Cancellations that are being acknowledged, by the Evacuation's UID. A guard ends one when its
+    /// Evacuation is gone.
     acknowledging: HashMap<String, DropGuard>,
     farewells: TaskTracker,
 }

@@ -67,7 +67,8 @@ impl Session {
         }
     }
 
-    /// Returns whether this session is of the same question. A responder that is asked a second time gets a new session.
+    /// Returns whether this session is of the same question. A responder that is asked a second time gets a
+    /// new session.
     pub(crate) fn is_of(&self, responder: &ResponderStatus) -> bool {
         self.active_time == responder.active_time
     }
@@ -129,8 +130,8 @@ async fn post(question: &Question, answer: Answer) -> Option<Duration> {
     }
 }
 
-/// Calls the handler's `canceled` until it returns without a panic or the object is gone; then acknowledges the
-/// cancellation.
+/// Calls the handler's `canceled` until it returns without a panic or the object is gone; then acknowledges
+/// the cancellation.
 pub(crate) async fn say_canceled(question: Question, handler: Arc<dyn Handler>) {
     let mut pauses = Retry::default();
     while let Err(panic) = caught(async { handler.canceled(question.clone()).await }).await {

@@ -1,4 +1,5 @@
-//! The two kinds that carry questions: SelfEvacuations for a pod itself, Evacuations for a responder with a name.
+//! The two kinds that carry questions: SelfEvacuations for a pod itself, Evacuations for a responder with a
+//! name.
 
 use std::fmt::Debug;
 

@@ -1,10 +1,13 @@
 //! The watch that responders, requesters and kubectl share.
 
+mod throttle;
+
 use std::{fmt::Debug, time::Duration};
 
 use futures::{Stream, StreamExt, stream};
 use kube::{
     Api, Resource,
+    core::NamespaceResourceScope,
     runtime::{
         utils::{Backoff, ResetTimerBackoff},
         watcher,
@@ -14,32 +17,39 @@ use serde::de::DeserializeOwned;
 use tracing::{Dispatch, instrument::WithSubscriber};
 
 use crate::backoff::Retry;
+use throttle::throttled;
 
 /// Duration of one watch request, in seconds.
 ///
-/// A connection can die silently, when a node loses its power or a gateway forgets the connection. The watch is renewed
-/// a few seconds after this time. With kube's own 290 s an app would not hear of questions for that long, and many
-/// responders have less time to answer.
+/// A connection can die silently, when a node loses its power or a gateway forgets the connection. The watch
+/// is renewed a few seconds after this time. With kube's own 290 s an app would not hear of questions for
+/// that long, and many responders have less time to answer.
 const WATCH_SECONDS: u32 = 30;
 
 /// Time after a failure after which the pauses start from the shortest again.
 ///
-/// An attempt that succeeds and breaks at once does not reset them: a server that sends a list and refuses each watch
-/// would be asked ten times a second.
+/// An attempt that succeeds and breaks at once does not reset them: a server that sends a list and refuses
+/// each watch would be asked ten times a second.
 const RESET_AFTER: Duration = Duration::from_secs(10);
 
 /// Events of a list and the watch after it. The stream has no end: it recovers from every failure.
 ///
 /// # Guarantees
 ///
-/// After each failure the stream pauses, from 0.1 s up to 5 s, with jitter; then it lists again. So every recovery shows as
-/// [`InitDone`](watcher::Event::InitDone).
+/// After each failure the stream pauses, from 0.1 s up to 5 s, with jitter; then it lists again. So every
+/// recovery shows as [`InitDone`](watcher::Event::InitDone). Two watches start at least a second apart, also if
+/// the server ends them without an error.
 pub fn watch<K>(
     api: Api<K>,
     config: watcher::Config,
 ) -> impl Stream<Item = Result<watcher::Event<K>, watcher::Error>> + Send + 'static
 where
-    K: Resource + Clone + Debug + DeserializeOwned + Send + 'static,
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+        + Clone
+        + Debug
+        + DeserializeOwned
+        + Send
+        + 'static,
 {
     watch_with(api, config, ResetTimerBackoff::new(Retry::default(), RESET_AFTER))
 }
@@ -50,10 +60,15 @@ fn watch_with<K, B>(
     pauses: B,
 ) -> impl Stream<Item = Result<watcher::Event<K>, watcher::Error>> + Send + 'static
 where
-    K: Resource + Clone + Debug + DeserializeOwned + Send + 'static,
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+        + Clone
+        + Debug
+        + DeserializeOwned
+        + Send
+        + 'static,
     B: Backoff + 'static,
 {
-    let config = config.timeout(WATCH_SECONDS);
+    let (api, config) = (throttled(api), config.timeout(WATCH_SECONDS));
     let begin = move || watcher(api.clone(), config.clone()).boxed();
     stream::unfold((begin(), pauses, None), move |(mut events, mut pauses, pause)| {
         let begin = begin.clone();

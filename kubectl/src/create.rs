@@ -60,8 +60,8 @@ impl Create {
     ///
     /// # Errors
     ///
-    /// When the cluster cannot be reached or no pod matches. An error with a single pod is printed, and the others are
-    /// still asked.
+    /// The cluster cannot be reached, or no pod matches. An error with a single pod is printed, and the
+    /// others are still asked.
     pub async fn run(self) -> anyhow::Result<Exit> {
         let client = self.connection.client().await?;
         let namespace = client.default_namespace().to_owned();

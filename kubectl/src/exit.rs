@@ -37,7 +37,8 @@ impl Exit {
     }
 }
 
-/// Reads the command line and runs the command. An error becomes an exit code, and is printed with its causes.
+/// Reads the command line and runs the command. An error becomes an exit code, and is printed with its
+/// causes.
 ///
 /// An invalid command line ends with 1: clap's 2 means a refusal here. Ctrl-C withdraws nothing.
 pub fn run<C: Parser, F: Future<Output = anyhow::Result<Exit>>>(command: impl FnOnce(C) -> F) -> ExitCode {

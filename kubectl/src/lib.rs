@@ -1,7 +1,7 @@
 //! kubectl plugins: `kubectl create evacuation` and `kubectl evacuate`.
 //!
-//! kubectl finds a plugin by its name on PATH: `kubectl-create-evacuation` and `kubectl-evacuate` are the binaries, each
-//! a few lines over this library.
+//! kubectl finds a plugin by its name on PATH: `kubectl-create-evacuation` and `kubectl-evacuate` are the
+//! binaries, each a few lines over this library.
 
 mod complaint;
 mod connection;

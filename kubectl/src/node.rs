@@ -32,7 +32,8 @@ use crate::{
 
 /// Drain a node by asking: cordon it, ask each of its pods to move, and show the answers.
 ///
-/// Exit codes: 0 all pods are gone, 1 an error, 2 a pod was left alone because it refused, 3 the timeout was reached.
+/// Exit codes: 0 all pods are gone, 1 an error, 2 a pod was left alone because it refused, 3 the timeout was
+/// reached.
 #[derive(Args, Debug)]
 #[allow(clippy::struct_excessive_bools, reason = "the flags are kubectl drain's")]
 pub struct Node {
@@ -77,7 +78,7 @@ impl Node {
     ///
     /// # Errors
     ///
-    /// When the node does not exist, cannot be cordoned, or its pods cannot be listed.
+    /// The node does not exist or cannot be cordoned, or its pods cannot be listed.
     pub async fn run(self) -> anyhow::Result<Exit> {
         let client = self.connection.client().await?;
         let nodes: Api<CoreNode> = Api::all(client.clone());
@@ -193,8 +194,8 @@ async fn missing_daemon_sets(client: &Client, pods: &[Pod]) -> anyhow::Result<BT
     Ok(looked_at.into_iter().filter(|(_, exists)| !exists).map(|(key, _)| key).collect())
 }
 
-/// Fails when the server refuses the entry, before the node is cordoned in vain. One pod is enough: an error of a single
-/// pod shows when it is asked.
+/// Fails when the server refuses the entry, before the node is cordoned in vain. One pod is enough: an error
+/// of a single pod shows when it is asked.
 async fn rehearse(requester: &Requester, pods: &[Pod]) -> anyhow::Result<()> {
     let Some(pod) = pods.first() else { return Ok(()) };
     match requester.clone().dry_run().evacuate_pod(pod).await {
@@ -275,7 +276,8 @@ mod tests {
         r#"{"metadata":{"name":"a","namespace":"shop","uid":"1"},"spec":{"target":{"pod":{"name":"db-0","uid":"P"}}}}"#,
     );
 
-    /// Asks the pod `db-0` of an API that replies so; how many are followed, whether it failed, and what was sent.
+    /// Asks the pod `db-0` of an API with that reply. Returns the number of followed evacuations, the
+    /// failure, and the request.
     async fn ask_one(reply: (u16, &'static str)) -> (usize, bool, serde_json::Value) {
         let sent = Arc::new(Mutex::new(serde_json::Value::Null));
         let record = sent.clone();

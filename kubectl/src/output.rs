@@ -25,12 +25,13 @@ pub(crate) enum Output {
 ///
 /// # Errors
 ///
-/// When it cannot be written; see [`is_unread`].
+/// The line cannot be written; see [`is_unread`].
 pub(crate) fn say(line: impl Display) -> io::Result<()> {
     writeln!(io::stdout().lock(), "{line}")
 }
 
-/// Returns whether the reader of the output has gone, as behind `| head -1`. That ends a command without an error.
+/// Returns whether the reader of the output has gone, as behind `| head -1`. That ends a command without an
+/// error.
 pub(crate) fn is_unread(error: &anyhow::Error) -> bool {
     let error = error.downcast_ref::<io::Error>();
     error.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)

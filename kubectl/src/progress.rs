@@ -84,7 +84,7 @@ impl Drop for View {
 ///
 /// # Errors
 ///
-/// When the first attempt to watch is forbidden.
+/// The first attempt to watch is forbidden.
 pub(crate) async fn wait(
     api: Api<Evacuation>,
     mut tracker: Tracker,
@@ -130,7 +130,8 @@ async fn watch(api: Api<Evacuation>, tracker: &mut Tracker, view: &mut View) -> 
                 }
                 None
             }
-            // A later refusal is tried again: an API server that has just started knows neither tokens nor roles.
+            // A later refusal is tried again: an API server that has just started knows neither tokens nor
+            // roles.
             Err(error) if !allowed && refused(&error) => return Err(error.into()),
             Err(_) => None,
         };

@@ -162,8 +162,8 @@ pub(crate) fn name_part(user: &str) -> String {
 
 /// The name of a user's drain of a node: `drain.evacuation.dev/NODE_USER`.
 ///
-/// An entry belongs to who made it, so that two users who drain one node need a name each. No node's name holds `_`: what
-/// comes before the first one is the node. The end of a node's name that is too long is left out: a pod is on one node only.
+/// Two users who drain one node get a name each. No node's name has a `_`: the part before the first one is
+/// the node. The end of a node's name that is too long is left out: a pod is on one node only.
 pub(crate) fn drain_name(node: &str, user: &str) -> String {
     let user = shortened(user, USER_OF_DRAIN);
     let room = NAME_PART.saturating_sub(user.len() + 1);

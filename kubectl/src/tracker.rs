@@ -106,7 +106,8 @@ impl Tracker {
         self.ended() == self.len()
     }
 
-    /// The exit for all ends: errors outweigh pods that were left alone by policy, and these outweigh the rest.
+    /// The exit for all ends: errors outweigh pods that were left alone by policy, and these outweigh the
+    /// rest.
     pub(crate) fn exit(&self) -> Exit {
         let left_alone = [FailedReason::Refused, FailedReason::DeadlineGaveUp].map(FailedReason::as_str);
         let failed = |wanted: bool| {

@@ -113,8 +113,8 @@ async fn a_server_that_accepts_and_closes_gets_one_connection_a_pause() {
     assert_eq!(pauses.0.load(Ordering::Relaxed), 20);
 }
 
-/// The times of the requests within that time, to an API whose replies are these, one after another and the last for ever. No
-/// reply is a broken connection.
+/// Times of the requests to an API with these replies, in their order; the last one is repeated. `None` is a
+/// broken connection.
 async fn requests(replies: Vec<Option<fn() -> Reply>>, within: Duration) -> Vec<Duration> {
     let begun = Instant::now();
     let times = Arc::new(Mutex::new(Vec::new()));
@@ -164,7 +164,23 @@ async fn the_pauses_start_again_at_the_shortest_after_the_watch_worked() {
     assert!(pause <= Duration::from_millis(210), "{times:?}");
 }
 
-/// Runs a responder for ten minutes at an API that replies so; its log, and its last connection.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_ends_each_watch_at_once_gets_one_watch_a_second() {
+    let watches = Arc::new(AtomicUsize::new(0));
+    let count = watches.clone();
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let is_watch = request.uri().query().unwrap_or_default().contains("watch=true");
+        count.fetch_add(usize::from(is_watch), Ordering::Relaxed);
+        let body = whole(if is_watch { "" } else { FOUND });
+        async move { Ok::<_, Infallible>(Response::new(body)) }
+    });
+    let api: Api<Evacuation> = Api::namespaced(Client::new(service, "shop"), "shop");
+    let events = watch(api, watcher::Config::default()).for_each(|_| std::future::ready(()));
+    tokio::time::timeout(Duration::from_mins(1), events).await.unwrap_err();
+    assert_eq!(watches.load(Ordering::Relaxed), 60);
+}
+
+/// Runs a responder for ten minutes at an API with these replies. Returns its log, and its last connection.
 async fn logged(replies: &'static [(u16, &'static str)]) -> (String, Connection) {
     #[derive(Clone, Default)]
     struct Log(Arc<Mutex<Vec<u8>>>);

@@ -2,13 +2,14 @@
 //!
 //! # Flow
 //!
-//! A pod whose own annotations changed queues its namespace. A worker looks at the pods of the namespace, and publishes a
-//! Warning Event on the owner of each pod with a problem: the object whose manifest has the mistake.
+//! A pod whose own annotations changed queues its namespace. A worker looks at the pods of the namespace, and
+//! publishes a Warning Event on the owner of each pod with a problem: the object whose manifest has the
+//! mistake.
 //!
 //! # Guarantees
 //!
-//! One owner gets one Event for the same problem while this process leads. At most [`MAX_OWNERS`] owners of a namespace get
-//! one. Nothing else depends on this feature.
+//! One owner gets one Event for the same problem while this process leads. At most [`MAX_OWNERS`] owners of a
+//! namespace get one. Nothing else depends on this feature.
 
 mod owner;
 
@@ -38,7 +39,8 @@ const REST: Duration = Duration::from_millis(200);
 /// Reason of the Event.
 const REASON: &str = "UnreadableAnnotation";
 
-/// Annotations whose problems other features report: the gate, which also takes an Evacuation's name, and refreshing.
+/// Annotations whose problems other features report: the gate, which also takes an Evacuation's name, and
+/// refreshing.
 const REPORTED_ELSEWHERE: [&str; 4] = [
     GATE_OPEN_ANNOTATION,
     REFRESH_AFTER_ANNOTATION,

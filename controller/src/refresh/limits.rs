@@ -2,8 +2,7 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 use clap::{ArgAction, Args};
-
-use super::duration::{NotADuration, parse_duration};
+use evacuation_api::parse_duration;
 
 /// Time for which an Evacuation is kept beyond the longest backoff. An owner that is refreshed less often
 /// counts as new, and has waited long enough.
@@ -16,16 +15,16 @@ pub struct RefreshOptions {
     #[arg(long, default_value_t = true, action = ArgAction::Set, num_args = 0..=1, default_missing_value = "true")]
     pub refresh: bool,
     /// Time between two refreshes of an owner's pods; it doubles each time.
-    #[arg(long, default_value = "10m", value_parser = duration)]
+    #[arg(long, default_value = "10m", value_parser = parse_duration)]
     pub refresh_backoff: TimeDelta,
     /// Maximum time between two refreshes of an owner's pods.
-    #[arg(long, default_value = "6h", value_parser = duration)]
+    #[arg(long, default_value = "6h", value_parser = parse_duration)]
     pub refresh_longest_backoff: TimeDelta,
     /// Time for which all pods of an owner must be ready until its backoff starts again.
-    #[arg(long, default_value = "30m", value_parser = duration)]
+    #[arg(long, default_value = "30m", value_parser = parse_duration)]
     pub refresh_settled_after: TimeDelta,
     /// Time for which a pod must be ready until its request is withdrawn.
-    #[arg(long, default_value = "1m", value_parser = duration)]
+    #[arg(long, default_value = "1m", value_parser = parse_duration)]
     pub refresh_recovered_after: TimeDelta,
     /// Maximum number of pods of the cluster that are asked within a minute.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..))]
@@ -84,10 +83,6 @@ impl Limits {
         last.sort_unstable_by(|a, b| b.cmp(a));
         last.get(self.per_minute.saturating_sub(1)).map(|oldest| **oldest + minute)
     }
-}
-
-fn duration(text: &str) -> Result<TimeDelta, NotADuration> {
-    parse_duration(text)
 }
 
 #[cfg(test)]

@@ -16,7 +16,6 @@
 
 mod crash_loop;
 mod decide;
-mod duration;
 mod history;
 mod hold;
 mod hold_reporter;

@@ -1,12 +1,12 @@
 //! Opt-in of a pod: its thresholds, from its annotations and those of its namespace.
 
 use chrono::TimeDelta;
-use kube::core::ObjectMeta;
-
-use super::{
-    duration::parse_duration,
-    names::{AFTER, AFTER_RESTARTS, ENABLED},
+use evacuation_api::{
+    AnnotationValueError, REFRESH_AFTER_ANNOTATION as AFTER,
+    REFRESH_AFTER_RESTARTS_ANNOTATION as AFTER_RESTARTS, REFRESH_ENABLED_ANNOTATION as ENABLED,
+    parse_duration, parse_refresh_after_restarts, parse_refresh_enabled,
 };
+use kube::core::ObjectMeta;
 
 /// Thresholds of a namespace that is labelled and names none.
 const DEFAULT: Thresholds = Thresholds { restarts: Some(10), time: Some(TimeDelta::minutes(30)) };
@@ -33,29 +33,22 @@ pub(crate) enum OptIn {
 
 /// An annotation that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the annotation {annotation} of {} cannot be read: {value:?} {problem}", if *.of_namespace { "the namespace" } else { "the pod" })]
+#[error("the annotation {annotation} of {} cannot be read: {error}", if *.of_namespace { "the namespace" } else { "the pod" })]
 pub(crate) struct Unreadable {
     annotation: &'static str,
     /// True for an annotation of the namespace.
     pub(super) of_namespace: bool,
-    value: String,
-    problem: &'static str,
+    error: AnnotationValueError,
 }
 
 /// Returns the opt-in of a pod. The pod's annotations come before its namespace's. A pod that names one
 /// threshold is judged by its own thresholds only.
 pub(crate) fn opt_in(pod: &ObjectMeta, namespace: Option<&ObjectMeta>) -> OptIn {
-    let enabled = match annotation(pod, ENABLED) {
-        Some("false") => return OptIn::LeaveAlone,
-        Some("true") => true,
-        None => false,
-        Some(other) => {
-            return OptIn::Unreadable(Unreadable {
-                annotation: ENABLED,
-                of_namespace: false,
-                value: shown(other),
-                problem: "is neither true nor false",
-            });
+    let enabled = match annotation(pod, ENABLED).map(parse_refresh_enabled).transpose() {
+        Ok(Some(false)) => return OptIn::LeaveAlone,
+        Ok(enabled) => enabled.is_some(),
+        Err(error) => {
+            return OptIn::Unreadable(Unreadable { annotation: ENABLED, of_namespace: false, error });
         }
     };
     let own = match thresholds(pod, false) {
@@ -81,36 +74,16 @@ fn is_labelled(namespace: &ObjectMeta) -> bool {
 
 /// Returns the thresholds that an object names. `None` if it names none.
 fn thresholds(object: &ObjectMeta, of_namespace: bool) -> Result<Option<Thresholds>, Unreadable> {
-    let unreadable = |annotation, value: &str, problem| Unreadable {
-        annotation,
-        of_namespace,
-        value: shown(value),
-        problem,
-    };
-    let restarts = annotation(object, AFTER_RESTARTS)
-        .map(|text| match text.parse::<i32>() {
-            Ok(restarts) if restarts > 0 => Ok(restarts),
-            _ => Err(unreadable(AFTER_RESTARTS, text, "is not a whole number of at least 1")),
-        })
-        .transpose()?;
-    let time = annotation(object, AFTER)
-        .map(|text| {
-            parse_duration(text).map_err(|_| {
-                unreadable(AFTER, text, "is not a time such as 90s, 10m or 1h30m, of one second to ten years")
-            })
-        })
-        .transpose()?;
+    let unreadable = |annotation| move |error| Unreadable { annotation, of_namespace, error };
+    let restarts = annotation(object, AFTER_RESTARTS).map(parse_refresh_after_restarts).transpose();
+    let restarts = restarts.map_err(unreadable(AFTER_RESTARTS))?;
+    let time = annotation(object, AFTER).map(parse_duration).transpose().map_err(unreadable(AFTER))?;
     let named = restarts.is_some() || time.is_some();
     Ok(named.then_some(Thresholds { restarts, time }))
 }
 
 fn annotation<'a>(object: &'a ObjectMeta, name: &str) -> Option<&'a str> {
     object.annotations.as_ref()?.get(name).map(String::as_str)
-}
-
-/// Returns a value, short enough for an Event.
-fn shown(value: &str) -> String {
-    value.chars().take(64).collect()
 }
 
 #[cfg(test)]

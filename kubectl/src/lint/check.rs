@@ -11,7 +11,7 @@ use machinery_merge::{DecodeError, Parsed, Strictness, decode_parsed};
 use machinery_validation::validate_metadata;
 use serde_json::{Map, Value};
 
-/// Where the kinds of Kubernetes have the metadata of their pods.
+/// Paths of the pods' metadata in the kinds of Kubernetes.
 const PODS: [(&str, &str, &str); 9] = [
     ("v1", "Pod", "metadata"),
     ("v1", "PodTemplate", "template.metadata"),
@@ -139,7 +139,8 @@ fn value_problems(path: &str, annotations: &Map<String, Value>) -> Vec<String> {
     problems
 }
 
-/// Calls `found` with the path of each `metadata` in a value that has annotations of the project, and with these.
+/// Calls `found` with the path of each `metadata` in a value that has annotations of the project, and with
+/// these.
 fn walk(value: &Value, path: &str, found: &mut impl FnMut(&str, Map<String, Value>)) {
     match value {
         Value::Object(fields) => {

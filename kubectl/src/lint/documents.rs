@@ -1,4 +1,4 @@
-//! From a text to its documents.
+//! The documents of a text.
 
 use machinery_merge::{DecodeError, Parsed, parse_json, parse_yaml};
 

@@ -11,7 +11,8 @@ use anyhow::{Context, ensure};
 /// Maximum size of one file, in bytes.
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
 
-/// Returns the files that the flags name. Of a directory these are the manifests in it, in the order of their names.
+/// Returns the files that the flags name. Of a directory these are the manifests in it, in the order of their
+/// names.
 pub(super) fn manifests(named: &[PathBuf], recursive: bool) -> anyhow::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for path in named {

@@ -15,13 +15,15 @@ use files::{manifests, read};
 
 /// Check manifests before they reach a cluster: pods, pod templates and EvacuationResponders.
 ///
-/// Each problem is one line on standard output, with the file, the object and the field: annotations that cannot be read,
-/// responders that do not exist, and EvacuationResponders that the server would refuse. No cluster is needed.
+/// Each problem is one line on standard output, with the file, the object and the field: annotations that
+/// cannot be read, responders that do not exist, and EvacuationResponders that the server would refuse. No
+/// cluster is needed.
 ///
 /// Exit codes: 0 no problem, 1 a problem or a file that cannot be read.
 #[derive(Args, Debug)]
 pub struct Lint {
-    /// A file, a directory of .yaml, .yml and .json files, or - for standard input. Can be given several times.
+    /// A file, a directory of .yaml, .yml and .json files, or - for standard input. Can be given several
+    /// times.
     #[arg(short, long = "filename", value_name = "FILE", required = true)]
     filename: Vec<PathBuf>,
     /// Read the directories below each directory, too.
@@ -34,7 +36,8 @@ impl Lint {
     ///
     /// # Errors
     ///
-    /// When a directory cannot be listed or the output cannot be written. A file that cannot be read is a problem.
+    /// A directory cannot be listed, or the output cannot be written. A file that cannot be read is a
+    /// problem.
     pub fn run(self) -> anyhow::Result<Exit> {
         let (mut objects, mut problems) = (0, 0);
         for file in manifests(&self.filename, self.recursive)? {
@@ -46,7 +49,7 @@ impl Lint {
         if problems > 0 {
             return Ok(Exit::Errors);
         }
-        say(format_args!("no problem in {objects} objects"))?;
+        say(format_args!("no problem, {objects} objects checked"))?;
         Ok(Exit::Done)
     }
 }

@@ -1,6 +1,6 @@
 //! The log of a process: its level, its form, and one line for each event.
 //!
-//! Error texts hold what others sent, newlines included. Each line of the log is one event all the same.
+//! Error texts can hold newlines of others. Each line of the log is still one event.
 
 mod one_line;
 #[cfg(feature = "subscriber")]

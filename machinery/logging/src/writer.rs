@@ -6,7 +6,8 @@ use tracing_subscriber::fmt::MakeWriter;
 
 use crate::one_line;
 
-/// Escapes the line breaks inside of each event. The subscriber writes one event at a time, with a newline at its end.
+/// Escapes the line breaks inside of each event. The subscriber writes one event at a time, with a newline at
+/// its end.
 pub(crate) struct OneLine<W>(pub(crate) W);
 
 impl<'a, W: MakeWriter<'a>> MakeWriter<'a> for OneLine<W> {
