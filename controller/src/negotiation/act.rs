@@ -1,4 +1,4 @@
-//! Doing what was decided.
+//! Acts of a decision.
 
 use std::sync::Arc;
 

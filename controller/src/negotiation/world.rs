@@ -114,10 +114,10 @@ impl WorldReader {
     }
 }
 
-/// Whether the pod's app is to be asked next and would be skipped because none of the pod's containers runs.
+/// Returns true if the pod's app is to be asked next and would be skipped because no container runs.
 ///
-/// Nothing makes up for that later, so it is not decided on a view of the pod that may be old: an app that has just started
-/// would be evicted without a word.
+/// The caller then reads the pod live, because a skipped app is never asked later. The index may not show yet
+/// that the app has started.
 fn would_skip(evacuation: &Evacuation, pod: &Pod) -> bool {
     let live = LivePod::of(pod);
     if live.running_container || live.phase == PodPhase::Terminal || live.terminating_until.is_some() {
