@@ -21,13 +21,13 @@ use crate::cluster::Worker;
 
 type Fault = (u16, Value);
 
-/// What the API was asked, and what it answers.
+/// API that records its requests.
 #[derive(Default)]
 struct Server {
     evacuation: Option<Evacuation>,
     pod: Option<Pod>,
     node: Option<Node>,
-    /// What it answers instead, once, to the next request of that kind.
+    /// Answer to the next request of that kind, once, instead of the usual one.
     fault: Option<(&'static str, Fault)>,
     asked: Vec<String>,
     bodies: Vec<Value>,
