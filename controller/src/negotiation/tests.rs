@@ -400,9 +400,9 @@ async fn an_app_that_was_asked_keeps_its_time_unless_its_node_read_live_does_not
         .unwrap()
     };
     let silent = || Some(node("6", "Unknown"));
-    let (none, read, passed) = (vec![], vec!["GET n"], vec!["GET n", "PUT status"]);
+    let (unread, read, passed) = (vec![], vec!["GET n"], vec!["GET n", "PUT status"]);
     let table = [
-        ("no watch has shown it yet", None, None, Active, none),
+        ("no watch has shown it yet", None, None, Active, unread),
         ("it reports again", silent(), Some(node("7", "True")), Active, read),
         ("it is silent", silent(), silent(), Interrupted, passed.clone()),
         ("it is gone", silent(), None, Interrupted, passed),
