@@ -1,4 +1,4 @@
-//! Doing what was decided.
+//! Acts of a decision.
 
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ impl Negotiation {
         }
     }
 
-    /// Finds out how an attempt of which nothing is known went, by reading the pod, and records it.
+    /// Resolves an attempt of unknown outcome: reads the pod, and records the outcome.
     async fn resolve(&self, key: &ObjectKey, evacuation: &Arc<Evacuation>) -> Result<Requeue, CallError> {
         let Some(status) = &evacuation.status else {
             return Ok(Requeue::OnEvent);
@@ -73,7 +73,7 @@ impl Negotiation {
         let action = format!("release evacuation {key}");
         match call(action, api.replace(&key.name, &parameters, &released)).await {
             Ok(released) if released.metadata.finalizers.as_ref().is_none_or(Vec::is_empty) => {
-                // The last finalizer: with it the object is gone.
+                // Without its last finalizer the object is gone.
                 self.view.remove::<Evacuation>(key);
                 Ok(Requeue::OnEvent)
             }

@@ -87,11 +87,12 @@ impl Transition {
     }
 }
 
-/// Maximum age of an Evacuation whose first state is worth Events, in seconds. A process that starts publishes none of old ones.
+/// Maximum age of an Evacuation whose first state causes Events, in seconds. A process that starts publishes
+/// none of older ones.
 const NEW_SECONDS: i64 = 60;
 
-/// Returns the transitions up to the first state in which an Evacuation is seen: the server activates the first responder when
-/// it creates the Evacuation.
+/// Returns the transitions up to the first known state of an Evacuation. The server activates the first
+/// responder when it creates the Evacuation.
 pub(super) fn first_transitions(new: &Evacuation, now: DateTime<Utc>) -> Vec<(Transition, String)> {
     let created = new.metadata.creation_timestamp.as_ref().map(from_condition_time);
     if created.is_none_or(|created| now.signed_duration_since(created).num_seconds() > NEW_SECONDS) {
@@ -119,7 +120,7 @@ pub(super) fn transitions(old: &Evacuation, new: &Evacuation) -> Vec<(Transition
     found
 }
 
-/// The server found more responders than are asked, when it created the Evacuation.
+/// Returns the transition of an Evacuation for which more responders are registered than are asked.
 fn registration_notice(old: &EvacuationStatus, new: &EvacuationStatus) -> Option<(Transition, String)> {
     let left_out = &new.registration.as_ref().filter(|_| old.registration.is_none())?.left_out;
     let note = format!(
@@ -129,7 +130,7 @@ fn registration_notice(old: &EvacuationStatus, new: &EvacuationStatus) -> Option
     (!left_out.is_empty()).then_some((Transition::RespondersLeftOut, note))
 }
 
-/// Whether a deadline that skips the responders was reached.
+/// Returns true if a deadline that skips the responders was reached.
 fn forced(status: &EvacuationStatus) -> bool {
     let deadlines = status.policy.iter().flat_map(|policy| &policy.deadlines);
     deadlines.filter(|deadline| deadline.action != DeadlineAction::GiveUp).any(|deadline| deadline.reached)
@@ -231,7 +232,7 @@ fn end_notice(old: &EvacuationStatus, new: &EvacuationStatus) -> Vec<(Transition
     vec![(Transition::Failed, note("the pod is left alone", failed))]
 }
 
-/// Whether the entry of that key is there.
+/// Returns true when the entry of that key is live.
 fn live(status: &EvacuationStatus, key: RequesterKey<'_>) -> bool {
     status.requesters.iter().any(|known| known.key() == key && known.left_time.is_none())
 }

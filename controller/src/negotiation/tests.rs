@@ -21,13 +21,13 @@ use crate::cluster::{Reachability, Worker};
 
 type Fault = (u16, Value);
 
-/// What the API was asked, and what it answers.
+/// API that records its requests.
 #[derive(Default)]
 struct Server {
     evacuation: Option<Evacuation>,
     pod: Option<Pod>,
     node: Option<Node>,
-    /// What it answers instead, once, to the next request of that kind.
+    /// Answer to the next request of that kind, once, instead of the usual one.
     fault: Option<(&'static str, Fault)>,
     asked: Vec<String>,
     bodies: Vec<Value>,
@@ -403,9 +403,9 @@ async fn an_app_that_was_asked_keeps_its_time_unless_its_node_read_live_does_not
         .unwrap()
     };
     let silent = || Some(node("6", "Unknown"));
-    let (none, read, passed) = (vec![], vec!["GET n"], vec!["GET n", "PUT status"]);
+    let (unread, read, passed) = (vec![], vec!["GET n"], vec!["GET n", "PUT status"]);
     let table = [
-        ("no watch has shown it yet", None, None, Active, none),
+        ("no watch has shown it yet", None, None, Active, unread),
         ("it reports again", silent(), Some(node("7", "True")), Active, read),
         ("it is silent", silent(), silent(), Interrupted, passed.clone()),
         ("it is gone", silent(), None, Interrupted, passed),

@@ -1,4 +1,4 @@
-//! What is seen besides the Evacuation.
+//! State around an Evacuation, which its decision depends on.
 
 use std::{sync::Arc, time::Instant};
 
@@ -36,15 +36,15 @@ impl WorldReader {
         }
     }
 
-    /// Returns what is seen besides the Evacuation. A pod that the watch does not show is read live, because the watch may be
-    /// stale. So is a pod, and a node, because of which the app would be passed over.
+    /// Reads the state around an Evacuation. A pod that the watch does not show is read live, because the
+    /// watch can be stale. A pod or node for which the app would be skipped is read live, too.
     pub(super) async fn read(&self, key: &ObjectKey, evacuation: &Evacuation) -> Result<World, CallError> {
         let target = self.view.index().target(evacuation);
         let pod = match target {
             TargetPod::Live(pod) if would_skip(evacuation, &pod) => self.target(key, evacuation).await?,
             TargetPod::Live(pod) => Some(pod),
             TargetPod::Gone => None,
-            // What has ended does not need its pod.
+            // An Evacuation that ended does not need its pod.
             TargetPod::Unknown if is_finished(evacuation) => None,
             TargetPod::Unknown => self.target(key, evacuation).await?,
         };
@@ -69,8 +69,9 @@ impl WorldReader {
         })
     }
 
-    /// Since when the kubelet of the pod's node does not report. A node that would keep `self` from being asked is read live.
-    /// When that fails, the node counts as reachable: then the app's own timeout counts.
+    /// Returns the time since which the kubelet of the pod's node does not report. A node that would keep
+    /// `self` from being asked is read live. If that fails, the node counts as reachable, and the app's own
+    /// timeout applies.
     async fn node_silent_since(&self, evacuation: &Evacuation, pod: &Pod) -> Option<DateTime<Utc>> {
         let known = self.view.index().node_silent_since(pod)?;
         let Some(name) = node_name(pod).filter(|_| may_skip_self(evacuation)) else {
@@ -91,7 +92,7 @@ impl WorldReader {
         }
     }
 
-    /// The target as the API has it now. `None` when it is gone.
+    /// Reads the target from the API. `None` when it is gone.
     pub(super) async fn target(
         &self,
         key: &ObjectKey,
@@ -117,10 +118,10 @@ impl WorldReader {
     }
 }
 
-/// Whether the pod's app is to be asked next and would be skipped because none of the pod's containers runs.
+/// Returns true if the pod's app is to be asked next and would be skipped because no container runs.
 ///
-/// Nothing makes up for that later, so it is not decided on a view of the pod that may be old: an app that has just started
-/// would be evicted without a word.
+/// The caller then reads the pod live, because a skipped app is never asked later. The index may not show yet
+/// that the app has started.
 fn would_skip(evacuation: &Evacuation, pod: &Pod) -> bool {
     let live = LivePod::of(pod);
     if live.running_container || live.phase == PodPhase::Terminal || live.terminating_until.is_some() {
@@ -129,7 +130,7 @@ fn would_skip(evacuation: &Evacuation, pod: &Pod) -> bool {
     is_self_in(evacuation, |r| r.state == ResponderState::Inactive)
 }
 
-/// Whether the node can still decide whether the pod's app is asked: it was not asked, or has not answered.
+/// Returns true if the node's state can still decide about `self`: it was not asked, or has not answered.
 fn may_skip_self(evacuation: &Evacuation) -> bool {
     is_self_in(evacuation, |r| match r.state {
         ResponderState::Inactive => true,

@@ -86,13 +86,13 @@ mod tests {
     #[tokio::test]
     async fn a_hold_reason_is_reported_when_it_changes() {
         let reporter = HoldReporter::new(&cluster_without_api());
-        let reported = |reason| reporter.changed("ns", [("u".to_owned(), reason)].into()).len();
-        assert_eq!(reported("backoff"), 1);
-        assert_eq!(reported("backoff"), 0);
-        assert_eq!(reported("new_pod"), 1);
+        let count = |reason| reporter.changed("ns", [("u".to_owned(), reason)].into()).len();
+        assert_eq!(count("backoff"), 1);
+        assert_eq!(count("backoff"), 0);
+        assert_eq!(count("new_pod"), 1);
         assert_eq!(reporter.changed("ns", HashMap::new()).len(), 0);
-        assert_eq!(reported("new_pod"), 1);
+        assert_eq!(count("new_pod"), 1);
         reporter.clear();
-        assert_eq!(reported("new_pod"), 1);
+        assert_eq!(count("new_pod"), 1);
     }
 }
