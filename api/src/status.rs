@@ -22,9 +22,9 @@ pub struct EvacuationStatus {
     /// What the live entries of `spec.requesters` amount to. Server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<Policy>,
-    /// The responders, highest priority first. The server fixes the list when it creates the Evacuation, and makes the first
-    /// one Active unless every requester waits for a window. Server: the list. Controller: the states. Empty when no
-    /// responder is registered for the pod.
+    /// The responders, highest priority first. The server fixes the list when it creates the Evacuation, and makes
+    /// the first one Active unless every requester waits for a window. Server: the list. Controller: the states.
+    /// Empty when no responder is registered for the pod.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub responders: Option<Vec<ResponderStatus>>,
@@ -141,8 +141,8 @@ pub struct ResponderStatus {
     /// When a responder that refused may be asked again. Server, from the answer's `retryAfterSeconds`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_time: Option<Timestamp>,
-    /// Why it answered so, in CamelCase for machines. Responder. For an Interrupted `self`: `NodeUnreachable` when the pod's
-    /// node was unreachable already when `self` became Active. Controller.
+    /// The reason of its answer, in CamelCase for machines. Responder. For an Interrupted `self`: `NodeUnreachable`
+    /// when the pod's node was unreachable already when `self` became Active. Controller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Why it answered so, in words; for an Interrupted one, what went wrong. Responder, controller.

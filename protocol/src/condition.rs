@@ -1,4 +1,4 @@
-//! Reading and setting conditions as Kubernetes does: one per type, the transition time changes with the status.
+//! Conditions, as Kubernetes keeps them: one of each type. The transition time changes with the status.
 
 use chrono::{DateTime, Utc};
 use evacuation_api::{ConditionType, EvacuationStatus, condition_time};
@@ -9,17 +9,17 @@ pub(crate) fn find(conditions: &[Condition], kind: ConditionType) -> Option<&Con
     conditions.iter().find(|c| c.type_ == kind.as_str())
 }
 
-/// Whether the condition of that type is True.
+/// Returns true when the condition of that type is True.
 pub(crate) fn is_true(status: &EvacuationStatus, kind: ConditionType) -> bool {
     find(&status.conditions, kind).is_some_and(|c| c.status == "True")
 }
 
-/// Whether the Evacuation has ended: nothing but acknowledgements of a cancellation follow.
+/// Returns true when the Evacuation has ended. Only acknowledgements of a cancellation follow.
 pub fn is_finished(status: &EvacuationStatus) -> bool {
     is_true(status, ConditionType::Finished)
 }
 
-/// How it ended, such as `Evicted` or `Canceled`: the reason of the condition `Finished`.
+/// Returns the reason of the condition `Finished`, such as `Evicted` or `Canceled`.
 pub fn finished_reason(status: &EvacuationStatus) -> Option<&str> {
     find(&status.conditions, ConditionType::Finished)
         .filter(|c| c.status == "True")
@@ -46,7 +46,7 @@ pub(crate) fn set(
     put(&mut status.conditions, new);
 }
 
-/// Puts a condition in the place of the one of its type. Keeps the old transition time unless the status changes.
+/// Replaces the condition of the same type. Keeps the old transition time unless the status changes.
 pub(crate) fn put(conditions: &mut Vec<Condition>, mut new: Condition) {
     match conditions.iter_mut().find(|c| c.type_ == new.type_) {
         Some(old) => {

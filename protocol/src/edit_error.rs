@@ -1,22 +1,22 @@
-//! Why an edit of the requesters, or a deletion, is refused.
+//! Errors of an edit of the requesters, or of a deletion.
 
-/// Why an edit of the requesters, or a deletion, is refused.
+/// The reason why an edit of the requesters, or a deletion, is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EditError {
-    /// The entry is somebody else's. The verb `override` lifts this.
+    /// The entry belongs to another user. The verb `override` lifts this.
     #[error(
         "requester {requester} belongs to {owner}: only that user, or one with the verb override, changes or removes it"
     )]
     NotYours {
         /// The entry's name.
         requester: String,
-        /// Who made it.
+        /// The user who made it.
         owner: String,
     },
     /// The Evacuation has ended.
     #[error("the evacuation has ended ({reason}) and cannot be joined or changed")]
     Finished {
-        /// How it ended.
+        /// The reason of the end.
         reason: String,
     },
     /// An attempt to evict was made whose outcome is not recorded yet.
@@ -35,7 +35,7 @@ pub enum EditError {
         /// The entry that was to be withdrawn, or to wait.
         requester: String,
     },
-    /// The entry's GiveUp deadline was reached. It can be removed, and made anew.
+    /// The entry's GiveUp deadline was reached. The entry can be removed and created again.
     #[error(
         "requester {requester} has lapsed: its deadline was reached, and a changed entry would not count"
     )]
@@ -57,7 +57,8 @@ impl EditError {
         }
     }
 
-    /// Whether the caller is in the way (403), rather than the state of the Evacuation (409).
+    /// Returns true when the caller lacks the right (403), and false when the state of the Evacuation forbids
+    /// the edit (409).
     pub fn is_forbidden(&self) -> bool {
         matches!(self, Self::NotYours { .. })
     }

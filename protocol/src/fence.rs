@@ -1,11 +1,12 @@
-//! The fence between withdrawing and evicting: each attempt is recorded before it is made, and while its outcome is not,
-//! or once the API took it, nobody withdraws or puts itself to sleep.
+//! The fence between withdrawal and eviction. Each attempt is recorded before it is made. While its outcome
+//! is not recorded, and once the API accepted it, no requester withdraws or starts to wait for a window.
 
 use evacuation_api::EvacuationStatus;
 
 use crate::EditError;
 
-/// The fence: no withdrawal that succeeded is followed by an eviction, and no wait for a window that was not there before.
+/// The fence: no withdrawal that succeeded is followed by an eviction, and no wait for a window that was not
+/// there before.
 pub(crate) fn check_fence(status: &EvacuationStatus, requester: &str) -> Result<(), EditError> {
     match &status.eviction {
         Some(eviction) if eviction.in_flight => {

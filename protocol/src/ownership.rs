@@ -1,10 +1,11 @@
-//! Whose an entry is: rule 3. Only the user who made it, or one with the verb `override`, changes or removes it.
+//! Ownership of entries: rule 3. Only the user who made an entry, or a user with the verb `override`, changes
+//! or removes it.
 
 use evacuation_api::EvacuationStatus;
 
 use crate::EditError;
 
-/// Whether every one of the entries was made by `user`.
+/// Checks that `user` made every one of the entries.
 pub(crate) fn check_owner<'a>(
     status: &EvacuationStatus,
     names: impl IntoIterator<Item = &'a String>,

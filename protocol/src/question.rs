@@ -10,7 +10,8 @@ use crate::{
     time::{after, stamp},
 };
 
-/// The question to that responder; `None` when the Evacuation has no such responder or no identity yet.
+/// Returns the question to that responder. `None` when the Evacuation has no such responder, or no identity
+/// yet.
 pub fn question(evacuation: &Evacuation, responder: &str, action: ReviewAction) -> Option<ReviewRequest> {
     let status = evacuation.status.as_ref()?;
     let asked = status.responders.iter().flatten().find(|r| r.name == responder)?;
@@ -35,7 +36,8 @@ pub fn question(evacuation: &Evacuation, responder: &str, action: ReviewAction) 
     })
 }
 
-/// When the question lapses by the responder's own times. A refusal under Wait does not lapse.
+/// Returns the time at which the question expires by the responder's own times. A refusal under Wait does not
+/// expire.
 fn answer_by(responder: &ResponderStatus) -> Option<Timestamp> {
     match responder.answer {
         None => responder.active_time.map(|since| stamp(after(since.0, responder.timeout_seconds))),

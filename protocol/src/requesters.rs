@@ -1,5 +1,5 @@
-//! Who wants the pod moved, and what may change about that: rule 3. Whose an entry is stands in `ownership`, when it is too
-//! late in `fence`.
+//! Requesters, and the edits of their entries: rule 3. `ownership` checks the owner of an entry, and `fence`
+//! the eviction.
 
 use chrono::{DateTime, Utc};
 use evacuation_api::{
@@ -11,12 +11,12 @@ use crate::{
     ownership::check_owner, policy::policy_at, time::stamp, window::forget_changed,
 };
 
-/// What an edit of the requesters does. Holds the names of entries.
+/// The changes of an edit of the requesters, by the names of entries.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequesterEdit {
     /// Entries that are new.
     pub added: Vec<String>,
-    /// Entries that say something else than before.
+    /// Entries with another content than before.
     pub changed: Vec<String>,
     /// Entries that are gone.
     pub removed: Vec<String>,
@@ -34,25 +34,26 @@ impl RequesterEdit {
         compare(&[], requesters)
     }
 
-    /// Whether nothing changes.
+    /// Returns true when nothing changes.
     pub fn is_empty(&self) -> bool {
         self.added.is_empty() && self.changed.is_empty() && self.removed.is_empty()
     }
 
-    /// Whether the caller needs `create pods/eviction` on the target (rule 5).
+    /// Returns true when the caller needs `create pods/eviction` on the target (rule 5).
     pub fn needs_eviction_right(&self) -> bool {
         !self.added.is_empty() || !self.hardened.is_empty()
     }
 
-    /// Whether the caller needs `delete pods` on the target (rule 5).
+    /// Returns true when the caller needs `delete pods` on the target (rule 5).
     pub fn needs_deletion_right(&self) -> bool {
         !self.deleting.is_empty()
     }
 }
 
-/// Rule 3 and the fence, for an update of the spec by `user` at `now`. Both specs are defaulted.
+/// Checks rule 3 and the fence, for an update of the spec by `user` at `now`. Both specs are defaulted.
 ///
-/// Call it with `may_override` false first; only [`EditError::NotYours`] is worth asking for the verb `override`.
+/// Call it with `may_override` false first; only [`EditError::NotYours`] is worth asking for the verb
+/// `override`.
 pub fn check_requester_edit(
     old: &Evacuation,
     new: &EvacuationSpec,
@@ -116,7 +117,7 @@ fn deletes(entry: &Requester) -> bool {
     entry.deadline.is_some() && entry.at_deadline == Some(DeadlineAction::Delete)
 }
 
-/// Whether an entry asks for more than before. Where that depends on the pod, it counts as more.
+/// Returns true when an entry asks for more than before. A change that depends on the pod counts as more.
 fn hardens(old: &Requester, new: &Requester) -> bool {
     let harder_policy = new.on_refusal.unwrap_or_default() > old.on_refusal.unwrap_or_default();
     let gives_up = |entry: &Requester| entry.at_deadline.unwrap_or_default() == DeadlineAction::GiveUp;
@@ -140,8 +141,8 @@ fn hardens(old: &Requester, new: &Requester) -> bool {
     harder_policy || harder_deadline || harder_grace || harder_window
 }
 
-/// Who made each entry after the edit. A changed entry keeps its maker, also when another changed it by `override`,
-/// so that the maker can still withdraw it.
+/// Returns the recorded requesters after the edit. A changed entry keeps its maker, also when another user
+/// changed it by `override`, so that the maker can still withdraw it.
 pub fn record_requesters(
     recorded: &[RecordedRequester],
     edit: &RequesterEdit,
@@ -168,8 +169,8 @@ pub fn record_requesters(
     requesters.iter().map(record).collect()
 }
 
-/// The status after an edit that [`check_requester_edit`] allowed: recorded requesters and policy are made anew,
-/// and when the last entry left the Evacuation is canceled.
+/// Returns the status after an edit that [`check_requester_edit`] allowed, with new recorded requesters and a
+/// new policy. When the last entry left, the Evacuation is canceled.
 pub fn apply_requester_edit(
     old: &Evacuation,
     new: &EvacuationSpec,
@@ -187,14 +188,16 @@ pub fn apply_requester_edit(
         // The policy stays as the last word of those who left.
         return cancel(&status, "the last requester left", now);
     }
-    // First by the entries as they were: a deadline that has passed was reached, and an edit does not undo it.
+    // First by the entries as they were: a deadline that has passed was reached, and an edit does not undo
+    // it.
     let mut before = policy_at(&old.spec.requesters, &status, now);
     forget_changed(&mut before, &old.spec.requesters, &new.requesters);
     status.policy = Some(derive_policy(&new.requesters, Some(&before), now));
     status
 }
 
-/// Returns the status of a new Evacuation that `user` creates, before [`fix_responders`](crate::fix_responders).
+/// Returns the status of a new Evacuation that `user` creates, before
+/// [`fix_responders`](crate::fix_responders).
 pub fn begin(spec: &EvacuationSpec, user: &str, groups: &[String], now: DateTime<Utc>) -> EvacuationStatus {
     let added = RequesterEdit::creation(&spec.requesters);
     EvacuationStatus {

@@ -1,14 +1,14 @@
-//! The one table of states: which responder states and which phases follow which, by whom, and when. The server
-//! checks every write against it, and the diagrams of the documentation are made from it.
+//! The table of states: the allowed changes of responder states and phases, with their actors and conditions.
+//! The server checks every write against it, and the diagrams of the documentation are made from it.
 
 use std::fmt::Write as _;
 
 use evacuation_api::ResponderState;
 
-/// Who makes a transition.
+/// The actor of a transition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Actor {
-    /// The API server, in the course of somebody's request.
+    /// The API server, while it serves a request.
     Server,
     /// The controller, by a write of the status.
     Controller,
@@ -23,18 +23,18 @@ pub struct Transition<S> {
     pub from: S,
     /// The state after.
     pub to: S,
-    /// Who makes it.
+    /// The actor.
     pub by: Actor,
-    /// When it happens, in words.
+    /// The condition of the transition, in words.
     pub when: &'static str,
 }
 
-/// Where an Evacuation stands. Made from its status by [`phase`](crate::phase), never stored.
+/// The phase of an Evacuation. [`phase`](crate::phase) derives it from the status; it is never stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Phase {
     /// Created; no responder was asked yet, and no eviction was attempted.
     Pending,
-    /// A responder has the say, or is to have it.
+    /// A responder is Active, or the next one is to become Active.
     Asking,
     /// Every responder is done: the evictor has it.
     Evicting,
@@ -56,7 +56,7 @@ impl Phase {
         }
     }
 
-    /// Whether nothing more will happen.
+    /// Returns true when the phase is the last one.
     pub fn is_final(self) -> bool {
         matches!(self, Self::Evacuated | Self::Failed)
     }
@@ -66,7 +66,7 @@ const fn row<S: Copy>(from: S, to: S, by: Actor, when: &'static str) -> Transiti
     Transition { from, to, by, when }
 }
 
-/// How the state of a responder may change. What is not here is refused, whoever asks.
+/// The allowed changes of a responder's state. Every other change is refused.
 pub const TRANSITIONS: &[Transition<ResponderState>] = {
     use Actor::{Controller, Responder, Server};
     use ResponderState::{Active, Canceled, Completed, Inactive, Interrupted};
@@ -100,7 +100,7 @@ pub const TRANSITIONS: &[Transition<ResponderState>] = {
     ]
 };
 
-/// How the phase of an Evacuation may change.
+/// The allowed changes of the phase of an Evacuation.
 pub const PHASE_TRANSITIONS: &[Transition<Phase>] = {
     use Actor::{Controller, Server};
     use Phase::{Asking, Evacuated, Evicting, Failed, Pending};
@@ -131,7 +131,7 @@ pub const PHASE_TRANSITIONS: &[Transition<Phase>] = {
     ]
 };
 
-/// Whether the table lets that actor take a responder from one state to the other.
+/// Returns true when the table allows that actor to change a responder from one state to the other.
 pub fn transition_allowed(from: ResponderState, to: ResponderState, by: Actor) -> bool {
     TRANSITIONS.iter().any(|t| t.from == from && t.to == to && t.by == by)
 }

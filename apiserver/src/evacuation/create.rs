@@ -16,11 +16,11 @@ use crate::refusal;
 const NAMED: usize = 16;
 
 impl EvacuationStrategy {
-    /// Authorises the caller, then reads the pod and pins its UID, then records who asked, and then fixes the responders and
-    /// activates the first one.
+    /// Authorises the caller, then reads the pod and pins its UID, then records who asked, and then fixes the
+    /// responders and activates the first one.
     ///
-    /// In that order, so that no caller learns by trying which pods exist and what their UIDs are. The registrations are as
-    /// new as the store: a responder that was registered before the creation is asked.
+    /// In that order, so that no caller learns by trying which pods exist and what their UIDs are. The
+    /// registrations are as new as the store: a responder that was registered before the creation is asked.
     pub(super) async fn admit_new(
         &self,
         context: &RequestContext,

@@ -30,8 +30,8 @@ pub struct EvacuationStrategy {
 }
 
 impl EvacuationStrategy {
-    /// Reads targets through `pods` and their EvacuationResponders from `registrations`. Asks `authorizer` for the rights of
-    /// callers beyond their request's verb.
+    /// Reads targets through `pods` and their EvacuationResponders from `registrations`. Asks `authorizer`
+    /// for the rights of callers beyond their request's verb.
     pub fn new(
         pods: Arc<dyn Pods>,
         registrations: Arc<Registry<EvacuationResponderStrategy>>,

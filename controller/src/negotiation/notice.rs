@@ -82,11 +82,12 @@ impl Transition {
     }
 }
 
-/// Maximum age of an Evacuation whose first state is worth Events, in seconds. A process that starts publishes none of old ones.
+/// Maximum age of an Evacuation whose first state is worth Events, in seconds. A process that starts
+/// publishes none of old ones.
 const NEW_SECONDS: i64 = 60;
 
-/// Returns the transitions up to the first state in which an Evacuation is seen: the server activates the first responder when
-/// it creates the Evacuation.
+/// Returns the transitions up to the first state in which an Evacuation is seen: the server activates the
+/// first responder when it creates the Evacuation.
 pub(super) fn first_transitions(new: &Evacuation, now: DateTime<Utc>) -> Vec<(Transition, String)> {
     let created = new.metadata.creation_timestamp.as_ref().map(from_condition_time);
     if created.is_none_or(|created| now.signed_duration_since(created).num_seconds() > NEW_SECONDS) {

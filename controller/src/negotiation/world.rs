@@ -36,8 +36,8 @@ impl WorldReader {
         }
     }
 
-    /// Returns what is seen besides the Evacuation. A pod that the watch does not show is read live, because the watch may be
-    /// stale. So is a pod, and a node, because of which the app would be passed over.
+    /// Returns what is seen besides the Evacuation. A pod that the watch does not show is read live, because
+    /// the watch may be stale. So is a pod, and a node, because of which the app would be passed over.
     pub(super) async fn read(&self, key: &ObjectKey, evacuation: &Evacuation) -> Result<World, CallError> {
         let target = self.view.index().target(evacuation);
         let pod = match target {
@@ -68,8 +68,8 @@ impl WorldReader {
         })
     }
 
-    /// Since when the kubelet of the pod's node does not report. A node that would keep `self` from being asked is read live.
-    /// When that fails, the node counts as reachable: then the app's own timeout counts.
+    /// Since when the kubelet of the pod's node does not report. A node that would keep `self` from being
+    /// asked is read live. When that fails, the node counts as reachable: then the app's own timeout counts.
     async fn node_silent_since(&self, evacuation: &Evacuation, pod: &Pod) -> Option<DateTime<Utc>> {
         let known = self.view.index().node_silent_since(pod)?;
         let Some(name) = node_name(pod).filter(|_| may_skip_self(evacuation)) else {
@@ -116,8 +116,8 @@ impl WorldReader {
 
 /// Whether the pod's app is to be asked next and would be skipped because none of the pod's containers runs.
 ///
-/// Nothing makes up for that later, so it is not decided on a view of the pod that may be old: an app that has just started
-/// would be evicted without a word.
+/// Nothing makes up for that later, so it is not decided on a view of the pod that may be old: an app that
+/// has just started would be evicted without a word.
 fn would_skip(evacuation: &Evacuation, pod: &Pod) -> bool {
     let live = LivePod::of(pod);
     if live.running_container || live.phase == PodPhase::Terminal || live.terminating_until.is_some() {

@@ -33,8 +33,8 @@ impl Indexed for Node {
 }
 
 impl Index {
-    /// Since when the kubelet of a pod's node does not report. `None` while it reports, for a node that the watch has not shown,
-    /// and for a pod that is on no node yet.
+    /// Since when the kubelet of a pod's node does not report. `None` while it reports, for a node that the
+    /// watch has not shown, and for a pod that is on no node yet.
     pub(crate) fn node_silent_since(&self, pod: &Pod) -> Option<DateTime<Utc>> {
         let node = node_name(pod).and_then(|name| self.nodes.get(&ObjectKey::new("", name)));
         node.and_then(|node| silent_since(node))

@@ -1,6 +1,6 @@
 //! 200 Evacuations at 20 a second for each transport, no budget: from create to the app being asked, and from
-//! Accept to the eviction call. A creation is timed by its caller, the rest by the apps and kube-apiserver's audit log, on one
-//! machine's clock.
+//! Accept to the eviction call. A creation is timed by its caller, the rest by the apps and kube-apiserver's
+//! audit log, on one machine's clock.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -149,7 +149,8 @@ async fn measure(platform: &Platform, transport: Transport) -> anyhow::Result<(S
     Ok(samples)
 }
 
-/// Creates an Evacuation of each pod, one every [`PERIOD`], each named after its pod. Returns when each was called for.
+/// Creates an Evacuation of each pod, one every [`PERIOD`], each named after its pod. Returns when each was
+/// called for.
 async fn create_all(pods: &Pods, targets: &[Pod]) -> anyhow::Result<HashMap<String, Timestamp>> {
     let api = pods.evacuations();
     let mut tick = interval(PERIOD);
@@ -198,7 +199,8 @@ fn asked_samples(created: &HashMap<String, Timestamp>, asked: &Asked) -> Samples
 
 /// From the recording of the answer to the arrival of the eviction.
 fn acted_samples(log: &[&AuditEvent], targets: &[Pod]) -> Samples {
-    // An app that sees its pod go before its answer is replied to leaves, and the log has no code of success for that answer.
+    // An app that sees its pod go before its answer is replied to leaves, and the log has no code of success
+    // for that answer.
     let answers =
         by_name(log, |event| event.subresource() == "respond" && !(400..500).contains(&event.code()));
     let evictions = by_name(log, |event| event.resource() == "pods" && event.subresource() == "eviction");
