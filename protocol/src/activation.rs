@@ -20,13 +20,14 @@ const NAMED_LEFT_OUT: usize = 16;
 
 /// Fixes the responders of a new Evacuation and activates the first one.
 ///
-/// `status` is the one that [`begin`](crate::begin) returned. `pod` is the target as it is now, and `registered` is the result
-/// of [`registered_responders`](crate::registered_responders) for it.
+/// `status` is the one that [`begin`](crate::begin) returned. `pod` is the target as it is now, and
+/// `registered` is the result of [`registered_responders`](crate::registered_responders) for it.
 ///
 /// # Guarantees
 ///
-/// No responder becomes Active while every requester waits for a window, after a deadline, or when the pod terminates or has
-/// ended. `self` does not become Active when no container of the pod runs. The controller then takes the next step.
+/// No responder becomes Active while every requester waits for a window, after a deadline, or when the pod
+/// terminates or has ended. `self` does not become Active when no container of the pod runs. The controller
+/// then takes the next step.
 pub fn fix_responders(
     status: &mut EvacuationStatus,
     requesters: &[Requester],
@@ -58,7 +59,7 @@ pub(crate) fn activate(responder: &mut ResponderStatus, now: DateTime<Utc>) {
     responder.active_time = Some(stamp(now));
 }
 
-/// Whether the responder is `self` and no container of its pod runs.
+/// Returns true when the responder is `self` and no container of its pod runs.
 pub(crate) fn is_silenced(responder: &ResponderStatus, pod: &LivePod) -> bool {
     responder.name == SELF_RESPONDER && !pod.running_container
 }

@@ -1,4 +1,5 @@
-//! What a responder says: rule 4, as far as it is about state. Who speaks is proved before, by the server.
+//! Answers of responders: rule 4, as far as it is about state. The server proves the responder's identity
+//! before.
 
 use chrono::{DateTime, Utc};
 use evacuation_api::{
@@ -13,14 +14,14 @@ use crate::{
     time::{after, stamp},
 };
 
-/// Takes an answer: the status that follows, and the reply to the responder.
+/// Takes an answer. Returns the status that follows, and the reply to the responder.
 ///
 /// # Guarantees
 ///
-/// Only the Active responder's answer is taken, and an Accept binds: a Delay or Refuse after it is an error, the same
-/// Accept again is not, even when the controller has gone on. A Delay is granted up to the next Evict or Delete
-/// deadline and up to `activeTime` plus the longest total delay, in whole seconds; a renewal replaces what is left.
-/// Times are `now`, the server's.
+/// Only the Active responder's answer is taken. An Accept binds: a Delay or Refuse after it is an error. The
+/// same Accept again is not an error, even when the controller has asked the next responder. A Delay is
+/// granted up to the next Evict or Delete deadline, and up to `activeTime` plus the maximum total delay, in
+/// whole seconds. A renewal replaces the rest of the old delay. Times are `now`, the server's.
 pub fn answer(
     evacuation: &Evacuation,
     response: &EvacuationResponseSpec,
@@ -115,7 +116,7 @@ fn take(
     Ok(reply)
 }
 
-/// What is granted of a delay: whole seconds, so that the reply says exactly what the status does.
+/// Returns the granted part of a delay, in whole seconds, so that the reply and the status agree.
 fn grant(
     responder: &ResponderStatus,
     policy: &Policy,
@@ -139,7 +140,7 @@ fn grant(
     })
 }
 
-/// When every delay ends, and what ends it.
+/// Returns the end of every delay, and the bound that sets it.
 fn delay_bound(
     responder: &ResponderStatus,
     policy: &Policy,

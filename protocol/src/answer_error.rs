@@ -1,8 +1,8 @@
-//! Why an answer is not taken.
+//! Errors of an answer.
 
 use evacuation_api::ResponderState;
 
-/// What ran out when no delay can be granted.
+/// The bound that leaves no delay to grant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DelayBound {
     /// The deadline of that requester.
@@ -26,7 +26,7 @@ impl std::fmt::Display for DelayBound {
     }
 }
 
-/// Why an answer is not taken.
+/// The reason why an answer is not taken.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AnswerError {
     /// The answer is for another Evacuation of the same name.
@@ -48,55 +48,56 @@ pub enum AnswerError {
     /// No such responder was registered when the Evacuation started.
     #[error("the evacuation has no responder {responder}")]
     NoSuchResponder {
-        /// Who answered.
+        /// The responder's name.
         responder: String,
     },
     /// The Evacuation has not started: who its responders are is not known yet.
     #[error("the evacuation has not started, and responder {responder} is not known yet")]
     NotStarted {
-        /// Who answered.
+        /// The responder's name.
         responder: String,
     },
     /// The Evacuation has ended.
     #[error("the evacuation has ended: {reason}")]
     Finished {
-        /// How it ended.
+        /// The reason of the end.
         reason: String,
     },
     /// It is not this responder's turn, or no longer.
     #[error("responder {responder} is {state:?} and not Active")]
     NotActive {
-        /// Who answered.
+        /// The responder's name.
         responder: String,
-        /// Where it stands.
+        /// The state of the responder.
         state: ResponderState,
     },
     /// The responder has accepted, and that binds.
     #[error("responder {responder} has accepted, which binds until the eviction or the cancellation")]
     AlreadyAccepted {
-        /// Who answered.
+        /// The responder's name.
         responder: String,
     },
     /// No delay is left.
     #[error("responder {responder} cannot delay any longer: {bound} is reached")]
     DelayExhausted {
-        /// Who answered.
+        /// The responder's name.
         responder: String,
-        /// What ran out.
+        /// The bound that was reached.
         bound: DelayBound,
     },
     /// There is no cancellation to acknowledge.
     #[error("responder {responder} is {state:?} and not Canceled")]
     NotCanceled {
-        /// Who answered.
+        /// The responder's name.
         responder: String,
-        /// Where it stands.
+        /// The state of the responder.
         state: ResponderState,
     },
-    /// The response holds neither an answer nor an acknowledgement, or a Delay without its length: validation failed to see it.
+    /// The response holds neither an answer nor an acknowledgement, or a Delay without its length. Validation
+    /// missed it.
     #[error("the response of {responder} is incomplete")]
     Incomplete {
-        /// Who answered.
+        /// The responder's name.
         responder: String,
     },
 }
@@ -118,12 +119,13 @@ impl AnswerError {
         }
     }
 
-    /// Whether the state of the Evacuation is in the way (409), rather than what the answer says (422).
+    /// Returns true when the state of the Evacuation forbids the answer (409), and false when its content
+    /// does (422).
     pub fn is_conflict(&self) -> bool {
         !matches!(self, Self::DelayExhausted { .. } | Self::Incomplete { .. } | Self::NoSuchResponder { .. })
     }
 
-    /// How long to wait before answering again, in whole seconds; `None` when waiting does not help.
+    /// Returns the delay before a retry, in whole seconds. `None` when waiting does not help.
     pub fn retry_after_seconds(&self) -> Option<u32> {
         matches!(self, Self::NotStarted { .. }).then_some(1)
     }

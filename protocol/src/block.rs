@@ -1,11 +1,11 @@
-//! What holds an eviction back.
+//! Blocks: the reasons why an eviction waits.
 
 use chrono::{DateTime, Utc};
 use evacuation_api::{BlockedReason, Blocker, ConditionType, EvacuationStatus};
 
 use crate::{condition::set, words::shortened};
 
-/// What holds an eviction back: the condition Blocked and who is to blame.
+/// A reason why an eviction waits: the condition Blocked, and the objects that hold the eviction back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Block {
     pub(crate) reason: BlockedReason,
@@ -14,12 +14,12 @@ pub(crate) struct Block {
 }
 
 impl Block {
-    /// A block that nobody in particular is to blame for. A message that is too long is cut.
+    /// Returns a block without a blocker. A message that is too long is cut.
     pub(crate) fn new(reason: BlockedReason, message: &str) -> Self {
         Self { reason, message: shortened(message), blockers: Vec::new() }
     }
 
-    /// A block by these budgets.
+    /// Returns a block by these budgets.
     pub(crate) fn budgets<T: AsRef<str>>(reason: BlockedReason, names: &[T], message: &str) -> Self {
         let blocker = |name: &T| Blocker {
             kind: "PodDisruptionBudget".to_owned(),
@@ -29,13 +29,13 @@ impl Block {
         Self { blockers: names.iter().map(blocker).collect(), ..Self::new(reason, message) }
     }
 
-    /// A block by that responder.
+    /// Returns a block by that responder.
     pub(crate) fn responder(reason: BlockedReason, name: &str, message: &str) -> Self {
         let blocker = Blocker { kind: "Responder".to_owned(), name: name.to_owned(), message: None };
         Self { blockers: vec![blocker], ..Self::new(reason, message) }
     }
 
-    /// Writes the condition and the blame.
+    /// Writes the condition and the blockers.
     pub(crate) fn put(self, status: &mut EvacuationStatus, now: DateTime<Utc>) {
         set(status, ConditionType::Blocked, true, self.reason.as_str(), &self.message, now);
         status.eviction.get_or_insert_default().blocked_by = self.blockers;

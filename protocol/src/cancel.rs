@@ -7,7 +7,8 @@ use crate::{EditError, ending::fail, fence::check_fence, is_finished, must_learn
 
 /// The status of an Evacuation that is canceled for that reason, in words. One that has ended stays as it is.
 ///
-/// The caller must have passed the fence: [`check_requester_edit`](crate::check_requester_edit) or [`delete`].
+/// The caller must have passed the fence: [`check_requester_edit`](crate::check_requester_edit) or
+/// [`delete`].
 #[must_use]
 pub fn cancel(status: &EvacuationStatus, why: &str, now: DateTime<Utc>) -> EvacuationStatus {
     let mut status = status.clone();
@@ -17,13 +18,13 @@ pub fn cancel(status: &EvacuationStatus, why: &str, now: DateTime<Utc>) -> Evacu
     status
 }
 
-/// What a deletion leads to.
+/// The result of a deletion.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Deletion {
     /// The status to delete the Evacuation with: canceled, if it was active.
     pub status: EvacuationStatus,
-    /// Whether the finalizer [`CANCELLATION_FINALIZER`](evacuation_api::CANCELLATION_FINALIZER) is to hold the object until the
-    /// responders that were asked have learnt of it.
+    /// True when the finalizer [`CANCELLATION_FINALIZER`](evacuation_api::CANCELLATION_FINALIZER) must hold
+    /// the object until the responders that were asked have learnt of the cancellation.
     pub await_learning: bool,
 }
 
@@ -31,8 +32,9 @@ pub struct Deletion {
 ///
 /// # Errors
 ///
-/// [`EditError::NotYours`] when an active one has entries of others, unless `may_override` or the namespace is terminating;
-/// [`EditError::EvictionInFlight`] and [`EditError::EvictionAccepted`], unless the namespace is terminating, whose pods go anyway.
+/// [`EditError::NotYours`] when an active one has entries of others, unless `may_override` or the namespace
+/// is terminating; [`EditError::EvictionInFlight`] and [`EditError::EvictionAccepted`], unless the namespace
+/// is terminating, whose pods go anyway.
 pub fn delete(
     evacuation: &Evacuation,
     user: &str,

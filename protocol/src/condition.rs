@@ -34,7 +34,7 @@ pub(crate) fn set(
     put(&mut status.conditions, new);
 }
 
-/// Puts a condition in the place of the one of its type. Keeps the old transition time unless the status changes.
+/// Replaces the condition of the same type. Keeps the old transition time unless the status changes.
 pub(crate) fn put(conditions: &mut Vec<Condition>, mut new: Condition) {
     match conditions.iter_mut().find(|c| c.type_ == new.type_) {
         Some(old) => {

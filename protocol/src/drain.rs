@@ -11,25 +11,26 @@ use crate::{
     time::after,
 };
 
-/// What a drain is told about pods.
+/// Filters of a drain: the pods that it may evacuate.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DrainFilters {
     /// Leave pods of DaemonSets alone, instead of refusing to drain (`--ignore-daemonsets`).
     pub ignore_daemon_sets: bool,
     /// Evacuate pods with emptyDir volumes, whose data is lost (`--delete-emptydir-data`).
     pub delete_empty_dir_data: bool,
-    /// Evacuate pods that no controller makes anew (`--force`).
+    /// Evacuate pods that no controller replaces (`--force`).
     pub force: bool,
     /// Only pods that this selects (`--pod-selector`).
     pub pod_selector: Option<LabelSelector>,
-    /// Leave pods alone that have been terminating for longer, in seconds (`--skip-wait-for-delete-timeout`); 0 for never.
+    /// Leave pods alone that have been terminating for longer, in seconds (`--skip-wait-for-delete-timeout`);
+    /// 0 for never.
     pub skip_wait_for_delete_seconds: i64,
-    /// DaemonSets that pods name as their controller and that do not exist, as `NAMESPACE/NAME`: with `force` their pods are
-    /// evacuated.
+    /// Missing DaemonSets that pods name as their controller, as `NAMESPACE/NAME`. With `force` their pods
+    /// are evacuated.
     pub missing_daemon_sets: BTreeSet<String>,
 }
 
-/// Why a drain leaves a pod alone.
+/// A reason why a drain skips a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DrainSkip {
     /// It belongs to a DaemonSet.
@@ -44,7 +45,7 @@ pub enum DrainSkip {
     NotSelected,
 }
 
-/// Why a drain cannot go on because of a pod.
+/// A reason why a pod stops a drain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DrainRefusal {
     /// It belongs to a DaemonSet, and DaemonSets are not ignored.
@@ -53,27 +54,27 @@ pub enum DrainRefusal {
     MissingDaemonSet,
     /// It has an emptyDir volume.
     LocalStorage,
-    /// No controller makes it anew.
+    /// No controller replaces the pod.
     Unmanaged,
 }
 
-/// What is lost when a pod is evacuated.
+/// A loss that the evacuation of a pod causes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DrainWarning {
     /// It belongs to a DaemonSet that does not exist.
     MissingDaemonSet,
     /// The data of its emptyDir volumes.
     LocalStorage,
-    /// The pod itself: no controller makes it anew.
+    /// The pod itself: no controller replaces it.
     Unmanaged,
 }
 
-/// What a drain does with each pod.
+/// The pods of a node, sorted by what a drain does with them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Picked<'a> {
     /// The pods to evacuate, those of lower priority first, then by namespace and name.
     pub evacuate: Vec<&'a Pod>,
-    /// What is lost with pods of `evacuate`.
+    /// Losses that the evacuation of pods in `evacuate` causes.
     pub warnings: Vec<(&'a Pod, DrainWarning)>,
     /// The pods to leave alone.
     pub skipped: Vec<(&'a Pod, DrainSkip)>,
@@ -117,10 +118,11 @@ impl DrainWarning {
     }
 }
 
-/// Which of a node's pods a drain evacuates. Every reason against a pod is given.
+/// Sorts a node's pods by what a drain does with them. Each pod that is not evacuated has every reason for
+/// it.
 ///
-/// The meanings are those of `kubectl drain`, with one difference: a pod that has ended is left alone, for there is
-/// nothing to evacuate, where kubectl deletes it.
+/// The meanings are those of `kubectl drain`, with one difference: a pod that has ended is skipped, where
+/// kubectl deletes it.
 pub fn pick<'a>(pods: &'a [Pod], filters: &DrainFilters, now: DateTime<Utc>) -> Picked<'a> {
     let mut picked = Picked::default();
     for pod in pods {

@@ -24,10 +24,12 @@ pub(crate) fn fail(status: &mut EvacuationStatus, reason: FailedReason, message:
     finish(status, now);
 }
 
-/// Writes what goes with the conditions Evacuated or Failed: Finished, the time, the responders, nothing blocked.
+/// Completes a status with the condition Evacuated or Failed: sets Finished, the time and the responders, and
+/// clears Blocked.
 ///
-/// Responders that are not done become Canceled; when the Evacuation failed, all that were asked, for they must learn that
-/// the pod stays: one that was too slow may have begun to move all the same.
+/// Responders that are not done become Canceled. If the Evacuation failed, all that were asked become
+/// Canceled, because they must learn that the pod stays: a responder that was too slow may have begun to
+/// move.
 pub(crate) fn finish(status: &mut EvacuationStatus, now: DateTime<Utc>) {
     let end = [ConditionType::Evacuated, ConditionType::Failed]
         .into_iter()

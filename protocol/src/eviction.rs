@@ -1,4 +1,4 @@
-//! What became of an attempt to evict or delete.
+//! Outcomes of attempts to evict or delete.
 
 use chrono::{DateTime, Utc};
 use evacuation_api::{
@@ -15,17 +15,19 @@ use crate::{
     words::shortened,
 };
 
-/// How long an attempt may take, in seconds. Post it with this timeout, on the client's side and as the query parameter
-/// `timeout`: an attempt of which nothing is known is resolved by reading the pod only after it.
+/// Maximum duration of an attempt, in seconds. Post an attempt with this timeout, in the client and as the
+/// query parameter `timeout`. An attempt with an unknown outcome is resolved by a read of the pod only after
+/// it.
 pub const ATTEMPT_TIMEOUT_SECONDS: i64 = 10;
 
-/// How often an eviction that a budget holds back is tried anyway, in seconds: a webhook or a stale budget can hide the truth.
+/// Interval of the probes of an eviction that a budget holds back, in seconds. A webhook or a stale budget
+/// can hide the truth.
 pub const PROBE_SECONDS: i64 = 60;
 
-/// What is said of an attempt whose reply was lost and that left the pod where it is.
+/// The message of an attempt whose reply was lost and that did not evict the pod.
 const NOT_TAKEN: &str = "the reply to the last attempt was lost and the pod did not go";
 
-/// What the API said to an attempt.
+/// The outcome of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum EvictionOutcome {
     /// 2xx, or the pod is terminating: it is on its way out.
@@ -62,8 +64,8 @@ pub enum EvictionOutcome {
 }
 
 impl EvictionOutcome {
-    /// The outcome of an attempt of which nothing is known, from the pod read live after [`ATTEMPT_TIMEOUT_SECONDS`].
-    /// A pod that is gone counts as evicted by the attempt.
+    /// Returns the outcome of an attempt whose reply is unknown, from the pod read live after
+    /// [`ATTEMPT_TIMEOUT_SECONDS`]. A pod that is gone counts as evicted by the attempt.
     pub fn from_pod(pod: &PodView) -> Self {
         match pod {
             PodView::Gone | PodView::Replaced => Self::Accepted,
@@ -72,7 +74,7 @@ impl EvictionOutcome {
         }
     }
 
-    /// What the record of the attempt says of it.
+    /// Returns the result that the record of the attempt shows.
     pub fn result(&self) -> AttemptResult {
         match self {
             Self::Accepted => AttemptResult::Accepted,
@@ -86,7 +88,8 @@ impl EvictionOutcome {
     }
 }
 
-/// Whether the last attempt is a deletion. A record that does not say so is one if it was made after a Delete deadline.
+/// Returns true when the last attempt is a deletion. A record without the action is one if it was made after
+/// a Delete deadline.
 pub(crate) fn is_deletion(policy: &Policy, eviction: &EvictionStatus) -> bool {
     if let Some(action) = eviction.action {
         return action == EvictionAction::Delete;
@@ -95,8 +98,8 @@ pub(crate) fn is_deletion(policy: &Policy, eviction: &EvictionStatus) -> bool {
         .is_some_and(|deadline| eviction.last_attempt_time >= Some(deadline.time))
 }
 
-/// How long to wait before the next attempt, in milliseconds: 1 s doubled with each attempt up to 60 s, less up to a
-/// quarter by `jitter` (from 0 to 1), and at least what the API asked for.
+/// Returns the delay before the next attempt, in milliseconds: 1 s doubled with each attempt up to 60 s, less
+/// up to a quarter by `jitter` (from 0 to 1), and at least what the API asked for.
 pub fn retry_delay(attempts: i32, retry_after_seconds: Option<u32>, jitter: f64) -> i64 {
     let doublings = u32::try_from(attempts.saturating_sub(1)).unwrap_or_default().min(6);
     let full = (1000_i64 << doublings).min(PROBE_SECONDS * 1000);
@@ -107,10 +110,11 @@ pub fn retry_delay(attempts: i32, retry_after_seconds: Option<u32>, jitter: f64)
     (full - full * share / 1000).max(asked)
 }
 
-/// The status with the outcome of the attempt in flight recorded, to be written by the controller. `jitter` is from 0
-/// to 1. Without an attempt in flight nothing changes.
+/// Returns the status with the outcome of the attempt in flight, which the controller writes. `jitter` is
+/// from 0 to 1. Without an attempt in flight nothing changes.
 ///
-/// A budget's refusal sets `nextAttemptTime` to the next probe; the queue of the budget may let the pod go before that.
+/// A budget's refusal sets `nextAttemptTime` to the next probe; the queue of the budget may let the pod go
+/// before that.
 #[must_use]
 pub fn record_eviction(
     status: &EvacuationStatus,

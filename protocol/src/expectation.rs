@@ -1,13 +1,13 @@
-//! When an Evacuation goes on by itself: for people who wait.
+//! The expected time of the next step of an Evacuation, for people who wait.
 
 use chrono::{DateTime, Utc};
 use evacuation_api::{DeadlineAction, Evacuation, ResponderState};
 
 use crate::{is_finished, lapse::lapse_time, phase::is_done, policy::next_change, window::rests};
 
-/// When an active Evacuation goes on by itself at the latest: the say of the active responder lapses, a deadline acts, or,
-/// while everybody who wants the pod moved sleeps, a window opens.
-/// `None` when it has ended, and when only another answer, a budget or a requester can move it: no end is in sight.
+/// Returns the latest time at which an active Evacuation continues by itself: the Active responder's time
+/// expires, a deadline acts, or a window opens while every requester sleeps. `None` when the Evacuation has
+/// ended, and when only another answer, a budget or a requester can move it.
 pub fn goes_on_by(evacuation: &Evacuation) -> Option<DateTime<Utc>> {
     let status = evacuation.status.as_ref()?;
     if is_finished(status) {

@@ -1,10 +1,11 @@
-//! What holds for every Evacuation at every time: for tests and the model checker.
+//! Invariants of every Evacuation at every time, for tests and the model checker.
 
 use evacuation_api::{Answer, ConditionType, Evacuation, EvacuationStatus, ResponderState, ResponderStatus};
 
 use crate::{is_finished, phase::is_done};
 
-/// The invariants that the Evacuation breaks, in words. Empty for whatever the functions of this crate made.
+/// Returns the invariants that the Evacuation breaks, in words. Empty for the results of this crate's
+/// functions.
 pub fn violations(evacuation: &Evacuation) -> Vec<String> {
     let default = EvacuationStatus::default();
     let status = evacuation.status.as_ref().unwrap_or(&default);

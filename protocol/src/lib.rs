@@ -1,15 +1,17 @@
 //! The rules between objects: what may change, and what to do next.
 //!
-//! This crate is pure. It has no I/O and reads no clock: every function takes the objects and the time, and returns
-//! what follows. The server calls it to guard the rules, the controller to decide ([`decide`]), kubectl to
-//! pick pods ([`pick`]) and to find words ([`state_word`]); a model checker can walk the very code that runs.
+//! This crate is pure. It has no I/O and reads no clock: every function takes the objects and the time, and
+//! returns what follows. The server calls it to guard the rules, the controller to decide ([`decide`]),
+//! kubectl to pick pods ([`pick`]) and to find words ([`state_word`]); a model checker can walk the very code
+//! that runs.
 //!
 //! # Flow
 //!
 //! 1. [`begin`] and [`fix_responders`] make the status of a new Evacuation; [`check_requester_edit`] and
 //!    [`apply_requester_edit`] guard who may join, change and leave; [`delete`] and [`cancel`] end it early.
-//! 2. [`decide`] says what the controller does next; [`check_status_update`] checks that write by the server's clock.
-//! 3. [`answer`] takes what a responder says.
+//! 2. [`decide`] decides the controller's next step; [`check_status_update`] checks that write by the
+//!    server's clock.
+//! 3. [`answer`] takes a responder's answer.
 //! 4. [`record_eviction`] turns the outcome of an attempt into the next status.
 
 mod activation;

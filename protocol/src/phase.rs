@@ -1,4 +1,4 @@
-//! Where an Evacuation stands, for tables and people.
+//! Phases: the state of an Evacuation in one word, for tables and people.
 
 use evacuation_api::{
     Answer, BlockedReason, ConditionType, Evacuation, EvacuationStatus, ResponderState, ResponderStatus,
@@ -6,7 +6,7 @@ use evacuation_api::{
 
 use crate::{Phase, window::rests};
 
-/// Where an Evacuation stands.
+/// Returns the phase of an Evacuation.
 pub fn phase(evacuation: &Evacuation) -> Phase {
     evacuation.status.as_ref().map_or(Phase::Pending, phase_of)
 }
@@ -27,13 +27,13 @@ pub(crate) fn phase_of(status: &EvacuationStatus) -> Phase {
     }
 }
 
-/// Whether a responder's part is over.
+/// Returns true for the states of a responder whose part is over.
 pub(crate) fn is_done(state: ResponderState) -> bool {
     !matches!(state, ResponderState::Inactive | ResponderState::Active)
 }
 
-/// The word for the STATE column: Pending, Scheduled (everybody who wants the pod moved waits for a window), Asking, Delayed, Refused, Accepted, Evicting, Blocked, Terminating, Evacuated
-/// or Failed.
+/// Returns the word for the STATE column: Pending, Scheduled, Asking, Delayed, Refused, Accepted, Evicting,
+/// Blocked, Terminating, Evacuated or Failed. Scheduled means that every requester waits for a window.
 pub fn state_word(evacuation: &Evacuation) -> &'static str {
     let phase = phase(evacuation);
     let Some(status) = evacuation.status.as_ref().filter(|_| !phase.is_final()) else {
@@ -60,14 +60,14 @@ pub fn state_word(evacuation: &Evacuation) -> &'static str {
     }
 }
 
-/// The responder that has the say; when none has it, the last that was asked.
+/// Returns the Active responder, or else the last that was asked.
 pub fn current_responder(evacuation: &Evacuation) -> Option<&ResponderStatus> {
     let responders = evacuation.status.as_ref()?.responders.as_deref()?;
     let active = responders.iter().find(|r| r.state == ResponderState::Active);
     active.or_else(|| responders.iter().filter(|r| r.active_time.is_some()).max_by_key(|r| r.active_time))
 }
 
-/// The last answer of [`current_responder`], for the ANSWER column.
+/// Returns the last answer of [`current_responder`], for the ANSWER column.
 pub fn active_answer(evacuation: &Evacuation) -> Option<Answer> {
     current_responder(evacuation)?.answer
 }

@@ -1,4 +1,4 @@
-//! What several requesters amount to.
+//! The policy that follows from all requesters.
 
 use chrono::{DateTime, Utc};
 use evacuation_api::{
@@ -10,14 +10,15 @@ use crate::{
     window::{self, is_awake, next_opening},
 };
 
-/// What the entries amount to at `now`, given what they amounted to before.
+/// Derives the policy of the entries at `now` from the previous policy.
 ///
 /// # Guarantees
 ///
-/// `onRefusal` is the hardest of the live entries that are awake; an entry lapses when its `GiveUp` deadline is reached, and
-/// sleeps until its window opens or its other deadline is reached. When none is left it is `GiveUp`. The grace period is the
-/// smallest that such an entry names. Deadlines and windows are sorted. A deadline that was reached stays reached while
-/// its entry is there, and so does a window while its entry has it, whatever the clock does.
+/// `onRefusal` is the hardest of the live entries that are awake, or `GiveUp` when there is none. An entry
+/// expires when its `GiveUp` deadline is reached. It sleeps until its window opens or its other deadline is
+/// reached. The grace period is the smallest of those entries. Deadlines and windows are sorted. A deadline
+/// that was reached stays reached while its entry exists, and a window while its entry has it, even when the
+/// clock goes back.
 pub fn derive_policy(requesters: &[Requester], previous: Option<&Policy>, now: DateTime<Utc>) -> Policy {
     let before = previous.map(|p| p.deadlines.as_slice()).unwrap_or_default();
     let mut deadlines: Vec<_> = requesters.iter().flat_map(|r| schedule(r, before, now)).collect();
@@ -39,7 +40,8 @@ pub fn derive_policy(requesters: &[Requester], previous: Option<&Policy>, now: D
     }
 }
 
-/// The deadlines of one entry: those that were reached before, one of each action, and the one that it names now.
+/// The deadlines of one entry: those that were reached before, one of each action, and the one that it names
+/// now.
 fn schedule(
     requester: &Requester,
     before: &[ScheduledDeadline],
@@ -72,7 +74,7 @@ pub fn has_lapsed(policy: &Policy, requester: RequesterKey<'_>) -> bool {
     policy.deadlines.iter().any(|d| d.key() == requester && gave_up(d))
 }
 
-/// Whether there are entries and all of them have lapsed.
+/// Returns true when there are entries and all of them have expired.
 pub fn all_lapsed(requesters: &[Requester], policy: &Policy) -> bool {
     !requesters.is_empty() && requesters.iter().all(|r| has_lapsed(policy, r.key()))
 }
@@ -92,7 +94,8 @@ pub(crate) fn next_forcing(policy: &Policy) -> Option<&ScheduledDeadline> {
     policy.deadlines.iter().find(|d| !d.reached && d.action != DeadlineAction::GiveUp)
 }
 
-/// When the policy changes by itself: the next deadline that was not reached yet, or the next window that opens.
+/// Returns the time at which the policy changes by itself: the next deadline that was not reached yet, or the
+/// next window.
 pub(crate) fn next_change(policy: &Policy) -> Option<DateTime<Utc>> {
     let deadline = policy.deadlines.iter().find(|d| !d.reached).map(|d| d.time.0);
     sooner(deadline, policy.next_window_time.map(|time| time.0))

@@ -18,7 +18,8 @@ pub struct Registered {
     pub entries: Vec<ResponderEntry>,
     /// The names of the responders that are not asked, because too many are registered. In the same order.
     pub left_out: Vec<String>,
-    /// The error in the pod's annotation. The annotation counts as one silent `self`, because the app meant to be asked.
+    /// The error in the pod's annotation. The annotation counts as one silent `self`, because the app meant
+    /// to be asked.
     pub unreadable: Option<String>,
 }
 
@@ -42,7 +43,8 @@ enum Claim {
 }
 
 impl Registered {
-    /// Gives the places to the strongest claims, then by priority. Of two entries of one name the first counts.
+    /// Gives the places to the strongest claims, then by priority. Of two entries of one name the first
+    /// counts.
     fn choose(candidates: Vec<Candidate>) -> Self {
         let mut chosen: Vec<Candidate> = Vec::new();
         for candidate in candidates {
@@ -80,17 +82,18 @@ fn order(a: &ResponderEntry, b: &ResponderEntry) -> Ordering {
     b.priority().cmp(&a.priority()).then_with(|| a.name.cmp(&b.name))
 }
 
-/// Returns the responders of a pod: the entries of its annotation, the EvacuationResponders of its namespace that select it,
-/// and the entries of Kubernetes' own field `spec.evictionResponders`.
+/// Returns the responders of a pod: the entries of its annotation, the EvacuationResponders of its namespace
+/// that select it, and the entries of Kubernetes' own field `spec.evictionResponders`.
 ///
 /// # Guarantees
 ///
-/// A name counts once. The annotation comes before EvacuationResponders, and an older EvacuationResponder before a younger one
-/// (of the same age, by the objects' names). The field comes last, because it says least.
+/// A name counts once. The annotation comes before EvacuationResponders, and an older EvacuationResponder
+/// before a younger one (of the same age, by the objects' names). The field comes last, because it says
+/// least.
 ///
-/// When more responders are registered than there are places, `self` keeps its place. The other places go to the
-/// annotation's entries, then to the field's, then to EvacuationResponders, each by priority. An EvacuationResponder can
-/// therefore never displace a responder that the pod itself names.
+/// If more responders are registered than there are places, `self` keeps its place. The other places go to
+/// the annotation's entries, then to the field's, then to EvacuationResponders, each by priority. An
+/// EvacuationResponder can therefore never displace a responder that the pod itself names.
 pub fn registered_responders<'a>(
     pod: &Pod,
     objects: impl IntoIterator<Item = &'a EvacuationResponder>,
@@ -118,7 +121,7 @@ pub(crate) fn annotated(pod: &Pod) -> Result<Vec<ResponderEntry>, String> {
     text.map_or_else(|| Ok(Vec::new()), |text| parse_responders(text).map_err(|error| error.to_string()))
 }
 
-/// Whether an object is of the pod's namespace, stays, and selects the pod.
+/// Returns true when the object is of the pod's namespace, selects the pod, and is not being deleted.
 fn picks(object: &EvacuationResponder, pod: &Pod) -> bool {
     static NONE: BTreeMap<String, String> = BTreeMap::new();
     object.metadata.namespace == pod.metadata.namespace

@@ -170,7 +170,7 @@ fn deletes(entry: &Requester) -> bool {
     entry.deadline.is_some() && entry.at_deadline == Some(DeadlineAction::Delete)
 }
 
-/// Whether an entry asks for more than before. Where that depends on the pod, it counts as more.
+/// Returns true when an entry asks for more than before. A change that depends on the pod counts as more.
 fn hardens(old: &Requester, new: &Requester) -> bool {
     let harder_policy = new.on_refusal.unwrap_or_default() > old.on_refusal.unwrap_or_default();
     let gives_up = |entry: &Requester| entry.at_deadline.unwrap_or_default() == DeadlineAction::GiveUp;
@@ -219,14 +219,16 @@ pub fn apply_requester_edit(
         status.observed_generation = next_generation;
         return cancel(&status, "the last requester left", now);
     }
-    // First by the entries as they were: a deadline that has passed was reached, and an edit does not undo it.
+    // First by the entries as they were: a deadline that has passed was reached, and an edit does not undo
+    // it.
     let mut before = policy_at(&old.spec.requesters, &status, now);
     forget_changed(&mut before, &old.spec.requesters, &new.requesters);
     status.policy = Some(derive_policy(&new.requesters, Some(&before), now));
     status
 }
 
-/// Returns the status of a new Evacuation that `user` creates, before [`fix_responders`](crate::fix_responders).
+/// Returns the status of a new Evacuation that `user` creates, before
+/// [`fix_responders`](crate::fix_responders).
 pub fn begin(spec: &EvacuationSpec, user: &str, groups: &[String], now: DateTime<Utc>) -> EvacuationStatus {
     let added = RequesterEdit::creation(&spec.requesters);
     EvacuationStatus {

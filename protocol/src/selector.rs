@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 
-/// Whether the selector picks an object with these labels. An empty selector picks everything; an operator that is
-/// not known picks nothing.
+/// Returns true when the selector picks an object with these labels. An empty selector picks every object. An
+/// unknown operator picks none.
 pub fn selects(selector: &LabelSelector, labels: &BTreeMap<String, String>) -> bool {
     let equal = selector.match_labels.iter().flatten().all(|(key, value)| labels.get(key) == Some(value));
     equal && selector.match_expressions.iter().flatten().all(|requirement| fulfils(requirement, labels))

@@ -1,4 +1,4 @@
-//! Why a write of the status is refused.
+//! Errors in a write of the status.
 
 use chrono::{DateTime, Utc};
 use evacuation_api::ResponderState;
@@ -8,18 +8,19 @@ use crate::{Actor, Phase};
 /// Why a write of the status is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StatusError {
-    /// Right, but too early by the server's clock. To be answered with 409, the cause `NotYet` and `retryAfterSeconds`.
+    /// Valid, but too early by the server's clock. The reply is a 409 with the cause `NotYet` and
+    /// `retryAfterSeconds`.
     #[error("too early: {what} not before {until}")]
     NotYet {
-        /// What was to happen.
+        /// The step that is too early.
         what: String,
-        /// When it may.
+        /// The time from which the step is allowed.
         until: DateTime<Utc>,
     },
     /// The Evacuation has ended.
     #[error("the evacuation has ended ({reason}) and its status never changes")]
     Finished {
-        /// How it ended.
+        /// The reason of the end.
         reason: String,
     },
     /// The table knows no such transition, or what it asks for is not so.
@@ -27,11 +28,11 @@ pub enum StatusError {
     Transition {
         /// The responder's name.
         responder: String,
-        /// Where it stands.
+        /// The state of the responder.
         from: ResponderState,
-        /// Where the write has it.
+        /// The state in the write.
         to: ResponderState,
-        /// What is in the way.
+        /// The rule that forbids it.
         why: &'static str,
     },
     /// The table has no such change of the phase.
@@ -49,13 +50,13 @@ pub enum StatusError {
     /// The list of responders is fixed, or is not in order.
     #[error("the responders are wrong: {why}")]
     Responders {
-        /// How.
+        /// The rule that forbids it.
         why: &'static str,
     },
     /// The eviction's record cannot change so.
     #[error("the eviction is wrong: {why}")]
     Eviction {
-        /// How.
+        /// The rule that forbids it.
         why: &'static str,
     },
     /// A condition says what is not so.
@@ -63,7 +64,7 @@ pub enum StatusError {
     Condition {
         /// The condition's type.
         condition: String,
-        /// How.
+        /// The rule that forbids it.
         why: &'static str,
     },
 }
@@ -90,12 +91,12 @@ impl StatusError {
         }
     }
 
-    /// Whether time or the end is in the way (409), rather than what the write says (422).
+    /// Returns true when the time or the end forbids the write (409), and false when its content does (422).
     pub fn is_conflict(&self) -> bool {
         matches!(self, Self::NotYet { .. } | Self::Finished { .. })
     }
 
-    /// How long to wait before trying again, in whole seconds, at least 1; `None` when waiting does not help.
+    /// Returns the delay before a retry, in whole seconds, at least 1. `None` when waiting does not help.
     pub fn retry_after_seconds(&self, now: DateTime<Utc>) -> Option<u32> {
         let Self::NotYet { until, .. } = self else {
             return None;

@@ -1,4 +1,4 @@
-//! What the controller may write: rules 6 and 7.
+//! Writes of the status by the controller: rules 6 and 7.
 
 use chrono::{DateTime, Utc};
 use evacuation_api::{
@@ -23,22 +23,26 @@ use crate::{
     window::all_asleep,
 };
 
-/// The status that results from the controller's write, or everything that is wrong with it.
+/// Returns the status after the controller's write, or every error in it.
 ///
 /// # Guarantees
 ///
-/// What the server and the responders own is restored: recorded requesters, policy (derived anew by `now`), answers
-/// and their times. Times are stamped with `now`. Every change of a responder's state is in
-/// [`TRANSITIONS`](crate::TRANSITIONS) and due by `now`; at most one responder is Active and the order of priority is
-/// kept; the list of responders is the one of the creation; while every live entry sleeps nobody is asked or passed over; an
-/// attempt to evict is recorded only when every responder is done, as a deletion only after a Delete deadline, and taken for
-/// lost only when its time is over; nothing changes after the end. Where the write ends the Evacuation, responders that are
-/// not done become Canceled, `Finished` is set and so is `finishTime`.
+/// The fields of the server and the responders are restored: recorded requesters, policy (derived again by
+/// `now`), the list of responders, answers and their times. Times are stamped with `now`.
+///
+/// Every change of a responder's state is in [`TRANSITIONS`](crate::TRANSITIONS) and due by `now`. At most
+/// one responder is Active, and the order of priority is kept. While every live entry sleeps, no responder is
+/// asked or passed over.
+///
+/// An attempt to evict is recorded only when every responder is done, and a deletion only after a Delete
+/// deadline. An attempt counts as lost only when its time is over. Nothing changes after the end. If the
+/// write ends the Evacuation, responders that are not done become Canceled, and `Finished` and `finishTime`
+/// are set.
 ///
 /// # Errors
 ///
-/// Every one, with its field; but when something comes too early by the server's clock, only that:
-/// [`StatusError::NotYet`] alone means that the same write will do later.
+/// Every error, with its field. If a step is too early by the server's clock, only that error:
+/// [`StatusError::NotYet`] alone means that the same write is valid later.
 pub fn check_status_update(
     old: &Evacuation,
     proposed: EvacuationStatus,
@@ -95,8 +99,8 @@ fn is_early(error: &StatusError) -> bool {
     matches!(error, StatusError::NotYet { .. })
 }
 
-/// The deadlines and windows that the controller takes for reached and that are not by the server's clock. Saying so keeps a
-/// controller whose clock is ahead from writing the same again and again.
+/// Returns the deadlines and windows that are reached in the write, but not by the server's clock. The error
+/// keeps a controller whose clock is ahead from repeating the write.
 fn premature(proposed: Option<&Policy>, derived: &Policy) -> Vec<StatusError> {
     let reached = |row: &ScheduledDeadline| {
         proposed.is_some_and(|p| {
@@ -121,7 +125,7 @@ fn premature(proposed: Option<&Policy>, derived: &Policy) -> Vec<StatusError> {
     deadlines.chain(windows).collect()
 }
 
-/// After the end a write may repeat what is there and say nothing else.
+/// Checks a write after the end: it may only repeat the stored status.
 fn unchanged(was: &EvacuationStatus, proposed: EvacuationStatus) -> Result<EvacuationStatus, StatusError> {
     let restored = EvacuationStatus {
         observed_generation: was.observed_generation,

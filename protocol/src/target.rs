@@ -5,10 +5,10 @@ use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::OwnerRe
 
 use crate::{LivePod, PodPhase, registration::annotated};
 
-/// Why a pod cannot be evacuated.
+/// A reason why a pod cannot be evacuated.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TargetProblem {
-    /// The pod is the mirror of a static pod: the kubelet would only make it anew.
+    /// The pod is the mirror of a static pod: the kubelet would only recreate it.
     #[error("pod {pod} is a mirror pod, which only its node can stop")]
     Mirror {
         /// The pod's name.
@@ -16,15 +16,15 @@ pub enum TargetProblem {
     },
 }
 
-/// What a requester should know of a pod that can be evacuated.
+/// A warning to a requester about a pod that can be evacuated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TargetWarning {
-    /// A DaemonSet makes the pod anew on the same node.
+    /// A DaemonSet recreates the pod on the same node.
     DaemonSet {
         /// The pod's name.
         pod: String,
     },
-    /// The pod is terminating: nobody is asked.
+    /// The pod is terminating: no responder is asked.
     Terminating {
         /// The pod's name.
         pod: String,
@@ -38,7 +38,7 @@ pub enum TargetWarning {
     UnreadableResponders {
         /// The pod's name.
         pod: String,
-        /// What is wrong with it.
+        /// The error.
         problem: String,
     },
 }
@@ -61,12 +61,12 @@ impl std::fmt::Display for TargetWarning {
 /// The annotation that the kubelet puts on the mirror of a static pod.
 const MIRROR_ANNOTATION: &str = "kubernetes.io/config.mirror";
 
-/// Why the pod cannot be evacuated, if it cannot.
+/// Returns the reason why the pod cannot be evacuated, if there is one.
 pub fn target_problem(pod: &Pod) -> Option<TargetProblem> {
     is_mirror(pod).then(|| TargetProblem::Mirror { pod: name(pod) })
 }
 
-/// What a requester should know of the pod.
+/// Returns the warnings to a requester about the pod.
 pub fn target_warning(pod: &Pod) -> Vec<TargetWarning> {
     let live = LivePod::of(pod);
     let mut warnings = Vec::new();
@@ -87,12 +87,13 @@ fn name(pod: &Pod) -> String {
     pod.metadata.name.clone().unwrap_or_default()
 }
 
-/// Whether the pod is the mirror of a static pod.
+/// Returns true when the pod is the mirror of a static pod.
 pub(crate) fn is_mirror(pod: &Pod) -> bool {
     pod.metadata.annotations.as_ref().is_some_and(|all| all.contains_key(MIRROR_ANNOTATION))
 }
 
-/// Whether a controller makes the pod anew. That of a pod which was released for its replacement has done so already.
+/// Returns true when a controller replaces the pod. The controller of a pod that was released has replaced it
+/// already.
 pub(crate) fn is_managed(pod: &Pod) -> bool {
     let annotations = pod.metadata.annotations.as_ref();
     controller(pod).is_some() || annotations.is_some_and(|all| all.contains_key(RELEASED_ANNOTATION))

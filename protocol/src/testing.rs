@@ -8,7 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use crate::{LivePod, PodPhase, Registered, fix_responders};
 
-/// So many seconds after a certain midnight.
+/// Returns the time so many seconds after a fixed midnight.
 pub(crate) fn at(seconds: i64) -> DateTime<Utc> {
     DateTime::UNIX_EPOCH + TimeDelta::days(20_000) + TimeDelta::seconds(seconds)
 }
@@ -23,7 +23,8 @@ pub(crate) fn requester_of(owner: &str, name: &str) -> Requester {
     Requester { owner: owner.to_owned(), ..Requester::named(name) }
 }
 
-/// An Evacuation of pod `db-0`, UID `pod-1`, with the requester `a.b/r`, by user `alice`, created at 0, for which no responder is registered.
+/// An Evacuation of pod `db-0`, UID `pod-1`, with the requester `a.b/r`, by user `alice`, created at 0, for
+/// which no responder is registered.
 pub(crate) fn evacuation() -> Evacuation {
     evacuation_for(vec![requester("a.b/r")])
 }

@@ -9,10 +9,10 @@ use evacuation_api::{EvacuationStatus, ResponderState, ResponderStatus};
 
 use crate::{StatusError, phase::phase_of};
 
-/// Who makes a transition.
+/// The actor of a transition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Actor {
-    /// The API server, in the course of somebody's request.
+    /// The API server, while it serves a request.
     Server,
     /// The controller, by a write of the status.
     Controller,
@@ -27,18 +27,18 @@ pub struct Transition<S> {
     pub from: S,
     /// The state after.
     pub to: S,
-    /// Who makes it.
+    /// The actor.
     pub by: Actor,
-    /// When it happens, in words.
+    /// The condition of the transition, in words.
     pub when: &'static str,
 }
 
-/// Where an Evacuation stands. Made from its status by [`phase`](crate::phase), never stored.
+/// The phase of an Evacuation. [`phase`](crate::phase) derives it from the status; it is never stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Phase {
     /// Created; no responder was asked yet, and no eviction was attempted.
     Pending,
-    /// A responder has the say, or is to have it.
+    /// A responder is Active, or the next one is to become Active.
     Asking,
     /// Every responder is done: the evictor has it.
     Evicting,
@@ -60,7 +60,7 @@ impl Phase {
         }
     }
 
-    /// Whether nothing more will happen.
+    /// Returns true when the phase is the last one.
     pub fn is_final(self) -> bool {
         matches!(self, Self::Evacuated | Self::Failed)
     }
@@ -104,7 +104,7 @@ pub const TRANSITIONS: &[Transition<ResponderState>] = {
     ]
 };
 
-/// How the phase of an Evacuation may change.
+/// The allowed changes of the phase of an Evacuation.
 pub const PHASE_TRANSITIONS: &[Transition<Phase>] = {
     use Actor::{Controller, Server};
     use Phase::{Asking, Evacuated, Evicting, Failed, Pending};

@@ -1,8 +1,8 @@
-//! Sleeping and waking: entries with a window.
+//! Windows: entries that sleep until their window opens.
 //!
-//! An entry without a window is awake at once. One with a window sleeps until the window is open for the first time since it
-//! was put, or until its own Evict or Delete deadline is reached; then it stays awake. While every live entry sleeps, nobody is
-//! asked and nothing is evicted.
+//! An entry without a window is awake at once. An entry with a window sleeps until the window is open for the
+//! first time since the entry was set, or until its own Evict or Delete deadline is reached. From then on it
+//! is awake. While every live entry sleeps, no responder is asked and no pod is evicted.
 
 use chrono::{DateTime, Utc};
 use evacuation_api::{
@@ -11,7 +11,7 @@ use evacuation_api::{
 
 use crate::{StatusError, has_lapsed, time::stamp};
 
-/// When the entries that have a window wake, soonest first. What was decided before stays: an entry keeps its time while it
+/// Returns the times at which the entries with a window wake, soonest first. An entry keeps its time while it
 /// keeps its window, and stays awake. A window that cannot be read has no row: its entry sleeps.
 pub(crate) fn schedule(
     requesters: &[Requester],
@@ -32,7 +32,7 @@ pub(crate) fn schedule(
     rows
 }
 
-/// Takes away what was decided of the entries whose window is another now: they count from the edit.
+/// Removes the rows of the entries whose window changed: they count from the edit.
 pub(crate) fn forget_changed(policy: &mut Policy, old: &[Requester], new: &[Requester]) {
     policy.windows.retain(|row| window(old, row) == window(new, row));
 }
@@ -41,7 +41,7 @@ fn window<'a>(entries: &'a [Requester], row: &ScheduledWindow) -> Option<&'a Win
     entries.iter().find(|entry| entry.key() == row.key())?.window.as_ref()
 }
 
-/// Whether an entry that has not lapsed takes part, by what the policy says of deadlines and windows.
+/// Returns true when an entry that has not expired is awake, by the deadlines and windows of the policy.
 pub(crate) fn is_awake(requester: &Requester, policy: &Policy) -> bool {
     let opened = policy.windows.iter().any(|row| row.reached && row.key() == requester.key());
     // A deadline acts by itself, window or not, and how it acts is its entry's word. One that gave up left no live entry.
@@ -49,7 +49,7 @@ pub(crate) fn is_awake(requester: &Requester, policy: &Policy) -> bool {
     requester.window.is_none() || opened || forces
 }
 
-/// When the next live entry that sleeps wakes because its window opens.
+/// Returns the time at which the next sleeping live entry wakes because its window opens.
 pub(crate) fn next_opening(requesters: &[Requester], policy: &Policy) -> Option<DateTime<Utc>> {
     let sleeps = |key: RequesterKey<'_>| {
         requesters.iter().any(|r| r.key() == key && !has_lapsed(policy, key) && !is_awake(r, policy))
@@ -58,19 +58,20 @@ pub(crate) fn next_opening(requesters: &[Requester], policy: &Policy) -> Option<
     next.map(|row| row.time.0)
 }
 
-/// Whether there are live entries and all of them sleep: nobody is asked, and nothing is evicted.
+/// Returns true when there are live entries and all of them sleep. Then no responder is asked, and no pod is
+/// evicted.
 pub fn all_asleep(requesters: &[Requester], policy: &Policy) -> bool {
     let mut live = requesters.iter().filter(|r| !has_lapsed(policy, r.key())).peekable();
     live.peek().is_some() && live.all(|r| !is_awake(r, policy))
 }
 
-/// Whether everybody who wants the pod moved waits for a window, and no eviction is on its way.
+/// Returns true when every live entry sleeps, and no eviction is in flight or accepted.
 pub(crate) fn rests(requesters: &[Requester], status: &EvacuationStatus, policy: &Policy) -> bool {
     let on_its_way = status.eviction.as_ref().is_some_and(|e| e.in_flight || e.accepted);
     !on_its_way && all_asleep(requesters, policy)
 }
 
-/// What is said to a write that goes on while every live entry sleeps.
+/// Returns the error of a write that negotiates or evicts while every live entry sleeps.
 pub(crate) fn asleep(policy: &Policy) -> StatusError {
     match policy.next_window_time {
         Some(until) => StatusError::NotYet { what: "a requester wakes".to_owned(), until: until.0 },

@@ -1,9 +1,10 @@
-//! Words of others in a status: no longer than people read.
+//! Limits on texts of others in a status.
 
-/// The longest text that is taken over, in bytes. What an annotation or a webhook says can have hundreds of kilobytes.
+/// Maximum length of a text that is copied into a status, in bytes. The text of an annotation or a webhook
+/// can have hundreds of kilobytes.
 const MAX_TEXT: usize = 1024;
 
-/// The text, cut at the end where it is too long.
+/// Returns the text, cut at the end when it is too long.
 pub(crate) fn shortened(text: &str) -> String {
     if text.len() <= MAX_TEXT {
         return text.to_owned();

@@ -1,23 +1,24 @@
-//! What the controller sees besides the Evacuation: the input of [`decide`](crate::decide).
+//! The input of [`decide`](crate::decide) besides the Evacuation.
 
 use chrono::{DateTime, Utc};
 use evacuation_api::from_condition_time;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 
-/// What the controller sees besides the Evacuation.
+/// The state around an Evacuation, as the controller sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct World {
     /// The target.
     pub pod: PodView,
-    /// Since when the kubelet of the target's node does not report; `None` while it reports, and for an unknown node.
+    /// The time since which the kubelet of the target's node does not report. `None` while it reports, and
+    /// for an unknown node.
     pub node_silent_since: Option<DateTime<Utc>>,
     /// Every budget that selects the target.
     pub budgets: Vec<BudgetView>,
-    /// Whether the queue of the target's budget lets it go now: a disruption is free and it is first in the queue, or it is the
-    /// queue's probe. Not read when no budget holds the pod.
+    /// True when it is the target's turn in the queue of its budget: a disruption is free, or the target is
+    /// the queue's probe. Not read when no budget holds the pod.
     pub turn: bool,
-    /// When the API came back after the last outage that the controller noticed.
+    /// The end of the last outage of the API that the controller noticed.
     pub recovered_at: Option<DateTime<Utc>>,
     /// Name of the responder whose first question this process delivered, or which could not take it by its own fault.
     pub asked: Option<String>,
@@ -25,15 +26,15 @@ pub struct World {
     pub attempt: Attempt,
 }
 
-/// What this process knows of the attempt that the status records as in flight.
+/// The knowledge of this process about the attempt that the status records as in flight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Attempt {
-    /// Nothing: another process recorded it, or the reply was lost.
+    /// None: another process recorded the attempt, or the reply was lost.
     #[default]
     Unknown,
-    /// This process recorded it and has not posted it.
+    /// This process recorded the attempt and has not posted it.
     Recorded,
-    /// This process posted it and waits for the reply.
+    /// This process posted the attempt and waits for the reply.
     Posted,
 }
 
@@ -53,11 +54,11 @@ pub enum PodView {
 pub struct LivePod {
     /// Its phase.
     pub phase: PodPhase,
-    /// When its grace period ends, if it is terminating: the pod's `deletionTimestamp`.
+    /// The end of its grace period while it terminates: the pod's `deletionTimestamp`.
     pub terminating_until: Option<DateTime<Utc>>,
-    /// Whether a container runs: without one `self` cannot answer.
+    /// True when a container runs. Without one `self` cannot answer.
     pub running_container: bool,
-    /// Whether its condition Ready is true, which is what a budget counts as healthy.
+    /// True when its condition Ready is True. A budget counts such a pod as healthy.
     pub ready: bool,
 }
 
@@ -73,7 +74,7 @@ pub enum PodPhase {
 }
 
 impl PodView {
-    /// What a pod that was read, or was not found, is to an Evacuation of that UID.
+    /// Returns the view of a pod that was read, or was not found, for an Evacuation of that UID.
     pub fn of(pod: Option<&Pod>, uid: &str) -> Self {
         match pod {
             None => Self::Gone,
@@ -92,7 +93,7 @@ impl PodView {
 }
 
 impl LivePod {
-    /// What matters of a pod.
+    /// Returns the view of a pod.
     pub fn of(pod: &Pod) -> Self {
         let status = pod.status.as_ref();
         let phase = match status.and_then(|s| s.phase.as_deref()) {
@@ -120,18 +121,18 @@ impl LivePod {
 pub struct BudgetView {
     /// Its name; it lives in the target's namespace.
     pub name: String,
-    /// How many disruptions it allows now.
+    /// The number of disruptions that it allows now.
     pub disruptions_allowed: i32,
-    /// How many healthy pods it has.
+    /// The number of its healthy pods.
     pub current_healthy: i32,
-    /// How many healthy pods it wants.
+    /// The number of healthy pods that it wants.
     pub desired_healthy: i32,
-    /// Whether its `unhealthyPodEvictionPolicy` is `AlwaysAllow`.
+    /// True when its `unhealthyPodEvictionPolicy` is `AlwaysAllow`.
     pub always_allow_unhealthy: bool,
 }
 
 impl BudgetView {
-    /// What matters of a budget.
+    /// Returns the view of a budget.
     pub fn of(budget: &PodDisruptionBudget) -> Self {
         let status = budget.status.clone().unwrap_or_default();
         let policy = budget.spec.as_ref().and_then(|s| s.unhealthy_pod_eviction_policy.as_deref());
@@ -144,8 +145,8 @@ impl BudgetView {
         }
     }
 
-    /// Whether the eviction API lets this pod go without spending a disruption of this budget, as its
-    /// handler does for pods that are not ready.
+    /// Returns true when the eviction API evicts this pod without spending a disruption of this budget, as
+    /// its handler does for pods that are not ready.
     pub fn lets_pass(&self, pod: &LivePod) -> bool {
         let spare = self.desired_healthy > 0 && self.current_healthy >= self.desired_healthy;
         !pod.ready && (self.always_allow_unhealthy || spare)
@@ -153,8 +154,9 @@ impl BudgetView {
 }
 
 impl World {
-    /// The budgets that an eviction of the target is held to. None for a pod that the eviction API lets go
-    /// whatever its budgets say: pending, terminal, terminating, or unhealthy under the one budget that lets it pass.
+    /// Returns the budgets that can hold back an eviction of the target. None for a pod that the eviction API
+    /// evicts whatever its budgets say: pending, terminal, terminating, or unhealthy under the one budget
+    /// that lets it pass.
     pub fn holding_budgets(&self) -> &[BudgetView] {
         let Some(pod) = self.pod.live() else { return &[] };
         if pod.phase != PodPhase::Running || pod.terminating_until.is_some() {

@@ -1,6 +1,6 @@
-//! Whole Evacuations, played with a virtual clock against the functions that the server and the controller call:
-//! whatever happens in whatever order, the invariants hold, states go only along the table, the fence holds, and with a
-//! deadline every negotiation ends.
+//! Whole Evacuations, played with a virtual clock against the functions that the server and the controller
+//! call: whatever happens in whatever order, the invariants hold, states go only along the table, the fence
+//! holds, and with a deadline every negotiation ends.
 
 // Helpers of tests may panic as tests do.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
@@ -91,7 +91,7 @@ enum Step {
     },
 }
 
-/// What the controller did.
+/// The result of a look of the controller.
 enum Look {
     /// It did something, and looks again at once.
     Acted,
@@ -170,7 +170,7 @@ impl Sim {
         self.windows.insert(name, (minute, wakes));
     }
 
-    /// Whether there are entries that have not lapsed, and all of them sleep.
+    /// Returns true when there are entries that have not expired, and all of them sleep.
     fn all_asleep(&self) -> bool {
         let policy = self.status().policy.clone().unwrap_or_default();
         let (mut live, mut awake) = (false, false);
@@ -435,7 +435,8 @@ impl Sim {
         }
     }
 
-    /// Whether the server took it: what is taken for lost too early by a clock that is ahead it does not.
+    /// Returns true when the server took the outcome. It refuses an attempt counted as lost too early by a
+    /// clock that is ahead.
     fn record(&mut self, outcome: &EvictionOutcome, skew: i64) -> bool {
         let proposed = record_eviction(self.status(), outcome, 0.5, at(self.now + skew));
         self.attempt = Attempt::Unknown;
@@ -464,7 +465,8 @@ impl Sim {
             let index = responder % all.len();
             all[index].state = state;
         }
-        // Of an attempt that is under way it tells no lie: what became of it only the one who posted it can know.
+        // Of an attempt that is under way it tells no lie: what became of it only the one who posted it can
+        // know.
         if let Some((in_flight, accepted)) = eviction.filter(|_| self.under_way.is_none()) {
             let e = proposed.eviction.get_or_insert_default();
             (e.in_flight, e.accepted) = (in_flight, accepted);

@@ -1,4 +1,5 @@
-//! Creation: the server fixes the responders and activates the first one, in the transaction that stores the object.
+//! Creation: the server fixes the responders and activates the first one, in the transaction that stores the
+//! object.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Value, json};

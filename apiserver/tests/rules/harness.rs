@@ -125,8 +125,8 @@ impl Server {
             .ok()
     }
 
-    /// Gives an Evacuation these responders, as if they had been registered before it was created. Those that are Active
-    /// become so now.
+    /// Gives an Evacuation these responders, as if they had been registered before it was created. Those that
+    /// are Active become so now.
     pub(crate) async fn begin(&self, name: &str, responders: &[Value]) -> Value {
         let key = format!("/evacuation.dev/evacuations/{SHOP}/{name}");
         let stored = self.store.get(&key).await.unwrap().found.unwrap();

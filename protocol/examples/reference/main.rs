@@ -1,6 +1,7 @@
 //! Writes `docs/reference/`: what is made from the types and the tables, so that it cannot say otherwise.
 //!
-//! `cargo xtask generate` runs it; with `--check` nothing is written, and a file that is not up to date is an error.
+//! `cargo xtask generate` runs it; with `--check` nothing is written, and a file that is not up to date is an
+//! error.
 
 mod fields;
 mod states;

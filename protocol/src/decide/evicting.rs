@@ -12,16 +12,17 @@ use crate::{
     time::{after, stamp},
 };
 
-/// The least time between two attempts of a pod whose budget's queue lets it go again, in seconds.
+/// Minimum time between two attempts of a pod that has its turn in the budget's queue again, in seconds.
 const TURN_SPACING_SECONDS: i64 = 1;
-/// The least time between two attempts when a budget refused the first and none is seen that holds the pod, in seconds.
+/// Minimum time between two attempts when a budget refused the first, and no budget is seen that holds the
+/// pod. In seconds.
 const UNHELD_SPACING_SECONDS: i64 = 5;
 
-/// Whether an attempt may be made.
+/// Permission to make an attempt.
 enum Permission {
     Now,
     At(DateTime<Utc>),
-    /// The queue of the budget says when.
+    /// At the pod's turn in the queue of its budget.
     InTurn(Blockage),
 }
 
@@ -69,7 +70,7 @@ impl Step<'_> {
         Blockage::By(Block::new(BlockedReason::Terminating, message))
     }
 
-    /// The attempt is recorded: makes it if this process recorded it, and else finds out what became of it.
+    /// Makes the recorded attempt if this process recorded it. Otherwise finds out its outcome.
     fn carry_out(&mut self, world: &World, eviction: &EvictionStatus) {
         let grace_period_seconds = self.policy.grace_period_seconds;
         match world.attempt {
@@ -104,7 +105,8 @@ impl Step<'_> {
         let holding = world.holding_budgets();
         let in_turn = world.turn && !holding.is_empty();
         if by_budget && (in_turn || holding.is_empty()) {
-            // The budget has room again, or is gone. If that is a mistake the API says so again: not too often.
+            // The budget has room again, or is gone. If that is a mistake the API says so again: not too
+            // often.
             let floor = if in_turn { TURN_SPACING_SECONDS } else { UNHELD_SPACING_SECONDS };
             let spaced =
                 eviction.last_attempt_time.map(|time| after(time.0, floor)).filter(|time| *time > self.now);
@@ -121,7 +123,7 @@ impl Step<'_> {
         self.next.reason()
     }
 
-    /// What was said of responders no longer holds; what was said of the eviction holds until an attempt succeeds.
+    /// Clears a block by a responder. A block of the eviction stays until an attempt succeeds.
     fn unless_about_eviction(&self) -> Blockage {
         match self.blocked_reason() {
             Some(

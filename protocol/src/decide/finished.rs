@@ -1,4 +1,5 @@
-//! After the end: those who were asked learn of it, and the object goes when its time to live is over.
+//! After the end: the responders that were asked learn of it. The object is removed when its time to live is
+//! over.
 
 use chrono::{DateTime, Utc};
 use evacuation_api::{
@@ -50,7 +51,8 @@ pub(super) fn after_the_end(
     decision
 }
 
-/// The news for endpoints that have not acknowledged it: Services, and those of the pod while it can be reached.
+/// Returns the cancellations for endpoints that have not acknowledged them: Services, and the pod while it
+/// can be reached.
 fn cancellations(status: &EvacuationStatus, reachable: bool) -> impl Iterator<Item = Push> {
     let due = status.finish_time.map(|time| time.0).unwrap_or_default();
     let missing = asked_responders(status)

@@ -1,4 +1,4 @@
-//! What the controller does next.
+//! The decision: the controller's next step.
 
 use chrono::{DateTime, Utc};
 use evacuation_api::{
@@ -24,30 +24,34 @@ use crate::{
     window::rests,
 };
 
-/// For how long after an outage of the API nothing lapses, in seconds, so that apps can answer. Deadlines act all the same.
+/// Period after an outage of the API in which no answer expires, in seconds, so that apps can answer.
+/// Deadlines still act.
 pub const OUTAGE_GRACE_SECONDS: i64 = 30;
 
-/// How long a pod may go on terminating after its grace period before the Evacuation counts as blocked, in seconds.
+/// Maximum time for which a pod may terminate after its grace period before the Evacuation counts as blocked,
+/// in seconds.
 pub const TERMINATING_MARGIN_SECONDS: i64 = 60;
 
-/// A question to post to a responder's endpoint. Equal questions are one question: post it again only when posting failed.
+/// A question to post to a responder's endpoint. Equal questions are one question. Retry it only when the
+/// post failed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Push {
     /// The responder's name.
     pub responder: String,
-    /// What is meant.
+    /// The kind of the question.
     pub action: ReviewAction,
-    /// Since when the question is due; tells one round from the next.
+    /// The time since which the question is due. It tells one round from the next.
     pub due: DateTime<Utc>,
 }
 
-/// One thing to do.
+/// One act of the controller.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Act {
-    /// Write the status, guarded by the resourceVersion that was decided on; then decide again with what the server returned.
-    /// It comes alone.
+    /// Write the status, guarded by the resourceVersion that was decided on. Then decide again with the
+    /// object that the server returned. It is the only act of its decision.
     WriteStatus(Box<EvacuationStatus>),
-    /// Post the eviction with the target's UID as precondition, then record the outcome. The attempt is recorded.
+    /// Post the eviction with the target's UID as precondition, then record the outcome. The attempt is
+    /// recorded.
     Evict {
         /// In seconds; the pod's own when absent.
         grace_period_seconds: Option<i64>,
@@ -57,10 +61,10 @@ pub enum Act {
         /// In seconds; the pod's own when absent.
         grace_period_seconds: Option<i64>,
     },
-    /// Read the pod live and record [`EvictionOutcome::from_pod`](crate::EvictionOutcome::from_pod): an attempt was
-    /// recorded of which nothing is known.
+    /// Read the pod live and record [`EvictionOutcome::from_pod`](crate::EvictionOutcome::from_pod). This
+    /// process knows nothing of the recorded attempt.
     ResolveInFlight,
-    /// Post a question, if it was not delivered yet.
+    /// Post a question that was not delivered yet.
     Push(Push),
     /// Remove the finalizer [`CANCELLATION_FINALIZER`](evacuation_api::CANCELLATION_FINALIZER).
     ReleaseFinalizer,
@@ -68,22 +72,23 @@ pub enum Act {
     Remove,
 }
 
-/// What to do, and when to look again.
+/// The acts to do now, and the time of the next look.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Decision {
-    /// What to do now, in this order.
+    /// The acts to do now, in this order.
     pub acts: Vec<Act>,
-    /// When to decide again if nothing changes before.
+    /// The time to decide again if nothing changes before.
     pub wake_at: Option<DateTime<Utc>>,
 }
 
-/// What the controller does next about an Evacuation.
+/// Decides the controller's next step for an Evacuation.
 ///
 /// # Guarantees
 ///
-/// One write carries everything that follows at once: the responder that is done and the next that is asked, or the last that
-/// is done and the attempt to evict. [`Act::Evict`] and [`Act::Delete`] are returned only when the attempt is recorded
-/// in `evacuation` and [`World::attempt`] says that this process recorded it. Deciding twice on the same input gives the same.
+/// One write carries everything that follows at once: the responder that is done and the next that is asked,
+/// or the last that is done and the attempt to evict. [`Act::Evict`] and [`Act::Delete`] are returned only
+/// when `evacuation` records the attempt and [`World::attempt`] is `Recorded`. The same input gives the same
+/// decision.
 pub fn decide(evacuation: &Evacuation, world: &World, now: DateTime<Utc>) -> Decision {
     let status = evacuation.status.clone().unwrap_or_default();
     if is_finished(&status) {
@@ -98,7 +103,8 @@ pub fn decide(evacuation: &Evacuation, world: &World, now: DateTime<Utc>) -> Dec
     Decision { acts: step.acts, wake_at }
 }
 
-/// One look at an active Evacuation: the status that should be, what to do once it is so, and when to look again.
+/// One look at an active Evacuation: the status to write, the acts once it is written, and the time of the
+/// next look.
 struct Step<'a> {
     evacuation: &'a Evacuation,
     policy: Policy,
@@ -108,13 +114,13 @@ struct Step<'a> {
     now: DateTime<Utc>,
 }
 
-/// What became of the condition Blocked.
+/// The change of the condition Blocked.
 enum Blockage {
-    /// Nothing is known anew.
+    /// No change.
     Unchanged,
     /// Nothing holds the eviction back.
     None,
-    /// This does.
+    /// The eviction is held back.
     By(Block),
 }
 
@@ -172,11 +178,11 @@ impl<'a> Step<'a> {
         }
     }
 
-    /// Ends it. Whose doing it was shows in the record of the eviction.
+    /// Ends the Evacuation. The record of the eviction tells whether the eviction caused the end.
     fn pod_ended(&mut self, world: &World, otherwise: EvacuatedReason, message: &str) {
         let eviction = self.next.eviction.clone().unwrap_or_default();
-        // A pod that has merely ended shows nothing of an attempt whose reply is not there, and one that is gone
-        // shows nothing of an attempt that was not posted.
+        // A pod that has merely ended shows nothing of an attempt whose reply is not there, and one that is
+        // gone shows nothing of an attempt that was not posted.
         let by_attempt = eviction.in_flight
             && otherwise == EvacuatedReason::GoneByOther
             && world.attempt != Attempt::Recorded;
@@ -190,13 +196,13 @@ impl<'a> Step<'a> {
         succeed(&mut self.next, reason, message, self.now);
     }
 
-    /// Whether the last requester gave up. What is on its way cannot be given up any more.
+    /// Returns true when the last requester gave up. An eviction in flight cannot be given up any more.
     fn has_lapsed(&self) -> bool {
         let on_its_way = self.next.eviction.as_ref().is_some_and(|e| e.in_flight || e.accepted);
         !on_its_way && all_lapsed(&self.evacuation.spec.requesters, &self.policy)
     }
 
-    /// A pod that is terminating is not asked; it only has to go.
+    /// Waits for a terminating pod. It is not asked.
     fn terminating(&mut self, world: &World, until: DateTime<Utc>) -> Blockage {
         if let Some(eviction) = self.next.eviction.as_mut().filter(|e| e.in_flight) {
             match world.attempt {
@@ -227,7 +233,8 @@ impl<'a> Step<'a> {
             .condition(ConditionType::Blocked)
             .is_some_and(|c| c.status == "True" && c.reason == block.reason.as_str());
         let blamed = self.next.eviction.as_ref().map(|e| e.blocked_by.as_slice()).unwrap_or_default();
-        // What the API said to an attempt is better than what is said here, and each other message is a write.
+        // What the API said to an attempt is better than what is said here, and each other message is a
+        // write.
         if !same || blamed != block.blockers {
             block.put(&mut self.next, self.now);
         }

@@ -17,32 +17,33 @@ use crate::{
 pub const NODE_UNREACHABLE: &str = "NodeUnreachable";
 const UNREACHABLE: &str = "it cannot be asked: the pod's node does not answer";
 
-/// Where the negotiation stands.
+/// The state of the negotiation.
 pub(super) enum Negotiation {
-    /// A responder has the say.
+    /// A responder is Active.
     Waiting(Blockage),
     /// Every responder is done.
     Done,
-    /// A responder refused and the policy is `GiveUp`. Says who, and why.
+    /// A responder refused and the policy is `GiveUp`. Holds the responder's name and reason.
     Refused(String),
 }
 
-/// What becomes of the Active responder.
+/// The next state of the Active responder.
 enum Turn {
-    /// It keeps the say.
+    /// It stays Active.
     Keeps(Blockage),
     /// It is done, for that reason if it was passed over.
     Ends(ResponderState, Option<String>),
-    /// It refused for all.
+    /// It refused, and the policy is `GiveUp`.
     Refused(String),
 }
 
 impl Step<'_> {
-    /// Takes the responders as far as they can go now: each that is done hands on to the next at once.
+    /// Moves the responders as far as they can go now. Each responder that is done is followed by the next at
+    /// once.
     pub(super) fn negotiate(&mut self, world: &World, pod: &LivePod) -> Negotiation {
         let Some(mut all) = self.next.responders.clone() else {
-            // Stored by a server that did not fix the responders at creation. The pod's app may want a say: only a
-            // deadline passes over it.
+            // Stored by a server that did not fix the responders at creation. The pod's app may want to
+            // answer: only a deadline passes over it.
             let acts = forced(&self.policy).is_some();
             return if acts { Negotiation::Done } else { Negotiation::Waiting(Blockage::None) };
         };
@@ -79,7 +80,7 @@ impl Step<'_> {
         outcome
     }
 
-    /// Why a responder is not asked at all, if it is not.
+    /// Returns the reason why a responder is not asked at all, if there is one.
     fn passed_over(&self, responder: &ResponderStatus, world: &World, pod: &LivePod) -> Option<String> {
         if let Some(deadline) = forced(&self.policy) {
             return Some(format!("the deadline of requester {} was reached", deadline.requester));
@@ -129,7 +130,8 @@ impl Step<'_> {
     }
 }
 
-/// Whether the server made `self` Active although the pod's node was unreachable: the server does not look at nodes.
+/// Returns true when `self` became Active although the pod's node was unreachable. The server does not read
+/// nodes.
 fn asked_in_vain(responder: &ResponderStatus, world: &World) -> bool {
     let is_unanswered_self = responder.name == SELF_RESPONDER && responder.answer.is_none();
     let silent = world.node_silent_since;
@@ -144,7 +146,7 @@ fn silence(responder: &ResponderStatus) -> String {
     }
 }
 
-/// A refusal in words: who, and why.
+/// Returns a refusal in words: the responder and its reason.
 fn refusal(responder: &ResponderStatus) -> String {
     let mut text = format!("responder {} refused", responder.name);
     for part in [&responder.reason, &responder.message].into_iter().flatten() {

@@ -6,7 +6,7 @@ use evacuation_api::{Answer, ResponderStatus, ReviewAction};
 use super::{Act, Push, Step};
 
 impl Step<'_> {
-    /// The question that is due to the Active responder, or when one will be.
+    /// Pushes the question that is due to the Active responder, or wakes when one is due.
     pub(super) fn push_questions(&mut self, responder: &ResponderStatus) {
         if !responder.is_pushed() {
             return;
@@ -23,8 +23,9 @@ impl Step<'_> {
     }
 }
 
-/// What an Active responder is to be asked, and from when on: the question itself; a reminder when two thirds of a
-/// delay are over, so that it can be renewed in time; a reminder when a refusal may be reconsidered.
+/// Returns the question that is due to an Active responder, and its time: the question itself; a reminder
+/// when two thirds of a delay are over, so that the responder can renew it in time; a reminder when the
+/// responder may reconsider a refusal.
 fn question_due(responder: &ResponderStatus) -> Option<(ReviewAction, DateTime<Utc>)> {
     match responder.answer {
         None => responder.active_time.map(|since| (ReviewAction::Ask, since.0)),

@@ -45,7 +45,7 @@ fn written(evacuation: &Evacuation, world: &World, seconds: i64) -> EvacuationSt
     result.unwrap()
 }
 
-/// What is done once nothing is left to write.
+/// Returns the decision once nothing is left to write.
 #[track_caller]
 fn settled(evacuation: &mut Evacuation, world: &World, seconds: i64) -> Decision {
     for _ in 0..5 {

@@ -11,14 +11,14 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use crate::{StatusError, all_lapsed, condition::put, eviction::is_deletion, window::asleep};
 
-/// What the conditions in a write are checked against.
+/// The stored state that the conditions in a write are checked against.
 pub(super) struct Conditions<'a> {
     pub(super) old: &'a Evacuation,
     pub(super) was: &'a EvacuationStatus,
     pub(super) policy: &'a Policy,
-    /// Whether every live entry sleeps: nobody's refusal ends it.
+    /// True while every live entry sleeps: no refusal ends the Evacuation.
     pub(super) asleep: bool,
-    /// The record of the eviction that results from the write.
+    /// The record of the eviction after the write.
     pub(super) eviction: Option<&'a EvictionStatus>,
     pub(super) now: DateTime<Utc>,
 }

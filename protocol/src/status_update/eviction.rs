@@ -9,16 +9,17 @@ use crate::{
     time::{after, stamp},
 };
 
-/// What an attempt that begins may be.
+/// The kinds of attempts that may begin.
 #[derive(Clone, Copy)]
 pub(super) struct Allowed {
-    /// Every responder is done, and somebody still wants the pod moved and is awake.
+    /// Every responder is done, and a requester that has not expired is awake.
     pub(super) attempt: bool,
     /// A Delete deadline was reached.
     pub(super) deletion: bool,
 }
 
-/// The record that results. What was said to an earlier attempt, and how that ended, does not stay with a new one.
+/// Returns the record after the write. The message and result of an earlier attempt do not stay with a new
+/// one.
 pub(super) fn check_eviction(
     was: Option<&EvictionStatus>,
     proposed: Option<EvictionStatus>,

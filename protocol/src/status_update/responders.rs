@@ -22,9 +22,9 @@ pub(super) struct Responders<'a> {
     /// Those that are stored; `None` when a server stored the object that did not fix them at creation.
     pub(super) was: Option<&'a [ResponderStatus]>,
     pub(super) policy: &'a Policy,
-    /// Whether every live entry sleeps: nobody is asked or passed over.
+    /// True while every live entry sleeps: no responder is asked or passed over.
     pub(super) asleep: bool,
-    /// Whether the write ends the Evacuation: then `Canceled` is set afterwards, by the server.
+    /// True when the write ends the Evacuation: the server then sets `Canceled`.
     pub(super) ending: bool,
     pub(super) now: DateTime<Utc>,
 }
@@ -140,8 +140,8 @@ impl Responders<'_> {
     }
 }
 
-/// Whether the controller says that `self` became Active while the pod's node was unreachable. Only the controller sees nodes.
-/// An app that has answered is reachable.
+/// Returns true when the controller claims that `self` became Active while the pod's node was unreachable.
+/// Only the controller sees nodes. An app that has answered is reachable.
 fn asked_in_vain(old: &ResponderStatus, new: &ResponderStatus) -> bool {
     old.name == SELF_RESPONDER
         && old.state == ResponderState::Active
@@ -154,7 +154,7 @@ fn same_registration(a: &ResponderStatus, b: &ResponderStatus) -> bool {
         == (&b.name, b.priority, b.timeout_seconds, b.max_delay_seconds, &b.http, &b.service)
 }
 
-/// Nobody's turn comes before those of higher priority are done.
+/// Checks that no responder has its turn before those of higher priority are done.
 fn check_order(responders: &[ResponderStatus], errors: &mut Vec<StatusError>) {
     let first_undone = responders.iter().position(|r| !is_done(r.state));
     let later = responders.iter().skip(first_undone.map_or(responders.len(), |i| i + 1));

@@ -9,7 +9,7 @@ use evacuation_api::{
     ResponderState::{self, Active, Canceled, Completed, Inactive, Interrupted},
 };
 
-/// What a write that changes the stored status by `change` leads to, at so many seconds.
+/// Returns the result of a write that changes the stored status by `change`, at so many seconds.
 fn write(
     old: &Evacuation,
     seconds: i64,

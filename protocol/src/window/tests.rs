@@ -66,7 +66,7 @@ fn policy(evacuation: &Evacuation) -> &Policy {
     evacuation.status.as_ref().unwrap().policy.as_ref().unwrap()
 }
 
-/// What an edit of alice leads to.
+/// Returns the Evacuation after an edit by alice.
 fn edited(evacuation: &Evacuation, requesters: Vec<Requester>, seconds: i64) -> Evacuation {
     let spec = EvacuationSpec { requesters, ..evacuation.spec.clone() };
     let edit = check_requester_edit(evacuation, &spec, alice(), at(seconds)).unwrap();
@@ -322,7 +322,7 @@ fn dropping_or_changing_a_window_is_hardening_and_adding_one_is_not() {
     }
 }
 
-/// What a write of a controller leads to whose clock is that far ahead.
+/// Returns the result of a write by a controller whose clock is that far ahead.
 fn hasty(e: &Evacuation, world: &World, now: i64, ahead: i64) -> Result<EvacuationStatus, Vec<StatusError>> {
     let decision = decide(e, world, at(now + ahead));
     let [Act::WriteStatus(status)] = &decision.acts[..] else { panic!("no write: {decision:?}") };

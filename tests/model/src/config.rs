@@ -1,4 +1,4 @@
-//! What a world is made of, and how much may go wrong in it.
+//! Configuration of a world, with limits on what may go wrong in it.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use evacuation_api::{
@@ -7,33 +7,34 @@ use evacuation_api::{
 
 use crate::Rules;
 
-/// How long a window is open, in seconds.
+/// Duration of a window, in seconds.
 const WINDOW_SECONDS: i64 = 60;
 /// In seconds.
 const DAY: i64 = 24 * 3600;
 
-/// A small world: who is in it, what they may say, and how much may go wrong.
+/// A small world: its people, their words, and limits on what may go wrong.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// For people.
     pub name: &'static str,
-    /// What it is for, in words.
+    /// The purpose of the world, in words.
     pub about: &'static str,
-    /// The server's clock shows these times and no others, in seconds from the creation. It ends with the last.
+    /// The server's clock shows these times and no others, in seconds from the creation. It ends with the
+    /// last.
     pub instants: &'static [i64],
     /// By how much the clock of a controller may differ from the server's whenever it looks, in seconds.
     pub skews: &'static [i64],
-    /// How many controllers think that they lead.
+    /// The number of controllers that believe that they lead.
     pub controllers: usize,
-    /// Who has a say, highest priority first.
+    /// The responders, highest priority first.
     pub responders: &'static [Registered],
-    /// What a responder may say, at any time.
+    /// The answers that a responder may give, at any time.
     pub answers: &'static [Say],
-    /// Who may want the pod moved. The first of them creates the Evacuation.
+    /// The possible requesters. The first one creates the Evacuation.
     pub users: &'static [User],
-    /// Whether a budget selects the pod, and lets it go at first.
+    /// The budget that selects the pod, if there is one: true when it allows a disruption at first.
     pub budget: Option<bool>,
-    /// How much may happen.
+    /// Limits on the events of the world.
     pub limits: Limits,
     /// The rules that are kept.
     pub rules: Rules,
@@ -42,9 +43,9 @@ pub struct Config {
 /// A responder as the pod registers it.
 #[derive(Clone, Copy, Debug)]
 pub struct Registered {
-    /// How long it may stay silent, in seconds.
+    /// Maximum silence, in seconds.
     pub timeout: i64,
-    /// How long it may delay in total, in seconds.
+    /// Maximum total delay, in seconds.
     pub max_delay: i64,
 }
 
@@ -55,22 +56,22 @@ pub struct User {
     pub first: Option<Entry>,
     /// The entries that the user may put in its place, or join with.
     pub says: &'static [Entry],
-    /// Whether the user may leave, and delete what is its own.
+    /// True when the user may remove its entry and delete its Evacuation.
     pub leaves: bool,
 }
 
-/// What an entry of a requester says.
+/// The content of a requester's entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Entry {
-    /// What a refusal leads to.
+    /// The policy for a refusal.
     pub on_refusal: RefusalPolicy,
-    /// When the requester stops negotiating, in seconds, and what happens then.
+    /// The deadline, in seconds, and its action.
     pub deadline: Option<(i64, DeadlineAction)>,
     /// The minute after the creation at which its window opens, for a minute.
     pub window: Option<u32>,
 }
 
-/// What a responder may say.
+/// An answer of a responder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Say {
     /// Go ahead.
@@ -81,7 +82,7 @@ pub enum Say {
     Delay(i64),
 }
 
-/// How often things may happen that nobody can count on.
+/// Limits on events that the protocol cannot predict.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Limits {
     /// A controller loses all that it knows only by itself.
@@ -97,9 +98,9 @@ pub struct Limits {
     pub forgeries: u8,
     /// The budget changes its mind.
     pub shifts: u8,
-    /// Somebody else deletes the pod.
+    /// Another user deletes the pod.
     pub departures: u8,
-    /// How many Evacuations of the pod may be created.
+    /// The number of Evacuations of the pod that may be created.
     pub objects: u8,
 }
 
@@ -123,7 +124,7 @@ impl Say {
 }
 
 impl Entry {
-    /// When the entry wakes that was put at `now`, reckoned without the protocol, in seconds.
+    /// Returns the time at which an entry set at `now` wakes, computed without the protocol, in seconds.
     pub(crate) fn wakes(minute: u32, now: i64) -> i64 {
         let opens = i64::from(minute) * 60;
         let over = (now - opens - WINDOW_SECONDS).div_euclid(DAY) + 1;

@@ -1,4 +1,4 @@
-//! The controller: it looks, decides by the protocol, acts. What the real one does around the protocol is done here the same way.
+//! The controller: it looks, decides by the protocol, and acts, in the same order as the real controller.
 
 use evacuation_api::EvacuationStatus;
 use evacuation_protocol::{
@@ -19,7 +19,7 @@ const MARGIN_SECONDS: i64 = 1;
 /// How long an attempt may take, counted from the moment at which its record was sent, in seconds.
 const ATTEMPT_SECONDS: i64 = ATTEMPT_TIMEOUT_SECONDS - MARGIN_SECONDS;
 
-/// Who looks at what, by which clock.
+/// A look: the controller, the object, and the error of the controller's clock.
 #[derive(Clone, Copy)]
 pub(crate) struct Look {
     pub(crate) controller: usize,
@@ -28,7 +28,7 @@ pub(crate) struct Look {
 }
 
 impl Negotiation {
-    /// One look at an Evacuation. `None` when nothing came of it, and else when to look again, if nothing was done.
+    /// Looks at an Evacuation once, decides and acts.
     pub(crate) fn look(&self, state: &mut State, look: Look) -> Looked {
         let Look { controller, object, .. } = look;
         let waits = state.writes.iter().any(|w| w.by == Some(controller) && w.object == object);
@@ -98,7 +98,7 @@ impl Negotiation {
         })
     }
 
-    /// Whether something was done.
+    /// Returns true when the act changed the world.
     fn act(&self, state: &mut State, look: Look, known: &Version, act: Act) -> bool {
         match act {
             Act::WriteStatus(status) => {
@@ -198,7 +198,7 @@ impl Negotiation {
     }
 }
 
-/// What came of a look.
+/// The result of a look.
 pub(crate) enum Looked {
     /// Something was done: look again.
     Acted,

@@ -1,4 +1,4 @@
-//! Whether a negotiation ends, when from now on nobody says anything, nothing is lost and time goes on.
+//! The end of a negotiation in a fair world: no user acts, no request is lost, and time passes.
 
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
@@ -15,16 +15,17 @@ use crate::{
     state::{Pod, State},
 };
 
-/// How many steps an end may be away: more than any has, and far less than for ever.
+/// Maximum number of steps to an end. Every negotiation needs fewer.
 const STEPS: usize = 200;
-/// The controller that goes on.
+/// The controller that acts.
 const ONE: usize = 0;
 
 impl Negotiation {
-    /// Whether every Evacuation ends, or waits for somebody who can be named: a budget, or a responder that refused and that
-    /// no deadline overrules. Nobody but one controller acts, and it looks only when something changed or when it said that it would.
+    /// Returns true when every Evacuation ends, or waits for a budget or for a responder that refused and
+    /// that no deadline overrules. Only one controller acts. It looks only after a change, or at the time
+    /// that it named.
     ///
-    /// Of a state in which a request is under way nothing is asked: it leads to others in which none is.
+    /// A state with a request in progress counts as ending: other states follow from it that have none.
     pub(crate) fn ends(&self, state: &State) -> bool {
         if !state.writes.is_empty() || !state.evictions.is_empty() {
             return true;
@@ -96,7 +97,7 @@ impl Negotiation {
     }
 }
 
-/// What one step of the fair end led to.
+/// The result of one step in a fair world.
 enum Go {
     /// Something changed.
     On,
@@ -110,7 +111,7 @@ fn has_ended(state: &State, object: usize) -> bool {
     state.stored(object).is_none_or(|v| is_finished(&v.status()))
 }
 
-/// Whether an Evacuation ended or waits for somebody who can be named.
+/// Returns true when an Evacuation has ended, or waits for a budget or a refusal.
 fn rests(state: &State, object: usize) -> bool {
     let Some(version) = state.stored(object) else {
         return true;

@@ -1,4 +1,4 @@
-//! What happens to the pod, to the time, to the processes, and to what is under way.
+//! The environment: the pod, the clock, the processes, and the requests in progress.
 
 use evacuation_protocol::EvictionOutcome;
 
@@ -8,11 +8,12 @@ use crate::{
     state::{Controller, Eviction, Pod, State, Step},
 };
 
-/// How long a pod takes to go, in seconds.
+/// The grace period of a pod, in seconds.
 const GRACE_SECONDS: i64 = 2;
 
 impl State {
-    /// The time passes. What was posted and did not arrive in its time never will, and its poster knows nothing of it.
+    /// Advances the clock. A request that did not arrive in its time never arrives, and its sender gets no
+    /// reply.
     pub(crate) fn pass(&mut self, until: i64) {
         self.now = until;
         let (late, rest): (Vec<_>, Vec<_>) = self.evictions.iter().partition(|e| e.until <= until);
@@ -55,7 +56,7 @@ impl State {
         }
     }
 
-    /// A controller starts anew and lists everything. What it sent is still under way.
+    /// Restarts a controller, which lists every object. Its requests are still in progress.
     pub(crate) fn crash(&mut self, controller: usize) {
         let fresh = self.fresh_controller();
         if let Some(place) = self.controllers.get_mut(controller) {
@@ -94,7 +95,7 @@ fn lose_reply(state: &mut State, eviction: &Eviction) {
     }
 }
 
-/// Who still waits for the reply to an eviction.
+/// Returns the attempt that waits for the reply to an eviction.
 fn waiting(state: &mut State, eviction: &Eviction) -> Option<Look> {
     let look = Look { controller: eviction.by?, object: eviction.object, skew: 0 };
     attempt_of(state, look)

@@ -10,14 +10,14 @@ use stateright::{Checker, HasDiscoveries, Model};
 
 use crate::{Action, Config, Law, Negotiation, State};
 
-/// What was found in a world.
+/// The result of a walk through a world.
 #[derive(Debug)]
 pub struct Exploration {
-    /// How many different states were seen.
+    /// The number of distinct states.
     pub states: usize,
-    /// How many steps the longest way has that had to be gone.
+    /// The number of steps of the longest path.
     pub depth: usize,
-    /// How long it took.
+    /// The duration of the walk.
     pub elapsed: Duration,
     /// A law that does not hold, and a shortest way to where it is broken.
     pub counterexamples: Vec<Counterexample>,

@@ -1,4 +1,4 @@
-//! What a controller gone mad may write.
+//! Forgeries: the writes of a faulty controller.
 
 use evacuation_api::{ConditionType, FailedReason, ResponderState, condition_time};
 use evacuation_protocol::is_finished;
@@ -10,10 +10,10 @@ use crate::{
     state::{State, Write},
 };
 
-/// A write that nobody decided.
+/// A write that no decision led to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Forgery {
-    /// The next responder is asked, whoever has the say.
+    /// The next responder is asked, although another is Active.
     AskNext,
     /// The active responder is passed over.
     PassOver,
@@ -23,7 +23,7 @@ pub enum Forgery {
     Attempt,
     /// The Evacuation is said to have been refused.
     Refuse,
-    /// What has ended goes on.
+    /// An Evacuation that has ended is active again.
     Revive,
 }
 
@@ -34,7 +34,7 @@ impl Forgery {
 }
 
 impl Negotiation {
-    /// Writes what nobody decided. `None` when there is nothing to write.
+    /// Writes a forgery. `None` when there is nothing to write.
     pub(crate) fn forge(&self, state: &mut State, object: usize, forgery: Forgery) -> Option<()> {
         let base = state.stored(object)?;
         let mut status = base.status();

@@ -1,5 +1,5 @@
-//! What happened to an Evacuation, seen from outside: what its responders were told and said, and who wanted what. It is kept apart from the
-//! Evacuation's own status, which is what is to be judged by it.
+//! The history of an Evacuation, seen from outside: its questions, answers and requesters. It is kept apart
+//! from the Evacuation's own status, which is judged by it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,29 +7,29 @@ use evacuation_api::{DeadlineAction, EvacuationSpec, RefusalPolicy, Requester};
 
 use crate::config::{Entry, at, requester_name};
 
-/// What happened to an Evacuation, seen from outside.
+/// The history of an Evacuation, seen from outside.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct History {
-    /// What happened to each of its responders.
+    /// The history of each of its responders.
     pub(crate) responders: Vec<Heard>,
     /// The deadlines that were reached, by user; what leaves takes its own with it.
     reached: BTreeSet<(usize, DeadlineAction)>,
-    /// What a refusal leads to.
+    /// The policy for a refusal.
     pub(crate) on_refusal: RefusalPolicy,
     /// The windows of the entries and when they wake, by user.
     windows: BTreeMap<usize, (u32, i64)>,
-    /// Whether everybody who wants the pod moved sleeps.
+    /// The sleep of its requesters.
     pub(crate) sleep: Sleep,
-    /// Nobody wants the pod moved any more, and the server has confirmed it.
+    /// Every requester has withdrawn, and the server has confirmed it.
     pub(crate) withdrawn: bool,
     /// It failed for another reason.
     pub(crate) failed: bool,
 }
 
-/// Whether everybody who wants the pod moved sleeps.
+/// The sleep of the requesters of an Evacuation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) enum Sleep {
-    /// Somebody is awake, or nobody is left who does not give up.
+    /// A requester is awake, or every requester has given up.
     #[default]
     Awake,
     /// All sleep.
@@ -38,18 +38,18 @@ pub(crate) enum Sleep {
     ByEdit,
 }
 
-/// What happened to a responder.
+/// The history of a responder.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Heard {
-    /// Since when it has the say.
+    /// The time at which it became Active.
     pub(crate) asked: Option<i64>,
-    /// What it said last and the server confirmed.
+    /// Its last answer that the server confirmed.
     pub(crate) said: Option<Said>,
-    /// Whether there was a reason when its part ended.
+    /// True when its part ended for a valid reason.
     pub(crate) excused: bool,
 }
 
-/// What a responder said and the server confirmed.
+/// An answer that the server confirmed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Said {
     Accepted,
@@ -116,17 +116,17 @@ impl History {
         by_deadline.contains(&true) || self.windows.get(&user).is_none_or(|(_, wakes)| *wakes <= now)
     }
 
-    /// Whether a deadline that ends the negotiation was reached.
+    /// Returns true when a deadline that ends the negotiation was reached.
     pub(crate) fn is_forced(&self) -> bool {
         self.has_reached(DeadlineAction::Evict) || self.may_delete()
     }
 
-    /// Whether a deadline with Delete was reached.
+    /// Returns true when a deadline with Delete was reached.
     pub(crate) fn may_delete(&self) -> bool {
         self.has_reached(DeadlineAction::Delete)
     }
 
-    /// Whether every one of the entries lapsed.
+    /// Returns true when every entry has expired.
     pub(crate) fn all_gave_up(&self, spec: &EvacuationSpec, users: usize) -> bool {
         let gave_up = |user: &usize| self.reached.contains(&(*user, DeadlineAction::GiveUp));
         (0..users).filter(gave_up).count() == spec.requesters.len()
@@ -136,7 +136,8 @@ impl History {
         self.reached.iter().any(|(_, reached)| *reached == action)
     }
 
-    /// Whether there is a reason at `now` to go on without that responder, which may stay silent for `timeout`.
+    /// Returns true when a valid reason exists at `now` to continue without that responder, whose timeout is
+    /// `timeout`.
     pub(crate) fn may_pass(&self, heard: &Heard, timeout: i64, now: i64) -> bool {
         self.is_forced()
             || match heard.said {

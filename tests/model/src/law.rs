@@ -1,4 +1,4 @@
-//! What must hold, whatever happens in whatever order.
+//! Laws that hold in every order of events.
 
 /// A property of every reachable state; [`Law::words`] says it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -101,12 +101,12 @@ impl Broken {
         }
     }
 
-    /// Whether no law was broken.
+    /// Returns true when no law was broken.
     pub(crate) fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Whether the law of that number was broken.
+    /// Returns true when the law of that number was broken.
     pub(crate) fn contains(self, law: u8) -> bool {
         self.0 & (1 << law) != 0
     }

@@ -1,16 +1,18 @@
 //! The protocol, model-checked: the functions that run, in every order that a small world allows.
 //!
-//! The server and the controllers of the model call `evacuation-protocol` itself, so what is proved is proved of the code that
-//! runs. What the model adds is the world around it: a clock, controllers that see late and die between any two steps,
-//! requests and replies that are lost, people who change their minds, a budget, and the API that evicts.
+//! The server and the controllers of the model call `evacuation-protocol` itself, so the proof is about the
+//! code that runs. The model adds the world around it: a clock, controllers with stale views that die between
+//! any two steps, lost requests and replies, people who change their minds, a budget, and the API that
+//! evicts.
 //!
 //! # Flow
 //!
-//! 1. A [`Config`] says what a world is made of; [`explore`] walks all of its states.
-//! 2. Every change of an Evacuation and every eviction is judged by what was told to people, kept apart from the status
-//!    (`history`, `judge`); a [`Law`] that is broken stops the walk with the shortest way there.
-//! 3. From every state at rest the world is played fairly to its end (`ending`).
-//! 4. [`Rules`] switch off one rule of the server or the controller at a time: the walk must then find what the rule is for.
+//! 1. A [`Config`] describes a world; [`explore`] walks all of its states.
+//! 2. Every change of an Evacuation and every eviction is judged by the history seen from outside, kept apart
+//!    from the status (`history`, `judge`). A broken [`Law`] stops the walk with the shortest path to it.
+//! 3. Every state without a request in progress is played fairly to its end (`ending`).
+//! 4. [`Rules`] switch off one rule of the server or the controller at a time. The walk must then find a
+//!    broken law.
 
 mod config;
 mod controller;

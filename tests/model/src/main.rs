@@ -3,7 +3,7 @@
 use anyhow::{bail, ensure};
 use evacuation_model::{Law, explore, worlds};
 
-/// How many states are seen at least when every world is walked.
+/// Minimum number of states of all worlds together.
 const STATES: usize = 1_000_000;
 
 fn main() -> anyhow::Result<()> {

@@ -17,7 +17,7 @@ use crate::{
 pub struct Negotiation {
     pub(crate) config: Config,
     pub(crate) registered: Vec<ResponderEntry>,
-    /// Whether what is known by its hash ends, played fairly.
+    /// The results of fair plays, by the hash of their start: true when the play ended.
     pub(crate) endings: Mutex<HashMap<u64, bool>>,
 }
 
@@ -25,7 +25,7 @@ pub struct Negotiation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)] // The names say it; fields are positions and seconds.
 pub enum Action {
-    /// The clock goes on.
+    /// The clock advances.
     Pass { until: i64 },
     /// A controller's watch shows what became of an Evacuation.
     See { controller: usize, object: usize },
@@ -37,7 +37,7 @@ pub enum Action {
     Deliver { write: usize, reply: bool },
     /// An eviction reaches the API.
     Land { eviction: usize, reply: bool },
-    /// A controller dies and starts anew.
+    /// A controller dies and restarts.
     Crash { controller: usize },
     /// A responder says something.
     Say { object: usize, responder: usize, say: Say },
@@ -49,13 +49,13 @@ pub enum Action {
     Leave { object: usize, user: usize, owner: usize },
     /// A user deletes the Evacuation.
     Delete { object: usize, user: usize },
-    /// Somebody creates another Evacuation of the pod.
+    /// A user creates another Evacuation of the pod.
     Create,
     /// A controller gone mad writes.
     Forge { object: usize, forgery: Forgery },
     /// The budget changes its mind.
     Shift,
-    /// Somebody else deletes the pod.
+    /// Another user deletes the pod.
     Depart,
     /// The pod is gone.
     Go,
@@ -126,7 +126,7 @@ impl Negotiation {
         }
     }
 
-    /// Whether the state changed.
+    /// Applies an action. `None` when the state did not change.
     fn apply(&self, state: &mut State, action: Action) -> Option<()> {
         match action {
             Action::Pass { until } => state.pass(until),

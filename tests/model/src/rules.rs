@@ -1,7 +1,7 @@
 //! The rules that the parts of the world keep, each of which can be switched off to see that it is needed.
 
-/// What the server and the controller do besides calling the protocol. Every rule is kept by default; a test switches one off
-/// and expects a counterexample.
+/// Rules that the server and the controller keep besides calling the protocol. Every rule is kept by default.
+/// A test switches one off and expects a counterexample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools)] // Each is a switch of its own.
 pub struct Rules {
@@ -11,7 +11,7 @@ pub struct Rules {
     pub status_check: bool,
     /// The server takes answers from the active responder only (rule 4).
     pub turn: bool,
-    /// The server lets nobody withdraw while an eviction is in flight or accepted.
+    /// The server refuses a withdrawal while an eviction is in flight or accepted.
     pub fence: bool,
     /// The server lets only its maker change or remove an entry (rule 3).
     pub ownership: bool,
@@ -23,7 +23,8 @@ pub struct Rules {
     pub record_first: bool,
     /// The controller waits for the attempt's time to be over before it finds out what became of it.
     pub resolve_late: bool,
-    /// The controller takes the outcome of one attempt for no other's. A real one is also kept from it by its lease.
+    /// The controller records an outcome only for its own attempt. The lease of a real controller ensures
+    /// that too.
     pub attempts_apart: bool,
     /// A controller never posts an attempt whose time is over.
     pub post_in_time: bool,

@@ -17,7 +17,7 @@ use crate::{
     state::{Object, Pod, State, Version, Write},
 };
 
-/// What the server says to a write of a status.
+/// The server's reply to a write of a status.
 pub(crate) enum Reply {
     Written(Version),
     Conflict,
@@ -257,7 +257,7 @@ fn put(requesters: &mut Vec<Requester>, name: &str, entry: Option<Requester>) {
 }
 
 impl Object {
-    /// Whether it is there and has not ended.
+    /// Returns true when the object exists and has not ended.
     pub(crate) fn is_active(&self) -> bool {
         self.stored.as_ref().is_some_and(|v| !is_finished(&v.status()))
     }

@@ -21,14 +21,14 @@ pub struct State {
     pub(crate) objects: Vec<Object>,
     /// The target as it is.
     pub(crate) pod: Pod,
-    /// Whether the budget lets the pod go, if one selects it.
+    /// The budget that selects the pod, if there is one: true while it allows a disruption.
     pub(crate) budget: Option<bool>,
     pub(crate) controllers: Vec<Controller>,
     /// Writes of a status that are under way.
     pub(crate) writes: Vec<Write>,
     /// Evictions and deletions that are under way.
     pub(crate) evictions: Vec<Eviction>,
-    /// What may still happen.
+    /// The events that may still happen.
     pub(crate) left: Limits,
     /// The laws that were broken on the way.
     pub(crate) broken: Broken,
@@ -39,12 +39,12 @@ pub struct State {
 pub(crate) struct Object {
     /// `None` once it is deleted.
     pub(crate) stored: Option<Version>,
-    /// What happened to it, seen from outside.
+    /// Its history, seen from outside.
     pub(crate) history: History,
 }
 
-/// One version of an Evacuation. Its content is its resourceVersion: that two writes may lead back to the same one only lets a
-/// stale write pass which is the very one that a fresh look would lead to.
+/// One version of an Evacuation. Its content is its resourceVersion. Two writes may lead back to the same
+/// content. A stale write then passes only if it equals the write of a fresh look.
 #[derive(Clone)]
 pub(crate) struct Version {
     hash: u64,
@@ -59,7 +59,7 @@ pub(crate) enum Pod {
     Gone,
 }
 
-/// What a controller knows by itself. A crash loses it.
+/// The memory of a controller. A crash loses it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Controller {
     /// The Evacuations as its watch last showed them, or as the server last answered.
@@ -75,12 +75,12 @@ pub(crate) struct Controller {
 pub(crate) struct Recorded {
     /// Which one: `status.eviction.attempts`.
     pub(crate) number: i32,
-    /// When it must be over.
+    /// The time at which it must be over.
     pub(crate) until: i64,
     pub(crate) step: Step,
 }
 
-/// How far an attempt is.
+/// The progress of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Step {
     Recorded,
@@ -91,22 +91,22 @@ pub(crate) enum Step {
 /// A write of a status that is under way.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Write {
-    /// Who waits for the reply.
+    /// The controller that waits for the reply.
     pub(crate) by: Option<usize>,
     pub(crate) object: usize,
-    /// What it was decided on.
+    /// The version that it was decided on.
     pub(crate) base: Version,
     pub(crate) proposed: Version,
-    /// When it was sent.
+    /// The time at which it was sent.
     pub(crate) sent: i64,
-    /// What the clock of the one who decided it showed.
+    /// The time of the decision, by the decider's clock.
     pub(crate) decided: i64,
 }
 
 /// An eviction or deletion that is under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Eviction {
-    /// Who waits for the reply.
+    /// The controller that waits for the reply.
     pub(crate) by: Option<usize>,
     pub(crate) object: usize,
     pub(crate) number: i32,
@@ -144,7 +144,7 @@ impl Version {
         status.and_then(|s| s.eviction.as_ref()).is_some_and(|e| e.in_flight)
     }
 
-    /// How many attempts are recorded.
+    /// Returns the number of recorded attempts.
     pub(crate) fn attempts(&self) -> i32 {
         let status = self.evacuation.status.as_ref();
         status.and_then(|s| s.eviction.as_ref()).map_or(0, |e| e.attempts)

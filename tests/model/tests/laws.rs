@@ -4,7 +4,7 @@
 
 use evacuation_model::{explore, worlds};
 
-/// What the worlds amount to at the least.
+/// Minimum number of states of all worlds together.
 const STATES: usize = 1_000_000;
 
 #[test]

@@ -130,7 +130,8 @@ fn an_attempt_taken_for_lost_at_once_breaks_the_fence_unless_the_server_sees_to_
 #[test]
 fn without_telling_attempts_apart_an_eviction_follows_a_withdrawal() {
     let leaders = named("leaders");
-    // One leader's attempt meets a budget that is spent; that of the other, which is still on its way, is taken for it.
+    // One leader's attempt meets a budget that is spent; that of the other, which is still on its way, is
+    // taken for it.
     let world = Config {
         instants: &[0, 10],
         skews: &[0],
