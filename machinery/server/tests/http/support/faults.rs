@@ -20,11 +20,11 @@ pub(crate) struct FaultyStore {
     /// Watches after an earlier revision are answered as compacted.
     compacted_before: AtomicI64,
     watches: Mutex<CancellationToken>,
-    /// Whether watches tell nothing for the time being.
+    /// True while watches report nothing.
     held: watch::Sender<bool>,
-    /// How often it was asked whether it is ready.
+    /// Number of readiness checks.
     probed: AtomicUsize,
-    /// So many of the next names to be created are taken just before.
+    /// Number of the next names that another writer takes just before their creation.
     taken: AtomicUsize,
 }
 
@@ -67,7 +67,7 @@ impl FaultyStore {
         self.break_watches();
     }
 
-    /// How often it was asked whether it is ready.
+    /// Number of readiness checks.
     pub(crate) fn probed(&self) -> usize {
         self.probed.load(Ordering::SeqCst)
     }

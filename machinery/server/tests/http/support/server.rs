@@ -19,7 +19,7 @@ use super::{
     kinds::{OwnPots, PotStrategy, Stir, StoveStrategy},
 };
 
-/// What a test can choose.
+/// Settings of a test.
 #[derive(Clone, Default)]
 pub(crate) struct Setup {
     pub(crate) options: ServerOptions,
@@ -31,7 +31,7 @@ pub(crate) struct Setup {
     pub(crate) port: u16,
     /// The most bytes of a pot, if there is a limit.
     pub(crate) size_limit: Option<usize>,
-    /// Whether the store is down at first; then nobody waits for the server to be ready.
+    /// True if the store is down at first. The kitchen then does not wait for the server to be ready.
     pub(crate) down: bool,
 }
 
@@ -106,7 +106,7 @@ impl Kitchen {
         kitchen
     }
 
-    /// What opens the same kitchen again once this one is closed: on the same port and store.
+    /// Settings that open the same kitchen again after its end: on the same port and store.
     pub(crate) fn setup_again(&self) -> Setup {
         self.again.clone()
     }
@@ -116,7 +116,7 @@ impl Kitchen {
         &self.url
     }
 
-    /// Where it listens.
+    /// Address of the server.
     pub(crate) fn address(&self) -> (&'static str, u16) {
         ("127.0.0.1", self.again.port)
     }
