@@ -12,12 +12,15 @@ use crate::{
     walk::references,
 };
 
+/// Values by group, version and kind.
+pub(crate) type ByKind<T> = BTreeMap<(GroupVersion, String), T>;
+
 /// Schemas in the words of OpenAPI v3, by name.
 #[derive(Debug)]
 pub(crate) struct Definitions {
     own: GroupVersion,
     by_name: BTreeMap<String, Value>,
-    by_kind: BTreeMap<(GroupVersion, String), String>,
+    by_kind: ByKind<String>,
 }
 
 impl Definitions {
@@ -52,7 +55,7 @@ impl Definitions {
     }
 
     /// Returns the schemas by name, and the name of each kind's schema.
-    pub(crate) fn into_parts(self) -> (BTreeMap<String, Value>, BTreeMap<(GroupVersion, String), String>) {
+    pub(crate) fn into_parts(self) -> (BTreeMap<String, Value>, ByKind<String>) {
         (self.by_name, self.by_kind)
     }
 

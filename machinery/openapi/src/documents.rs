@@ -6,7 +6,8 @@ use serde::Serialize;
 
 use crate::{
     DiscoveryVersion, Document, DocumentError, GroupVersion, JSON, ServedGroup, Structure, accept, api_group,
-    api_group_discovery_list, api_group_list, api_resource_list, openapi_v2, openapi_v3, openapi_v3_index,
+    api_group_discovery_list, api_group_list, api_resource_list, definitions::ByKind, openapi_v2, openapi_v3,
+    openapi_v3_index,
 };
 
 /// Title and version of the server in the OpenAPI documents.
@@ -23,7 +24,7 @@ pub struct Info {
 pub struct Documents {
     /// By path; where one path has several, the plain one is the last.
     by_path: BTreeMap<String, Vec<Document>>,
-    structures: BTreeMap<(GroupVersion, String), Structure>,
+    structures: ByKind<Structure>,
 }
 
 impl Documents {

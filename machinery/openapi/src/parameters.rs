@@ -74,8 +74,8 @@ pub(crate) const WRITE: &[Parameter] = &[
     query(
         "fieldValidation",
         "string",
-        "What happens to unknown and duplicate fields: `Ignore` drops them, `Warn` drops them with a warning (the \
-         default), `Strict` refuses the request.",
+        "Treatment of unknown and duplicate fields: `Ignore` drops them, `Warn` drops them with a warning (the \
+         default), `Strict` rejects the request.",
     ),
 ];
 
@@ -92,16 +92,32 @@ pub(crate) const LIST: &[Parameter] = &[
     LIMIT,
     RESOURCE_VERSION,
     RESOURCE_VERSION_MATCH,
+    query(
+        "sendInitialEvents",
+        "boolean",
+        "Starts a watch with the current state. A bookmark marks its end if allowWatchBookmarks is set. Requires \
+         resourceVersionMatch `NotOlderThan`.",
+    ),
     TIMEOUT_SECONDS,
     query(
         "watch",
         "boolean",
-        "Instead of a list, a stream of additions, changes and deletions, from resourceVersion on.",
+        "Returns a stream of additions, changes and deletions after resourceVersion instead of a list.",
     ),
 ];
 
 /// `DeleteOptions`.
-pub(crate) const DELETE: &[Parameter] = &[DRY_RUN, GRACE_PERIOD_SECONDS, PROPAGATION_POLICY];
+pub(crate) const DELETE: &[Parameter] = &[
+    DRY_RUN,
+    GRACE_PERIOD_SECONDS,
+    query(
+        "ignoreStoreReadErrorWithClusterBreakingPotential",
+        "boolean",
+        "Deletes an object that the server cannot decode, whatever its finalizers are. Needs the verb \
+         `unsafe-delete-ignore-read-errors`.",
+    ),
+    PROPAGATION_POLICY,
+];
 
 /// `DeleteOptions` and `ListOptions`, without what only a watch has.
 pub(crate) const DELETE_COLLECTION: &[Parameter] = &[
@@ -117,12 +133,12 @@ pub(crate) const DELETE_COLLECTION: &[Parameter] = &[
     TIMEOUT_SECONDS,
 ];
 
-const DRY_RUN: Parameter = query("dryRun", "string", "`All` goes through every step but stores nothing.");
+const DRY_RUN: Parameter = query("dryRun", "string", "`All` performs every step but stores nothing.");
 const CONTINUE: Parameter = query(
     "continue",
     "string",
-    "The token from the metadata of the list before: goes on where that one ended. A token that is too old is \
-     answered with 410.",
+    "The token from the metadata of the previous list: continues after its last object. A token that is too old \
+     gets a 410.",
 );
 const FIELD_SELECTOR: Parameter =
     query("fieldSelector", "string", "Selects objects by their fields; all by default.");
@@ -137,24 +153,18 @@ const LIMIT: Parameter = query(
 const RESOURCE_VERSION: Parameter = query(
     "resourceVersion",
     "string",
-    "From which state the request is served. See \
+    "Revision of the state that the request is served from. See \
      https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-versions",
 );
 const RESOURCE_VERSION_MATCH: Parameter = query(
     "resourceVersionMatch",
     "string",
-    "How resourceVersion is meant: `Exact` or `NotOlderThan`. See \
+    "Meaning of resourceVersion: `Exact` or `NotOlderThan`. See \
      https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-versions",
 );
 const TIMEOUT_SECONDS: Parameter =
-    query("timeoutSeconds", "integer", "How long the call may take, in seconds, whatever happens meanwhile.");
-const GRACE_PERIOD_SECONDS: Parameter = query(
-    "gracePeriodSeconds",
-    "integer",
-    "How long the object may take to end, in seconds; 0 means at once.",
-);
-const PROPAGATION_POLICY: Parameter = query(
-    "propagationPolicy",
-    "string",
-    "What becomes of dependents: `Orphan`, `Background` or `Foreground`.",
-);
+    query("timeoutSeconds", "integer", "Maximum duration of the call, in seconds.");
+const GRACE_PERIOD_SECONDS: Parameter =
+    query("gracePeriodSeconds", "integer", "Time for the object to end, in seconds; 0 means at once.");
+const PROPAGATION_POLICY: Parameter =
+    query("propagationPolicy", "string", "Treatment of dependents: `Orphan`, `Background` or `Foreground`.");

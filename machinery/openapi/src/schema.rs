@@ -273,7 +273,7 @@ mod tests {
         converted::<Holder<T>>().unwrap()["properties"]["field"].clone()
     }
 
-    /// How hard.
+    /// Intensity.
     #[derive(JsonSchema)]
     #[expect(dead_code, reason = "only its schema is of interest")]
     enum Documented {

@@ -10,7 +10,9 @@ use machinery_validation::{FieldError, FieldErrorKind, FieldPath};
 use serde_json::Value;
 
 use crate::{
-    DocumentError, GroupVersion, Object, ServedVersion, definitions::Definitions, schema::V3_PREFIX,
+    DocumentError, Object, ServedVersion,
+    definitions::{ByKind, Definitions},
+    schema::V3_PREFIX,
 };
 
 /// Maximum number of errors that one check reports.
@@ -31,10 +33,7 @@ impl Structure {
     /// # Errors
     ///
     /// The same as those of the OpenAPI documents.
-    pub(crate) fn of_version(
-        group: &str,
-        version: &ServedVersion,
-    ) -> Result<Vec<((GroupVersion, String), Self)>, DocumentError> {
+    pub(crate) fn of_version(group: &str, version: &ServedVersion) -> Result<ByKind<Self>, DocumentError> {
         let (schemas, names) = Definitions::new(group, version)?.into_parts();
         let schemas = Arc::new(schemas);
         let structure = |name: String| Self { schemas: schemas.clone(), root: name.into() };

@@ -4,7 +4,8 @@ use serde_json::Value;
 
 /// Calls `visit` on a schema and on every schema inside it, the inner ones first.
 ///
-/// A property may be named like a keyword; so the way goes by what a keyword holds, not by names alone.
+/// A property may have the name of a keyword. The walk therefore follows the values of keywords and not names
+/// alone.
 pub(crate) fn each_schema(schema: &mut Value, visit: &mut impl FnMut(&mut crate::Object)) {
     let Some(fields) = schema.as_object_mut() else {
         return;

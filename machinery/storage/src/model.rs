@@ -31,7 +31,7 @@ pub struct Range {
     pub prefix: String,
     /// Only keys that sort after this one.
     pub after: Option<String>,
-    /// At most so many; 0 for all.
+    /// Maximum number of items; 0 for all.
     pub limit: usize,
     /// The state at this revision instead of the newest.
     pub at_revision: Option<i64>,

@@ -36,8 +36,9 @@ pub trait Store: Send + Sync + 'static {
     /// may skip it: ask again.
     async fn request_progress(&self) -> Result<(), StoreError>;
 
-    /// Forgets what was overwritten or deleted before this revision. Reads at this revision and watches after
-    /// it still work. Nobody else compacts: the caller decides, for an etcd may be shared.
+    /// Forgets values that were overwritten or deleted before this revision. Reads at this revision and
+    /// watches after it still work. The store never compacts by itself: an etcd may be shared, so the caller
+    /// decides.
     ///
     /// # Errors
     ///

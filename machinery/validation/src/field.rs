@@ -140,12 +140,12 @@ impl FieldError {
         Self::new(FieldErrorKind::NotFound, field, format!("{value:?}"))
     }
 
-    /// The field is longer than so many bytes.
+    /// The field is longer than `most` bytes.
     pub fn too_long(field: &FieldPath, most: usize) -> Self {
         Self::new(FieldErrorKind::TooLong, field, format!("may not be more than {most} bytes"))
     }
 
-    /// The field has more than so many elements.
+    /// The field has more than `most` elements.
     pub fn too_many(field: &FieldPath, actual: usize, most: usize) -> Self {
         Self::new(FieldErrorKind::TooMany, field, format!("{actual}: must have at most {most} items"))
     }

@@ -1,5 +1,6 @@
-//! What only a real kube-apiserver can show. The client is a user with the rights that the documentation of `machinery-auth`
-//! names.
+//! Behaviour that only a real kube-apiserver shows. The client is a user with the rights that the
+//! documentation of `machinery-auth` names.
+//! `machinery-auth` names.
 #![allow(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test fails by panic")]
 
 use std::time::Duration;
@@ -127,7 +128,8 @@ async fn rights_are_those_of_the_clusters_roles() {
     });
     create(Api::<RoleBinding>::namespaced(admin, "default"), binding).await;
 
-    // An authoriser of its own for each look: verdicts are kept, and kube-apiserver learns of roles a moment later.
+    // An authoriser of its own for each look: verdicts are kept, and kube-apiserver learns of roles a moment
+    // later.
     let client = server_client(control_plane).await;
     let user = |name: &str| UserInfo { name: name.to_owned(), ..UserInfo::default() };
     let eviction = |namespace: &str| {

@@ -166,9 +166,9 @@ fn log(error: &ApiError, target: &Target) {
                 causes.push(cause.to_string());
                 source = cause.source();
             }
-            tracing::error!(resource, name, %error, causes = causes.join(": "), "a request failed");
+            tracing::error!(resource, name, %error, causes = causes.join(": "), "request failed");
         }
-        _ => tracing::debug!(resource, name, %error, "a request was refused"),
+        _ => tracing::debug!(resource, name, %error, "request rejected"),
     }
 }
 

@@ -241,7 +241,7 @@ impl WatchStream {
     /// Sends the error to the client, as the last event.
     fn fail(&mut self, error: &ApiError) -> Option<Bytes> {
         self.phase = Phase::End;
-        tracing::error!(resource = self.target.qualified_resource(), %error, "a watch failed");
+        tracing::error!(resource = self.target.qualified_resource(), %error, "watch failed");
         render::error_event(&status(error, &self.target)).ok()
     }
 }

@@ -217,7 +217,7 @@ async fn delete_context(exchange: &Exchange<'_>, context: &RequestContext) -> De
     let namespace_terminating = match namespaces.state(&context.namespace).await {
         Ok(state) => state != NamespaceState::Active,
         Err(error) => {
-            tracing::warn!(namespace = context.namespace, %error, "a namespace is taken for one that stays");
+            tracing::warn!(namespace = context.namespace, %error, "namespace lookup failed: treating the namespace as active");
             false
         }
     };

@@ -1,4 +1,4 @@
-//! Objects and patches as callers send them.
+//! Objects and patches in request bodies.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub(crate) enum Syntax {
     Yaml,
 }
 
-/// An object as a caller sent it.
+/// Object in a request body.
 #[derive(Clone, Debug)]
 pub(crate) struct Body {
     pub(crate) bytes: Bytes,
@@ -46,7 +46,7 @@ pub(crate) enum PatchKind {
     Merge,
 }
 
-/// A patch as a caller sent it.
+/// Patch in a request body.
 #[derive(Clone, Debug)]
 pub(crate) struct Patch {
     pub(crate) bytes: Bytes,
@@ -145,7 +145,7 @@ impl Patch {
     }
 }
 
-/// Makes objects of a patch, for a write that may have to be made again.
+/// Returns a function that applies a patch, for a write that may be repeated.
 pub(crate) fn patching<O: Object>(patch: Patch, context: Arc<RequestContext>) -> Make<O> {
     Box::new(move |old| patch.apply(&context, old))
 }
@@ -163,7 +163,7 @@ fn check(resource: &ResourceName, structure: &Structure, document: &Value) -> Re
     if errors.is_empty() { Ok(()) } else { Err(ApiError::Invalid(errors)) }
 }
 
-/// An absent `apiVersion` or `kind` is taken for the expected one; another one is refused.
+/// Rejects another `apiVersion` or `kind`. An absent one counts as the expected one.
 fn check_type(resource: &ResourceName, found: Option<TypeMeta>) -> Result<(), ApiError> {
     let Some(found) = found else { return Ok(()) };
     let expected = resource.api_version();
@@ -219,7 +219,8 @@ fn patch_error(error: &PatchError) -> ApiError {
     ApiError::status(reason, error.to_string())
 }
 
-/// A patch that the object cannot take. Of an invalid object kubectl shows the causes only, so there is one.
+/// Failure of a patch that does not fit the object. kubectl shows only the causes of an invalid object, so
+/// there is one.
 fn invalid_patch(message: String) -> ApiError {
     ApiError::Status {
         reason: Reason::Invalid,

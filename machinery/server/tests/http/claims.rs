@@ -66,7 +66,8 @@ async fn claims_are_apart_by_namespace() {
 async fn a_claim_whose_holder_is_gone_is_taken_over() {
     let kitchen = Kitchen::open().await;
     let client = kitchen.client();
-    // As after a restore by hand: a claim of nobody, one of another object of that name, and one that says nothing.
+    // As after a restore by hand: a claim of nobody, one of another object of that name, and one that says
+    // nothing.
     let created = client.create_pot("z", json!({"dish": "soup"})).await;
     let leftovers = [
         json!({"namespace": "n", "name": "gone", "uid": "u"}).to_string(),

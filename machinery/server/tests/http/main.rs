@@ -1,5 +1,5 @@
-//! The server over real HTTP, through the production routes, on a real store, with kinds of its own: a kitchen's pots and
-//! stoves.
+//! The server over real HTTP, through the production routes, on a real store, with kinds of its own: a
+//! kitchen's pots and stoves.
 
 // Helpers of tests fail as tests do; clippy spares only the test functions themselves.
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic)]

@@ -3,9 +3,9 @@ use serde_json::json;
 use crate::support::Kitchen;
 
 const POTS: &str = "/apis/kitchen.dev/v1/namespaces/n/pots";
-/// What kubectl get sends.
+/// Header `Accept` of kubectl get.
 const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json";
-/// What the garbage collector and the namespace controller send.
+/// Header `Accept` of the garbage collector and of the namespace controller.
 const METADATA: &str = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
 
 #[tokio::test]

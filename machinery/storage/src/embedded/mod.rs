@@ -131,7 +131,7 @@ fn unavailable(action: &'static str, source: impl Into<Box<dyn Error + Send + Sy
 }
 
 impl Shared {
-    /// Runs what may wait for the disk where it holds up nobody.
+    /// Runs a blocking function on a thread where it delays no other task.
     async fn blocking<T: Send + 'static>(
         self: &Arc<Self>,
         action: &'static str,
@@ -196,7 +196,7 @@ impl Store for EmbeddedStore {
     }
 
     async fn request_progress(&self) -> Result<(), StoreError> {
-        // Without a watch nobody listens.
+        // An error means that there is no watch.
         drop(self.shared.news.send(News::Progress));
         Ok(())
     }

@@ -24,10 +24,10 @@ pub(super) enum News {
 }
 
 impl Shared {
-    /// Tells the watches of commits, in their order.
+    /// Reports commits to the watches, in their order.
     pub(super) fn publish(&self, commits: Vec<Arc<Commit>>) {
         for commit in commits {
-            // Without a watch nobody listens.
+            // An error means that there is no watch.
             drop(self.news.send(News::Commit(commit)));
         }
     }
@@ -70,7 +70,7 @@ impl Watch {
                 continue;
             }
             match self.news.recv().await {
-                // What the history already told.
+                // The history has already reported it.
                 Ok(News::Commit(commit)) if commit.revision <= self.seen => {}
                 Ok(News::Commit(commit)) => {
                     self.seen = commit.revision;
@@ -80,7 +80,7 @@ impl Watch {
                 Ok(News::Progress) => return Ok(WatchEvent::Progress(self.seen)),
                 Err(RecvError::Lagged(_)) => self.behind = true,
                 Ok(News::Closed) | Err(RecvError::Closed) => {
-                    return Err(unavailable("go on with the watch", "the store is closed"));
+                    return Err(unavailable("continue the watch", "the store is closed"));
                 }
             }
         }
@@ -88,10 +88,8 @@ impl Watch {
 
     async fn catch_up(&mut self) -> Result<(), StoreError> {
         let (prefix, seen) = (self.prefix.clone(), self.seen);
-        let history = self
-            .shared
-            .blocking("go on with the watch", move |shared| shared.history(&prefix, seen))
-            .await??;
+        let history =
+            self.shared.blocking("continue the watch", move |shared| shared.history(&prefix, seen)).await??;
         self.ready.extend(history.events);
         self.seen = history.up_to;
         self.behind = !history.complete;

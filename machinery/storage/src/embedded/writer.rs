@@ -30,9 +30,9 @@ pub(super) enum Command {
 }
 
 impl Command {
-    /// Tells whoever asked that it did not happen.
+    /// Reports to the caller that the command failed.
     fn fail(self, failure: &redb::Error) {
-        // Whoever asked may have given up: here and below, that is no matter.
+        // The caller may have given up. Here and below, a failed report is not an error.
         match self {
             Self::Commit(_, reply) => drop(reply.send(Err(unavailable("commit", failure.to_string())))),
             Self::Compact(_, reply) => drop(reply.send(Err(unavailable("compact", failure.to_string())))),

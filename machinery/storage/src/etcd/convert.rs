@@ -51,7 +51,7 @@ impl KeyPrefix {
 
     fn off(&self, mut key: Vec<u8>) -> String {
         key.drain(..self.0.len().min(key.len()));
-        // Our keys are UTF-8; what somebody else wrote under our prefix stays visible.
+        // Own keys are UTF-8. Keys that other clients wrote under the prefix stay visible.
         String::from_utf8(key).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
     }
 

@@ -28,9 +28,9 @@ use crate::{Operation, Outcome, Page, Range, Read, Store, StoreError, Transactio
 ///
 /// # Caveats
 ///
-/// etcd's history grows until somebody compacts it: kube-apiserver does so every five minutes where it shares
-/// the etcd, else [`Store::compact`] is the owner's to call. Files are not this store's: who reads
-/// certificates from files tells it of new ones by [`EtcdStore::renew_tls`].
+/// The history of etcd grows until a client compacts it. kube-apiserver compacts a shared etcd every five
+/// minutes. For an etcd of its own, the owner calls [`Store::compact`]. The store reads no files: the owner
+/// passes new certificates to [`EtcdStore::renew_tls`].
 pub struct EtcdStore {
     connections: ArcSwap<Connections>,
     options: EtcdOptions,
@@ -175,8 +175,8 @@ impl Store for EtcdStore {
 
     async fn watch(&self, prefix: &str, after_revision: i64) -> Result<WatchStream, StoreError> {
         let opened = watch::open(&self.connections.load_full(), &self.prefix, prefix, after_revision).await?;
-        // The member that serves the watch may lag behind the one that told the revision: only the members'
-        // agreement tells a revision of the future, which etcd would wait for.
+        // The member that serves the watch may lag behind the member that reported the revision. Only the
+        // agreement of the members identifies a revision of the future, for which etcd would wait.
         if opened.revision() < after_revision {
             let current = self.revision("watch").await?;
             if current < after_revision {

@@ -87,14 +87,14 @@ impl Watch {
             tokio::select! {
                 response = self.responses.message() => match response {
                     Ok(Some(response)) => self.events.take(response.0)?,
-                    Ok(None) => return Err(unavailable("go on with the watch", "etcd ended the watch")),
+                    Ok(None) => return Err(unavailable("continue the watch", "etcd ended the watch")),
                     Err(error) => {
-                        return Err(store_error(Call::at("go on with the watch", self.events.seen), error));
+                        return Err(store_error(Call::at("continue the watch", self.events.seen), error));
                     }
                 },
                 asked = progress.changed() => {
                     if asked.is_err() {
-                        return Err(unavailable("go on with the watch", "the store is closed"));
+                        return Err(unavailable("continue the watch", "the store is closed"));
                     }
                     if let Err(error) = self.requests.request_progress().await {
                         // The responses say why.
@@ -166,8 +166,8 @@ impl Events {
         }
     }
 
-    /// etcd answers no request for progress while a watch that starts with the next revision has nothing to
-    /// report; that everything before it was reported is true all the same.
+    /// etcd does not answer a request for progress while a watch that starts with the next revision has no
+    /// events. Everything before that revision was reported nevertheless.
     fn nothing_yet(&mut self) {
         if self.seen == self.after_revision && self.held.is_empty() {
             self.ready.push_back(WatchEvent::Progress(self.seen));
@@ -176,7 +176,7 @@ impl Events {
 
     fn event(&self, event: PbEvent) -> Result<(i64, WatchEvent), StoreError> {
         let Some(current) = event.kv else {
-            return Err(unavailable("go on with the watch", "etcd reported an event without a key"));
+            return Err(unavailable("continue the watch", "etcd reported an event without a key"));
         };
         let previous = event.prev_kv.map(|previous| self.key_prefix.key_value(previous));
         let revision = current.mod_revision;
@@ -196,7 +196,7 @@ impl Events {
         if response.compact_revision != 0 || response.cancel_reason.contains("has been compacted") {
             return StoreError::Compacted { requested: self.seen, oldest: response.compact_revision };
         }
-        unavailable("go on with the watch", format!("etcd canceled the watch: {}", response.cancel_reason))
+        unavailable("continue the watch", format!("etcd canceled the watch: {}", response.cancel_reason))
     }
 }
 

@@ -7,7 +7,7 @@ use futures::{StreamExt, stream::BoxStream};
 use reqwest::{Method, header::HeaderMap};
 use serde_json::{Value, json};
 
-/// So long a test waits for an answer or an event.
+/// Maximum time for an answer or an event.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A client that says it is a user.
@@ -24,7 +24,7 @@ pub(crate) struct Answer {
     pub(crate) code: u16,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
-    /// Where the answer came from, after redirects.
+    /// URL of the answer, after redirects.
     pub(crate) url: String,
 }
 

@@ -20,9 +20,9 @@ pub(crate) struct FaultyStore {
     /// Watches after an earlier revision are answered as compacted.
     compacted_before: AtomicI64,
     watches: Mutex<CancellationToken>,
-    /// Whether watches tell nothing for the time being.
+    /// True while watches report nothing.
     held: watch::Sender<bool>,
-    /// How often it was asked whether it is ready.
+    /// Number of readiness checks.
     probed: AtomicUsize,
     /// Number of objects of the largest page that was read.
     largest_page: AtomicUsize,
@@ -70,7 +70,7 @@ impl FaultyStore {
         self.break_watches();
     }
 
-    /// How often it was asked whether it is ready.
+    /// Number of readiness checks.
     pub(crate) fn probed(&self) -> usize {
         self.probed.load(Ordering::SeqCst)
     }

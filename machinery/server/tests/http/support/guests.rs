@@ -1,4 +1,4 @@
-//! Who comes to the kitchen, what they may, and which namespaces there are.
+//! Users of the kitchen, their rights, and the namespaces.
 
 use std::{
     collections::HashMap,

@@ -1,4 +1,5 @@
-//! The kinds of the kitchen. A pot stands on a stove and no two pots on one; a stove is cluster-scoped and plain.
+//! The kinds of the kitchen. A pot stands on a stove and no two pots on one; a stove is cluster-scoped and
+//! plain.
 
 use std::sync::Arc;
 
@@ -63,7 +64,7 @@ pub(crate) struct Pot {
 
 kind!(Pot, "Pot", "pots", NamespaceResourceScope);
 
-/// What is cooked.
+/// Content of a pot.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PotSpec {
@@ -77,7 +78,7 @@ pub(crate) struct PotSpec {
     pub(crate) servings: Option<i64>,
 }
 
-/// How far it is.
+/// State of a pot.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PotStatus {

@@ -19,7 +19,7 @@ use super::{
     kinds::{OwnPots, PotStrategy, Stir, StoveStrategy},
 };
 
-/// What a test can choose.
+/// Settings of a test.
 #[derive(Clone, Default)]
 pub(crate) struct Setup {
     pub(crate) options: ServerOptions,
@@ -117,7 +117,7 @@ impl Kitchen {
         kitchen
     }
 
-    /// What opens the same kitchen again once this one is closed: on the same port and store.
+    /// Settings that open the same kitchen again after its end: on the same port and store.
     pub(crate) fn setup_again(&self) -> Setup {
         self.again.clone()
     }
@@ -127,7 +127,7 @@ impl Kitchen {
         &self.url
     }
 
-    /// Where it listens.
+    /// Address of the server.
     pub(crate) fn address(&self) -> (&'static str, u16) {
         ("127.0.0.1", self.again.port)
     }
