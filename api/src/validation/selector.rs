@@ -25,7 +25,7 @@ fn validate_requirement(errors: &mut Errors, path: &FieldPath, requirement: &Lab
     let values = requirement.values.as_deref().unwrap_or_default();
     match requirement.operator.as_str() {
         "In" | "NotIn" if values.is_empty() => {
-            errors.0.push(FieldError::required(&field, "must be given when the operator is In or NotIn"))
+            errors.0.push(FieldError::required(&field, "must be given when the operator is In or NotIn"));
         }
         "Exists" | "DoesNotExist" if !values.is_empty() => errors.0.push(FieldError::forbidden(
             &field,
