@@ -77,12 +77,12 @@ mod tests {
     fn an_entry_that_left_stays_recorded_until_its_owner_joins_again() {
         let (ann, bob) = (requester_of("ann", "a.b/c"), requester_of("bob", "a.b/c"));
         let both = step(&[], &[ann.clone(), bob.clone()], 0);
-        let left = step(&both, &[bob.clone()], 5);
+        let left = step(&both, std::slice::from_ref(&bob), 5);
         let times = |all: &[RecordedRequester]| {
             all.iter().map(|r| (r.owner.clone(), r.left_time.map(|time| time.0))).collect::<Vec<_>>()
         };
         assert_eq!(times(&left), [("bob".to_owned(), None), ("ann".to_owned(), Some(at(5)))]);
-        assert_eq!(times(&step(&left, &[bob.clone()], 9)), times(&left), "it left once");
+        assert_eq!(times(&step(&left, std::slice::from_ref(&bob), 9)), times(&left), "it left once");
         let back = step(&left, &[bob, ann], 10);
         assert_eq!(times(&back), [("bob".to_owned(), None), ("ann".to_owned(), None)]);
         assert_eq!(back[1].time.0, at(10));

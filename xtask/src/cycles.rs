@@ -3,6 +3,11 @@
 //! A module depends on another when a path in its files names it: `crate::other`, `super::super::other`, or
 //! an item that the crate's root re-exports from it. Tests are left out.
 
+#![expect(
+    clippy::indexing_slicing,
+    reason = "every index is a position that a loop over the same slice found"
+)]
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,

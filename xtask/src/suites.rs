@@ -95,8 +95,8 @@ pub(crate) fn build() -> anyhow::Result<Vec<Suite>> {
 }
 
 /// The test program that a line of cargo's describes, if any.
-fn suite(line: &str) -> Option<Suite> {
-    let message: Value = serde_json::from_str(line).ok()?;
+fn suite(message: &str) -> Option<Suite> {
+    let message: Value = serde_json::from_str(message).ok()?;
     let program = PathBuf::from(message.get("executable")?.as_str()?);
     let is_test = message.pointer("/profile/test")?.as_bool()?;
     let folder = Path::new(message.get("manifest_path")?.as_str()?).parent()?.to_owned();
@@ -107,8 +107,8 @@ fn suite(line: &str) -> Option<Suite> {
         (true, "test", false) => Lane::Scenarios,
         _ => Lane::Quick,
     };
-    let name = format!("{} {target} ({kind})", folder.file_name()?.to_string_lossy());
-    is_test.then_some(Suite { name, program, folder, lane })
+    let title = format!("{} {target} ({kind})", folder.file_name()?.to_string_lossy());
+    is_test.then_some(Suite { name: title, program, folder, lane })
 }
 
 /// Runs the suites, and prints the output of each when it ends.
@@ -207,12 +207,12 @@ mod tests {
             })
             .to_string()
         };
-        let lane = |line: &str| suite(line).map(|suite| suite.lane);
-        assert_eq!(lane(&line("tests/e2e", "test", "outages", true)), Some(Lane::Faults));
-        assert_eq!(lane(&line("tests/e2e", "test", "kubectl", true)), Some(Lane::Scenarios));
-        assert_eq!(lane(&line("tests/e2e", "lib", "evacuation_e2e", true)), Some(Lane::Quick));
-        assert_eq!(lane(&line("apiserver", "test", "rules", true)), Some(Lane::Quick));
-        assert_eq!(lane(&line("apiserver", "bin", "evacuation-apiserver", false)), None);
-        assert_eq!(lane(r#"{"reason":"build-finished","success":true}"#), None);
+        let lane_of = |message: &str| suite(message).map(|suite| suite.lane);
+        assert_eq!(lane_of(&line("tests/e2e", "test", "outages", true)), Some(Lane::Faults));
+        assert_eq!(lane_of(&line("tests/e2e", "test", "kubectl", true)), Some(Lane::Scenarios));
+        assert_eq!(lane_of(&line("tests/e2e", "lib", "evacuation_e2e", true)), Some(Lane::Quick));
+        assert_eq!(lane_of(&line("apiserver", "test", "rules", true)), Some(Lane::Quick));
+        assert_eq!(lane_of(&line("apiserver", "bin", "evacuation-apiserver", false)), None);
+        assert_eq!(lane_of(r#"{"reason":"build-finished","success":true}"#), None);
     }
 }

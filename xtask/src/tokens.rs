@@ -1,5 +1,10 @@
 //! Words and signs of Rust code, without comments, texts and tests.
 
+#![expect(
+    clippy::indexing_slicing,
+    reason = "every index is a position that a loop over the same slice found"
+)]
+
 /// One word or sign.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Token(String);
@@ -18,7 +23,7 @@ impl Token {
 
 /// Returns the tokens of a file.
 pub(crate) fn tokens(text: &str) -> Vec<Token> {
-    without_tests(scan(text))
+    without_tests(&scan(text))
 }
 
 fn scan(text: &str) -> Vec<Token> {
@@ -110,14 +115,14 @@ fn character(text: &str) -> usize {
 }
 
 /// Leaves out each item that is only there for tests.
-fn without_tests(tokens: Vec<Token>) -> Vec<Token> {
+fn without_tests(tokens: &[Token]) -> Vec<Token> {
     const TEST_ONLY: [&str; 7] = ["#", "[", "cfg", "(", "test", ")", "]"];
     let mut kept = Vec::new();
     let mut at = 0;
     while at < tokens.len() {
         let marked = tokens[at..].iter().zip(TEST_ONLY).filter(|(token, sign)| token.is(sign)).count();
         if marked == TEST_ONLY.len() {
-            at = item_end(&tokens, at + TEST_ONLY.len());
+            at = item_end(tokens, at + TEST_ONLY.len());
         } else {
             kept.push(tokens[at].clone());
             at += 1;

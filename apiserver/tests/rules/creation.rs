@@ -66,9 +66,10 @@ async fn a_responder_that_was_registered_just_before_is_asked_and_a_later_one_is
 
 #[tokio::test]
 async fn no_app_is_asked_at_creation_that_terminates_has_ended_or_does_not_run() {
+    type Change = fn(&mut k8s_openapi::api::core::v1::Pod);
     let server = Server::start().await;
     let jane = server.user("jane");
-    let table: [(&str, fn(&mut k8s_openapi::api::core::v1::Pod)); 3] = [
+    let table: [(&str, Change); 3] = [
         ("terminating", |pod| {
             pod.metadata.deletion_timestamp = Some(Time(k8s_openapi::jiff::Timestamp::MAX));
         }),

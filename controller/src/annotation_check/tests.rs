@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::cluster::testing::cluster_without_api;
 
+#[expect(clippy::needless_pass_by_value, reason = "tests pass the result of json!")]
 fn pod(name: &str, owner: Value, annotations: Value) -> Pod {
     let owners = if owner.is_null() { json!([]) } else { json!([owner]) };
     serde_json::from_value(json!({"metadata": {

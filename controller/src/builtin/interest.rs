@@ -21,10 +21,9 @@ impl Interest {
     /// Returns the pods that an event concerns.
     pub(super) fn concerned(&self, view: &View, event: &ClusterEvent<'_>) -> BTreeSet<ObjectKey> {
         match event {
-            ClusterEvent::Evacuation(change) => states(change)
-                .filter(|evacuation| self.is_asked_by(evacuation))
-                .map(|evacuation| pod_key(evacuation))
-                .collect(),
+            ClusterEvent::Evacuation(change) => {
+                states(change).filter(|evacuation| self.is_asked_by(evacuation)).map(pod_key).collect()
+            }
             ClusterEvent::Pod(change) => {
                 let asked = || view.index().evacuations_of(&change.key).iter().any(|e| self.is_asked_by(e));
                 let ours = states(change).any(|pod| (self.is_marked)(pod)) || asked();

@@ -85,7 +85,7 @@ impl Asker {
                 sent.cancelled().await;
                 sleep(PROMPT).await;
                 asker.record_asked(&key, &evacuation_uid, &question);
-                std::future::pending().await
+                std::future::pending::<()>().await;
             };
             let result = tokio::select! {
                 () = term.cancelled() => return,

@@ -13,7 +13,7 @@ struct Evacuate {
 
 #[derive(Subcommand)]
 enum Task {
-    Node(Node),
+    Node(Box<Node>),
     Lint(Lint),
 }
 

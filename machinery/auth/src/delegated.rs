@@ -135,13 +135,13 @@ async fn follow(mut changes: impl Stream<Item = Change> + Unpin, current: Arc<Cu
                 ),
             },
             Ok(None) => {
-                tracing::warn!("configmap {NAMESPACE}/{NAME}: deleted, keeping the previous settings")
+                tracing::warn!("configmap {NAMESPACE}/{NAME}: deleted, keeping the previous settings");
             }
             Err(error) => {
                 tracing::warn!(
                     error = with_causes(&error),
                     "configmap {NAMESPACE}/{NAME}: the watch failed and is retried"
-                )
+                );
             }
         }
     }

@@ -169,9 +169,8 @@ impl ApiError {
         match self {
             Self::Status { reason, .. } => *reason,
             Self::Invalid(_) => Reason::Invalid,
-            Self::ContinueExpired { .. } => Reason::Expired,
             Self::Internal { .. } => Reason::InternalError,
-            Self::Store(StoreError::Compacted { .. }) => Reason::Expired,
+            Self::ContinueExpired { .. } | Self::Store(StoreError::Compacted { .. }) => Reason::Expired,
             Self::Store(StoreError::Future { .. }) => Reason::Timeout,
             Self::Store(StoreError::TooLarge { .. }) => Reason::RequestEntityTooLarge,
             Self::Store(StoreError::Unavailable { .. }) => Reason::ServiceUnavailable,

@@ -42,7 +42,10 @@ impl Conditions<'_> {
             };
             match result {
                 Ok(()) => {
-                    put(&mut after, Condition { last_transition_time: condition_time(self.now), ..condition })
+                    put(
+                        &mut after,
+                        Condition { last_transition_time: condition_time(self.now), ..condition },
+                    );
                 }
                 Err(error) => errors.push(error),
             }

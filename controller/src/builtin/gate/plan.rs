@@ -172,7 +172,6 @@ mod tests {
     }
 
     #[test]
-    #[expect(clippy::too_many_lines, reason = "one table of every case")]
     fn the_pod_is_told_and_its_gate_is_the_answer() {
         let asked = |patch: &Value| vec![evacuation("e", GATE_RESPONDER, patch)];
         let told = |more: &Value| {

@@ -115,7 +115,6 @@ async fn a_deletion_carries_the_uid_and_the_grace_period() {
 }
 
 #[tokio::test]
-#[expect(clippy::too_many_lines, reason = "one table of everything that the API can reply")]
 async fn every_reply_of_the_api_has_its_meaning() {
     let budget = json!({"retryAfterSeconds": 10, "causes": [
         {"reason": "DisruptionBudget", "message": "The disruption budget db needs 3 healthy pods and has 3 currently"}

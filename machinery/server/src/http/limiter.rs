@@ -401,7 +401,7 @@ mod tests {
 
     #[tokio::test]
     async fn nothing_is_kept_of_callers_that_left() {
-        let limits = Limits { waiting: 8, patience: Duration::from_secs(60), ..Limits::shares_of(8) };
+        let limits = Limits { waiting: 8, patience: Duration::from_mins(1), ..Limits::shares_of(8) };
         let limiter = limiter(limits);
         let enter = |at: usize| {
             let limiter = limiter.clone();
