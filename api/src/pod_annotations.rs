@@ -142,17 +142,14 @@ fn problems_of(key: &str, value: &str) -> Vec<String> {
 }
 
 fn responder_problems(text: &str) -> Vec<String> {
-    match parse_responders(text) {
-        Ok(_) => Vec::new(),
-        Err(error) => error
-            .problems
-            .iter()
-            .map(|problem| match problem.field.to_string() {
-                path if path.is_empty() => problem.message.clone(),
-                path => format!("{path}: {}", problem.message),
-            })
-            .collect(),
-    }
+    let problems = parse_responders(text).err().map(|error| error.problems).unwrap_or_default();
+    problems
+        .iter()
+        .map(|problem| match problem.field.to_string() {
+            path if path.is_empty() => problem.message.clone(),
+            path => format!("{path}: {}", problem.message),
+        })
+        .collect()
 }
 
 #[cfg(test)]

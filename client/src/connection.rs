@@ -1,6 +1,14 @@
 //! State of a responder's watch.
 
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
 use tokio::{sync::watch, time::Instant};
+
+/// Minimum time between two lines about one outage.
+const LINE_EVERY: Duration = Duration::from_mins(1);
 
 /// State of a responder's watch, as [`Responder::connection`](crate::Responder::connection) reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,22 +28,26 @@ pub enum Connection {
 
 /// Records the state of a watch, and logs each change of it once.
 #[derive(Clone)]
-pub(crate) struct Reporter(watch::Sender<Connection>);
+pub(crate) struct Reporter {
+    connection: watch::Sender<Connection>,
+    /// Time of the last line about a failure.
+    logged: Arc<Mutex<Option<Instant>>>,
+}
 
 impl Default for Reporter {
     fn default() -> Self {
-        Self(watch::Sender::new(Connection::Starting))
+        Self { connection: watch::Sender::new(Connection::Starting), logged: Arc::default() }
     }
 }
 
 impl Reporter {
     pub(crate) fn subscribe(&self) -> watch::Receiver<Connection> {
-        self.0.subscribe()
+        self.connection.subscribe()
     }
 
     /// Records a success.
     pub(crate) fn up(&self) {
-        self.0.send_if_modified(|connection| {
+        self.connection.send_if_modified(|connection| {
             if let Connection::Down { since, .. } = connection {
                 let seconds = since.elapsed().as_secs();
                 tracing::info!("the watch of evacuations works again, after {seconds} s");
@@ -44,17 +56,28 @@ impl Reporter {
         });
     }
 
-    /// Records a failure. The log gets a line when the watch was up before, or failed for another reason.
+    /// Records a failure.
     pub(crate) fn down(&self, error: String) {
-        self.0.send_if_modified(|connection| {
+        self.connection.send_if_modified(|connection| {
             let since = match connection {
                 Connection::Down { error: known, .. } if *known == error => return false,
-                Connection::Down { since, .. } => *since,
-                Connection::Starting | Connection::Up => Instant::now(),
+                Connection::Down { since, .. } => Some(*since),
+                Connection::Starting | Connection::Up => None,
             };
-            tracing::warn!("the watch of evacuations failed, trying again: {error}");
-            *connection = Connection::Down { since, error };
+            self.log(since.is_none(), &error);
+            *connection = Connection::Down { since: since.unwrap_or_else(Instant::now), error };
             true
         });
+    }
+
+    /// Logs the first failure of an outage, and another reason at most once in [`LINE_EVERY`]. A broken
+    /// connection can show as one of several errors in turn.
+    fn log(&self, first: bool, error: &str) {
+        let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
+        let recent = logged.is_some_and(|time| time.elapsed() < LINE_EVERY);
+        if first || !recent {
+            *logged = Some(Instant::now());
+            tracing::warn!("the watch of evacuations failed, trying again: {error}");
+        }
     }
 }

@@ -177,7 +177,8 @@ async fn a_server_that_ends_each_watch_at_once_gets_one_watch_a_second() {
     let api: Api<Evacuation> = Api::namespaced(Client::new(service, "shop"), "shop");
     let events = watch(api, watcher::Config::default()).for_each(|_| std::future::ready(()));
     tokio::time::timeout(Duration::from_mins(1), events).await.unwrap_err();
-    assert_eq!(watches.load(Ordering::Relaxed), 60);
+    // The last one can start at the very end.
+    assert!((60..=61).contains(&watches.load(Ordering::Relaxed)), "{watches:?}");
 }
 
 /// Runs a responder for ten minutes at an API with these replies. Returns its log, and its last connection.

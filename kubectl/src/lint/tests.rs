@@ -100,6 +100,7 @@ fn an_evacuation_responder_that_the_server_would_refuse_is_a_problem() {
     assert_eq!(with("{selector: {}, name: db.acme.io/failover}"), Vec::<String>::new());
     for (spec, expected) in [
         ("{selector: {}, name: failover}", "spec.name: Invalid value"),
+        ("{selector: {}, name: surge.evacuation.dev/unknown}", "is not a responder of evacuation.dev"),
         (
             "{selector: {}, name: db.acme.io/failover, timeoutSeconds: 0}",
             "spec.timeoutSeconds: Invalid value: 0",
