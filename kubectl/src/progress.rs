@@ -92,6 +92,10 @@ pub(crate) async fn wait(
     lines: Lines,
 ) -> anyhow::Result<Exit> {
     let mut view = View::new(tracker.len(), lines);
+    // The first responder can be Active from the creation on: no event would show it.
+    for tracked in tracker.all() {
+        view.show(tracked)?;
+    }
     let watching = watch(api, &mut tracker, &mut view);
     let outcome = match timeout {
         Some(timeout) => tokio::time::timeout(timeout, watching).await.unwrap_or(Ok(())),

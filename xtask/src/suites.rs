@@ -26,10 +26,10 @@ pub(crate) struct Suite {
     lane: Lane,
 }
 
-/// The suites of one lane run one after another; the lanes run side by side.
+/// The suites of one lane run one after another. The lanes with a control plane run side by side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lane {
-    /// No control plane; a low priority, so that the other lanes keep their time limits.
+    /// No control plane. This lane runs before the others, so that no suite misses its time limits.
     Quick,
     /// Scenarios on a shared platform.
     Scenarios,
@@ -122,15 +122,17 @@ pub(crate) fn run(
     environment: &[(&str, &Path)],
 ) -> anyhow::Result<Results> {
     let results = Mutex::new(Results::default());
+    let run_lane = |lane| {
+        suites
+            .iter()
+            .filter(|suite| suite.lane == lane)
+            .try_for_each(|suite| suite.run(filter, environment, &results))
+    };
+    run_lane(Lane::Quick)?;
     thread::scope(|scope| {
-        let lanes = [Lane::Faults, Lane::Scenarios, Lane::Quick].map(|lane| {
-            let results = &results;
-            scope.spawn(move || -> anyhow::Result<()> {
-                for suite in suites.iter().filter(|suite| suite.lane == lane) {
-                    suite.run(filter, environment, results)?;
-                }
-                Ok(())
-            })
+        let lanes = [Lane::Faults, Lane::Scenarios].map(|lane| {
+            let run_lane = &run_lane;
+            scope.spawn(move || run_lane(lane))
         });
         for lane in lanes {
             lane.join().map_err(|_| anyhow::anyhow!("a lane of tests panicked"))??;
@@ -147,15 +149,10 @@ impl Suite {
         environment: &[(&str, &Path)],
         results: &Mutex<Results>,
     ) -> anyhow::Result<()> {
-        let mut command = if self.lane == Lane::Quick {
-            let mut nice = Command::new("nice");
-            nice.arg(&self.program);
-            nice
-        } else {
-            let mut command = Command::new(&self.program);
+        let mut command = Command::new(&self.program);
+        if self.lane != Lane::Quick {
             command.env("RUST_TEST_THREADS", END_TO_END_THREADS);
-            command
-        };
+        }
         let (output, log) = std::io::pipe()?;
         command
             .args(filter)

@@ -20,7 +20,7 @@ async fn explain_knows_every_field() {
     for (what, expected) in [
         ("evacuation", &["GROUP:", "evacuation.dev", "KIND:", "Evacuation", "spec", "status"][..]),
         ("evacuation.spec.target.pod", &["name", "uid", "-required-"]),
-        ("evacuation.spec.requesters.onRefusal", &["ENUM:", "GiveUp", "Wait", "Override", "refuses"]),
+        ("evacuation.spec.requesters.onRefusal", &["ENUM:", "GiveUp", "Wait", "Override", "refusal"]),
         ("evacuation.spec.requesters.deadline", &["string"]),
         ("evacuation.spec.requesters.window", &["schedule", "durationSeconds", "timeZone", "-required-"]),
         ("evacuation.status.policy.nextWindowTime", &["window opens"]),
@@ -52,7 +52,7 @@ async fn api_resources_lists_the_kinds_with_their_short_names() {
     assert_eq!(evacuations[5], "create,delete,deletecollection,get,list,patch,update,watch", "{text}");
     assert_eq!(
         row("selfevacuations")[1..],
-        ["selfevac", "evacuation.dev/v1alpha1", "true", "SelfEvacuation", "get,list,watch"],
+        ["selfevac", "evacuation.dev/v1alpha1", "true", "SelfEvacuation", "get,watch"],
         "{text}"
     );
 

@@ -8,6 +8,10 @@ use crate::desk::{Desk, assert_has, manifest};
 async fn apply_creates_then_changes_nothing_then_changes_what_changed() {
     let desk = Desk::new("apply").await;
     desk.silent_pod("db-0").await;
+    // A manifest that names the owner settles. The server fills an absent one in, and kubectl sees a difference.
+    let manifest = |name: &str, pod: &str| {
+        manifest(name, pod).replace("  - name: test", "  - owner: admin\n    name: test")
+    };
     let file = desk.file("mine.yaml", &manifest("mine", "db-0"));
     assert_has(&desk.kubectl(&["apply", "-f", &file]).await, &["created"]);
     assert_has(&desk.kubectl(&["apply", "-f", &file]).await, &["unchanged"]);

@@ -51,6 +51,6 @@ async fn a_pod_without_a_controller_is_accepted_with_the_reason() {
     let pod = scene.pods.create("one", &PodSpec::default()).await.unwrap();
     let evacuation = scene.evacuate(&pod).await;
     let answer = scene.answered(&evacuation, Answer::Accept).await;
-    assert!(answer.message.unwrap().contains("no controller makes the pod anew"));
+    assert!(answer.message.unwrap().contains("no controller recreates the pod"));
     scene.ends(&evacuation, "Evacuated Evicted").await;
 }
