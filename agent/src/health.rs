@@ -138,16 +138,19 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_outage_of_the_api_is_reported_and_fails_readiness_only_on_demand() {
-        let down = || Connection::Down { since: Instant::now(), error: "connection refused".to_owned() };
+        let up: fn() -> Connection = || Connection::Up;
+        let starting: fn() -> Connection = || Connection::Starting;
+        let down: fn() -> Connection =
+            || Connection::Down { since: Instant::now(), error: "connection refused".to_owned() };
         for (connection, needs_api, expected) in [
-            (Connection::Up, false, (200, "ok")),
-            (Connection::Up, true, (200, "ok")),
-            (Connection::Starting, false, (200, "ok, but evacuations were not listed yet")),
-            (Connection::Starting, true, (503, "evacuations were not listed yet")),
-            (down(), false, (200, "ok, but evacuations cannot be watched for 35 s: connection refused")),
-            (down(), true, (503, "evacuations cannot be watched for 35 s: connection refused")),
+            (up, false, (200, "ok")),
+            (up, true, (200, "ok")),
+            (starting, false, (200, "ok, but evacuations were not listed yet")),
+            (starting, true, (503, "evacuations were not listed yet")),
+            (down, false, (200, "ok, but evacuations cannot be watched for 35 s: connection refused")),
+            (down, true, (503, "evacuations cannot be watched for 35 s: connection refused")),
         ] {
-            let (_sender, connection) = watch::channel(connection);
+            let (_sender, connection) = watch::channel(connection());
             let health = Health { connection, needs_api, ending: CancellationToken::new() };
             tokio::time::advance(Duration::from_secs(35)).await;
             let (status, text) = health.ready();

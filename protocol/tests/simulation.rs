@@ -245,6 +245,7 @@ impl Sim {
         if is_finished(&old) {
             let unacknowledged = |mut s: EvacuationStatus| {
                 s.responders.iter_mut().flatten().for_each(|r| r.cancellation_acknowledged = false);
+                s.observed_generation = None;
                 s
             };
             assert_eq!(unacknowledged(old), unacknowledged(new), "nothing changes after the end");

@@ -38,6 +38,7 @@ use std::{
 };
 
 use chrono::{DateTime, Utc};
+use evacuation_api::{Evacuation, from_condition_time};
 use kube::Client;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
@@ -65,7 +66,7 @@ pub(crate) use watch::follow_kinds;
 pub(crate) use workers::Worker;
 pub(crate) use workers::{spawn_resync, spawn_workers};
 
-use reachability::{Proof, nobody_led};
+use reachability::{Proof, is_recent, nobody_led};
 
 /// The name of the API server's time in `/readyz`.
 pub(crate) const CLOCK: &str = "time of the API server";
@@ -108,8 +109,14 @@ impl Cluster {
     pub(crate) fn begin_term(&self, term: CancellationToken) {
         self.term.begin(term);
         self.metrics.leader.set(1);
-        let open = self.view.index().evacuations().any(|(_, evacuation)| !is_finished(evacuation));
-        if nobody_led(self.leadership.predecessor(), self.clock.now(), open) {
+        let now = self.clock.now();
+        // A new Evacuation has not waited for a controller yet.
+        let waited = |evacuation: &Evacuation| {
+            let created = evacuation.metadata.creation_timestamp.as_ref().map(from_condition_time);
+            !is_finished(evacuation) && created.is_none_or(|created| !is_recent(created, now))
+        };
+        let open = self.view.index().evacuations().any(|(_, evacuation)| waited(evacuation));
+        if nobody_led(self.leadership.predecessor(), now, open) {
             info!("no controller led for a while: only deadlines act for 30 s");
             self.reachability.led_again(Instant::now());
             self.note_recovery();

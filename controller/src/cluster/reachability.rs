@@ -98,15 +98,20 @@ impl Reachability {
 /// Returns true when a store whose last successful write was at `written` takes writes at `now`, both by the
 /// server's clock.
 pub(crate) fn takes_writes(written: DateTime<Utc>, now: DateTime<Utc>) -> bool {
-    now - written <= TimeDelta::from_std(TOLERATED).unwrap_or_default()
+    is_recent(written, now)
+}
+
+/// Returns true when no more time than is tolerated passed since `time`.
+pub(crate) fn is_recent(time: DateTime<Utc>, now: DateTime<Utc>) -> bool {
+    now - time <= TimeDelta::from_std(TOLERATED).unwrap_or_default()
 }
 
 /// Returns true when no controller led for longer than is tolerated before a term that begins at `now`.
 ///
 /// `renewed` is the lease's `renewTime` as the holder before left it. Without one it is not known how long no
-/// controller led, which matters only when Evacuations are `open`.
+/// controller led, which matters only when Evacuations that are not new are `open`.
 pub(crate) fn nobody_led(renewed: Option<DateTime<Utc>>, now: DateTime<Utc>, open: bool) -> bool {
-    renewed.map_or(open, |renewed| now - renewed > TimeDelta::from_std(TOLERATED).unwrap_or_default())
+    renewed.map_or(open, |renewed| !is_recent(renewed, now))
 }
 
 #[cfg(test)]

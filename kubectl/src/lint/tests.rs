@@ -113,7 +113,7 @@ fn an_evacuation_responder_that_the_server_would_refuse_is_a_problem() {
         assert!(found.len() == 1 && found[0].starts_with("EvacuationResponder db: "), "{spec}: {found:?}");
         assert!(found[0].contains(expected), "{spec}: {found:?}");
     }
-    let old = "{apiVersion: evacuation.dev/v1, kind: EvacuationResponder, metadata: {name: db}}";
+    let old = "apiVersion: evacuation.dev/v1\nkind: EvacuationResponder\nmetadata:\n  name: db\n";
     assert_eq!(problems(old), ["EvacuationResponder db: apiVersion: is not evacuation.dev/v1alpha1"]);
 }
 

@@ -35,6 +35,8 @@ const ACTION: &str = "Evacuate";
 const FLUSH_EVERY: Duration = Duration::from_secs(5);
 /// Maximum number of attempts to create an Event that is not progress.
 const ATTEMPTS: u32 = 5;
+/// Maximum number of attempts to create an Event of progress.
+const PROGRESS_ATTEMPTS: u32 = 2;
 /// Shortest and longest pause between two attempts.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(5));
 /// Maximum length of the object's name in the name of an Event.
@@ -76,7 +78,7 @@ impl Publisher {
             namespace: event.metadata.namespace.clone().unwrap_or_default(),
             name: event.metadata.name.clone().unwrap_or_default(),
         };
-        let attempts = if record.notice.progress { 1 } else { ATTEMPTS };
+        let attempts = if record.notice.progress { PROGRESS_ATTEMPTS } else { ATTEMPTS };
         match self.create(&name, &event, attempts).await {
             Ok(()) => self.series.created(&record, name, Instant::now()),
             Err(error) => {

@@ -144,8 +144,17 @@ impl Scene {
 
 /// Removes every entry, as the user of that client.
 pub async fn leave(api: &Api<Evacuation>, evacuation: &Evacuation) -> kube::Result<Evacuation> {
-    let patch = Patch::Merge(json!({"spec": {"requesters": []}}));
-    api.patch(&evacuation.name_any(), &PatchParams::default(), &patch).await
+    loop {
+        let version = api.get(&evacuation.name_any()).await?.resource_version();
+        let patch = json!({"metadata": {"resourceVersion": version}, "spec": {"requesters": []}});
+        let left = api.patch(&evacuation.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await;
+        match left {
+            // Another writer was faster: the newest version decides.
+            Err(kube::Error::Api(status))
+                if status.code == 409 && status.message.contains("has been modified") => {}
+            left => return left,
+        }
+    }
 }
 
 /// An Evacuation of that pod with these entries, not yet created.

@@ -15,7 +15,6 @@ mod embedded;
 mod etcd;
 mod in_flight;
 mod kube_apiserver;
-mod no_space;
 mod pushed;
 mod replicas;
 mod takeover;

@@ -1,19 +1,12 @@
 //! Two controllers and a pushed app: the leader is killed before, during and after the delivery of the
 //! question.
 
-use std::sync::{
-    Mutex,
-    atomic::{AtomicUsize, Ordering},
-};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use evacuation_api::{Answer, Evacuation, ResponderState, ReviewAction};
-use evacuation_e2e::{
-    Endpoint, PodSpec, Reply, Scene, answering,
-    scene::{PATIENCE, first},
-};
+use evacuation_e2e::{Endpoint, PodSpec, Reply, Scene, answering, scene::first};
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::json;
-use tokio::sync::oneshot;
 
 use crate::worker;
 
@@ -69,28 +62,4 @@ async fn an_app_whose_reply_was_under_way_when_the_leader_died_is_asked_again() 
     scene.kill_controller();
     accepted(&scene, &evacuation, &endpoint).await;
     assert!(endpoint.asked().len() > 1, "the next leader asked again");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn an_app_whose_delay_was_recorded_before_the_leader_died_is_asked_for_nothing_and_keeps_its_time() {
-    let scene = worker::scene("after").await;
-    let (sender, told) = oneshot::channel();
-    let sender = Mutex::new(Some(sender));
-    let (pod, evacuation) = asked(&scene).await;
-    let endpoint = Endpoint::of(&pod, scene.port, move |question| {
-        if let Some(sender) = sender.lock().unwrap().take() {
-            sender.send(()).ok();
-        }
-        Reply::Json(answering(question, json!({"answer": "Delay", "delaySeconds": 45})))
-    });
-    let endpoint = endpoint.await.unwrap();
-    tokio::time::timeout(PATIENCE, told).await.unwrap().unwrap();
-    let delayed = scene.answered(&evacuation, Answer::Delay).await;
-    scene.kill_controller();
-    let until = delayed.delay_until.unwrap().0;
-    let ended = scene.ends(&evacuation, "Evacuated Evicted").await;
-    assert_eq!(first(&ended).answer, Some(Answer::Delay));
-    let evicted = scene.evicted_at("app");
-    assert!(until <= evicted, "the delay ends at {until}, and the pod was evicted at {evicted}");
-    assert_eq!(endpoint.asked().len(), 1, "{:?}", endpoint.asked());
 }

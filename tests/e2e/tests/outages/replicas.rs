@@ -3,10 +3,9 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use chrono::TimeDelta;
-use evacuation_client::Answer;
 use evacuation_e2e::{
     PlatformOptions, PodSpec, Pool, Scene,
-    scene::{ASKER, PATIENCE, entry, received, wanting},
+    scene::{ASKER, PATIENCE, entry, wanting},
 };
 use futures::{TryStreamExt, pin_mut};
 use kube::{
@@ -15,10 +14,7 @@ use kube::{
 };
 use serde_json::json;
 
-use crate::worker::{self, Worker};
-
-/// The difference between the clocks of the two API servers.
-const SKEW: TimeDelta = TimeDelta::seconds(45);
+use crate::worker::Worker;
 
 /// Two API servers, with clocks of their own.
 static REPLICAS: Pool =
@@ -103,23 +99,4 @@ async fn an_api_server_that_dies_during_a_drain_does_not_stop_it() {
     assert!(status.success(), "{}", draining.log().unwrap());
     scene.pods.gone(&pod).await.unwrap();
     assert_eq!(scene.evicted().len(), 2);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_delay_holds_although_the_clock_of_the_other_api_server_is_ahead() {
-    let scene = replicas("skew").await;
-    let answer = |_| async { Answer::delay(Duration::from_secs(20)) };
-    let balancer = scene.platform().balancer().unwrap();
-    balancer.only(0);
-    let (_, _app) = worker::app(&scene, "db-0", answer).await;
-    let evacuation = scene.evacuate("db-0").await;
-    let granted = scene.answered(&evacuation, evacuation_api::Answer::Delay).await;
-    // From here on every client may reach the one whose clock is ahead, the controller, too.
-    scene.platform().clocks().unwrap().apiservers[1].set(SKEW).unwrap();
-    balancer.only(1);
-    balancer.all();
-    scene.ends(&evacuation, "Evacuated Evicted").await;
-    let evicted = scene.evictions("db-0").iter().filter(|call| call.code() == 201).map(received).next();
-    let (until, evicted) = (granted.delay_until.unwrap().0, evicted.unwrap());
-    assert!(until <= evicted, "the delay ends at {until}, and the pod was evicted at {evicted}");
 }

@@ -56,7 +56,7 @@ async fn one_that_has_ended_is_removed_when_its_time_to_live_is_over() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn pod_and_evacuation_both_tell_what_happened() {
+async fn the_evacuation_tells_what_happened_and_the_pod_tells_the_end() {
     let scene = Scene::new("events").await;
     let pod = scene.pod("app", PodSpec::watching()).await;
     let evacuation = scene.ask_and_reach(&pod, json!({})).await;
@@ -64,19 +64,18 @@ async fn pod_and_evacuation_both_tell_what_happened() {
     answer(&app, &evacuation, json!({"answer": "Delay", "delaySeconds": 500, "message": "in a minute"}))
         .await
         .unwrap();
-    scene.event("Pod", "app", "Delayed").await;
+    scene.event("Evacuation", &evacuation.name_any(), "Delayed").await;
     answer(&app, &evacuation, json!({"answer": "Accept"})).await.unwrap();
     scene.ends(&evacuation, "Evacuated Evicted").await;
-    for (kind, name) in [("Pod", "app".to_owned()), ("Evacuation", evacuation.name_any())] {
-        for (reason, says) in [
-            ("Asked", "has 60 s to answer"),
-            ("Delayed", "in a minute"),
-            ("Accepted", "self accepted"),
-            ("Evicting", "told to go"),
-            ("Evicted", "the pod is gone"),
-        ] {
-            let said = scene.event(kind, &name, reason).await;
-            assert!(said.contains(says), "{kind} {reason}: {said}");
-        }
+    let of_evacuation = evacuation.name_any();
+    for (kind, name, reason, says) in [
+        ("Evacuation", of_evacuation.as_str(), "Asked", "has 60 s to answer"),
+        ("Evacuation", of_evacuation.as_str(), "Delayed", "in a minute"),
+        ("Evacuation", of_evacuation.as_str(), "Accepted", "self accepted"),
+        ("Evacuation", of_evacuation.as_str(), "Evicted", "the pod is gone"),
+        ("Pod", "app", "Evicted", "the pod is gone"),
+    ] {
+        let said = scene.event(kind, name, reason).await;
+        assert!(said.contains(says), "{kind} {reason}: {said}");
     }
 }

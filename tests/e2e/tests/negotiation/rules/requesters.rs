@@ -88,6 +88,7 @@ async fn rule_3_another_user_neither_changes_nor_removes_nor_forgets_an_entry() 
         ("takes both away", |e| e.spec.requesters.clear()),
         ("forgets", |e| {
             e.spec.requesters[0].name = "bob.example.com/other".to_owned();
+            e.spec.requesters[0].owner = String::new();
         }),
     ];
     for (what, edit) in edits {
