@@ -2,7 +2,6 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use chrono::TimeDelta;
 use evacuation_e2e::{
     PlatformOptions, PodSpec, Pool, Scene,
     scene::{ASKER, PATIENCE, entry, wanting},
