@@ -144,15 +144,24 @@ impl Scene {
 
 /// Removes every entry, as the user of that client.
 pub async fn leave(api: &Api<Evacuation>, evacuation: &Evacuation) -> kube::Result<Evacuation> {
+    put_entries(api, evacuation, &[]).await
+}
+
+/// Puts these entries in the place of all the others, as the user of that client.
+pub async fn put_entries(
+    api: &Api<Evacuation>,
+    evacuation: &Evacuation,
+    entries: &[Value],
+) -> kube::Result<Evacuation> {
     loop {
         let version = api.get(&evacuation.name_any()).await?.resource_version();
-        let patch = json!({"metadata": {"resourceVersion": version}, "spec": {"requesters": []}});
-        let left = api.patch(&evacuation.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await;
-        match left {
+        let patch = json!({"metadata": {"resourceVersion": version}, "spec": {"requesters": entries}});
+        let put = api.patch(&evacuation.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await;
+        match put {
             // Another writer was faster: the newest version decides.
             Err(kube::Error::Api(status))
                 if status.code == 409 && status.message.contains("has been modified") => {}
-            left => return left,
+            put => return put,
         }
     }
 }

@@ -37,7 +37,7 @@ use kube::{Api, Client, ResourceExt, api::PostParams, core::NamespaceResourceSco
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-pub use asking::{entry, in_millis, leave, until_time, wanting};
+pub use asking::{entry, in_millis, leave, put_entries, until_time, wanting};
 pub use bystander::Bystander;
 pub use pods::{annotation, is_ready, quick};
 pub use pool::{Lent, Pool};

@@ -2,7 +2,7 @@
 
 use evacuation_e2e::{
     PodSpec, Scene,
-    scene::{ASKER, answer, entry, first, in_millis, post, responder, status, wanting},
+    scene::{ASKER, answer, entry, first, in_millis, post, put_entries, responder, status, wanting},
 };
 use std::time::Duration;
 
@@ -10,10 +10,7 @@ use chrono::{DateTime, Datelike, SecondsFormat, TimeDelta, Timelike, Utc};
 use controlplane::eventually;
 use evacuation_api::ResponderState;
 use evacuation_protocol::state_word;
-use kube::{
-    ResourceExt,
-    api::{Patch, PatchParams},
-};
+use kube::ResourceExt;
 use serde_json::{Value, json};
 
 /// Longer than the longest way to a full minute.
@@ -128,17 +125,15 @@ async fn one_who_joins_without_a_window_starts_it_and_when_that_one_leaves_it_re
     let evacuation = scene.ask(&pod, json!({"window": far(), "onRefusal": "Override"})).await;
     scene.observed(&evacuation).await;
     let api = scene.evacuations();
-    let put = |entries: Value| Patch::Merge(json!({"spec": {"requesters": entries}}));
     let sleeper = entry(ASKER, json!({"window": far(), "onRefusal": "Override"}));
     let other = entry("test.evacuation.dev/joins", json!({"onRefusal": "Wait"}));
-    let (name, params) = (evacuation.name_any(), PatchParams::default());
-    let joined = api.patch(&name, &params, &put(json!([sleeper, other]))).await.unwrap();
+    let joined = put_entries(&api, &evacuation, &[sleeper.clone(), other]).await.unwrap();
     scene.reached(&joined, 0).await;
     // The sleeper's Override does not count.
     answer(&scene.client_of(&pod).await, &evacuation, json!({"answer": "Refuse"})).await.unwrap();
     scene.until_condition(&evacuation, "Blocked", "Refused").await;
 
-    api.patch(&name, &params, &put(json!([sleeper]))).await.unwrap();
+    put_entries(&api, &evacuation, &[sleeper]).await.unwrap();
     let rests = scene
         .until(&evacuation, "it rests", |e| {
             state_word(e) == "Scheduled" && status(e).observed_generation == e.metadata.generation
@@ -149,7 +144,7 @@ async fn one_who_joins_without_a_window_starts_it_and_when_that_one_leaves_it_re
 
     // Without its window the sleeper counts at once, and overrides.
     let awake = entry(ASKER, json!({"onRefusal": "Override"}));
-    api.patch(&name, &params, &put(json!([awake]))).await.unwrap();
+    put_entries(&api, &evacuation, &[awake]).await.unwrap();
     scene.ends(&evacuation, "Evacuated Evicted").await;
 }
 
