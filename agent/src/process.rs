@@ -31,7 +31,7 @@ pub enum Error {
     Health {
         /// The address.
         address: SocketAddr,
-        /// Why.
+        /// Reason.
         #[source]
         source: io::Error,
     },
@@ -40,7 +40,7 @@ pub enum Error {
     Socket {
         /// The socket.
         path: PathBuf,
-        /// Why.
+        /// Reason.
         #[source]
         source: io::Error,
     },
@@ -49,7 +49,7 @@ pub enum Error {
     Install {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Reason.
         #[source]
         source: io::Error,
     },

@@ -16,7 +16,7 @@ use proptest::prelude::*;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
-/// What the text of the object reads back to.
+/// Object that the text of the object reads back to.
 fn again<T: Serialize + DeserializeOwned>(object: &T) -> T {
     serde_json::from_str(&serde_json::to_string(object).unwrap()).unwrap()
 }
@@ -179,7 +179,7 @@ prop_compose! {
     }
 }
 
-/// What PEM is made of; nobody looks at the certificate itself here.
+/// Base64 text in PEM form; the certificate itself is not read here.
 const CERTIFICATE: &str = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
 
 prop_compose! {

@@ -3,10 +3,10 @@
 //! # Flow
 //!
 //! `machinery-server` authenticates and authorises a request, decodes it and reads the object.
-//! [`EvacuationStrategy`] then checks further rights of the caller ([`Authorizer`](machinery_auth::Authorizer)), reads the live pod
-//! ([`Pods`]), and calls `evacuation-protocol` to decide. [`EvacuationResponderStrategy`] guards
-//! registrations, and [`Respond`] guards answers. [`SelfEvacuationView`] shows to a pod its own Evacuations.
-//! [`run`] starts everything.
+//! [`EvacuationStrategy`] then checks further rights of the caller
+//! ([`Authorizer`](machinery_auth::Authorizer)), reads the live pod ([`Pods`]), and calls
+//! `evacuation-protocol` to decide. [`EvacuationResponderStrategy`] guards registrations, and [`Respond`]
+//! guards answers. [`SelfEvacuationView`] shows to a pod its own Evacuations. [`run`] starts everything.
 
 mod assemble;
 mod caller;

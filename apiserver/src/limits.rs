@@ -6,26 +6,26 @@ use machinery_server::{ObjectLimits, ServerOptions};
 /// User of the controller that `deploy/` installs.
 const CONTROLLER: &str = "system:serviceaccount:evacuation-system:evacuation-controller";
 
-/// Maximum size of the metadata of an Evacuation or EvacuationResponder, and of its spec: what the validation of a
-/// spec allows fits.
+/// Maximum size of the metadata of an Evacuation or EvacuationResponder, and of its spec: what the validation
+/// of a spec allows fits.
 const OBJECT_BYTES: usize = 320 * 1024;
 
 /// Limits on what callers can use of one replica, and on what is stored.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 pub struct LimitOptions {
-    /// User that the server always has capacity for; can be repeated. Name the controller's user, or a burst of other
-    /// requests delays deadlines. An eighth of every limit on requests is reserved for these users.
+    /// User that the server always has capacity for; can be repeated. Name the controller's user, or a burst
+    /// of other requests delays deadlines. An eighth of every limit on requests is reserved for these users.
     #[arg(long = "priority-user", value_name = "USER", default_value = CONTROLLER)]
     pub priority_users: Vec<String>,
-    /// Maximum number of reads in progress. One user, or pod, can have an eighth of them, the service accounts of
-    /// one namespace a quarter.
+    /// Maximum number of reads in progress. One user, or pod, can have an eighth of them, the service
+    /// accounts of one namespace a quarter.
     #[arg(long, default_value_t = 400, value_name = "NUMBER")]
     pub max_requests_inflight: usize,
     /// Maximum number of writes in progress, with the same shares.
     #[arg(long, default_value_t = 200, value_name = "NUMBER")]
     pub max_mutating_requests_inflight: usize,
-    /// Maximum number of stored objects of one kind in one namespace, finished ones included. Of this limit and the next
-    /// two, a quarter is reserved for users that may create the kind in all namespaces.
+    /// Maximum number of stored objects of one kind in one namespace, finished ones included. Of this limit
+    /// and the next two, a quarter is reserved for users that may create the kind in all namespaces.
     #[arg(long, default_value_t = 5000, value_name = "NUMBER")]
     pub max_objects_per_namespace: usize,
     /// Maximum size in bytes of the stored objects of one kind in one namespace.

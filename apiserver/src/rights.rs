@@ -75,7 +75,7 @@ impl Rights {
         self.may(&context.user, "relay", responders(context).named(responder)).await
     }
 
-    /// Whether the caller may create objects of that kind in all namespaces.
+    /// Returns true when the caller may create objects of that kind in all namespaces.
     pub(crate) async fn may_create_everywhere(
         &self,
         context: &RequestContext,

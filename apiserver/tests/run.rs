@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 /// Far more than it should take.
 const SOON: Duration = Duration::from_secs(20);
 
-/// Whether an error is the expected one.
+/// Returns true when an error is the expected one.
 type Expected = fn(&RunError) -> bool;
 
 /// Options of a server whose kube-apiserver does not answer, on this port.

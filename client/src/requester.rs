@@ -195,8 +195,8 @@ impl Requester {
         }
     }
 
-    /// Returns the place of the caller's entry of this name, or the end of the list. Only where another user could
-    /// have the entry does the client ask the server for the caller's name.
+    /// Returns the place of the caller's entry of this name, or the end of the list. Only where another user
+    /// could have the entry does the client ask the server for the caller's name.
     async fn place(&self, entries: &[Entry], namespace: &str, name: &str) -> Result<usize, RequestError> {
         if !entries.iter().any(|other| other.name == self.entry.name) {
             return Ok(entries.len());
@@ -210,7 +210,8 @@ impl Requester {
         Ok(entries.iter().position(own).unwrap_or(entries.len()))
     }
 
-    /// The handle of the entry at that place of the object that the server returned, with the owner that it filled in.
+    /// The handle of the entry at that place of the object that the server returned, with the owner that it
+    /// filled in.
     fn handle(
         &self,
         api: Api<Evacuation>,

@@ -37,8 +37,8 @@ const RESET_AFTER: Duration = Duration::from_secs(10);
 /// # Guarantees
 ///
 /// After each failure the stream pauses, from 0.1 s up to 5 s, with jitter; then it lists again. So every
-/// recovery shows as [`InitDone`](watcher::Event::InitDone). Two watches start at least a second apart, also if
-/// the server ends them without an error.
+/// recovery shows as [`InitDone`](watcher::Event::InitDone). Two watches start at least a second apart, also
+/// if the server ends them without an error.
 pub fn watch<K>(
     api: Api<K>,
     config: watcher::Config,

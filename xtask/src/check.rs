@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::{
     command::{cargo, command, root, run},
-    cycles, generate, prerequisites,
+    cycles, generate, prerequisites, words,
 };
 use anyhow::Context;
 
@@ -17,6 +17,7 @@ pub(crate) fn check() -> anyhow::Result<()> {
     run(cargo()?.args(["fmt", "--all", "--check"]))?;
     run(cargo()?.args(["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
     cycles::check(&root()?)?;
+    words::check(&root()?)?;
     let mut doc = cargo()?;
     doc.args(["doc", "--quiet", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings");
     run(&mut doc)?;
@@ -49,7 +50,7 @@ fn cargo_deny() -> anyhow::Result<PathBuf> {
     Ok(own)
 }
 
-/// Where tools are kept between checkouts.
+/// Folder that keeps tools between checkouts.
 fn cache_folder() -> anyhow::Result<PathBuf> {
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let home = || std::env::home_dir().map(|home| home.join(".cache"));

@@ -30,7 +30,8 @@ pub struct EvacuationStrategy {
 }
 
 impl EvacuationStrategy {
-    /// Returns the strategy. It reads targets from `pods` and their EvacuationResponders from `registrations`.
+    /// Returns the strategy. It reads targets from `pods` and their EvacuationResponders from
+    /// `registrations`.
     /// `authorizer` checks rights beyond a request's verb.
     pub fn new(
         pods: Arc<dyn Pods>,

@@ -1,4 +1,4 @@
-//! What the cluster says: its pods, its namespaces, and what users may do.
+//! Answers of the cluster: its pods, its namespaces, and the rights of users.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -26,7 +26,7 @@ pub(crate) struct Cluster {
     grants: Mutex<BTreeSet<String>>,
     terminating: Mutex<BTreeSet<String>>,
     asked: Mutex<Vec<String>>,
-    /// What does not answer: `pods` or `rights`.
+    /// Calls that get no answer: `pods` or `rights`.
     outage: Mutex<Option<&'static str>>,
 }
 
@@ -98,8 +98,8 @@ impl Cluster {
         *self.outage.lock().unwrap() == Some(what)
     }
 
-    /// What the cluster was asked so far; forgets it. What is asked again and again counts once: the server
-    /// decides anew when it finds that it decided by an older version of the object.
+    /// Returns the calls since the last time. A repeated call counts once, because the server decides again when
+    /// it had decided by an older version of the object.
     pub(crate) fn asked(&self) -> Vec<String> {
         let mut seen = BTreeSet::new();
         let asked = std::mem::take(&mut *self.asked.lock().unwrap());

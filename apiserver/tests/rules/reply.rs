@@ -1,4 +1,4 @@
-//! What the server answers.
+//! Replies of the server.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! What `kubectl get` shows, and bad input.
+//! Output of `kubectl get`, and bad input.
 
 use serde_json::{Value, json};
 

@@ -8,8 +8,8 @@ use tokio::{sync::Mutex, time::Instant};
 
 /// Minimum time between the starts of two watches.
 ///
-/// kube renews a watch at once when the server has ended it without an error. A server or a proxy that ends each
-/// watch immediately would get one request after another.
+/// kube renews a watch at once when the server has ended it without an error. A server or a proxy that ends
+/// each watch immediately would get one request after another.
 const APART: Duration = Duration::from_secs(1);
 
 /// Returns an API whose watches start at least [`APART`] after each other. Other requests pass at once.

@@ -135,8 +135,8 @@ impl Cluster {
         self.metrics.recovered.set(self.clock.now().timestamp() as f64);
     }
 
-    /// Records a reply that the API gave at `received` to a request sent at `sent`: its proof, and the server's
-    /// time if the reply carried it.
+    /// Records a reply that the API gave at `received` to a request sent at `sent`: its proof, and the
+    /// server's time if the reply carried it.
     fn api_answered(&self, time: Option<DateTime<Utc>>, proof: Proof, sent: Instant, received: Instant) {
         if time.is_some_and(|time| self.clock.set(time, sent, received)) {
             info!(now = %self.clock.now(), "the API server's clock shows another time");

@@ -1,4 +1,4 @@
-//! Which Evacuations are to be reconsidered, and when.
+//! Work queue: the keys to reconsider, each with its time.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet, VecDeque},

@@ -1,4 +1,5 @@
-//! The controller against an API that keeps one Evacuation by the protocol's own rules, and records what it is asked.
+//! The controller against an API that keeps one Evacuation by the protocol's own rules, and records what it
+//! is asked.
 
 use std::sync::Mutex;
 

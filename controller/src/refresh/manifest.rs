@@ -46,7 +46,8 @@ pub(crate) fn message(ask: &Ask) -> String {
     )
 }
 
-/// Returns the Evacuation without the entry of this requester, which belongs to `user`. Others can use its name.
+/// Returns the Evacuation without the entry of this requester, which belongs to `user`. Others can use its
+/// name.
 pub(crate) fn withdrawn(evacuation: &Evacuation, user: &str) -> Evacuation {
     let mut withdrawn = evacuation.clone();
     let own = RequesterKey { owner: user, name: REQUESTER };

@@ -32,7 +32,7 @@ pub enum DocumentError {
     Json {
         /// Path of the document.
         path: String,
-        /// Why.
+        /// Reason.
         #[source]
         source: serde_json::Error,
     },

@@ -52,9 +52,9 @@ const KEPT: &[&str] = &[
 /// Part of a schema that OpenAPI cannot express.
 #[derive(Debug)]
 pub(crate) struct Problem {
-    /// Where, as a JSON pointer.
+    /// Place, as a JSON pointer.
     pub(crate) path: String,
-    /// What.
+    /// Problem found there.
     pub(crate) problem: String,
 }
 

@@ -2,8 +2,8 @@
 //!
 //! The model is etcd's: one revision counts the commits of the whole store; each key remembers the revision
 //! that last changed it; a watch replays what was committed after a revision. [`Store`] is the trait,
-//! [`EtcdStore`] and [`EmbeddedStore`] implement it, and one contract suite (`tests/machinery/tests/contract.rs`) runs on
-//! both.
+//! [`EtcdStore`] and [`EmbeddedStore`] implement it, and one contract suite
+//! (`tests/machinery/tests/contract.rs`) runs on both.
 
 #[cfg(feature = "embedded")]
 mod embedded;

@@ -24,7 +24,7 @@ pub struct Read {
     pub found: Option<KeyValue>,
 }
 
-/// Which part of a prefix is wanted.
+/// Part of a prefix to list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Range {
     /// The keys that start with it; ends with `/`.

@@ -96,9 +96,9 @@ impl FieldErrorKind {
 pub struct FieldError {
     /// Kind of the error.
     pub kind: FieldErrorKind,
-    /// Which field.
+    /// Path of the field.
     pub field: FieldPath,
-    /// How, in words, with the value where that helps.
+    /// Explanation, with the value where that helps.
     pub message: String,
 }
 

@@ -14,9 +14,9 @@ use crate::{
     state::{Eviction, Pod, Recorded, State, Step, Version, Write},
 };
 
-/// How long before the end of its time an attempt must be over, in seconds; as in the controller.
+/// Number of seconds by which an attempt must be over before the end of its time; as in the controller.
 const MARGIN_SECONDS: i64 = 1;
-/// How long an attempt may take, counted from the moment at which its record was sent, in seconds.
+/// Maximum duration of an attempt in seconds, counted from the moment at which its record was sent.
 const ATTEMPT_SECONDS: i64 = ATTEMPT_TIMEOUT_SECONDS - MARGIN_SECONDS;
 
 /// A look: the controller, the object, and the error of the controller's clock.

@@ -73,7 +73,7 @@ pub(crate) struct Controller {
 /// An attempt that a controller recorded.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Recorded {
-    /// Which one: `status.eviction.attempts`.
+    /// Number of the attempt: `status.eviction.attempts`.
     pub(crate) number: i32,
     /// The time at which it must be over.
     pub(crate) until: i64,

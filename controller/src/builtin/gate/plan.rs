@@ -94,7 +94,8 @@ fn gate(pod: &Pod, evacuation: &str) -> Gate {
     }
 }
 
-/// The message of a delay. It names a value of the annotation that opens nothing: it can be a mistake, such as `yes`.
+/// The message of a delay. It names a value of the annotation that opens nothing: it can be a mistake, such
+/// as `yes`.
 fn waiting(pod: &Pod) -> String {
     let kind = condition_type(pod);
     let message = format!("waiting for the pod's condition {kind} or its annotation {GATE_OPEN_ANNOTATION}");

@@ -121,7 +121,8 @@ pub(crate) fn prune_pod(pod: &mut Pod) {
     }
 }
 
-/// Returns true for the names of the project's own domain, and for the two annotations of Kubernetes that are read.
+/// Returns true for the names of the project's own domain, and for the two annotations of Kubernetes that are
+/// read.
 fn is_kept(name: &str) -> bool {
     is_own(name) || [MIRROR_ANNOTATION, DELETION_COST_ANNOTATION].contains(&name)
 }

@@ -16,12 +16,12 @@ use crate::cluster::ObjectKey;
 /// resolves it. A kube-apiserver whose request has timed out may still have a write under way in etcd.
 const MARGIN: Duration = Duration::from_secs(1);
 
-/// Which attempt it is: what is known of one says nothing of another, not even of the same Evacuation.
+/// Identity of an attempt. Knowledge of one says nothing of another, also of the same Evacuation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AttemptId {
     /// The UID of the Evacuation.
     uid: String,
-    /// Which of its attempts.
+    /// Number of the attempt.
     number: i32,
 }
 

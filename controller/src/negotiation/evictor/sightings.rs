@@ -25,7 +25,7 @@ pub(crate) struct Sightings(Mutex<HashMap<ObjectKey, Sighting>>);
 struct Sighting {
     /// The UID of the Evacuation.
     uid: String,
-    /// Which of its attempts it is.
+    /// Number of the attempt.
     attempt: i32,
     since: Instant,
 }

@@ -1,4 +1,4 @@
-//! Which addresses may be asked.
+//! Addresses that the controller may ask.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

@@ -1,4 +1,4 @@
-//! Which questions were delivered, and when the others are posted again.
+//! Delivered questions, and the times at which the others are posted again.
 
 use std::{
     collections::HashMap,

@@ -1,4 +1,5 @@
-//! A kube-apiserver that answers as a test says. For faults and for counting; what a real one answers is in `cluster`.
+//! A kube-apiserver that answers as a test says. For faults and for counting; what a real one answers is in
+//! `cluster`.
 
 use std::{
     convert::Infallible,
@@ -22,7 +23,8 @@ impl Calls {
     }
 }
 
-/// A client of a server that answers the n-th call (from 1) with what `answer` makes of the call's body: code and body.
+/// A client of a server that answers the n-th call (from 1) with what `answer` makes of the call's body: code
+/// and body.
 pub(crate) fn answering<F, A>(answer: F) -> (kube::Client, Calls)
 where
     F: Fn(usize, Value) -> A + Clone + Send + 'static,

@@ -25,7 +25,7 @@ impl Leaf {
         PrivateKeyDer::from_pem_slice(self.key_pem.as_bytes()).unwrap()
     }
 
-    /// What a peer presents that has no intermediates.
+    /// Chain of a peer that has no intermediates.
     pub(crate) fn chain(&self) -> Vec<CertificateDer<'static>> {
         vec![self.certificate.clone()]
     }

@@ -20,7 +20,8 @@ struct Cluster {
     authentication: DelegatedAuthentication,
 }
 
-/// A cluster whose kube-apiserver takes every token but `bad` for the user `token`, and is down for the token `down`.
+/// A cluster whose kube-apiserver takes every token but `bad` for the user `token`, and is down for the token
+/// `down`.
 fn cluster() -> Cluster {
     let (front_proxy, users) = (Ca::new("front-proxy-ca"), Ca::new("kubernetes"));
     let data = [

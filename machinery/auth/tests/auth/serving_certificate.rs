@@ -35,7 +35,7 @@ impl Server {
         Self { ca, folder, config, shutdown }
     }
 
-    /// What a client sees now.
+    /// Certificate that a client sees now.
     fn presents(&self) -> CertificateDer<'static> {
         let (connection, _) = handshake(client(&self.ca, None, &TLS13), Arc::clone(&self.config)).unwrap();
         presented(connection.peer_certificates()).unwrap().clone()
@@ -81,7 +81,8 @@ async fn a_new_pair_is_served_without_a_restart() {
 
 #[tokio::test(start_paused = true)]
 async fn a_secret_that_kubernetes_swaps_is_followed() {
-    // As the kubelet lays volumes out: the files link to `..data/`, which links to a folder with a time as its name.
+    // As the kubelet lays volumes out: the files link to `..data/`, which links to a folder with a time as
+    // its name.
     let server = Server::start(|ca, folder| {
         write(&ca.server("first"), &folder.join("..1"));
         symlink("..1", folder.join("..data")).unwrap();

@@ -161,8 +161,8 @@ impl<S: Strategy> Registry<S> {
         Ok(self.cache.list(&self.scope(namespace, None), None)?.1)
     }
 
-    /// Returns the newest objects of a namespace, or all for an empty one. Every write that was answered before
-    /// this call is included.
+    /// Returns the newest objects of a namespace, or all for an empty one. Every write that was answered
+    /// before this call is included.
     ///
     /// # Errors
     ///

@@ -132,7 +132,8 @@ impl Patch {
         Ok(object)
     }
 
-    /// Whether the patch itself names the resourceVersion that it is for. The one in a patched object is the server's.
+    /// Returns true when the patch itself names the resourceVersion that it is for. The one in a patched
+    /// object is the server's.
     fn names_version(&self) -> bool {
         const PATH: &str = "/metadata/resourceVersion";
         let Ok(patch) = serde_json::from_slice::<Value>(&self.bytes) else { return false };

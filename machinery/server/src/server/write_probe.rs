@@ -17,8 +17,8 @@ const KEY: &str = "/write-probe";
 
 /// Writes one key of the store again and again.
 ///
-/// A store can answer reads and take no writes: an etcd without space does. Clients then cannot write either, and see no
-/// reason in what they read.
+/// A store can answer reads and take no writes: an etcd without space does. Clients then cannot write either,
+/// and see no reason in what they read.
 pub(crate) struct WriteProbe {
     store: Arc<dyn Store>,
     last: Mutex<Option<DateTime<Utc>>>,

@@ -31,7 +31,8 @@ async fn metric(kitchen: &Kitchen, name: &str, label: &str) -> u64 {
     line.and_then(|line| line.rsplit(' ').next()?.parse().ok()).unwrap_or_default()
 }
 
-/// Requests that each keep their slot until they are aborted, or the cache has waited for its revision in vain.
+/// Requests that each keep their slot until they are aborted, or the cache has waited for its revision in
+/// vain.
 async fn hold_slots(kitchen: &Kitchen, user: &str, count: usize) -> Vec<JoinHandle<()>> {
     kitchen.store.hold_watches(true);
     let unseen = kitchen.client().create_pot("unseen", json!({"dish": "soup"})).await;

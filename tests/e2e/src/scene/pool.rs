@@ -11,7 +11,8 @@ use crate::{Platform, PlatformOptions};
 
 /// A bounded set of platforms, each lent to one scene at a time. A platform is started when none is free.
 ///
-/// A scene may stop and freeze any part of its platform, because [`Platform::mend`] repairs it for the next scene.
+/// A scene may stop and freeze any part of its platform, because [`Platform::mend`] repairs it for the next
+/// scene.
 #[derive(Debug)]
 pub struct Pool {
     places: Semaphore,

@@ -8,7 +8,8 @@ use crate::desk::{Desk, assert_has, manifest};
 async fn apply_creates_then_changes_nothing_then_changes_what_changed() {
     let desk = Desk::new("apply").await;
     desk.silent_pod("db-0").await;
-    // A manifest that names the owner settles. The server fills an absent one in, and kubectl sees a difference.
+    // A manifest that names the owner settles. The server fills an absent one in, and kubectl sees a
+    // difference.
     let manifest = |name: &str, pod: &str| {
         manifest(name, pod).replace("  - name: test", "  - owner: admin\n    name: test")
     };

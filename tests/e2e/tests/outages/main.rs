@@ -1,6 +1,7 @@
 //! Evacuations during and after the outage of a part of the system.
 //!
-//! Each test disturbs its platform, so that a platform serves one test at a time. The next test finds it mended.
+//! Each test disturbs its platform, so that a platform serves one test at a time. The next test finds it
+//! mended.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

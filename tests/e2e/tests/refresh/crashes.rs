@@ -203,7 +203,7 @@ pub(crate) fn finished(evacuation: &Evacuation) -> DateTime<Utc> {
     from_condition_time(&finished.last_transition_time)
 }
 
-/// Which attempt an Evacuation was.
+/// Identity of an attempt: its Evacuation and its number.
 pub(crate) fn attempt(evacuation: &Evacuation) -> &str {
     &evacuation.annotations()[ATTEMPT]
 }

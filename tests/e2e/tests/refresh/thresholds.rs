@@ -1,4 +1,4 @@
-//! Which pods are asked, and when.
+//! Selection of the pods that are asked, and the time of each question.
 
 use chrono::TimeDelta;
 use evacuation_api::RefusalPolicy;

@@ -26,7 +26,7 @@ pub(crate) struct FaultyStore {
     probed: AtomicUsize,
     /// Number of objects of the largest page that was read.
     largest_page: AtomicUsize,
-    /// So many of the next names to be created are taken just before.
+    /// Number of the next created names that another caller takes just before.
     taken: AtomicUsize,
 }
 

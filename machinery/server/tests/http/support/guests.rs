@@ -11,8 +11,8 @@ use machinery_auth::{Attributes, AuthError, Authenticator, Authorizer, UserInfo,
 use machinery_server::{ApiError, NamespaceState, Namespaces};
 use rustls::pki_types::CertificateDer;
 
-/// Believes the header `x-user`, unless it is absent; then the number of certificates is the name. The token `unanswered` is never
-/// looked up to the end.
+/// Believes the header `x-user`, unless it is absent; then the number of certificates is the name. The token
+/// `unanswered` is never looked up to the end.
 pub(crate) struct TestAuthenticator;
 
 #[async_trait]

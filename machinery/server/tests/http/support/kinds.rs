@@ -96,8 +96,9 @@ fn pot() -> String {
     "Pot".to_owned()
 }
 
-/// The rules of pots: two servings by default, no empty dish, a dish never changes, a stove holds one pot that is
-/// not done, `burnt` panics, `chef` may use the reserve, a pot with the label `locked` is not deleted but in a terminating namespace.
+/// The rules of pots: two servings by default, no empty dish, a dish never changes, a stove holds one pot
+/// that is not done, `burnt` panics, `chef` may use the reserve, a pot with the label `locked` is not deleted
+/// but in a terminating namespace.
 pub(crate) struct PotStrategy;
 
 #[async_trait]

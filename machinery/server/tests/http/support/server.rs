@@ -31,11 +31,11 @@ pub(crate) struct Setup {
     pub(crate) port: u16,
     /// Limits on the pots, if there are any.
     pub(crate) limits: Option<ObjectLimits>,
-    /// Whether the store can be read but not watched; then nobody waits for the server to be ready.
+    /// True when the store can be read but not watched. The test then does not wait for readiness.
     pub(crate) unwatchable: bool,
-    /// Whether the store is down at first; then nobody waits for the server to be ready.
+    /// True when the store is down at first. The test then does not wait for readiness.
     pub(crate) down: bool,
-    /// Whether the server probes its store with writes.
+    /// True when the server probes its store with writes.
     pub(crate) write_probe: bool,
 }
 

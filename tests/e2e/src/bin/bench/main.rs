@@ -12,7 +12,7 @@ use clap::{Parser, ValueEnum};
 /// Measure, beside the peers.
 #[derive(Parser)]
 struct Options {
-    /// Which benchmark.
+    /// Name of the benchmark.
     #[arg(value_enum)]
     name: Name,
     /// Print one JSON object a line instead of a table.

@@ -3,7 +3,7 @@
 use comfy_table::Table;
 use serde::Serialize;
 
-/// Which way is good.
+/// Direction in which a value improves.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Better {
