@@ -10,6 +10,7 @@
 
 mod assemble;
 mod caller;
+mod compaction;
 mod etcd_tls;
 mod evacuation;
 mod evacuation_responder;

@@ -1,17 +1,17 @@
 //! Opening of the store that the options name.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use machinery_storage::{EmbeddedOptions, EmbeddedStore, EtcdOptions, EtcdStore, Store};
 use tokio_util::sync::CancellationToken;
 
-use crate::{Options, RunError, Storage, etcd_tls::EtcdTlsFiles};
+use crate::{Options, RunError, Storage, compaction, etcd_tls::EtcdTlsFiles};
 
 /// File of the embedded store in `--data-dir`.
 const EMBEDDED_FILE: &str = "store.redb";
 
 /// Opens the store. The readiness check finds out later whether etcd is reachable: the server waits for it.
-/// The server reloads etcd's certificates until `shutdown`.
+/// The server reloads etcd's certificates and compacts etcd until `shutdown`.
 pub(crate) async fn open(
     options: &Options,
     shutdown: &CancellationToken,
@@ -22,14 +22,22 @@ pub(crate) async fn open(
                 key_prefix: options.etcd_prefix.trim_end_matches('/').to_owned(),
                 ..EtcdOptions::new(options.etcd_servers.iter().cloned())
             };
-            let Some(files) = EtcdTlsFiles::of(options) else {
-                return Ok(Arc::new(EtcdStore::connect(etcd).await.map_err(RunError::Etcd)?));
-            };
-            let pems = files.read().await?;
-            etcd.tls = Some(pems.clone().into());
+            let mut certificates = None;
+            if let Some(files) = EtcdTlsFiles::of(options) {
+                let pems = files.read().await?;
+                etcd.tls = Some(pems.clone().into());
+                certificates = Some((files, pems));
+            }
             let store = Arc::new(EtcdStore::connect(etcd).await.map_err(RunError::Etcd)?);
-            let follow = files.follow(pems, Arc::clone(&store));
-            tokio::spawn(shutdown.clone().run_until_cancelled_owned(follow));
+            if let Some((files, pems)) = certificates {
+                let follow = files.follow(pems, Arc::clone(&store));
+                tokio::spawn(shutdown.clone().run_until_cancelled_owned(follow));
+            }
+            let interval = Duration::from_secs(options.etcd_compaction_interval_seconds);
+            if !interval.is_zero() {
+                let compact = compaction::run(Arc::clone(&store) as Arc<dyn Store>, interval);
+                tokio::spawn(shutdown.clone().run_until_cancelled_owned(compact));
+            }
             Ok(store)
         }
         Storage::Embedded => {

@@ -57,6 +57,9 @@ pub struct Node {
     /// Only the pods with these labels.
     #[arg(long, value_name = "LABELS")]
     pod_selector: Option<String>,
+    /// Skip pods whose deletion began more than this many seconds ago; 0 skips none.
+    #[arg(long, value_name = "SECONDS", default_value_t = 0)]
+    skip_wait_for_delete_timeout: u32,
     /// Stop waiting after this time, with exit code 3; 0 means never. The evacuations continue.
     #[arg(long, value_name = "DURATION", value_parser = timeout)]
     timeout: Option<Duration>,
@@ -130,6 +133,7 @@ impl Node {
             ignore_daemon_sets: self.ignore_daemonsets,
             delete_empty_dir_data: self.delete_emptydir_data,
             force: self.force,
+            skip_wait_for_delete_seconds: i64::from(self.skip_wait_for_delete_timeout),
             missing_daemon_sets: missing_daemon_sets(client, &pods).await?,
             ..DrainFilters::default()
         };

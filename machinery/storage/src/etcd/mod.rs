@@ -28,9 +28,8 @@ use crate::{Operation, Outcome, Page, Range, Read, Store, StoreError, Transactio
 ///
 /// # Caveats
 ///
-/// The history of etcd grows until a client compacts it. kube-apiserver compacts a shared etcd every five
-/// minutes. For an etcd of its own, the owner calls [`Store::compact`]. The store reads no files: the owner
-/// passes new certificates to [`EtcdStore::renew_tls`].
+/// The history of etcd grows until a client compacts it: the owner of the store calls [`Store::compact`] from
+/// time to time. The store reads no files: the owner passes new certificates to [`EtcdStore::renew_tls`].
 pub struct EtcdStore {
     connections: ArcSwap<Connections>,
     options: EtcdOptions,

@@ -3,6 +3,12 @@
 use controlplane::Signal;
 use evacuation_client::{Answer, End};
 use evacuation_e2e::PodSpec;
+use k8s_openapi::api::core::v1::Pod;
+use kube::{
+    ResourceExt,
+    api::{DeleteParams, Patch, PatchParams},
+};
+use serde_json::json;
 
 use crate::{
     desk::{Desk, assert_has},
@@ -34,6 +40,26 @@ async fn a_silent_pod_at_the_timeout_ends_it_with_code_3_and_is_still_asked() {
     assert_has(&output.stderr, &["not ended", "db-0"]);
     assert!(cordoned(&desk, &node).await);
     assert!(End::of(&desk.evacuation_of("db-0").await).is_none());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pod_whose_deletion_began_long_ago_is_not_waited_for_when_a_flag_says_so() {
+    let desk = Desk::new("drainskip").await;
+    let node = own_node(&desk).await;
+    let pod = desk.pods.create("stuck", &PodSpec::default().on(&node)).await.unwrap();
+    finalizers(&desk, &pod, &["test.evacuation.dev/hold"]).await;
+    desk.pods.api().delete("stuck", &DeleteParams::default().grace_period(1)).await.unwrap();
+    let output = evacuate(&desk, &node, &["--force", "--timeout=5s"]).await;
+    assert_eq!(output.code, Some(3), "{output:?}");
+    let output = evacuate(&desk, &node, &["--force", "--skip-wait-for-delete-timeout=1", "--timeout=60s"]);
+    let output = output.await;
+    assert_eq!(output.code, Some(0), "{output:?}");
+    finalizers(&desk, &pod, &[]).await;
+}
+
+async fn finalizers(desk: &Desk, pod: &Pod, finalizers: &[&str]) {
+    let patch = Patch::Merge(json!({"metadata": {"finalizers": finalizers}}));
+    desk.pods.api().patch(&pod.name_any(), &PatchParams::default(), &patch).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
