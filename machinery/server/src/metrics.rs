@@ -1,6 +1,10 @@
 //! Metrics, under the names that kube-apiserver uses for the same measurements.
 
-use std::{fmt, sync::Arc, time::Instant};
+use std::{
+    fmt,
+    sync::{Arc, atomic::AtomicU64},
+    time::Instant,
+};
 
 use async_trait::async_trait;
 use machinery_storage::{Outcome, Page, Range, Read, Store, StoreError, Transaction, WatchStream};
@@ -31,6 +35,7 @@ struct Inner {
     refused_writes: Family<ResourceLabels, Counter>,
     ended_watches: Family<ResourceLabels, Counter>,
     store: Family<StoreLabels, Histogram, fn() -> Histogram>,
+    clock_ahead: Gauge<f64, AtomicU64>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -129,6 +134,7 @@ impl Metrics {
         let watch_events = Family::<ResourceLabels, Counter>::default();
         let [objects, bytes, namespace_objects, namespace_bytes] =
             [(); 4].map(|()| Family::<ResourceLabels, Gauge>::default());
+        let clock_ahead = Gauge::<f64, AtomicU64>::default();
         let [refused_writes, ended_watches] = [(); 2].map(|()| Family::<ResourceLabels, Counter>::default());
         let store: Family<_, _, fn() -> Histogram> = Family::new_with_constructor(store_seconds as _);
         registry.register("apiserver_request", "Requests that were served", requests.clone());
@@ -153,6 +159,8 @@ impl Metrics {
         registry.register("apiserver_terminated_watchers", help, ended_watches.clone());
         let help = "Duration of calls of the store, in seconds";
         registry.register("apiserver_storage_request_duration_seconds", help, store.clone());
+        let help = "Seconds by which the clock is ahead of the one that the servers of the store agree on";
+        registry.register("apiserver_clock_ahead_seconds", help, clock_ahead.clone());
         Self(Arc::new(Inner {
             registry,
             requests,
@@ -168,6 +176,7 @@ impl Metrics {
             refused_writes,
             ended_watches,
             store,
+            clock_ahead,
         }))
     }
 
@@ -182,6 +191,11 @@ impl Metrics {
         encode(&mut text, &self.0.registry)
             .map_err(|source| ApiError::internal("encoding the metrics", source))?;
         Ok(text)
+    }
+
+    /// Sets the seconds by which the clock is ahead of the other servers' clocks.
+    pub(crate) fn set_clock_ahead(&self, seconds: f64) {
+        self.0.clock_ahead.set(seconds);
     }
 
     /// Counts a reply. `served` is the resource that the request names, if it is served. Names that callers

@@ -114,7 +114,8 @@ impl ServerBuilder {
     }
 
     /// Writes to the store every second. The header `Store-Written` of each reply has the time of the last
-    /// write that succeeded.
+    /// write that succeeded. `/readyz` fails while the clock of this server differs by more than 2 s from the
+    /// other servers of the store.
     pub fn write_probe(mut self, store: Arc<dyn Store>) -> Self {
         self.write_probe = Some(WriteProbe::new(store));
         self

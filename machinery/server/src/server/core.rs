@@ -90,6 +90,9 @@ impl Core {
         if probe == "readyz" {
             let namespaces = self.namespaces.as_deref().is_none_or(Namespaces::has_started);
             checks.push(check("watch-namespaces", namespaces));
+            if let Some(probe) = &self.write_probe {
+                checks.push(check("clock", probe.clocks_agree()));
+            }
             checks.push(check("shutdown", !self.stopping.is_cancelled()));
         }
         checks
@@ -117,6 +120,9 @@ impl Core {
 
     /// Updates the metrics of the storage.
     pub(crate) fn measure_storage(&self) {
+        if let Some(probe) = &self.write_probe {
+            self.metrics.set_clock_ahead(probe.clock_ahead());
+        }
         for served in self.resources.values() {
             if let Some(usage) = served.resource.usage() {
                 let name = served.resource.name();

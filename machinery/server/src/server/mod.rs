@@ -3,6 +3,7 @@
 mod builder;
 mod core;
 mod described;
+mod peer_clocks;
 mod write_probe;
 
 use std::{any::Any, net::TcpListener, sync::Arc, time::Duration};

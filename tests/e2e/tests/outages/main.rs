@@ -16,6 +16,7 @@ mod embedded;
 mod etcd;
 mod in_flight;
 mod kube_apiserver;
+mod no_space;
 mod pushed;
 mod replicas;
 mod takeover;

@@ -63,3 +63,22 @@ async fn an_app_whose_reply_was_under_way_when_the_leader_died_is_asked_again() 
     accepted(&scene, &evacuation, &endpoint).await;
     assert!(endpoint.asked().len() > 1, "the next leader asked again");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_app_whose_delay_was_recorded_before_the_leader_died_keeps_its_time_and_is_only_reminded() {
+    let scene = worker::scene("after").await;
+    let (pod, evacuation) = asked(&scene).await;
+    let endpoint = Endpoint::of(&pod, scene.port, move |question| {
+        let answer = match question.action {
+            ReviewAction::Ask => json!({"answer": "Delay", "delaySeconds": 60}),
+            _ => json!({"answer": "Accept"}),
+        };
+        Reply::Json(answering(question, answer))
+    });
+    let endpoint = endpoint.await.unwrap();
+    scene.answered(&evacuation, Answer::Delay).await;
+    scene.kill_controller();
+    accepted(&scene, &evacuation, &endpoint).await;
+    let actions: Vec<ReviewAction> = endpoint.asked().iter().map(|question| question.action).collect();
+    assert_eq!(actions, [ReviewAction::Ask, ReviewAction::Remind]);
+}

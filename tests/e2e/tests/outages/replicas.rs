@@ -2,9 +2,12 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
+use chrono::TimeDelta;
+use controlplane::eventually;
+use evacuation_api::Answer;
 use evacuation_e2e::{
     PlatformOptions, PodSpec, Pool, Scene,
-    scene::{ASKER, PATIENCE, entry, wanting},
+    scene::{ASKER, PATIENCE, answer, entry, wanting},
 };
 use futures::{TryStreamExt, pin_mut};
 use kube::{
@@ -14,6 +17,9 @@ use kube::{
 use serde_json::json;
 
 use crate::worker::Worker;
+
+/// Difference between the clocks of the two API servers.
+const SKEW: TimeDelta = TimeDelta::seconds(45);
 
 /// Two API servers, with clocks of their own.
 static REPLICAS: Pool =
@@ -98,4 +104,41 @@ async fn an_api_server_that_dies_during_a_drain_does_not_stop_it() {
     assert!(status.success(), "{}", draining.log().unwrap());
     scene.pods.gone(&pod).await.unwrap();
     assert_eq!(scene.evicted().len(), 2);
+}
+
+/// Waits until an API server passes its readiness probe, or fails the check of its clock.
+async fn until_ready(scene: &Scene, place: usize, ready: bool) {
+    let client = scene.direct(place);
+    let answered = eventually(PATIENCE, "the readiness changes", || async {
+        let request = http::Request::get("/readyz?verbose").body(Vec::new()).unwrap();
+        match client.request_text(request).await {
+            Ok(text) if ready => Ok(text),
+            Err(error) if !ready && format!("{error:?}").contains("[-]clock failed") => Ok(String::new()),
+            other => Err(format!("{other:?}")),
+        }
+    });
+    answered.await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_api_server_whose_clock_is_ahead_is_not_ready_and_ends_no_delay() {
+    let scene = replicas("skew").await;
+    let balancer = scene.platform().balancer().unwrap();
+    let ahead = &scene.platform().clocks().unwrap().apiservers[1];
+    ahead.set(SKEW).unwrap();
+    until_ready(&scene, 1, false).await;
+    until_ready(&scene, 0, true).await;
+    // A Service sends no request to a server that is not ready.
+    balancer.only(0);
+    let pod = scene.pod("db-0", PodSpec::watching()).await;
+    let evacuation = scene.ask_and_reach(&pod, json!({})).await;
+    let delay = json!({"answer": "Delay", "delaySeconds": 15});
+    answer(&scene.client_of(&pod).await, &evacuation, delay).await.unwrap();
+    let granted = scene.answered(&evacuation, Answer::Delay).await;
+    scene.ends(&evacuation, "Evacuated Evicted").await;
+    let (until, evicted) = (granted.delay_until.unwrap().0, scene.evicted_at("db-0"));
+    assert!(until <= evicted, "the delay ends at {until}, and the pod was evicted at {evicted}");
+
+    ahead.set(TimeDelta::zero()).unwrap();
+    until_ready(&scene, 1, true).await;
 }
