@@ -113,7 +113,9 @@ impl Negotiation {
         };
         for (transition, note) in found {
             self.metrics.count(transition, new);
-            self.events.send(new, transition.notice(note));
+            if let Some(notice) = transition.notice(note) {
+                self.events.send(new, notice);
+            }
         }
     }
 

@@ -77,12 +77,14 @@ impl Transition {
         )
     }
 
-    /// Returns the Event of the transition.
-    pub(super) fn notice(self, note: String) -> Notice {
+    /// Returns the Event of the transition. The start of the eviction has none, because its end or its
+    /// blockage tells more and follows at once.
+    pub(super) fn notice(self, note: String) -> Option<Notice> {
         match self {
-            Self::Accepted | Self::Delayed | Self::Evicting => Notice::progress(self.as_str(), note),
-            _ if self.is_warning() => Notice::warning(self.as_str(), note),
-            _ => Notice::normal(self.as_str(), note),
+            Self::Evicting => None,
+            Self::Accepted | Self::Delayed => Some(Notice::progress(self.as_str(), note)),
+            _ if self.is_warning() => Some(Notice::warning(self.as_str(), note)),
+            _ => Some(Notice::normal(self.as_str(), note)),
         }
     }
 }
@@ -300,6 +302,23 @@ mod tests {
         assert_eq!(left, ["Left: requester a.b/c of ann left"]);
         let again = said(&[("bob", false), ("ann", true)], &[("bob", false), ("ann", false)]);
         assert_eq!(again, ["Joined: user ann joined as a.b/c"]);
+    }
+
+    #[test]
+    fn a_pod_that_a_budget_holds_up_costs_two_notices_and_any_other_one() {
+        let blocked = conditions(&[("Blocked", "BudgetExhausted", "db allows none")]);
+        let gone = conditions(&[("Evacuated", "Evicted", ""), ("Finished", "Evicted", "")]);
+        let evicting = json!({"eviction": {"attempts": 1, "inFlight": true}});
+        let reasons = |states: &[&Value]| {
+            let mut found = Vec::new();
+            for pair in states.windows(2) {
+                let all = transitions(&evacuation(pair[0]), &evacuation(pair[1]));
+                found.extend(all.into_iter().filter_map(|(transition, note)| transition.notice(note)));
+            }
+            found.iter().map(|notice| notice.reason).collect::<Vec<_>>()
+        };
+        assert_eq!(reasons(&[&json!({}), &evicting, &blocked, &gone]), ["EvictionBlocked", "Evicted"]);
+        assert_eq!(reasons(&[&json!({}), &evicting, &gone]), ["Evicted"]);
     }
 
     type Row = (Value, Value, &'static [(&'static str, &'static str)]);

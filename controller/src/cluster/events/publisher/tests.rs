@@ -72,9 +72,9 @@ async fn a_delay_that_is_renewed_for_half_an_hour_is_one_event_with_a_count() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_evacuated_pod_costs_three_events() {
+async fn an_end_is_on_the_evacuation_and_its_pod_and_progress_on_the_evacuation_only() {
     let fixture = Fixture::new(1000);
-    fixture.sink.send(&evacuation("e"), Notice::progress("Evicting", "evicting".to_owned()));
+    fixture.sink.send(&evacuation("e"), Notice::progress("Accepted", "accepted".to_owned()));
     fixture.sink.send(&evacuation("e"), Notice::normal("Evicted", "the pod is gone".to_owned()));
     sleep(Duration::from_mins(1)).await;
     let mut found: Vec<(String, String)> = fixture
@@ -83,7 +83,7 @@ async fn an_evacuated_pod_costs_three_events() {
         .map(|event| (event["reason"].to_string(), event["regarding"]["kind"].to_string()))
         .collect();
     found.sort();
-    let expected = [("Evicted", "Evacuation"), ("Evicted", "Pod"), ("Evicting", "Evacuation")];
+    let expected = [("Accepted", "Evacuation"), ("Evicted", "Evacuation"), ("Evicted", "Pod")];
     let expected = expected.map(|(reason, kind)| (json!(reason).to_string(), json!(kind).to_string()));
     assert_eq!(found, expected);
 }
