@@ -102,7 +102,7 @@ impl Action for Respond {
         let evacuation = self.registry.get(&context.namespace, name).await?;
         self.prove(context, &evacuation, &body).await?;
 
-        // What was proved, was proved of this very Evacuation, not of another that took its name meanwhile.
+        // The proof is for the Evacuation of this UID, not for a later one of the same name.
         let proved = evacuation.metadata.uid.unwrap_or_default();
         let mut reply = EvacuationResponseStatus::default();
         let record = |evacuation: &mut Evacuation| {

@@ -29,7 +29,7 @@ use super::{
     view::Viewed,
 };
 
-/// After how long a watch is begun anew where it stopped, in seconds: so long can a broken connection go
+/// Seconds after which a watch is resumed where it stopped: for so long can a broken connection go
 /// unnoticed.
 const WATCH_SECONDS: u32 = 120;
 /// The shortest and the longest pause after a watch broke. Short, so that answers given right after an outage
@@ -97,7 +97,7 @@ where
             }
         };
         if std::mem::take(&mut broken) {
-            info!("the {name} goes on");
+            info!("the {name} works again");
         }
         match event {
             Event::Init => listed.clear(),

@@ -8,9 +8,9 @@ use kube::Client;
 use tracing::info;
 
 use super::{
+    budget_gate::{BudgetGate, budget_of},
     evictor::{AttemptId, Attempts, Evictor, Manner, Order, turn_end},
     metrics::{NegotiationMetrics, outcome_label},
-    turn::{BudgetGate, budget_of},
 };
 use crate::cluster::{Cluster, Leadership, ObjectKey, Term, WorkQueue};
 

@@ -14,13 +14,13 @@
 
 mod act;
 mod attempt;
+mod budget_gate;
 mod evictor;
 mod metrics;
 mod notice;
 mod push;
 mod question;
 mod status;
-mod turn;
 mod world;
 
 use std::{collections::BTreeMap, error::Error, sync::Arc, time::Duration};
@@ -32,13 +32,13 @@ use kube::Client;
 use tracing::warn;
 
 use attempt::AttemptStarter;
+use budget_gate::BudgetGate;
 use evictor::{AttemptId, Attempts, Sightings};
 use metrics::NegotiationMetrics;
 use notice::{first_transitions, transitions};
 pub(crate) use push::Pusher;
 use question::Asker;
 use status::StatusWriter;
-use turn::BudgetGate;
 use world::WorldReader;
 
 use crate::cluster::{

@@ -120,7 +120,7 @@ pub struct DeleteContext {
 ///
 /// A claim is a key that at most one object of the kind can hold, such as "the active Evacuation of this
 /// pod". The registry compares the claims of an object before and after a write and takes and releases them
-/// in the transaction that writes the object, so that uniqueness holds whatever else goes on.
+/// in the transaction that writes the object, so that uniqueness holds under concurrent writes.
 #[async_trait]
 pub trait Strategy: Send + Sync + 'static {
     /// Type of the kind.

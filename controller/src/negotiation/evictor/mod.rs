@@ -1,9 +1,9 @@
 //! The evictor, the last in every chain: whose turn it is, the fence around each attempt, and the request.
 
 mod attempts;
+mod budget_queue;
 mod post;
 mod sightings;
-mod turns;
 
 use std::{
     collections::HashMap,
@@ -18,10 +18,10 @@ use tokio::{
 };
 
 pub(crate) use attempts::{AttemptId, Attempts};
+pub(crate) use budget_queue::{BudgetQueues, BudgetStatus, Turn, TurnEnd};
 use post::Timeouts;
 pub(crate) use post::{Manner, Order};
 pub(crate) use sightings::Sightings;
-pub(crate) use turns::{BudgetStatus, Turn, TurnEnd, Turns};
 
 use crate::cluster::{Leadership, ObjectKey};
 

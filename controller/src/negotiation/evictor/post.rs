@@ -70,7 +70,7 @@ pub(crate) struct Order {
 enum Reply {
     /// It is clear.
     Clear(EvictionOutcome),
-    /// The API refused; the pod, read live, tells why, or that it went all the same.
+    /// The API refused. The pod, read live, shows the reason, or that the eviction succeeded.
     ReadPod { retry_after_seconds: Option<u32>, message: String },
     /// It is not known whether the attempt is or will be carried out.
     Lost,

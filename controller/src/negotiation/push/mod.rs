@@ -6,7 +6,7 @@ mod deliveries;
 mod limiter;
 mod pusher;
 mod reply;
-mod sent;
+mod sent_body;
 mod service;
 mod tokens;
 mod transport;

@@ -7,7 +7,7 @@ use reqwest::{Body, Client, ClientBuilder, Response, StatusCode, header, redirec
 use rustls::ClientConfig;
 use tokio_util::sync::CancellationToken;
 
-use super::{reply::read_reply, sent::SentBody};
+use super::{reply::read_reply, sent_body::SentBody};
 
 /// Maximum time of connecting.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);

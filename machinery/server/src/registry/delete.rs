@@ -124,7 +124,7 @@ impl<S: Strategy> Registry<S> {
     }
 
     /// Removes an object that cannot be decoded, without the strategy's rules and whatever its finalizers
-    /// are. Its claims lapse, for their holder is gone. Source of the rules: `corrupt_obj_deleter.go` in
+    /// are. Its claims end with it. Source of the rules: `corrupt_obj_deleter.go` in
     /// `k8s.io/apiserver/pkg/registry/generic/registry`.
     ///
     /// # Errors

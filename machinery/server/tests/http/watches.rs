@@ -173,7 +173,7 @@ async fn a_revision_that_was_forgotten_is_told_by_an_event_and_not_by_the_answer
     kitchen.store.compact_before(revision(&newest) + 1);
     client.create_pot("c", json!({"dish": "soup"})).await;
     let path = format!("{POTS}?watch=true&timeoutSeconds=1&resourceVersion={}", revision(&first));
-    eventually("the cache is filled anew", || async {
+    eventually("the cache is filled again", || async {
         let event = client.watch(&path).await.next().await;
         event.is_some_and(|event| event["type"] == "ERROR")
     })

@@ -31,7 +31,7 @@ async fn an_app_that_renews_its_delay_keeps_its_pod_through_thirty_seconds_witho
     tokio::time::sleep(OUTAGE).await;
     kube_apiserver.start().await.unwrap();
 
-    // The app is back by itself, and its delay goes on.
+    // The app reconnects by itself, and its delay holds.
     let renewed = |since: &Evacuation| {
         let granted = delay_until(since);
         move |e: &Evacuation| delay_until(e) > granted

@@ -22,7 +22,7 @@ const UNDER_WAY: usize = 4;
 /// Permission of an eviction to go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
-    /// It may go now. Whoever gets this calls [`Turns::finished`] or [`Turns::leave`].
+    /// It may go now. The caller then calls [`BudgetQueues::finished`] or [`BudgetQueues::leave`].
     Go,
     /// It waits. When a disruption becomes free it is woken; the first of a queue asks again at the time
     /// given.
@@ -60,7 +60,7 @@ pub(crate) struct BudgetStatus {
 /// cannot show yet; so about one eviction call is made a pod. First come, first served. A blocked queue lets
 /// its first go once a [`PROBE_EVERY`].
 #[derive(Debug, Default)]
-pub(crate) struct Turns {
+pub(crate) struct BudgetQueues {
     queues: HashMap<ObjectKey, Queue>,
     place: HashMap<ObjectKey, ObjectKey>,
 }
@@ -85,7 +85,7 @@ struct UnderWay {
     probe: bool,
 }
 
-impl Turns {
+impl BudgetQueues {
     /// Asks whether the eviction of `pod` on behalf of `evacuation` may go, as far as `budget` is concerned;
     /// queues it if not. Also returns whom to wake, for an eviction that leaves the queue of another budget
     /// makes room there.
@@ -261,14 +261,14 @@ mod tests {
     const BUDGET: &str = "budget";
 
     struct World {
-        turns: Turns,
+        turns: BudgetQueues,
         now: Instant,
         status: BudgetStatus,
     }
 
     impl World {
         fn new(allowed: i32) -> Self {
-            Self { turns: Turns::default(), now: Instant::now(), status: status(allowed, &[]) }
+            Self { turns: BudgetQueues::default(), now: Instant::now(), status: status(allowed, &[]) }
         }
 
         fn ask(&mut self, name: &str) -> Turn {

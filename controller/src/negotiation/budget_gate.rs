@@ -9,7 +9,7 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use tokio::time::Instant;
 
 use super::{
-    evictor::{BudgetStatus, Turn, TurnEnd, Turns},
+    evictor::{BudgetQueues, BudgetStatus, Turn, TurnEnd},
     in_flight,
 };
 use crate::cluster::{Change, Cluster, ObjectKey, View, WorkQueue, due, lock};
@@ -18,7 +18,7 @@ use crate::cluster::{Change, Cluster, ObjectKey, View, WorkQueue, due, lock};
 pub(super) struct BudgetGate {
     view: Arc<View>,
     queue: Arc<WorkQueue<ObjectKey>>,
-    turns: Mutex<Turns>,
+    turns: Mutex<BudgetQueues>,
 }
 
 impl BudgetGate {
@@ -51,7 +51,7 @@ impl BudgetGate {
 
     /// Forgets every queue.
     pub(super) fn clear(&self) {
-        *lock(&self.turns) = Turns::default();
+        *lock(&self.turns) = BudgetQueues::default();
     }
 
     /// Decides about an Evacuation. An eviction that is due asks its budget's queue, and waits there if the
