@@ -40,8 +40,8 @@ pub struct Options {
     /// Prefix of every key in etcd.
     #[arg(long, default_value = "/registry/evacuation.dev")]
     pub etcd_prefix: String,
-    /// Seconds between two compactions of etcd, which drop the history older than that. 0 turns them off, for an
-    /// etcd that another client compacts.
+    /// Seconds between two compactions of etcd, which drop the history older than that. 0 turns them off, for
+    /// an etcd that another client compacts.
     #[arg(long, default_value_t = 300, value_name = "SECONDS")]
     pub etcd_compaction_interval_seconds: u64,
     /// CA of the etcd members' certificates, PEM. The server reads the three etcd files again every 30 s.

@@ -98,8 +98,8 @@ impl Cluster {
         *self.outage.lock().unwrap() == Some(what)
     }
 
-    /// Returns the calls since the last time. A repeated call counts once, because the server decides again when
-    /// it had decided by an older version of the object.
+    /// Returns the calls since the last time. A repeated call counts once, because the server decides again
+    /// when it had decided by an older version of the object.
     pub(crate) fn asked(&self) -> Vec<String> {
         let mut seen = BTreeSet::new();
         let asked = std::mem::take(&mut *self.asked.lock().unwrap());

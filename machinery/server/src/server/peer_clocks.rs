@@ -16,8 +16,8 @@ const GONE: Duration = Duration::from_mins(1);
 
 /// Clocks of the other servers of a store.
 ///
-/// The servers agree on one clock without a vote: the lower median of all that write. Of two servers it is the
-/// slower one, so that nothing happens early. A server whose clock differs by more than 2 s is not ready.
+/// The servers agree on one clock without a vote: the lower median of all that write. Of two servers it is
+/// the slower one, so that nothing happens early. A server whose clock differs by more than 2 s is not ready.
 #[derive(Debug, Default)]
 pub(crate) struct PeerClocks {
     peers: HashMap<String, Peer>,

@@ -16,8 +16,8 @@ use super::peer_clocks::PeerClocks;
 
 /// Pause between two writes.
 const EVERY: Duration = Duration::from_secs(1);
-/// Prefix of the keys that are written, one for each server. They belong to no kind: the name of a group has a
-/// dot.
+/// Prefix of the keys that are written, one for each server. They belong to no kind: the name of a group has
+/// a dot.
 const PREFIX: &str = "/write-probe/";
 
 /// Writes a key of this server to the store every second, and reads those of the other servers.
