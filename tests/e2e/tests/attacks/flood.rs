@@ -1,8 +1,11 @@
 //! A flood of requests with the token of one pod.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
 
 use controlplane::eventually;
@@ -17,6 +20,9 @@ use crate::tenant::scene;
 
 /// Connections of the flood.
 const CONNECTIONS: usize = 700;
+/// Pause of a connection between two requests. Together they send some thousand requests a second: enough to
+/// take every slot, and not all of the CPU that the test shares with the server.
+const PAUSE: Duration = Duration::from_millis(250);
 /// Requests of another user while the flood lasts.
 const REQUESTS: usize = 50;
 
@@ -55,6 +61,7 @@ impl Flood {
                         assert!(!reply.status().is_success(), "{reply:?}");
                         replies.fetch_add(1, Ordering::Relaxed);
                     }
+                    tokio::time::sleep(PAUSE).await;
                 }
             });
         }
