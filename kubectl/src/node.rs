@@ -57,7 +57,7 @@ pub struct Node {
     /// Only the pods with these labels.
     #[arg(long, value_name = "LABELS")]
     pod_selector: Option<String>,
-    /// Skip pods whose deletion began more than this many seconds ago; 0 skips none.
+    /// Skip pods whose grace period ended more than this many seconds ago; 0 skips none.
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     skip_wait_for_delete_timeout: u32,
     /// Stop waiting after this time, with exit code 3; 0 means never. The evacuations continue.

@@ -43,7 +43,7 @@ async fn a_silent_pod_at_the_timeout_ends_it_with_code_3_and_is_still_asked() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_pod_whose_deletion_began_long_ago_is_not_waited_for_when_a_flag_says_so() {
+async fn a_pod_that_should_be_gone_for_long_is_not_waited_for_when_a_flag_says_so() {
     let desk = Desk::new("drainskip").await;
     let node = own_node(&desk).await;
     let pod = desk.pods.create("stuck", &PodSpec::default().on(&node)).await.unwrap();
