@@ -49,7 +49,14 @@ impl Etcd {
         let revision = deleted.pointer("/header/revision").cloned().unwrap_or_default();
         self.call("/v3/kv/compaction", &json!({"revision": revision, "physical": true})).await?;
         self.call("/v3/maintenance/defragment", &json!({})).await?;
-        self.call("/v3/maintenance/alarm", &json!({"action": "DEACTIVATE", "alarm": "NOSPACE"})).await?;
+        let alarm = "/v3/maintenance/alarm";
+        let raised = self.call(alarm, &json!({"action": "GET"})).await?;
+        // An alarm is of a member: without its ID nothing is ended.
+        for raised in raised.get("alarms").and_then(Value::as_array).into_iter().flatten() {
+            let mut ended = raised.clone();
+            ended["action"] = json!("DEACTIVATE");
+            self.call(alarm, &ended).await?;
+        }
         Ok(())
     }
 
