@@ -26,7 +26,7 @@ pub const GATE_CONDITION_TYPE_ANNOTATION: &str = "gate.evacuation.dev/condition-
 /// Type of the pod condition that opens the gate when it is True, unless the pod names another.
 pub const GATE_OPEN_CONDITION: &str = "gate.evacuation.dev/Open";
 
-/// The label of a namespace that opts its pods into refreshing, and the annotation of a pod that opts it in or out.
+/// Label of a namespace that opts its pods into refreshing, and annotation of a pod that opts it in or out.
 pub const REFRESH_ENABLED_ANNOTATION: &str = "refresh.evacuation.dev/enabled";
 /// Number of restarts of a container after which its pod is refreshed.
 pub const REFRESH_AFTER_RESTARTS_ANNOTATION: &str = "refresh.evacuation.dev/after-restarts";

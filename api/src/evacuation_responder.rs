@@ -34,10 +34,12 @@ kind!(EvacuationResponder, "EvacuationResponder", "evacuationresponders", Namesp
 pub struct EvacuationResponderSpec {
     /// Selector of the pods in the namespace. An empty selector picks every pod.
     ///
-    /// The registration counts for new Evacuations. An Evacuation keeps the responders that it was created with.
+    /// The registration counts for new Evacuations. An Evacuation keeps the responders that it was created
+    /// with.
     pub selector: LabelSelector,
     /// `self` for the pod itself, or a domain-prefixed name such as `db.acme.io/failover`.
-    /// An entry of that name in the pod's annotation comes first. Of two EvacuationResponders of that name the older one counts.
+    /// An entry of that name in the pod's annotation comes first. Of two EvacuationResponders of that name the
+    /// older one counts.
     pub name: String,
     /// Priority: higher is asked first; 10000 by default. Equal priorities are asked in the order of their
     /// names.

@@ -164,8 +164,8 @@ pub struct ResponderStatus {
     /// Time at which it became Active. Server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub active_time: Option<Timestamp>,
-    /// Time at which its first question was delivered: `timeoutSeconds` counts from then. Only for a responder
-    /// with `http` or `service`. Server, when the controller reports the delivery.
+    /// Time at which its first question was delivered: `timeoutSeconds` counts from then. Only for a
+    /// responder with `http` or `service`. Server, when the controller reports the delivery.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_time: Option<Timestamp>,
     /// Last answer. Responder.
@@ -216,6 +216,13 @@ pub enum ResponderState {
     Canceled,
     /// It accepted, or its refusal was overridden.
     Completed,
+}
+
+impl ResponderState {
+    /// Returns true when the responder's part is over.
+    pub fn is_done(self) -> bool {
+        !matches!(self, Self::Inactive | Self::Active)
+    }
 }
 
 /// Record of the eviction.

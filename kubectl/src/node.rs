@@ -139,12 +139,12 @@ impl Node {
         };
         let picked = pick(&pods, &filters, chrono::Utc::now());
         for (pod, why) in &picked.refused {
-            eprintln!("error: {}: {} (use {})", full_name(pod), why.as_str(), flag(*why));
+            eprintln!("error: {}: {} (use {})", full_name(pod), why, flag(*why));
         }
         let warnings = picked.warnings.iter();
         Ok(picked.refused.is_empty().then(|| Chosen {
             warnings: warnings
-                .map(|(pod, warning)| format!("{}: {}", full_name(pod), warning.as_str()))
+                .map(|(pod, warning)| format!("{}: {warning}", full_name(pod)))
                 .collect(),
             pods: picked.evacuate.into_iter().cloned().collect(),
         }))

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use evacuation_api::{ConditionType, Evacuation, FailedReason};
 use evacuation_client::End;
-use evacuation_protocol::{active_answer, goes_on_by, state_word};
+use evacuation_protocol::{active_answer, continues_by, state_word};
 
 use crate::Exit;
 
@@ -148,7 +148,7 @@ fn describe(evacuation: &Evacuation) -> Tracked {
         evacuation: format!("{namespace}/{}", evacuation.metadata.name.as_deref().unwrap_or_default()),
         state: state_word(evacuation).to_string(),
         answer: active_answer(evacuation).map(|answer| format!("{answer:?}")),
-        until: goes_on_by(evacuation).map(|time| format!("until {}", time.format("%Y-%m-%dT%H:%M:%SZ"))),
+        until: continues_by(evacuation).map(|time| format!("until {}", time.format("%Y-%m-%dT%H:%M:%SZ"))),
         held_by: blocked,
         end: End::of(evacuation),
     }

@@ -2,7 +2,7 @@
 //!
 //! This crate is pure. It has no I/O and reads no clock: every function takes the objects and the time, and
 //! returns what follows. The server calls it to guard the rules, the controller to decide ([`decide`]),
-//! kubectl to pick pods ([`pick`]) and to find words ([`state_word`]); a model checker can walk the very code
+//! kubectl to pick pods ([`pick`]) and to print the state ([`state_word`]). A model checker walks the code
 //! that runs.
 //!
 //! # Flow
@@ -13,74 +13,45 @@
 //!    server's clock.
 //! 3. [`answer`] takes a responder's answer.
 //! 4. [`record_eviction`] turns the outcome of an attempt into the next status.
+//!
+//! # Modules
+//!
+//! The modules depend on each other in one direction. `status` and `pod` are at the bottom, then `policy`,
+//! `eviction`, `responders` and `requesters`. `negotiation` (the controller's decision), `status_update` (the
+//! server's check of it) and `drain` are at the top.
 
-mod activation;
-mod answer;
-mod answer_error;
-mod block;
-mod cancel;
-mod condition;
-mod decide;
 mod drain;
-mod edit_error;
-mod ending;
 mod eviction;
-mod expectation;
-mod fence;
-mod invariant;
-mod lapse;
-mod learning;
-mod ownership;
-mod phase;
+mod negotiation;
+mod pod;
 mod policy;
-mod question;
-mod recorded;
-mod registration;
-mod requester_warnings;
 mod requesters;
-mod selector;
-mod status_error;
+mod responders;
+mod status;
 mod status_update;
-mod target;
 #[cfg(test)]
 mod testing;
 mod time;
-mod transition;
-mod upstream;
-mod window;
-mod words;
-mod world;
 
-pub use activation::fix_responders;
-pub use answer::answer;
-pub use answer_error::{AnswerError, DelayBound};
-pub use cancel::{Deletion, cancel, delete};
-pub use condition::{finished_reason, is_finished};
-pub use decide::{
-    Act, Decision, NODE_UNREACHABLE, OUTAGE_GRACE_SECONDS, Push, TERMINATING_MARGIN_SECONDS, decide,
-};
 pub use drain::{DrainFilters, DrainRefusal, DrainSkip, DrainWarning, Picked, pick};
-pub use edit_error::EditError;
 pub use eviction::{ATTEMPT_TIMEOUT_SECONDS, EvictionOutcome, PROBE_SECONDS, record_eviction, retry_delay};
-pub use expectation::goes_on_by;
-pub use invariant::violations;
-pub use learning::{LEARNING_SECONDS, asked_responders, must_learn};
-pub use ownership::MIN_SHARED_TTL_SECONDS;
-pub use phase::{active_answer, current_responder, phase, state_word};
-pub use policy::{all_lapsed, derive_policy, has_lapsed};
-pub use question::question;
-pub use registration::{Registered, registered_responders};
-pub use requester_warnings::requester_warnings;
+pub use negotiation::{
+    Act, Attempt, Decision, OUTAGE_GRACE_SECONDS, Push, TERMINATING_MARGIN_SECONDS, World, active_answer,
+    continues_by, current_responder, decide, state_word,
+};
+pub use pod::{BudgetView, LivePod, PodPhase, PodView};
+pub use policy::{all_asleep, all_expired, derive_policy, has_expired};
 pub use requesters::{
-    Editor, RequesterEdit, apply_requester_edit, begin, check_creation, check_requester_edit,
+    Deletion, EditError, Editor, MIN_SHARED_TTL_SECONDS, RequesterEdit, TargetProblem, TargetWarning,
+    apply_requester_edit, begin, check_creation, check_requester_edit, delete, requester_warnings,
+    target_problem, target_warning,
 };
-pub use selector::selects;
-pub use status_error::StatusError;
-pub use status_update::check_status_update;
-pub use target::{TargetProblem, TargetWarning, target_problem, target_warning};
-pub use transition::{
-    Actor, PHASE_TRANSITIONS, Phase, TRANSITIONS, Transition, check_transition, phase_diagram,
-    responder_diagram, transition_allowed,
+pub use responders::{
+    ACKNOWLEDGEMENT_SECONDS, AnswerError, DelayBound, NODE_UNREACHABLE, Registered, answer, asked_responders,
+    awaits_acknowledgement, fix_responders, question, registered_responders, selects,
 };
-pub use window::all_asleep;
-pub use world::{Attempt, BudgetView, LivePod, PodPhase, PodView, World};
+pub use status::{
+    Actor, PHASE_TRANSITIONS, Phase, TRANSITIONS, Transition, cancel, finished_reason, is_finished, phase,
+    phase_diagram, responder_diagram, transition_allowed,
+};
+pub use status_update::{StatusError, check_status_update, check_transition};

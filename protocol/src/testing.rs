@@ -18,7 +18,7 @@ pub(crate) fn requester(name: &str) -> Requester {
     requester_of("alice", name)
 }
 
-/// The same of another owner.
+/// Returns the entry of another owner.
 pub(crate) fn requester_of(owner: &str, name: &str) -> Requester {
     Requester { owner: owner.to_owned(), ..Requester::named(name) }
 }
@@ -29,7 +29,7 @@ pub(crate) fn evacuation() -> Evacuation {
     evacuation_for(vec![requester("a.b/r")])
 }
 
-/// The same with other entries.
+/// Returns the same with other entries.
 pub(crate) fn evacuation_for(requesters: Vec<Requester>) -> Evacuation {
     created(requesters, &RUNNING, &Registered::default())
 }
@@ -85,7 +85,7 @@ pub(crate) fn asking() -> Evacuation {
     asking_for(vec![requester("a.b/r")])
 }
 
-/// The same with other entries.
+/// Returns the same with other entries.
 pub(crate) fn asking_for(requesters: Vec<Requester>) -> Evacuation {
     let mut evacuation = evacuation_for(requesters);
     let active =

@@ -30,7 +30,7 @@ impl EvacuationStrategy {
         let before = object.status.take();
         commit(object, before.as_ref(), deletion.status, Actor::Server, context.now)?;
         // A second deletion finds the object on its way already, and no finalizer is added to such a one.
-        if deletion.await_learning && object.metadata.deletion_timestamp.is_none() {
+        if deletion.await_acknowledgements && object.metadata.deletion_timestamp.is_none() {
             let finalizers = object.metadata.finalizers.get_or_insert_default();
             if !finalizers.iter().any(|finalizer| finalizer == CANCELLATION_FINALIZER) {
                 finalizers.push(CANCELLATION_FINALIZER.to_owned());

@@ -1,7 +1,7 @@
 //! Columns and selectable fields of Evacuations for `kubectl get`.
 
 use evacuation_api::Evacuation;
-use evacuation_protocol::{active_answer, current_responder, goes_on_by, is_finished, state_word};
+use evacuation_protocol::{active_answer, current_responder, continues_by, is_finished, state_word};
 use machinery_server::Column;
 use serde_json::{Value, json};
 
@@ -36,7 +36,7 @@ pub(crate) fn cells(object: &Evacuation) -> Vec<Value> {
     let requesters: Vec<&str> =
         object.spec.requesters.iter().map(|requester| requester.name.as_str()).collect();
     let responder = current_responder(object).map_or("", |responder| &responder.name);
-    let until = goes_on_by(object)
+    let until = continues_by(object)
         .map_or_else(String::new, |time| time.to_rfc3339_opts(chrono::SecondsFormat::Secs, true));
     vec![
         json!(object.spec.target.pod.name),

@@ -7,7 +7,7 @@ use evacuation_api::{
     CANCELLATION_FINALIZER, Evacuation, EvacuationResponse, EvacuationResponseStatus, SELF_RESPONDER,
     SelfEvacuation, validate_response,
 };
-use evacuation_protocol::{Actor, AnswerError, answer, must_learn};
+use evacuation_protocol::{Actor, AnswerError, answer, awaits_acknowledgement};
 use machinery_auth::Authorizer;
 use machinery_server::{Action, ApiError, Reason, Registry, RequestContext};
 
@@ -113,7 +113,7 @@ impl Action for Respond {
             }
             let (status, granted) =
                 answer(evacuation, &body.spec, context.now).map_err(|error| refuse(&error))?;
-            if evacuation.metadata.deletion_timestamp.is_some() && !must_learn(&status, context.now) {
+            if evacuation.metadata.deletion_timestamp.is_some() && !awaits_acknowledgement(&status, context.now) {
                 release(evacuation);
             }
             reply = granted;

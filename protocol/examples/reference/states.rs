@@ -6,7 +6,7 @@ use evacuation_protocol::{PHASE_TRANSITIONS, TRANSITIONS, Transition, phase_diag
 
 pub(crate) fn page() -> String {
     let mut text = String::from(
-        "<!-- Made by `cargo xtask generate` from protocol/src/transition.rs. -->\n# States\n\n\
+        "<!-- Made by `cargo xtask generate` from protocol/src/status/transition.rs. -->\n# States\n\n\
          The API server checks every write against these tables, whoever writes. What is not in them is refused.\n\n\
          ## A responder\n\n",
     );

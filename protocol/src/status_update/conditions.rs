@@ -9,7 +9,8 @@ use evacuation_api::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-use crate::{StatusError, all_lapsed, condition::put, eviction::is_deletion, window::asleep};
+use super::StatusError;
+use crate::{eviction::is_deletion, policy::all_expired, status::put};
 
 /// The stored state that the conditions in a write are checked against.
 pub(super) struct Conditions<'a> {
@@ -24,7 +25,7 @@ pub(super) struct Conditions<'a> {
 }
 
 impl Conditions<'_> {
-    /// The conditions that result. None is ever removed, and Finished is the server's to set.
+    /// Returns the conditions that result. None is ever removed, and Finished is the server's to set.
     pub(super) fn check(&self, proposed: Vec<Condition>, errors: &mut Vec<StatusError>) -> Vec<Condition> {
         let mut names = HashSet::new();
         let mut ends = 0;
@@ -87,7 +88,8 @@ impl Conditions<'_> {
         }
     }
 
-    /// That the pod is gone only the controller sees; whose doing it was shows in the record.
+    /// Checks the reason of the condition Evacuated. Only the controller sees that the pod is gone. The record
+    /// shows whether the eviction removed it.
     fn evacuated(&self, condition: &Condition) -> Result<(), StatusError> {
         let tried = self.was.eviction.as_ref().filter(|e| e.in_flight || e.accepted);
         let deleted = tried.is_some_and(|e| is_deletion(self.policy, e));
@@ -118,7 +120,7 @@ impl Conditions<'_> {
                     .flatten()
                     .any(|r| r.state == ResponderState::Active && r.answer == Some(Answer::Refuse));
                 if refused && self.asleep {
-                    Err(asleep(self.policy))
+                    Err(StatusError::asleep(self.policy))
                 } else if refused && self.policy.on_refusal == RefusalPolicy::GiveUp {
                     Ok(())
                 } else {
@@ -133,7 +135,7 @@ impl Conditions<'_> {
 
     fn gave_up(&self, condition: &Condition) -> Result<(), StatusError> {
         let requesters = &self.old.spec.requesters;
-        if all_lapsed(requesters, self.policy) {
+        if all_expired(requesters, self.policy) {
             return Ok(());
         }
         let last = |key: RequesterKey<'_>| {

@@ -3,8 +3,8 @@
 use chrono::{DateTime, Utc};
 use evacuation_api::{AttemptResult, EvictionAction, EvictionStatus};
 
+use super::StatusError;
 use crate::{
-    StatusError,
     eviction::ATTEMPT_TIMEOUT_SECONDS,
     time::{after, stamp},
 };

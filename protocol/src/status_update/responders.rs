@@ -3,15 +3,12 @@
 use chrono::{DateTime, Utc};
 use evacuation_api::{Answer, Policy, RefusalPolicy, ResponderState, ResponderStatus, SELF_RESPONDER};
 
+use super::StatusError;
 use crate::{
-    Actor, StatusError,
-    decide::NODE_UNREACHABLE,
-    lapse::lapse_time,
-    phase::is_done,
     policy::{forced, next_forcing},
+    responders::{NODE_UNREACHABLE, expiry_time},
+    status::{Actor, transition_allowed},
     time::stamp,
-    transition_allowed,
-    window::asleep,
 };
 
 /// The controller wrote another list of responders than the stored one.
@@ -19,7 +16,7 @@ const FIXED: StatusError = StatusError::Responders { why: "the list is fixed at 
 
 /// The stored state that the responders in a write are checked against.
 pub(super) struct Responders<'a> {
-    /// Those that are stored; `None` when a server stored the object that did not fix them at creation.
+    /// Stored responders; `None` in an object of a server that did not fix them at creation.
     pub(super) was: Option<&'a [ResponderStatus]>,
     pub(super) policy: &'a Policy,
     /// True while every live entry sleeps: no responder is asked or passed over.
@@ -30,7 +27,7 @@ pub(super) struct Responders<'a> {
 }
 
 impl Responders<'_> {
-    /// The responders that result.
+    /// Returns the responders that result.
     pub(super) fn check(
         &self,
         proposed: Option<Vec<ResponderStatus>>,
@@ -69,7 +66,8 @@ impl Responders<'_> {
                 old
             };
         }
-        let allowed = if self.asleep { Err(asleep(self.policy)) } else { self.allowed(&old, &new) };
+        let allowed =
+            if self.asleep { Err(StatusError::asleep(self.policy)) } else { self.allowed(&old, &new) };
         if let Err(error) = allowed {
             errors.push(error);
             return old;
@@ -79,7 +77,8 @@ impl Responders<'_> {
                 ResponderStatus { active_time: Some(stamp(self.now)), state: new.state, ..old }
             }
             ResponderState::Interrupted => {
-                let reason = if asked_in_vain(&old, &new) { new.reason } else { old.reason.clone() };
+                let reason =
+                    if asked_while_unreachable(&old, &new) { new.reason } else { old.reason.clone() };
                 ResponderStatus { message: new.message, state: new.state, reason, ..old }
             }
             _ => ResponderStatus { state: new.state, ..old },
@@ -112,15 +111,15 @@ impl Responders<'_> {
                 refuse("it accepted, so it becomes Completed")
             }
             (Inactive | Active, Interrupted) if forced(self.policy).is_some() => Ok(()),
-            // Whether it can be asked at all only the controller sees.
+            // Only the controller sees that `self` cannot be asked at all.
             (Inactive, Interrupted) if old.name == SELF_RESPONDER => Ok(()),
             (Inactive, Interrupted) => match next_forcing(self.policy) {
                 Some(deadline) => self.not_before(old, deadline.time.0),
                 None => refuse("it was not asked"),
             },
-            (Active, Interrupted) if asked_in_vain(old, new) => Ok(()),
-            (Active, Interrupted) => match lapse_time(old) {
-                Some(lapse) => self.not_before(old, lapse),
+            (Active, Interrupted) if asked_while_unreachable(old, new) => Ok(()),
+            (Active, Interrupted) => match expiry_time(old) {
+                Some(expiry) => self.not_before(old, expiry),
                 None => match next_forcing(self.policy) {
                     Some(deadline) => self.not_before(old, deadline.time.0),
                     None if old.answer.is_none() => refuse("its first question was not delivered yet"),
@@ -142,7 +141,7 @@ impl Responders<'_> {
 
 /// Returns true when the controller claims that `self` became Active while the pod's node was unreachable.
 /// Only the controller sees nodes. An app that has answered is reachable.
-fn asked_in_vain(old: &ResponderStatus, new: &ResponderStatus) -> bool {
+fn asked_while_unreachable(old: &ResponderStatus, new: &ResponderStatus) -> bool {
     old.name == SELF_RESPONDER
         && old.state == ResponderState::Active
         && old.answer.is_none()
@@ -156,7 +155,7 @@ fn same_registration(a: &ResponderStatus, b: &ResponderStatus) -> bool {
 
 /// Checks that no responder has its turn before those of higher priority are done.
 fn check_order(responders: &[ResponderStatus], errors: &mut Vec<StatusError>) {
-    let first_undone = responders.iter().position(|r| !is_done(r.state));
+    let first_undone = responders.iter().position(|r| !r.state.is_done());
     let later = responders.iter().skip(first_undone.map_or(responders.len(), |i| i + 1));
     for responder in later.filter(|r| r.state != ResponderState::Inactive) {
         errors.push(StatusError::Transition {

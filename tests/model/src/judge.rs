@@ -2,12 +2,13 @@
 
 use evacuation_api::{ConditionType, Evacuation, FailedReason, ResponderState, ResponderStatus};
 use evacuation_protocol::{
-    Actor, PHASE_TRANSITIONS, Phase, finished_reason, is_finished, phase, transition_allowed, violations,
+    Actor, PHASE_TRANSITIONS, Phase, finished_reason, is_finished, phase, transition_allowed,
 };
 
 use crate::{
     Broken, Law, Negotiation,
     history::{History, Said, Sleep},
+    invariant::violations,
     state::{Eviction, Pod, State, Version},
 };
 

@@ -230,7 +230,7 @@ impl Negotiation {
         next.metadata.deletion_timestamp = Some(Time(evacuation_api::condition_time(at(state.now)).0));
         next.metadata.finalizers = Some(vec![CANCELLATION_FINALIZER.to_owned()]);
         self.store(state, object, &Version::new(next), Actor::Server);
-        if !deletion.await_learning {
+        if !deletion.await_acknowledgements {
             state.objects.get_mut(object)?.stored = None;
         }
         Some(())

@@ -1,0 +1,132 @@
+//! Selection of the pods of a node that a drain evacuates.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use chrono::{DateTime, Utc};
+use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::LabelSelector};
+
+use super::{DrainRefusal, DrainSkip, DrainWarning};
+use crate::{
+    pod::{LivePod, PodPhase, daemon_set, is_managed, is_mirror},
+    responders::selects,
+    time::after,
+};
+
+/// Filters of a drain: the pods that it may evacuate.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DrainFilters {
+    /// Leave pods of DaemonSets alone, instead of refusing to drain (`--ignore-daemonsets`).
+    pub ignore_daemon_sets: bool,
+    /// Evacuate pods with emptyDir volumes, whose data is lost (`--delete-emptydir-data`).
+    pub delete_empty_dir_data: bool,
+    /// Evacuate pods that no controller replaces (`--force`).
+    pub force: bool,
+    /// Only pods that this selects (`--pod-selector`).
+    pub pod_selector: Option<LabelSelector>,
+    /// Leave pods alone that have been terminating for longer, in seconds (`--skip-wait-for-delete-timeout`);
+    /// 0 for never.
+    pub skip_wait_for_delete_seconds: i64,
+    /// Missing DaemonSets that pods name as their controller, as `NAMESPACE/NAME`. With `force` their pods
+    /// are evacuated.
+    pub missing_daemon_sets: BTreeSet<String>,
+}
+
+/// The pods of a node, sorted by what a drain does with them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Picked<'a> {
+    /// The pods to evacuate, those of lower priority first, then by namespace and name.
+    pub evacuate: Vec<&'a Pod>,
+    /// Losses that the evacuation of pods in `evacuate` causes.
+    pub warnings: Vec<(&'a Pod, DrainWarning)>,
+    /// The pods to leave alone.
+    pub skipped: Vec<(&'a Pod, DrainSkip)>,
+    /// The pods for which the drain must not begin at all.
+    pub refused: Vec<(&'a Pod, DrainRefusal)>,
+}
+
+/// Sorts a node's pods by what a drain does with them. Each pod that is not evacuated has every reason for
+/// it.
+///
+/// The meanings are those of `kubectl drain`, with one difference: a pod that has ended is skipped, where
+/// kubectl deletes it.
+pub fn pick<'a>(pods: &'a [Pod], filters: &DrainFilters, now: DateTime<Utc>) -> Picked<'a> {
+    let mut picked = Picked::default();
+    for pod in pods {
+        match judge(pod, filters, now) {
+            Verdict::Skip(why) => picked.skipped.push((pod, why)),
+            Verdict::Refuse(reasons) => picked.refused.extend(reasons.into_iter().map(|why| (pod, why))),
+            Verdict::Evacuate(losses) => {
+                picked.evacuate.push(pod);
+                picked.warnings.extend(losses.into_iter().map(|why| (pod, why)));
+            }
+        }
+    }
+    picked.evacuate.sort_by_key(|pod| order(pod));
+    picked
+}
+
+enum Verdict {
+    Skip(DrainSkip),
+    Refuse(Vec<DrainRefusal>),
+    Evacuate(Vec<DrainWarning>),
+}
+
+/// Lower priorities first, as the kubelet does at a node's shutdown: what others rely on goes last.
+fn order(pod: &Pod) -> (i32, Option<&str>, Option<&str>) {
+    let priority = pod.spec.as_ref().and_then(|s| s.priority).unwrap_or_default();
+    (priority, pod.metadata.namespace.as_deref(), pod.metadata.name.as_deref())
+}
+
+fn judge(pod: &Pod, filters: &DrainFilters, now: DateTime<Utc>) -> Verdict {
+    let none = BTreeMap::new();
+    let labels = pod.metadata.labels.as_ref().unwrap_or(&none);
+    if filters.pod_selector.as_ref().is_some_and(|selector| !selects(selector, labels)) {
+        return Verdict::Skip(DrainSkip::NotSelected);
+    }
+    if is_mirror(pod) {
+        return Verdict::Skip(DrainSkip::Mirror);
+    }
+    let live = LivePod::of(pod);
+    if live.phase == PodPhase::Terminal {
+        return Verdict::Skip(DrainSkip::Finished);
+    }
+    let patience = filters.skip_wait_for_delete_seconds;
+    if live.terminating_until.is_some_and(|until| patience > 0 && now > after(until, patience)) {
+        return Verdict::Skip(DrainSkip::Terminating);
+    }
+
+    let (mut refusals, mut losses) = (Vec::new(), Vec::new());
+    let mut weigh = |allowed: bool, refusal: DrainRefusal, loss: DrainWarning| {
+        if allowed {
+            losses.push(loss);
+        } else {
+            refusals.push(refusal);
+        }
+    };
+    if let Some(name) = daemon_set(pod) {
+        let key = format!("{}/{name}", pod.metadata.namespace.as_deref().unwrap_or_default());
+        if filters.missing_daemon_sets.contains(&key) {
+            weigh(filters.force, DrainRefusal::MissingDaemonSet, DrainWarning::MissingDaemonSet);
+        } else if filters.ignore_daemon_sets {
+            return Verdict::Skip(DrainSkip::DaemonSet);
+        } else {
+            refusals.push(DrainRefusal::DaemonSet);
+            return Verdict::Refuse(refusals);
+        }
+    }
+    if has_empty_dir(pod) {
+        weigh(filters.delete_empty_dir_data, DrainRefusal::LocalStorage, DrainWarning::LocalStorage);
+    }
+    if !is_managed(pod) {
+        weigh(filters.force, DrainRefusal::Unmanaged, DrainWarning::Unmanaged);
+    }
+    if refusals.is_empty() { Verdict::Evacuate(losses) } else { Verdict::Refuse(refusals) }
+}
+
+fn has_empty_dir(pod: &Pod) -> bool {
+    let volumes = pod.spec.as_ref().and_then(|s| s.volumes.as_ref());
+    volumes.is_some_and(|all| all.iter().any(|volume| volume.empty_dir.is_some()))
+}
+
+#[cfg(test)]
+mod tests;

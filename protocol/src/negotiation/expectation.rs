@@ -1,0 +1,86 @@
+//! The expected time of the next step of an Evacuation, for people who wait.
+
+use chrono::{DateTime, Utc};
+use evacuation_api::{DeadlineAction, Evacuation, ResponderState};
+
+use crate::{
+    policy::{next_change, rests},
+    responders::expiry_time,
+    status::is_finished,
+};
+
+/// Returns the latest time at which an active Evacuation continues by itself: the Active responder's time
+/// expires, a deadline acts, or a window opens while every requester sleeps. `None` when the Evacuation has
+/// ended, and when only another answer, a budget or a requester can move it.
+pub fn continues_by(evacuation: &Evacuation) -> Option<DateTime<Utc>> {
+    let status = evacuation.status.as_ref()?;
+    if is_finished(status) {
+        return None;
+    }
+    let policy = status.policy.as_ref();
+    if let Some(policy) = policy.filter(|policy| rests(&evacuation.spec.requesters, status, policy)) {
+        return next_change(policy);
+    }
+    let active = status.responders.iter().flatten().find(|r| r.state == ResponderState::Active);
+    let deadlines = status.policy.iter().flat_map(|policy| &policy.deadlines);
+    // An Evict deadline only skips responders.
+    let skips = status.responders.as_ref().is_none_or(|all| !all.iter().all(|r| r.state.is_done()));
+    let acts = |action| skips || action != DeadlineAction::Evict;
+    let deadline = deadlines.filter(|d| !d.reached && acts(d.action)).map(|d| d.time.0);
+    active.and_then(expiry_time).into_iter().chain(deadline).min()
+}
+
+#[cfg(test)]
+mod tests {
+    use evacuation_api::{Answer, Requester};
+
+    use super::*;
+    use crate::{
+        cancel, derive_policy,
+        testing::{asking, at, evacuation, requester},
+    };
+
+    fn with_deadline(mut e: Evacuation, seconds: i64, action: DeadlineAction) -> Evacuation {
+        let entry =
+            Requester { deadline: Some(at(seconds).into()), at_deadline: Some(action), ..requester("a.b/r") };
+        e.status.get_or_insert_default().policy = Some(derive_policy(&[entry], None, at(0)));
+        e
+    }
+
+    fn asked_by_nobody_yet() -> Evacuation {
+        let mut e = asking();
+        e.status.as_mut().unwrap().responders.as_mut().unwrap()[0].state = ResponderState::Inactive;
+        e
+    }
+
+    fn answered(answer: Answer) -> Evacuation {
+        let mut e = asking();
+        let responders = e.status.as_mut().unwrap().responders.as_mut().unwrap();
+        responders[0].answer = Some(answer);
+        responders[0].delay_until = (answer == Answer::Delay).then(|| at(90).into());
+        e
+    }
+
+    #[test]
+    fn it_is_the_end_of_a_say_or_a_deadline_whichever_is_sooner() {
+        let asked_by_nobody = evacuation();
+        let mut canceled = asking();
+        canceled.status = Some(cancel(canceled.status.as_ref().unwrap(), "x", at(1)));
+        let evict = DeadlineAction::Evict;
+        let table = [
+            ("silent", asking(), Some(60)),
+            ("delayed", answered(Answer::Delay), Some(90)),
+            ("refused", answered(Answer::Refuse), None),
+            ("a later deadline", with_deadline(asking(), 80, evict), Some(60)),
+            ("a sooner deadline", with_deadline(asking(), 20, evict), Some(20)),
+            ("refused with a deadline", with_deadline(answered(Answer::Refuse), 300, evict), Some(300)),
+            ("not started", with_deadline(asked_by_nobody_yet(), 300, evict), Some(300)),
+            ("nobody is left to be skipped", with_deadline(asked_by_nobody.clone(), 300, evict), None),
+            ("it will be deleted", with_deadline(asked_by_nobody, 300, DeadlineAction::Delete), Some(300)),
+            ("ended", canceled, None),
+        ];
+        for (what, e, expected) in table {
+            assert_eq!(continues_by(&e), expected.map(at), "{what}");
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! The negotiation as the controller leads it: the next step of an Evacuation, decided from the objects and
+//! the time, and its progress in words.
+
+mod asking;
+mod decide;
+mod decision;
+mod evicting;
+mod expectation;
+mod finished;
+mod progress;
+mod pushing;
+mod step;
+mod world;
+
+pub use self::{
+    asking::OUTAGE_GRACE_SECONDS,
+    decide::decide,
+    decision::{Act, Decision, Push},
+    expectation::continues_by,
+    progress::{active_answer, current_responder, state_word},
+    step::TERMINATING_MARGIN_SECONDS,
+    world::{Attempt, World},
+};

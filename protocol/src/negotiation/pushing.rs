@@ -1,0 +1,40 @@
+//! The questions that are due to endpoints.
+
+use chrono::{DateTime, Utc};
+use evacuation_api::{Answer, ResponderStatus, ReviewAction};
+
+use super::{Act, Push, step::Step};
+
+impl Step<'_> {
+    /// Pushes the question that is due to the Active responder, or wakes when one is due.
+    pub(super) fn push_questions(&mut self, responder: &ResponderStatus) {
+        if !responder.is_pushed() {
+            return;
+        }
+        let Some((action, due)) = question_due(responder) else {
+            return;
+        };
+        if due <= self.now {
+            let responder = responder.name.clone();
+            self.acts.push(Act::Push(Push { responder, action, due }));
+        } else {
+            self.wake(due);
+        }
+    }
+}
+
+/// Returns the question that is due to an Active responder, and its time: the question itself; a reminder
+/// when two thirds of a delay are over, so that the responder can renew it in time; a reminder when the
+/// responder may reconsider a refusal.
+fn question_due(responder: &ResponderStatus) -> Option<(ReviewAction, DateTime<Utc>)> {
+    match responder.answer {
+        None => responder.active_time.map(|since| (ReviewAction::Ask, since.0)),
+        Some(Answer::Delay) => {
+            let (from, until) = (responder.answer_time?.0, responder.delay_until?.0);
+            let third = until.signed_duration_since(from) / 3;
+            Some((ReviewAction::Remind, until.checked_sub_signed(third)?))
+        }
+        Some(Answer::Refuse) => responder.retry_time.map(|time| (ReviewAction::Remind, time.0)),
+        Some(Answer::Accept) => None,
+    }
+}

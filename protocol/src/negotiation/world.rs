@@ -1,0 +1,54 @@
+//! The input of [`decide`](crate::decide) besides the Evacuation.
+
+use chrono::{DateTime, Utc};
+
+use crate::pod::{BudgetView, PodPhase, PodView};
+
+/// The state around an Evacuation, as the controller sees it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct World {
+    /// The target.
+    pub pod: PodView,
+    /// The time since which the kubelet of the target's node does not report. `None` while it reports, and
+    /// for an unknown node.
+    pub node_silent_since: Option<DateTime<Utc>>,
+    /// Every budget that selects the target.
+    pub budgets: Vec<BudgetView>,
+    /// True when it is the target's turn in the queue of its budget: a disruption is free, or the target is
+    /// the queue's probe. Not read when no budget holds the pod.
+    pub turn: bool,
+    /// The end of the last outage of the API that the controller noticed.
+    pub recovered_at: Option<DateTime<Utc>>,
+    /// Name of the responder whose first question this process delivered, or which could not take it by its own fault.
+    pub asked: Option<String>,
+    /// Knowledge of this process about an attempt that is recorded as in flight.
+    pub attempt: Attempt,
+}
+
+/// The knowledge of this process about the attempt that the status records as in flight.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Attempt {
+    /// None: another process recorded the attempt, or the reply was lost.
+    #[default]
+    Unknown,
+    /// This process recorded the attempt and has not posted it.
+    Recorded,
+    /// This process posted the attempt and waits for the reply.
+    Posted,
+}
+
+impl World {
+    /// Returns the budgets that can hold back an eviction of the target. None for a pod that the eviction API
+    /// evicts whatever its budgets say: pending, terminal, terminating, or unhealthy under the one budget
+    /// that lets it pass.
+    pub fn holding_budgets(&self) -> &[BudgetView] {
+        let Some(pod) = self.pod.live() else { return &[] };
+        if pod.phase != PodPhase::Running || pod.terminating_until.is_some() {
+            return &[];
+        }
+        match self.budgets.as_slice() {
+            [one] if one.lets_pass(pod) => &[],
+            budgets => budgets,
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! The state of a PodDisruptionBudget that decisions depend on.
+
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+
+use super::LivePod;
+
+/// A budget that selects the target.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct BudgetView {
+    /// Its name; it lives in the target's namespace.
+    pub name: String,
+    /// The number of disruptions that it allows now.
+    pub disruptions_allowed: i32,
+    /// The number of its healthy pods.
+    pub current_healthy: i32,
+    /// The number of healthy pods that it wants.
+    pub desired_healthy: i32,
+    /// True when its `unhealthyPodEvictionPolicy` is `AlwaysAllow`.
+    pub always_allow_unhealthy: bool,
+}
+
+impl BudgetView {
+    /// Returns the view of a budget.
+    pub fn of(budget: &PodDisruptionBudget) -> Self {
+        let status = budget.status.clone().unwrap_or_default();
+        let policy = budget.spec.as_ref().and_then(|s| s.unhealthy_pod_eviction_policy.as_deref());
+        Self {
+            name: budget.metadata.name.clone().unwrap_or_default(),
+            disruptions_allowed: status.disruptions_allowed.unwrap_or_default(),
+            current_healthy: status.current_healthy.unwrap_or_default(),
+            desired_healthy: status.desired_healthy.unwrap_or_default(),
+            always_allow_unhealthy: policy == Some("AlwaysAllow"),
+        }
+    }
+
+    /// Returns true when the eviction API evicts this pod without spending a disruption of this budget, as
+    /// its handler does for pods that are not ready.
+    pub fn lets_pass(&self, pod: &LivePod) -> bool {
+        let spare = self.desired_healthy > 0 && self.current_healthy >= self.desired_healthy;
+        !pod.ready && (self.always_allow_unhealthy || spare)
+    }
+}

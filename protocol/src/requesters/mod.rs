@@ -1,0 +1,22 @@
+//! Requesters: the edits of their entries that rule 3 allows, the record of the users behind the entries, the
+//! deletion of an Evacuation, and the check of its target at creation.
+
+mod deletion;
+mod edit;
+mod edit_error;
+mod ownership;
+mod record;
+mod target;
+mod warnings;
+mod withdrawal;
+mod write;
+
+pub use self::{
+    deletion::{Deletion, delete},
+    edit::RequesterEdit,
+    edit_error::EditError,
+    ownership::{Editor, MIN_SHARED_TTL_SECONDS},
+    target::{TargetProblem, TargetWarning, target_problem, target_warning},
+    warnings::requester_warnings,
+    write::{apply_requester_edit, begin, check_creation, check_requester_edit},
+};

@@ -1,0 +1,28 @@
+//! Responders: their registration for a pod, the activation of one after the other, the question to them,
+//! their answers, the expiry of their time, and their acknowledgement of a cancellation.
+
+mod acknowledgement;
+mod activation;
+mod answer;
+mod answer_error;
+mod expiry;
+mod pod_field;
+mod question;
+mod registration;
+mod selector;
+
+pub(crate) use self::{
+    acknowledgement::acknowledgement_until,
+    activation::{activate, has_no_container, unreadable},
+    expiry::expiry_time,
+    registration::annotated,
+};
+pub use self::{
+    acknowledgement::{ACKNOWLEDGEMENT_SECONDS, asked_responders, awaits_acknowledgement},
+    activation::{NODE_UNREACHABLE, fix_responders},
+    answer::answer,
+    answer_error::{AnswerError, DelayBound},
+    question::question,
+    registration::{Registered, registered_responders},
+    selector::selects,
+};

@@ -1,0 +1,27 @@
+//! The parts of a status: its conditions, its phase, the tables of allowed changes, and the end of an
+//! Evacuation. Every other module writes conditions through this one.
+
+mod blocked;
+mod condition;
+mod finish;
+mod message;
+mod phase;
+mod transition;
+
+pub(crate) use self::{
+    blocked::Block,
+    condition::put,
+    finish::{fail, finish, succeed, unblock},
+    message::truncated,
+    phase::phase_of,
+    transition::phase_transition_allowed,
+};
+pub use self::{
+    condition::{finished_reason, is_finished},
+    finish::cancel,
+    phase::{Phase, phase},
+    transition::{
+        Actor, PHASE_TRANSITIONS, TRANSITIONS, Transition, phase_diagram, responder_diagram,
+        transition_allowed,
+    },
+};
