@@ -141,7 +141,7 @@ impl ScheduledWindow {
 }
 
 /// One responder: its registration, its state and its answer.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ResponderStatus {
     /// `self`, or a domain-prefixed name.

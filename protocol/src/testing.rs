@@ -6,7 +6,7 @@ use evacuation_api::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-use crate::{LivePod, PodPhase, Registered, fix_responders};
+use crate::{Attempt, LivePod, PodPhase, PodView, Registered, World, fix_responders};
 
 /// Returns the time so many seconds after a fixed midnight.
 pub(crate) fn at(seconds: i64) -> DateTime<Utc> {
@@ -43,6 +43,19 @@ pub(crate) fn evacuation_of_app(requesters: Vec<Requester>) -> Evacuation {
 pub(crate) const RUNNING: LivePod =
     LivePod { phase: PodPhase::Running, terminating_until: None, running_container: true, ready: true };
 
+/// A pod that runs, without a budget.
+pub(crate) fn world() -> World {
+    World {
+        pod: PodView::Live(RUNNING),
+        node_silent_since: None,
+        budgets: Vec::new(),
+        turn: false,
+        recovered_at: None,
+        asked: None,
+        attempt: Attempt::Unknown,
+    }
+}
+
 /// An Evacuation with these entries, created at 0, of a pod in that state with these registrations.
 pub(crate) fn created(requesters: Vec<Requester>, pod: &LivePod, registered: &Registered) -> Evacuation {
     let live = pod;
@@ -65,18 +78,8 @@ pub(crate) fn responder(name: &str, state: ResponderState) -> ResponderStatus {
         priority: 10_000,
         timeout_seconds: 60,
         max_delay_seconds: 3600,
-        http: None,
-        service: None,
         state,
-        active_time: None,
-        asked_time: None,
-        answer: None,
-        answer_time: None,
-        delay_until: None,
-        retry_time: None,
-        reason: None,
-        message: None,
-        cancellation_acknowledged: false,
+        ..ResponderStatus::default()
     }
 }
 

@@ -67,8 +67,8 @@ pub fn check_creation(requesters: &[Requester], user: &str) -> Result<(), EditEr
     check_room(&[], requesters)
 }
 
-/// Checks the common maximum. Only holders of the verb `override` add entries above it, so that many requesters
-/// exclude no one.
+/// Checks the common maximum. Only holders of the verb `override` add entries above it, so that many
+/// requesters exclude no one.
 fn check_room(old: &[Requester], new: &[Requester]) -> Result<(), EditError> {
     if new.len() > MAX_REQUESTERS.max(old.len()) { Err(EditError::Full) } else { Ok(()) }
 }

@@ -84,16 +84,7 @@ fn unasked(entry: &ResponderEntry) -> ResponderStatus {
         max_delay_seconds: entry.max_delay_seconds(),
         http: entry.http.clone(),
         service: entry.service.clone(),
-        state: ResponderState::Inactive,
-        active_time: None,
-        asked_time: None,
-        answer: None,
-        answer_time: None,
-        delay_until: None,
-        retry_time: None,
-        reason: None,
-        message: None,
-        cancellation_acknowledged: false,
+        ..ResponderStatus::default()
     }
 }
 

@@ -3,28 +3,14 @@ use crate::{
     BudgetView, EvictionOutcome, LivePod, Push, Registered, cancel, check_status_update, finished_reason,
     policy::policy_at,
     record_eviction,
-    testing::{RUNNING, asking, asking_for, at, created, evacuation, evacuation_for, requester, responder},
+    testing::{
+        RUNNING, asking, asking_for, at, created, evacuation, evacuation_for, requester, responder, world,
+    },
 };
 use evacuation_api::{
     Answer, ConditionType, DeadlineAction, EvacuationStatus, EvictionAction, EvictionStatus, HttpEndpoint,
     RefusalPolicy, Requester, ResponderEntry, ResponderState, ResponderStatus, ReviewAction,
 };
-
-fn pod() -> LivePod {
-    RUNNING
-}
-
-fn world() -> World {
-    World {
-        pod: PodView::Live(pod()),
-        node_silent_since: None,
-        budgets: Vec::new(),
-        turn: false,
-        recovered_at: None,
-        asked: None,
-        attempt: Attempt::Unknown,
-    }
-}
 
 fn budget(name: &str, disruptions_allowed: i32) -> BudgetView {
     BudgetView {
@@ -207,7 +193,7 @@ fn one_entry_that_lapses_leaves_the_others_and_changes_the_policy() {
 
 #[test]
 fn self_is_passed_over_when_no_container_runs_and_others_are_not() {
-    let stopped = LivePod { running_container: false, ..pod() };
+    let stopped = LivePod { running_container: false, ..RUNNING };
     let entries = vec![ResponderEntry::named("self"), ResponderEntry::named("z.b/other")];
     let e = created(vec![requester("a.b/r")], &stopped, &entries.into());
     assert_eq!(states(e.status.as_ref().unwrap()), [ResponderState::Inactive, ResponderState::Inactive]);
@@ -220,7 +206,7 @@ fn self_is_passed_over_when_no_container_runs_and_others_are_not() {
 #[test]
 fn an_app_that_was_asked_on_an_unreachable_node_is_passed_over_at_once() {
     let entries = vec![ResponderEntry::named("self"), ResponderEntry::named("z.b/other")];
-    let e = created(vec![requester("a.b/r")], &pod(), &entries.into());
+    let e = created(vec![requester("a.b/r")], &RUNNING, &entries.into());
     assert_eq!(states(e.status.as_ref().unwrap()), [ResponderState::Active, ResponderState::Inactive]);
     let silent = |since| World { node_silent_since: Some(at(since)), ..world() };
     let status = written(&e, &silent(0), 1);
@@ -242,7 +228,7 @@ fn an_unreadable_annotation_counts_as_one_self_that_stays_silent() {
         unreadable: Some("[0]: must be an object".to_owned()),
         ..vec![ResponderEntry::named("self")].into()
     };
-    let mut e = created(vec![requester("a.b/r")], &pod(), &registered);
+    let mut e = created(vec![requester("a.b/r")], &RUNNING, &registered);
     let status = e.status.clone().unwrap();
     assert_eq!(
         (states(&status), blocked(&status)),
@@ -258,7 +244,7 @@ fn an_unreadable_annotation_counts_as_one_self_that_stays_silent() {
     let both = vec![high, ResponderEntry::named("self")];
     let e = created(
         vec![requester("a.b/r")],
-        &pod(),
+        &RUNNING,
         &Registered { unreadable: registered.unreadable, ..both.into() },
     );
     assert_eq!(blocked(e.status.as_ref().unwrap()), None, "self is not asked yet");
@@ -283,7 +269,7 @@ fn a_pod_that_went_or_ended_ends_the_evacuation_with_the_reason() {
     let mut accepted = in_flight.clone();
     accepted.status =
         Some(record_eviction(accepted.status.as_ref().unwrap(), &EvictionOutcome::Accepted, 0.0, at(2)));
-    let ended = PodView::Live(LivePod { phase: PodPhase::Terminal, ..pod() });
+    let ended = PodView::Live(LivePod { phase: PodPhase::Terminal, ..RUNNING });
     let table = [
         (&evacuation(), PodView::Gone, Attempt::Unknown, "GoneByOther"),
         (&asking(), PodView::Replaced, Attempt::Unknown, "GoneByOther"),
@@ -303,7 +289,7 @@ fn a_pod_that_went_or_ended_ends_the_evacuation_with_the_reason() {
 }
 
 fn terminating(until: i64) -> PodView {
-    PodView::Live(LivePod { terminating_until: Some(at(until)), ..pod() })
+    PodView::Live(LivePod { terminating_until: Some(at(until)), ..RUNNING })
 }
 
 #[test]
@@ -356,13 +342,13 @@ fn the_grace_period_is_the_policys() {
 #[test]
 #[allow(clippy::too_many_lines)] // One table.
 fn an_eviction_waits_for_its_turn_in_the_budgets_queue() {
-    let unready = PodView::Live(LivePod { ready: false, ..pod() });
-    let pending = PodView::Live(LivePod { phase: PodPhase::Pending, ..pod() });
+    let unready = PodView::Live(LivePod { ready: false, ..RUNNING });
+    let pending = PodView::Live(LivePod { phase: PodPhase::Pending, ..RUNNING });
     let spare = BudgetView { current_healthy: 3, desired_healthy: 2, ..budget("db", 0) };
     let short = BudgetView { current_healthy: 1, desired_healthy: 2, ..budget("db", 0) };
     let always = BudgetView { always_allow_unhealthy: true, ..short.clone() };
     let two = vec![budget("one", 1), budget("two", 1)];
-    let ready = PodView::Live(pod());
+    let ready = PodView::Live(RUNNING);
     let table = [
         ("no budget", &ready, vec![], false, true, None),
         ("exhausted", &ready, vec![budget("db", 0)], false, false, Some("BudgetExhausted")),

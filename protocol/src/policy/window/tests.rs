@@ -1,9 +1,9 @@
 use super::*;
 use crate::{
-    Act, Attempt, Decision, EditError, Editor, LivePod, Phase, PodPhase, PodView, StatusError, World,
-    apply_requester_edit, cancel, check_requester_edit, check_status_update, continues_by, decide,
-    derive_policy, finished_reason, phase, requester_warnings, state_word,
-    testing::{asking_for, at, evacuation_for, evacuation_of_app, requester},
+    Act, Decision, EditError, Editor, Phase, StatusError, World, apply_requester_edit, cancel,
+    check_requester_edit, check_status_update, continues_by, decide, derive_policy, finished_reason, phase,
+    requester_warnings, state_word,
+    testing::{asking_for, at, evacuation_for, evacuation_of_app, requester, world},
 };
 use evacuation_api::{
     Answer, ConditionType, DeadlineAction, Evacuation, EvacuationSpec, EvictionAction, EvictionStatus,
@@ -28,23 +28,6 @@ fn overriding(entry: Requester, grace_period: i64) -> Requester {
 
 fn alice() -> Editor<'static> {
     Editor { user: "alice", may_override: false, guarded: true }
-}
-
-fn world() -> World {
-    World {
-        pod: PodView::Live(LivePod {
-            phase: PodPhase::Running,
-            terminating_until: None,
-            running_container: true,
-            ready: true,
-        }),
-        node_silent_since: None,
-        budgets: Vec::new(),
-        turn: false,
-        recovered_at: None,
-        asked: None,
-        attempt: Attempt::Unknown,
-    }
 }
 
 /// Writes until nothing is left to write, and says what is done then. The server takes each write.
