@@ -143,9 +143,7 @@ impl Node {
         }
         let warnings = picked.warnings.iter();
         Ok(picked.refused.is_empty().then(|| Chosen {
-            warnings: warnings
-                .map(|(pod, warning)| format!("{}: {warning}", full_name(pod)))
-                .collect(),
+            warnings: warnings.map(|(pod, warning)| format!("{}: {warning}", full_name(pod))).collect(),
             pods: picked.evacuate.into_iter().cloned().collect(),
         }))
     }

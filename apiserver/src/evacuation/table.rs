@@ -1,7 +1,7 @@
 //! Columns and selectable fields of Evacuations for `kubectl get`.
 
 use evacuation_api::Evacuation;
-use evacuation_protocol::{active_answer, current_responder, continues_by, is_finished, state_word};
+use evacuation_protocol::{active_answer, continues_by, current_responder, is_finished, state_word};
 use machinery_server::Column;
 use serde_json::{Value, json};
 

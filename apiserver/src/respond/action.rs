@@ -113,7 +113,9 @@ impl Action for Respond {
             }
             let (status, granted) =
                 answer(evacuation, &body.spec, context.now).map_err(|error| refuse(&error))?;
-            if evacuation.metadata.deletion_timestamp.is_some() && !awaits_acknowledgement(&status, context.now) {
+            if evacuation.metadata.deletion_timestamp.is_some()
+                && !awaits_acknowledgement(&status, context.now)
+            {
                 release(evacuation);
             }
             reply = granted;
