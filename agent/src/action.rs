@@ -3,10 +3,10 @@
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    bounds::Bounds,
     call::{self, LocalUrl},
     command,
     context::Context,
-    options::Bounds,
     verdict::Verdict,
 };
 

@@ -86,7 +86,7 @@ fn refuse(retry_after: Option<Duration>) -> Answer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{action::Action, options::Bounds};
+    use crate::{action::Action, bounds::Bounds};
 
     fn answering(on_error: OnError, retry_after: Option<Duration>) -> Answering {
         let bounds = Bounds { limit: Duration::from_secs(1), grace: Duration::from_secs(1) };

@@ -9,7 +9,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 
-use crate::{context::Context, options::Bounds, verdict::Verdict};
+use crate::{bounds::Bounds, context::Context, verdict::Verdict};
 
 /// Maximum size of a reply, in bytes.
 const MAX_REPLY: usize = 64 * 1024;

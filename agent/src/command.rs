@@ -10,9 +10,9 @@ use tokio::process::Command;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    bounds::Bounds,
     children::Process,
     context::Context,
-    options::Bounds,
     output::{Tail, follow},
     verdict::Verdict,
 };

@@ -10,6 +10,7 @@
 
 mod action;
 mod answering;
+mod bounds;
 mod call;
 mod children;
 mod command;

@@ -4,7 +4,7 @@ use std::{ffi::OsString, net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum, error::ErrorKind};
 
-use crate::{action::Action, call::LocalUrl};
+use crate::{action::Action, bounds::Bounds, call::LocalUrl};
 
 /// Answers evacuations for an app that cannot be changed.
 #[derive(Debug, Parser)]
@@ -144,17 +144,6 @@ pub(crate) enum OnError {
     Refuse,
     /// No answer: the platform continues after the timeout.
     Silent,
-}
-
-/// Limits of one run.
-#[derive(Args, Clone, Copy, Debug)]
-pub(crate) struct Bounds {
-    /// Maximum duration of one run of the command or call of the URL.
-    #[arg(long, default_value = "1h", value_parser = humantime::parse_duration)]
-    pub(crate) limit: Duration,
-    /// Time between SIGTERM and SIGKILL for a command that is stopped.
-    #[arg(long, default_value = "10s", value_parser = humantime::parse_duration)]
-    pub(crate) grace: Duration,
 }
 
 #[derive(Args, Debug)]

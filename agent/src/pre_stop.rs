@@ -61,7 +61,8 @@ mod tests {
     use super::*;
     use crate::{
         action::Action,
-        options::{Bounds, Mode, Options},
+        bounds::Bounds,
+        options::{Mode, Options},
         socket,
     };
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::{action::Action, context::Context, options::Bounds, verdict::Verdict};
+use crate::{action::Action, bounds::Bounds, context::Context, verdict::Verdict};
 
 /// The app's work before it may go.
 ///

@@ -1,6 +1,6 @@
 //! The built-in responders and the built-in requester, and the pod annotations that they read and write.
 
-use crate::pod_annotations::is_own_domain;
+use crate::names::is_own_domain;
 
 /// Name of the responder that has a replacement ready before the pod goes.
 pub const REPLACEMENT_RESPONDER: &str = "surge.evacuation.dev/replacement";

@@ -38,8 +38,8 @@ pub struct EvacuationResponderSpec {
     /// with.
     pub selector: LabelSelector,
     /// `self` for the pod itself, or a domain-prefixed name such as `db.acme.io/failover`.
-    /// An entry of that name in the pod's annotation comes first. Of two EvacuationResponders of that name the
-    /// older one counts.
+    /// An entry of that name in the pod's annotation comes first. Of two EvacuationResponders of that name
+    /// the older one counts.
     pub name: String,
     /// Priority: higher is asked first; 10000 by default. Equal priorities are asked in the order of their
     /// names.

@@ -6,18 +6,18 @@
 mod built_in;
 mod condition;
 mod defaults;
+mod endpoint;
 mod evacuation;
 mod evacuation_responder;
 mod kind;
 mod names;
 mod pod_annotations;
 mod registration_problems;
-mod requester_key;
+mod requester;
 mod responder;
 mod response;
 mod review;
 mod self_evacuation;
-mod service_endpoint;
 mod status;
 mod time;
 mod validation;
@@ -32,10 +32,8 @@ pub use built_in::{
 };
 pub use condition::{BlockedReason, ConditionReason, ConditionType, EvacuatedReason, FailedReason};
 pub use defaults::{default_evacuation, default_evacuation_update, default_owners};
-pub use evacuation::{
-    DEFAULT_TTL_SECONDS_AFTER_FINISHED, DeadlineAction, Evacuation, EvacuationSpec, PodTarget, RefusalPolicy,
-    Requester, Target,
-};
+pub use endpoint::{CaBundle, DEFAULT_HTTP_PATH, HttpEndpoint, HttpsTrust, ServiceEndpoint};
+pub use evacuation::{DEFAULT_TTL_SECONDS_AFTER_FINISHED, Evacuation, EvacuationSpec, PodTarget, Target};
 pub use evacuation_responder::{EvacuationResponder, EvacuationResponderSpec, default_evacuation_responder};
 pub use names::{
     CANCELLATION_FINALIZER, DOMAIN, GROUP, RESPONDERS_ANNOTATION, SELF_RESPONDER, VERSION, api_version,
@@ -45,17 +43,13 @@ pub use pod_annotations::{
     parse_refresh_after_restarts, parse_refresh_enabled, parse_replacement_timeout,
 };
 pub use registration_problems::RegistrationProblems;
-pub use requester_key::RequesterKey;
-pub use responder::{
-    DEFAULT_HTTP_PATH, DEFAULT_MAX_DELAY_SECONDS, DEFAULT_PRIORITY, DEFAULT_TIMEOUT_SECONDS, HttpEndpoint,
-    ResponderEntry,
-};
+pub use requester::{DeadlineAction, RefusalPolicy, Requester, RequesterKey};
+pub use responder::{DEFAULT_MAX_DELAY_SECONDS, DEFAULT_PRIORITY, DEFAULT_TIMEOUT_SECONDS, ResponderEntry};
 pub use response::{Answer, EvacuationResponse, EvacuationResponseSpec, EvacuationResponseStatus};
 pub use review::{
     EvacuationReview, ObjectIdentity, ReviewAction, ReviewRequest, ReviewRequester, ReviewResponse,
 };
 pub use self_evacuation::SelfEvacuation;
-pub use service_endpoint::{CaBundle, HttpsTrust, ServiceEndpoint};
 pub use status::{
     AttemptResult, Blocker, EvacuationStatus, EvictionAction, EvictionStatus, Policy, RecordedRequester,
     ResponderState, ResponderStatus, ScheduledDeadline, ScheduledWindow,

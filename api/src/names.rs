@@ -17,3 +17,8 @@ pub const CANCELLATION_FINALIZER: &str = "evacuation.dev/cancellation";
 pub fn api_version() -> String {
     format!("{GROUP}/{VERSION}")
 }
+
+/// Returns true when a domain is the project's or below it.
+pub(crate) fn is_own_domain(domain: &str) -> bool {
+    domain.strip_suffix(DOMAIN).is_some_and(|below| below.is_empty() || below.ends_with('.'))
+}

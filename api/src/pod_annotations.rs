@@ -8,7 +8,7 @@ use crate::{
     DOMAIN, GATE_ASKED_ANNOTATION, GATE_CONDITION_TYPE_ANNOTATION, GATE_MESSAGE_ANNOTATION,
     GATE_OPEN_ANNOTATION, REFRESH_AFTER_ANNOTATION, REFRESH_AFTER_RESTARTS_ANNOTATION,
     REFRESH_ENABLED_ANNOTATION, RELEASED_ANNOTATION, REPLACEMENT_TIMEOUT_ANNOTATION, RESPONDERS_ANNOTATION,
-    parse_responders,
+    names::is_own_domain, parse_responders,
 };
 
 /// Maximum duration of an annotation, in seconds: ten years. It can be added to any time.
@@ -104,11 +104,6 @@ impl fmt::Display for AnnotationProblem {
 /// Returns whether the project owns an annotation of that key.
 pub fn is_own_annotation(key: &str) -> bool {
     key.split_once('/').is_some_and(|(domain, _)| is_own_domain(domain))
-}
-
-/// Returns whether a domain is the project's or below it.
-pub(crate) fn is_own_domain(domain: &str) -> bool {
-    domain.strip_suffix(DOMAIN).is_some_and(|below| below.is_empty() || below.ends_with('.'))
 }
 
 /// Returns every problem with the project's annotations in a pod, a pod template or a manifest of one.

@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::ServiceEndpoint;
+use crate::{HttpEndpoint, ServiceEndpoint};
 
 /// Priority of a responder that names none. Higher is asked first.
 pub const DEFAULT_PRIORITY: i32 = 10_000;
@@ -12,8 +12,6 @@ pub const DEFAULT_PRIORITY: i32 = 10_000;
 pub const DEFAULT_TIMEOUT_SECONDS: i64 = 60;
 /// Maximum total delay of a responder that names none, in seconds: 24 hours.
 pub const DEFAULT_MAX_DELAY_SECONDS: i64 = 24 * 3600;
-/// Path of an endpoint that names none.
-pub const DEFAULT_HTTP_PATH: &str = "/evacuation";
 
 /// Registration of one responder.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -70,31 +68,5 @@ impl ResponderEntry {
     /// Returns the maximum total delay in seconds, or its default.
     pub fn max_delay_seconds(&self) -> i64 {
         self.max_delay_seconds.unwrap_or(DEFAULT_MAX_DELAY_SECONDS)
-    }
-}
-
-/// An HTTP endpoint of the target pod.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct HttpEndpoint {
-    /// Port on the pod's IP.
-    pub port: u16,
-    /// Path, which starts with a slash; `/evacuation` by default.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub path: Option<String>,
-    /// True to ask a pod on the host's network too, whose IP is the node's; false by default.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub allow_host_network: Option<bool>,
-}
-
-impl HttpEndpoint {
-    /// Returns the path, or its default.
-    pub fn path(&self) -> &str {
-        self.path.as_deref().unwrap_or(DEFAULT_HTTP_PATH)
-    }
-
-    /// Returns true when the controller may ask a pod on the host's network.
-    pub fn allows_host_network(&self) -> bool {
-        self.allow_host_network.unwrap_or_default()
     }
 }

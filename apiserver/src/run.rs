@@ -3,7 +3,6 @@
 use std::{
     error::Error,
     net::{SocketAddr, TcpListener},
-    path::PathBuf,
     sync::Arc,
     time::Duration,
 };
@@ -13,66 +12,17 @@ use kube::{
     config::{KubeConfigOptions, Kubeconfig},
 };
 use machinery_auth::{
-    DelegatedAuthentication, ServingCertificate, ServingCertificateError, StartError,
-    SubjectAccessReviewAuthorizer, server_config,
+    DelegatedAuthentication, ServingCertificate, StartError, SubjectAccessReviewAuthorizer, server_config,
 };
-use machinery_server::{BuildError, KubeNamespaces};
-use machinery_storage::EtcdOptionsError;
+use machinery_server::KubeNamespaces;
 use tokio_util::sync::CancellationToken;
 
-use crate::{KubePods, Options, Parts, assemble, store};
+use crate::{KubePods, Options, Parts, RunError, assemble, store};
 
 /// Timeout for opening a connection to the kube-apiserver.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Pause before the server tries the kube-apiserver again. Each try waits by itself, too.
 const RETRY: Duration = Duration::from_secs(1);
-
-/// Failure of the server to start or to continue.
-#[derive(Debug, thiserror::Error)]
-pub enum RunError {
-    /// There is no kubeconfig, or no service account to use instead.
-    #[error("no kubeconfig and no service account for the kube-apiserver")]
-    Kubeconfig(#[source] Box<dyn Error + Send + Sync>),
-    /// A file that an option names cannot be read.
-    #[error("cannot read {}", file.display())]
-    Read {
-        /// The file.
-        file: PathBuf,
-        /// The system's error.
-        #[source]
-        source: std::io::Error,
-    },
-    /// The etcd options are invalid.
-    #[error("cannot use etcd with these options")]
-    Etcd(#[source] EtcdOptionsError),
-    /// The embedded store cannot be opened.
-    #[error("cannot open the store in {}", folder.display())]
-    DataDir {
-        /// The folder.
-        folder: PathBuf,
-        /// The store's error.
-        #[source]
-        source: Box<dyn Error + Send + Sync>,
-    },
-    /// The serving certificate or its key cannot be used.
-    #[error("cannot serve TLS")]
-    Certificate(#[source] ServingCertificateError),
-    /// TLS cannot be set up.
-    #[error("cannot set up TLS")]
-    Tls(#[source] rustls::Error),
-    /// The server cannot be assembled.
-    #[error("cannot assemble the server")]
-    Build(#[source] BuildError),
-    /// The address is in use or not local, or serving failed.
-    #[error("cannot listen on {address}")]
-    Listen {
-        /// The address.
-        address: SocketAddr,
-        /// The system's error.
-        #[source]
-        source: std::io::Error,
-    },
-}
 
 /// Serves until `shutdown` is canceled, then ends the watches and waits for the requests in progress.
 ///

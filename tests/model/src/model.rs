@@ -1,25 +1,13 @@
 //! The world as a model checker walks it.
 
-use std::{collections::HashMap, sync::Mutex};
-
-use evacuation_api::ResponderEntry;
 use stateright::{Model, Property};
 
 use crate::{
-    Config, Forgery, Law, Say,
+    Forgery, Law, Negotiation, Say,
     config::Entry,
     controller::{Look, Looked},
     state::{Pod, State},
 };
-
-/// The model of one [`Config`].
-#[derive(Debug)]
-pub struct Negotiation {
-    pub(crate) config: Config,
-    pub(crate) registered: Vec<ResponderEntry>,
-    /// The results of fair plays, by the hash of their start: true when the play ended.
-    pub(crate) endings: Mutex<HashMap<u64, bool>>,
-}
 
 /// One step of the world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -62,12 +50,6 @@ pub enum Action {
 }
 
 impl Negotiation {
-    /// The model of that world.
-    pub fn new(config: Config) -> Self {
-        let registered = config.registered();
-        Self { config, registered, endings: Mutex::default() }
-    }
-
     fn controller_actions(&self, state: &State, actions: &mut Vec<Action>) {
         for (controller, me) in state.controllers.iter().enumerate() {
             for (object, slot) in state.objects.iter().enumerate() {

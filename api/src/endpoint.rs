@@ -1,10 +1,37 @@
-//! The Service endpoint of a pushed responder.
+//! Endpoints of a pushed responder: of the target pod, or of a Service.
 
 use k8s_openapi::ByteString;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::DEFAULT_HTTP_PATH;
+/// Path of an endpoint that names none.
+pub const DEFAULT_HTTP_PATH: &str = "/evacuation";
+
+/// An HTTP endpoint of the target pod.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct HttpEndpoint {
+    /// Port on the pod's IP.
+    pub port: u16,
+    /// Path, which starts with a slash; `/evacuation` by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// True to ask a pod on the host's network too, whose IP is the node's; false by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allow_host_network: Option<bool>,
+}
+
+impl HttpEndpoint {
+    /// Returns the path, or its default.
+    pub fn path(&self) -> &str {
+        self.path.as_deref().unwrap_or(DEFAULT_HTTP_PATH)
+    }
+
+    /// Returns true when the controller may ask a pod on the host's network.
+    pub fn allows_host_network(&self) -> bool {
+        self.allow_host_network.unwrap_or_default()
+    }
+}
 
 /// A Service of the target pod's namespace.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
