@@ -19,7 +19,8 @@ pub struct World {
     pub turn: bool,
     /// The end of the last outage of the API that the controller noticed.
     pub recovered_at: Option<DateTime<Utc>>,
-    /// Name of the responder whose first question this process delivered, or which could not take it by its own fault.
+    /// Name of the responder whose first question this process delivered, or which could not take it by its
+    /// own fault.
     pub asked: Option<String>,
     /// Knowledge of this process about an attempt that is recorded as in flight.
     pub attempt: Attempt,

@@ -77,8 +77,8 @@ impl EditError {
         self.into()
     }
 
-    /// Returns true when the caller lacks a right (403), which the verb `override` gives. The other errors come from
-    /// the state of the Evacuation (409).
+    /// Returns true when the caller lacks a right (403), which the verb `override` gives. The other errors
+    /// come from the state of the Evacuation (409).
     pub fn is_forbidden(&self) -> bool {
         matches!(self, Self::NotYours { .. } | Self::Full | Self::Retention { .. })
     }

@@ -1,4 +1,5 @@
-//! Ownership of entries: rule 3. Only the owner, or a holder of the verb `override`, changes or removes an entry.
+//! Ownership of entries: rule 3. Only the owner, or a holder of the verb `override`, changes or removes an
+//! entry.
 
 use evacuation_api::{Evacuation, EvacuationSpec, RequesterKey};
 
@@ -9,8 +10,8 @@ use super::EditError;
 pub struct Editor<'a> {
     /// The user's name.
     pub user: &'a str,
-    /// True when the user holds the verb `override`. Pass false first, and ask for the verb only after an error that
-    /// [it lifts](EditError::is_forbidden).
+    /// True when the user holds the verb `override`. Pass false first, and ask for the verb only after an
+    /// error that [it lifts](EditError::is_forbidden).
     pub may_override: bool,
     /// True when the request names the resourceVersion that the caller has read.
     pub guarded: bool,
@@ -32,10 +33,11 @@ pub(crate) fn check_owner<'a>(
     Ok(())
 }
 
-/// Checks a change of `ttlSecondsAfterFinished`: no other user makes a record vanish that the requesters may read.
+/// Checks a change of `ttlSecondsAfterFinished`: no other user makes a record vanish that the requesters may
+/// read.
 ///
-/// Only a user who has or had an entry changes it, and not below [`MIN_SHARED_TTL_SECONDS`] where other users have or
-/// had one. A holder of the verb `override` may set any value.
+/// Only a user who has or had an entry changes it, and not below [`MIN_SHARED_TTL_SECONDS`] where other users
+/// have or had one. A holder of the verb `override` may set any value.
 pub(crate) fn check_retention(
     old: &Evacuation,
     new: &EvacuationSpec,

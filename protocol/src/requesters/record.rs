@@ -13,8 +13,8 @@ const MAX_DEPARTED_PER_OWNER: usize = MAX_DEPARTED / 4;
 
 /// Returns the user behind each entry after the edit, then the entries that left, newest last.
 ///
-/// A changed entry keeps its maker, also when another user changed it by `override`. An entry that left stays with the
-/// time at which it left, until its owner joins again under this name.
+/// A changed entry keeps its maker, also when another user changed it by `override`. An entry that left stays
+/// with the time at which it left, until its owner joins again under this name.
 pub(super) fn record_requesters(
     recorded: &[RecordedRequester],
     edit: &RequesterEdit<'_>,

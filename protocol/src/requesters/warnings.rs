@@ -4,8 +4,8 @@ use evacuation_api::{Policy, Requester, RequesterKey, ScheduledDeadline, Schedul
 
 /// Returns the warnings for the writer of the entries with these keys.
 ///
-/// A deadline that has passed, such as one of a wrong year, acts at once. One that comes before the window opens acts
-/// outside of the window.
+/// A deadline that has passed, such as one of a wrong year, acts at once. One that comes before the window
+/// opens acts outside of the window.
 pub fn requester_warnings(
     requesters: &[Requester],
     policy: &Policy,

@@ -88,8 +88,8 @@ impl Conditions<'_> {
         }
     }
 
-    /// Checks the reason of the condition Evacuated. Only the controller sees that the pod is gone. The record
-    /// shows whether the eviction removed it.
+    /// Checks the reason of the condition Evacuated. Only the controller sees that the pod is gone. The
+    /// record shows whether the eviction removed it.
     fn evacuated(&self, condition: &Condition) -> Result<(), StatusError> {
         let tried = self.was.eviction.as_ref().filter(|e| e.in_flight || e.accepted);
         let deleted = tried.is_some_and(|e| is_deletion(self.policy, e));
