@@ -121,6 +121,15 @@ impl ServerClock {
         Duration::from_micros(u64::try_from(skew).unwrap_or(0))
     }
 
+    /// Returns a warning for people while the clocks of the servers that answered lately differ by more than
+    /// replies of one server do.
+    pub(crate) fn skew_warning(&self) -> Option<String> {
+        let skew = self.skew();
+        let noise = NOISE.to_std().unwrap_or_default();
+        let seconds = skew.as_secs_f64();
+        (skew > noise).then(|| format!("the clocks of the API servers differ by at least {seconds:.1} s"))
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -209,7 +218,7 @@ mod tests {
     #[test]
     fn of_two_servers_it_follows_the_slower_and_a_reply_of_the_other_wakes_nobody() {
         let (clock, start) = set();
-        assert_eq!(clock.skew(), Duration::ZERO);
+        assert_eq!((clock.skew(), clock.skew_warning()), (Duration::ZERO, None));
         for second in 1_u64..100 {
             let milliseconds = second * 1000;
             let (sent, received) = (after(start, milliseconds - 10), after(start, milliseconds));
@@ -219,6 +228,8 @@ mod tests {
             assert_eq!(clock.at(received), time(i64::try_from(milliseconds).unwrap()), "{second}");
         }
         assert_eq!(clock.skew(), Duration::from_millis(890), "the replies prove so much");
+        let warning = clock.skew_warning().unwrap();
+        assert_eq!(warning, "the clocks of the API servers differ by at least 0.9 s");
     }
 
     #[test]

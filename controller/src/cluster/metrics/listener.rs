@@ -25,6 +25,8 @@ pub(crate) trait Probed: Send + Sync + 'static {
     fn metrics(&self) -> String;
     /// Names of the parts that are not ready yet. Empty when everything is ready.
     fn not_ready(&self) -> Vec<&'static str>;
+    /// Conditions that an administrator should know although everything is ready, one line each.
+    fn warnings(&self) -> Vec<String>;
 }
 
 /// Serves metrics and probes until `stop`.
@@ -74,7 +76,7 @@ fn respond(probed: &impl Probed, path: &str) -> Response<Full<Bytes>> {
         }
         "/livez" | "/healthz" => (StatusCode::OK, "text/plain", "ok\n".to_owned()),
         "/readyz" => match probed.not_ready() {
-            missing if missing.is_empty() => (StatusCode::OK, "text/plain", "ok\n".to_owned()),
+            missing if missing.is_empty() => (StatusCode::OK, "text/plain", ready(&probed.warnings())),
             missing => (
                 StatusCode::SERVICE_UNAVAILABLE,
                 "text/plain",
@@ -87,6 +89,12 @@ fn respond(probed: &impl Probed, path: &str) -> Response<Full<Bytes>> {
     *response.status_mut() = code;
     response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static(kind));
     response
+}
+
+/// Text of a process that is ready, with its warnings.
+fn ready(warnings: &[String]) -> String {
+    let lines: String = warnings.iter().map(|warning| format!("warning: {warning}\n")).collect();
+    format!("ok\n{lines}")
 }
 
 #[cfg(test)]
@@ -107,6 +115,10 @@ mod tests {
 
         fn not_ready(&self) -> Vec<&'static str> {
             self.0.clone()
+        }
+
+        fn warnings(&self) -> Vec<String> {
+            vec!["clocks differ".to_owned()]
         }
     }
 
@@ -130,7 +142,11 @@ mod tests {
         let metrics = get(Fake(vec![]), "/metrics").await;
         assert!(metrics.starts_with("HTTP/1.1 200 OK") && metrics.ends_with("some_metric 1\n"), "{metrics}");
         assert!(get(Fake(vec!["watch of pods"]), "/livez").await.starts_with("HTTP/1.1 200 OK"));
-        assert!(get(Fake(vec![]), "/readyz").await.starts_with("HTTP/1.1 200 OK"));
+        let ready = get(Fake(vec![]), "/readyz").await;
+        assert!(
+            ready.starts_with("HTTP/1.1 200") && ready.ends_with("ok\nwarning: clocks differ\n"),
+            "{ready}"
+        );
         let waiting = get(Fake(vec!["watch of pods"]), "/readyz").await;
         assert!(
             waiting.starts_with("HTTP/1.1 503") && waiting.ends_with("not ready: watch of pods\n"),

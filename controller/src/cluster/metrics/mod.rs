@@ -105,6 +105,10 @@ impl Probed for Probe {
     fn not_ready(&self) -> Vec<&'static str> {
         self.cluster.readiness.missing(self.required.iter().copied())
     }
+
+    fn warnings(&self) -> Vec<String> {
+        self.cluster.clock.skew_warning().into_iter().collect()
+    }
 }
 
 /// Returns the names that must be known before a process with those features is ready.
