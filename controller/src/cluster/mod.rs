@@ -159,3 +159,34 @@ impl Cluster {
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests {
+    use chrono::TimeDelta;
+    use evacuation_api::condition_time;
+
+    use super::{testing::cluster_without_api, *};
+
+    /// Begins a term of a process that knows of no leader before it. Returns true when only deadlines act.
+    fn begins_with_a_recovery(created: Option<TimeDelta>) -> bool {
+        let cluster = cluster_without_api();
+        if let Some(ago) = created {
+            let mut evacuation: Evacuation = serde_json::from_value(serde_json::json!({
+                "metadata": {"namespace": "ns", "name": "e", "uid": "e1", "resourceVersion": "1"},
+                "spec": {"target": {"pod": {"name": "p", "uid": "p1"}}, "requesters": [{"name": "a.b/c"}]},
+            }))
+            .unwrap();
+            evacuation.metadata.creation_timestamp = Some(condition_time(cluster.clock.now() - ago));
+            cluster.view.apply(evacuation);
+        }
+        cluster.begin_term(CancellationToken::new());
+        cluster.reachability.recovered_at(Instant::now()).is_some()
+    }
+
+    #[tokio::test]
+    async fn rule_9_a_controller_that_finds_old_evacuations_and_no_leader_before_it_grants_time() {
+        assert!(begins_with_a_recovery(Some(TimeDelta::hours(1))), "no controller ran for an hour");
+        assert!(!begins_with_a_recovery(Some(TimeDelta::seconds(1))), "it has not waited yet");
+        assert!(!begins_with_a_recovery(None), "nothing waits");
+    }
+}

@@ -394,6 +394,23 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_reply_that_cannot_be_used_is_told_from_an_endpoint_that_did_not_reply() {
+        let url = || "http://10.0.0.1/".to_owned();
+        let status = kube::core::Status::failure("no", "Invalid").with_code(422).boxed();
+        let call = || CallError::Api { action: "x".to_owned(), source: kube::Error::Api(status.clone()) };
+        let table = [
+            (PushError::Relay(call()), true),
+            (PushError::Post(PostError::NoAnswer { url: url() }), true),
+            (PushError::Post(PostError::Unreadable { url: url(), problem: "x".to_owned() }), true),
+            (PushError::NoAddress("p".to_owned()), false),
+            (PushError::Call(call()), false),
+        ];
+        for (error, expected) in table {
+            assert_eq!(error.is_bad_answer(), expected, "{error}");
+        }
+    }
+
     fn pod(spec: &Value, ip: &str) -> Pod {
         serde_json::from_value(json!({"metadata": {"name": "p"}, "spec": spec, "status": {"podIP": ip}}))
             .unwrap()

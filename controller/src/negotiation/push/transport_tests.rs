@@ -104,6 +104,14 @@ async fn ask(reply: String) -> Result<Option<ReviewResponse>, PostError> {
 }
 
 #[tokio::test]
+async fn an_answer_with_a_long_log_in_it_counts() {
+    let body = json!({"response": {"evacuationUid": "e1", "podUid": "p1", "answer": "Refuse",
+                                   "message": "x".repeat(65 * 1024)}});
+    let reply = ask(http("200 OK", "application/json", &body.to_string())).await.unwrap().unwrap();
+    assert_eq!(reply.answer, Answer::Refuse);
+}
+
+#[tokio::test]
 async fn an_answer_that_repeats_both_uids_is_taken() {
     let (address, port, mut requests) =
         endpoint_with(http("200 OK", "application/json; charset=utf-8", &answer("e1", "p1"))).await;

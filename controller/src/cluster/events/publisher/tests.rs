@@ -1,6 +1,6 @@
 //! The publisher against an API that records what it is asked.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, atomic::AtomicUsize};
 
 use evacuation_api::Evacuation;
 use http::{Method, Request, Response};
@@ -19,6 +19,8 @@ struct Fixture {
     writes: Arc<Mutex<Vec<(Method, Value)>>>,
     /// One permit for each request that the API answers.
     answers: Arc<Semaphore>,
+    /// Number of requests that the API refuses before it takes one.
+    refusals: Arc<AtomicUsize>,
 }
 
 impl Fixture {
@@ -27,9 +29,18 @@ impl Fixture {
         let (sink, answers) = (EventSink::default(), Arc::new(Semaphore::new(answers)));
         let writes = Arc::<Mutex<Vec<(Method, Value)>>>::default();
         let (written, permits) = (Arc::clone(&writes), Arc::clone(&answers));
+        let refusals = Arc::new(AtomicUsize::new(0));
+        let refused = Arc::clone(&refusals);
         tokio::spawn(async move {
             while let Some((request, send)) = handle.next_request().await {
                 permits.acquire().await.unwrap().forget();
+                let left = |count: usize| count.checked_sub(1);
+                if refused.fetch_update(Ordering::Relaxed, Ordering::Relaxed, left).is_ok() {
+                    let status = json!({"kind": "Status", "status": "Failure", "code": 503, "reason": "x", "message": ""});
+                    let reply = Response::builder().status(503);
+                    send.send_response(reply.body(Body::from(status.to_string().into_bytes())).unwrap());
+                    continue;
+                }
                 let (parts, body) = request.into_parts();
                 let bytes = body.collect().await.unwrap().to_bytes();
                 let body: Value = serde_json::from_slice(&bytes).unwrap();
@@ -40,7 +51,7 @@ impl Fixture {
         });
         let client = Client::new(service, "default");
         tokio::spawn(publish_events(client, "me".to_owned(), sink.clone(), CancellationToken::new()));
-        Self { sink, writes, answers }
+        Self { sink, writes, answers, refusals }
     }
 
     fn writes(&self, method: &Method) -> Vec<Value> {
@@ -107,4 +118,13 @@ async fn while_the_api_is_slow_warnings_and_ends_come_first_and_none_is_lost() {
     let blocked = reasons.iter().filter(|reason| *reason == "EvictionBlocked").count();
     assert_eq!(blocked, 200, "on each Evacuation and on its pod");
     assert!(reasons[..200].iter().all(|reason| reason == "EvictionBlocked"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_warning_that_the_api_refuses_for_a_while_is_not_lost() {
+    let fixture = Fixture::new(1000);
+    fixture.refusals.store(3, Ordering::Relaxed);
+    fixture.sink.send(&evacuation("e"), Notice::warning("EvictionBlocked", "a budget".to_owned()));
+    sleep(Duration::from_mins(1)).await;
+    assert_eq!(fixture.writes(&Method::POST).len(), 2, "on the Evacuation and on its pod");
 }
