@@ -163,4 +163,16 @@ mod tests {
         }
         assert!(all.0.load(Ordering::Relaxed) <= 2 * ALL_BYTES);
     }
+
+    #[test]
+    fn however_many_readers_do_not_read_what_waits_for_them_is_bounded() {
+        let all = Backlog::default();
+        let change = change(200 * 1024);
+        let readers = 256;
+        let queues: Vec<_> = (0..readers).map(|_| queue(&all)).collect();
+        for (sender, _) in &queues {
+            while sender.send(&change, readers) {}
+        }
+        assert!(all.0.load(Ordering::Relaxed) <= 2 * ALL_BYTES);
+    }
 }

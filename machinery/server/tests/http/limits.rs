@@ -164,6 +164,21 @@ async fn tokens_whose_review_is_not_answered_keep_no_caller_without_a_token_wait
 }
 
 #[tokio::test]
+async fn requests_whose_authorisation_is_not_answered_fill_their_callers_share_and_no_more() {
+    let kitchen = kitchen(ServerOptions { max_reads_in_flight: 8, ..ServerOptions::default() }).await;
+    let attack = |_| {
+        let client = kitchen.client_of("system:serviceaccount:n:undecided");
+        tokio::spawn(async move { drop(client.get(POTS).await) })
+    };
+    // One is authorised, a hundred wait for it.
+    let undecided: Vec<JoinHandle<()>> = (0..110).map(attack).collect();
+    let refused = || metric(&kitchen, "apiserver_refused_requests_total", "reads");
+    eventually("the others of that caller are refused", || async { refused().await >= 9 }).await;
+    kitchen.client().get(POTS).await.expect(200);
+    undecided.iter().for_each(JoinHandle::abort);
+}
+
+#[tokio::test]
 async fn bodies_that_are_announced_and_not_sent_keep_no_other_caller_from_writing() {
     let options = ServerOptions { max_body_bytes: 16 * 1024 * 1024, ..ServerOptions::default() };
     let kitchen = kitchen(options).await;

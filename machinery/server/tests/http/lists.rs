@@ -48,6 +48,18 @@ async fn a_list_shows_what_the_cache_has_not_heard_of_yet() {
 }
 
 #[tokio::test]
+async fn a_strategy_that_lists_the_newest_objects_is_shown_what_the_cache_has_not_heard_of_yet() {
+    let kitchen = filled().await;
+    kitchen.client().get(POTS).await.expect(200);
+    kitchen.store.hold_watches(true);
+    kitchen.client().create_pot("d", json!({"dish": "soup"})).await;
+    let newest = kitchen.pots.list_newest("n").await.expect("a list");
+    let names: Vec<_> = newest.iter().filter_map(|pot| pot.metadata.name.as_deref()).collect();
+    assert_eq!(names, ["a", "b", "c", "d"]);
+    kitchen.store.hold_watches(false);
+}
+
+#[tokio::test]
 async fn lists_are_narrowed_by_namespace_labels_and_fields() {
     let kitchen = filled().await;
     let client = kitchen.client();

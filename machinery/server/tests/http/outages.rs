@@ -86,6 +86,17 @@ async fn a_server_whose_watch_of_the_store_never_starts_is_not_ready() {
 }
 
 #[tokio::test]
+async fn a_server_whose_watch_of_the_namespaces_has_not_started_is_not_ready() {
+    let kitchen = Kitchen::open().await;
+    let client = kitchen.client();
+    kitchen.namespaces.set_started(false);
+    assert_eq!(client.get("/readyz/watch-namespaces").await.code, 500);
+    assert_eq!(client.get("/readyz").await.code, 500);
+    kitchen.namespaces.set_started(true);
+    assert_eq!(client.get("/readyz").await.code, 200);
+}
+
+#[tokio::test]
 async fn however_many_ask_whether_the_server_is_ready_the_store_is_asked_once_a_second() {
     let kitchen = Kitchen::open().await;
     let client = kitchen.client();

@@ -2,7 +2,10 @@
 
 use std::{
     collections::HashMap,
-    sync::{Mutex, PoisonError},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use async_trait::async_trait;
@@ -45,6 +48,7 @@ fn outage() -> std::sync::Arc<dyn std::error::Error + Send + Sync> {
 }
 
 /// Lets everybody do everything, but `thief` nothing, `reader` only read, and `cook` nothing that is unsafe.
+/// Never decides about the service account `undecided`.
 pub(crate) struct TestAuthorizer;
 
 #[async_trait]
@@ -52,6 +56,7 @@ impl Authorizer for TestAuthorizer {
     async fn authorize(&self, attributes: &Attributes) -> Result<Verdict, AuthError> {
         let reads = matches!(attributes.verb.as_str(), "get" | "list" | "watch");
         match attributes.user.name.as_str() {
+            "system:serviceaccount:n:undecided" => std::future::pending().await,
             "thief" => Ok(Verdict::Denied { reason: String::new() }),
             "cook" if attributes.verb.starts_with("unsafe-") => {
                 Ok(Verdict::Denied { reason: "cooks are careful".to_owned() })
@@ -64,18 +69,30 @@ impl Authorizer for TestAuthorizer {
 
 /// Namespaces as a test wants them; those that it did not speak of are active.
 #[derive(Default)]
-pub(crate) struct TestNamespaces(Mutex<HashMap<String, NamespaceState>>);
+pub(crate) struct TestNamespaces {
+    states: Mutex<HashMap<String, NamespaceState>>,
+    not_started: AtomicBool,
+}
 
 impl TestNamespaces {
     pub(crate) fn set(&self, name: &str, state: NamespaceState) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), state);
+        self.states.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), state);
+    }
+
+    /// Sets whether the watch of the namespaces has started, as it has by default.
+    pub(crate) fn set_started(&self, started: bool) {
+        self.not_started.store(!started, Ordering::Relaxed);
     }
 }
 
 #[async_trait]
 impl Namespaces for TestNamespaces {
     async fn state(&self, name: &str) -> Result<NamespaceState, ApiError> {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(name).copied();
+        let known = self.states.lock().unwrap_or_else(PoisonError::into_inner).get(name).copied();
         Ok(known.unwrap_or(NamespaceState::Active))
+    }
+
+    fn has_started(&self) -> bool {
+        !self.not_started.load(Ordering::Relaxed)
     }
 }

@@ -43,6 +43,7 @@ pub(crate) struct Setup {
 pub(crate) struct Kitchen {
     pub(crate) namespaces: Arc<TestNamespaces>,
     pub(crate) store: Arc<FaultyStore>,
+    pub(crate) pots: Arc<Registry<PotStrategy>>,
     pub(crate) shutdown: CancellationToken,
     pub(crate) running: JoinHandle<std::io::Result<()>>,
     /// The same server again, on the same port and store.
@@ -102,6 +103,7 @@ impl Kitchen {
         let kitchen = Self {
             namespaces,
             store,
+            pots,
             shutdown,
             running,
             again: Setup { port, ..again },
