@@ -319,6 +319,7 @@ fn the_schema_requires_what_cannot_be_left_out_and_lists_the_words() {
     };
     assert_eq!(words("RefusalPolicy"), ["GiveUp", "Wait", "Override"]);
     assert_eq!(words("DeadlineAction"), ["GiveUp", "Evict", "Delete"]);
+    assert_eq!(words("EvictionAction"), ["Evict", "Delete"]);
     assert_eq!(words("Answer"), ["Accept", "Delay", "Refuse"]);
     assert_eq!(words("ResponderState"), ["Inactive", "Active", "Interrupted", "Canceled", "Completed"]);
     let requesters = &defs["EvacuationSpec"]["properties"]["requesters"];

@@ -81,6 +81,13 @@ impl Server {
     }
 
     /// A person, of the group `people`.
+    /// The server's metrics.
+    pub(crate) async fn metrics(&self) -> String {
+        let user = self.user("jane").user;
+        let request = self.client.get(format!("{}/metrics", self.base)).header(USER_HEADER, user);
+        request.send().await.unwrap().text().await.unwrap()
+    }
+
     pub(crate) fn user(&self, name: &str) -> Caller<'_> {
         self.caller(&json!({"name": name, "groups": ["people"], "extra": {}}))
     }

@@ -105,3 +105,16 @@ async fn what_cannot_be_found_out_is_refused_for_a_while_and_never_granted() {
     server.target().respond("e", json!({"answer": "Accept"})).await.refused(503, "ServiceUnavailable");
     jane.edit("e", |object| object["spec"]["requesters"] = json!([])).await.ok();
 }
+
+#[tokio::test]
+async fn the_requests_to_the_store_are_measured() {
+    let server = Server::start().await;
+    server.evacuation("e", json!({})).await;
+    let metrics = server.metrics().await;
+    for operation in ["commit", "get", "list"] {
+        let count =
+            format!(r#"apiserver_storage_request_duration_seconds_count{{operation="{operation}"}} "#);
+        let line = metrics.lines().find_map(|line| line.strip_prefix(&count));
+        assert!(line.is_some_and(|count| count != "0"), "{operation} is not in\n{metrics}");
+    }
+}
