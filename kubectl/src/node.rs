@@ -9,7 +9,7 @@ use std::{
 use anyhow::Context;
 use clap::Args;
 use evacuation_client::Requester;
-use evacuation_protocol::{DrainFilters, DrainRefusal, pick};
+use evacuation_protocol::{DrainFilters, DrainRefusal, DrainSkip, pick};
 use k8s_openapi::api::{
     apps::v1::DaemonSet,
     core::v1::{Node as CoreNode, Pod},
@@ -72,7 +72,7 @@ pub struct Node {
 /// The pods that a drain asks.
 struct Chosen {
     pods: Vec<Pod>,
-    /// Warnings about data or pods that are lost.
+    /// Warnings about data or pods that are lost, and about pods that are left alone.
     warnings: Vec<String>,
 }
 
@@ -135,15 +135,18 @@ impl Node {
             force: self.force,
             skip_wait_for_delete_seconds: i64::from(self.skip_wait_for_delete_timeout),
             missing_daemon_sets: missing_daemon_sets(client, &pods).await?,
-            ..DrainFilters::default()
         };
         let picked = pick(&pods, &filters, chrono::Utc::now());
         for (pod, why) in &picked.refused {
             eprintln!("error: {}: {} (use {})", full_name(pod), why, flag(*why));
         }
-        let warnings = picked.warnings.iter();
+        // kubectl drain does not mention mirror pods and pods that have ended either.
+        let told = |skip: &DrainSkip| matches!(skip, DrainSkip::DaemonSet | DrainSkip::Terminating);
+        let skipped = picked.skipped.iter().filter(|(_, skip)| told(skip));
+        let skipped = skipped.map(|(pod, skip)| format!("{} is left alone: {skip}", full_name(pod)));
+        let losses = picked.warnings.iter().map(|(pod, loss)| format!("{}: {loss}", full_name(pod)));
         Ok(picked.refused.is_empty().then(|| Chosen {
-            warnings: warnings.map(|(pod, warning)| format!("{}: {warning}", full_name(pod))).collect(),
+            warnings: skipped.chain(losses).collect(),
             pods: picked.evacuate.into_iter().cloned().collect(),
         }))
     }

@@ -1,14 +1,13 @@
 //! Selection of the pods of a node that a drain evacuates.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use chrono::{DateTime, Utc};
-use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::LabelSelector};
+use k8s_openapi::api::core::v1::Pod;
 
 use super::{DrainRefusal, DrainSkip, DrainWarning};
 use crate::{
     pod::{LivePod, PodPhase, daemon_set, is_managed, is_mirror},
-    responders::selects,
     time::after,
 };
 
@@ -21,8 +20,6 @@ pub struct DrainFilters {
     pub delete_empty_dir_data: bool,
     /// Evacuate pods that no controller replaces (`--force`).
     pub force: bool,
-    /// Only pods that this selects (`--pod-selector`).
-    pub pod_selector: Option<LabelSelector>,
     /// Leave pods alone that have been terminating for longer, in seconds (`--skip-wait-for-delete-timeout`);
     /// 0 for never.
     pub skip_wait_for_delete_seconds: i64,
@@ -78,11 +75,6 @@ fn order(pod: &Pod) -> (i32, Option<&str>, Option<&str>) {
 }
 
 fn judge(pod: &Pod, filters: &DrainFilters, now: DateTime<Utc>) -> Verdict {
-    let none = BTreeMap::new();
-    let labels = pod.metadata.labels.as_ref().unwrap_or(&none);
-    if filters.pod_selector.as_ref().is_some_and(|selector| !selects(selector, labels)) {
-        return Verdict::Skip(DrainSkip::NotSelected);
-    }
     if is_mirror(pod) {
         return Verdict::Skip(DrainSkip::Mirror);
     }

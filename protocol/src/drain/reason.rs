@@ -17,9 +17,6 @@ pub enum DrainSkip {
     /// It has been terminating for long.
     #[strum(serialize = "it has been terminating for long")]
     Terminating,
-    /// The pod selector does not select it.
-    #[strum(serialize = "the pod selector does not select it")]
-    NotSelected,
 }
 
 /// A reason why a pod stops a drain.
@@ -35,7 +32,7 @@ pub enum DrainRefusal {
     #[strum(serialize = "it has local storage in an emptyDir volume")]
     LocalStorage,
     /// No controller replaces the pod.
-    #[strum(serialize = "no controller makes it anew")]
+    #[strum(serialize = "no controller creates it again")]
     Unmanaged,
 }
 
@@ -49,6 +46,6 @@ pub enum DrainWarning {
     #[strum(serialize = "the data of its emptyDir volumes is lost")]
     LocalStorage,
     /// The pod itself: no controller replaces it.
-    #[strum(serialize = "no controller makes it anew")]
+    #[strum(serialize = "no controller creates it again")]
     Unmanaged,
 }

@@ -49,7 +49,7 @@ impl std::fmt::Display for TargetWarning {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::DaemonSet { pod } => {
-                write!(f, "pod {pod} belongs to a DaemonSet, which makes it anew on the same node")
+                write!(f, "pod {pod} belongs to a DaemonSet, which creates it again on the same node")
             }
             Self::Terminating { pod } => write!(f, "pod {pod} is terminating: its responders are not asked"),
             Self::Finished { pod } => write!(f, "pod {pod} has ended: there is nothing to evacuate"),

@@ -49,10 +49,6 @@ fn each_filter_means_what_kubectl_drain_means_by_it() {
     let orphans = DrainFilters { missing_daemon_sets: ["ns/o".to_owned()].into(), ..plain.clone() };
     let forced_orphans = DrainFilters { force: true, ..orphans.clone() };
     let impatient = DrainFilters { skip_wait_for_delete_seconds: 60, ..plain.clone() };
-    let selecting = |value: &str| DrainFilters {
-        pod_selector: Some(serde_json::from_value(json!({"matchLabels": {"app": value}})).unwrap()),
-        ..plain.clone()
-    };
 
     let daemon = json!({"metadata": {"ownerReferences": [owner("DaemonSet")]}});
     let mirror =
@@ -83,8 +79,6 @@ fn each_filter_means_what_kubectl_drain_means_by_it() {
         (&terminating(939), &impatient, "skip Terminating"),
         (&terminating(940), &impatient, "evacuate"),
         (&terminating(0), &plain, "evacuate"),
-        (&json!({}), &selecting("db"), "evacuate"),
-        (&bare, &selecting("web"), "skip NotSelected"),
     ];
     for (patch, filters, expected) in table {
         assert_eq!(fate(patch, filters), expected, "{patch} {filters:?}");
