@@ -161,6 +161,7 @@ async fn pods_of_a_daemon_set_are_left_alone_only_with_the_flag() {
     desk.pods.create("lonely", &PodSpec::default().on(&node)).await.unwrap();
     let output = evacuate(&desk, &node, &["--ignore-daemonsets", "--force", "--timeout=60s"]).await;
     assert_eq!(output.code, Some(0), "{output:?}");
+    assert_has(&output.stderr, &[&agent.name_any(), "is left alone: it belongs to a DaemonSet"]);
     let now = desk.pods.api().get(&agent.name_any()).await.unwrap();
     assert_eq!(now.uid(), agent.uid());
     assert!(now.metadata.deletion_timestamp.is_none());
