@@ -53,9 +53,9 @@ impl Etcd {
         let raised = self.call(alarm, &json!({"action": "GET"})).await?;
         // An alarm is of a member: without its ID nothing is ended.
         for raised in raised.get("alarms").and_then(Value::as_array).into_iter().flatten() {
-            let mut ended = raised.clone();
-            ended["action"] = json!("DEACTIVATE");
-            self.call(alarm, &ended).await?;
+            let of = |name: &str| raised.get(name).cloned().unwrap_or_default();
+            let end = json!({"action": "DEACTIVATE", "memberID": of("memberID"), "alarm": of("alarm")});
+            self.call(alarm, &end).await?;
         }
         Ok(())
     }
