@@ -93,8 +93,11 @@ fn respond(probed: &impl Probed, path: &str) -> Response<Full<Bytes>> {
 
 /// Text of a process that is ready, with its warnings.
 fn ready(warnings: &[String]) -> String {
-    let lines: String = warnings.iter().map(|warning| format!("warning: {warning}\n")).collect();
-    format!("ok\n{lines}")
+    let mut text = "ok\n".to_owned();
+    for warning in warnings {
+        text.extend(["warning: ", warning, "\n"]);
+    }
+    text
 }
 
 #[cfg(test)]
