@@ -36,13 +36,15 @@ pub enum EvictionOutcome {
     PodGone,
     /// 409, because the pod of that name has another UID: the target went before the attempt.
     UidMismatch,
-    /// The reply was lost, and the pod, read after [`ATTEMPT_TIMEOUT_SECONDS`], is not terminating.
+    /// The reply was lost, and the pod, read after
+    /// [`ATTEMPT_TIMEOUT_SECONDS`](crate::ATTEMPT_TIMEOUT_SECONDS), is not terminating.
     NotTaken,
 }
 
 impl EvictionOutcome {
     /// Returns the outcome of an attempt whose reply is unknown, from the pod read live after
-    /// [`ATTEMPT_TIMEOUT_SECONDS`]. A pod that is gone counts as evicted by the attempt.
+    /// [`ATTEMPT_TIMEOUT_SECONDS`](crate::ATTEMPT_TIMEOUT_SECONDS). A pod that is gone counts as evicted by
+    /// the attempt.
     pub fn from_pod(pod: &PodView) -> Self {
         match pod {
             PodView::Gone | PodView::Replaced => Self::Accepted,
