@@ -1,6 +1,11 @@
 //! The records that wait for the publisher, without I/O.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::{
+    collections::{BTreeMap, HashMap, VecDeque},
+    time::Duration,
+};
+
+use tokio::time::Instant;
 
 use super::record::{Record, RecordKey};
 
@@ -8,6 +13,9 @@ use super::record::{Record, RecordKey};
 pub(super) const CAPACITY: usize = 4096;
 /// Maximum number of records of one namespace that wait.
 pub(super) const NAMESPACE_SHARE: usize = CAPACITY / 8;
+
+/// Time for which a record waits at least, so that the calls that move the pod come before those that tell of it.
+pub(super) const HOLD: Duration = Duration::from_secs(1);
 
 /// The position of a record: records that matter come first, then those that came first.
 type Position = (bool, u64);
@@ -22,18 +30,19 @@ type Position = (bool, u64);
 #[derive(Debug, Default)]
 pub(super) struct Backlog {
     next: u64,
-    by_position: BTreeMap<Position, Record>,
+    /// The records, each with the moment from which it can be published.
+    by_position: BTreeMap<Position, (Instant, Record)>,
     /// Positions of the records that wait, by key, oldest first.
     by_key: HashMap<RecordKey, VecDeque<Position>>,
     by_namespace: HashMap<String, usize>,
 }
 
 impl Backlog {
-    /// Adds a record. Returns false when it, or the record that it displaced, was dropped.
-    pub(super) fn add(&mut self, record: Record) -> bool {
+    /// Adds a record at `now`. Returns false when it, or the record that it displaced, was dropped.
+    pub(super) fn add(&mut self, record: Record, now: Instant) -> bool {
         let key = record.key();
         let last = self.by_key.get(&key).and_then(|positions| positions.back()).copied();
-        if let Some(waiting) = last.and_then(|last| self.by_position.get_mut(&last))
+        if let Some((_, waiting)) = last.and_then(|last| self.by_position.get_mut(&last))
             && waiting.notice == record.notice
         {
             waiting.count = waiting.count.saturating_add(record.count);
@@ -54,25 +63,33 @@ impl Backlog {
         self.next += 1;
         *self.by_namespace.entry(namespace).or_default() += 1;
         self.by_key.entry(key).or_default().push_back(position);
-        self.by_position.insert(position, record);
+        self.by_position.insert(position, (now + HOLD, record));
         !displaced
     }
 
-    /// Takes the record that comes first.
-    pub(super) fn take(&mut self) -> Option<Record> {
-        let position = *self.by_position.first_key_value()?.0;
-        self.remove(position)
+    /// Takes the record that comes first of those that can be published at `now`. The error is the moment from
+    /// which the next one can, if any waits.
+    pub(super) fn take(&mut self, now: Instant) -> Result<Record, Option<Instant>> {
+        // The oldest of those that matter, and the oldest progress.
+        let heads = [(false, 0), (true, 0)].map(|from| {
+            let mut of_class = self.by_position.range(from..(from.0, u64::MAX));
+            of_class.next().map(|(position, (ready, _))| (*position, *ready))
+        });
+        let heads = heads.into_iter().flatten();
+        let first = heads.clone().find(|(_, ready)| *ready <= now);
+        let taken = first.and_then(|(position, _)| self.remove(position));
+        taken.ok_or_else(|| heads.map(|(_, ready)| ready).min())
     }
 
     /// Returns the position of the newest progress, of one namespace if it is named.
     fn progress_of(&self, namespace: Option<&str>) -> Option<Position> {
         let mut progress = self.by_position.range((true, 0)..).rev();
-        let found = progress.find(|(_, record)| namespace.is_none_or(|name| record.namespace() == name));
+        let found = progress.find(|(_, (_, record))| namespace.is_none_or(|name| record.namespace() == name));
         found.map(|(position, _)| *position)
     }
 
     fn remove(&mut self, position: Position) -> Option<Record> {
-        let record = self.by_position.remove(&position)?;
+        let (_, record) = self.by_position.remove(&position)?;
         let key = record.key();
         if let Some(positions) = self.by_key.get_mut(&key) {
             positions.retain(|known| *known != position);
@@ -113,18 +130,34 @@ mod tests {
         Notice::normal("Evicted", "the pod is gone".to_owned())
     }
 
+    fn add(backlog: &mut Backlog, record: Record) -> bool {
+        backlog.add(record, Instant::now())
+    }
+
     fn taken(backlog: &mut Backlog) -> Vec<Record> {
-        std::iter::from_fn(|| backlog.take()).collect()
+        std::iter::from_fn(|| backlog.take(Instant::now() + HOLD).ok()).collect()
+    }
+
+    #[test]
+    fn a_record_waits_for_a_second_whatever_came_before_it() {
+        let (mut backlog, start) = (Backlog::default(), Instant::now());
+        assert_eq!(backlog.take(start), Err(None));
+        backlog.add(record("ns", 1, progress()), start);
+        backlog.add(record("ns", 1, ending()), start + HOLD / 2);
+        assert_eq!(backlog.take(start), Err(Some(start + HOLD)));
+        assert_eq!(backlog.take(start + HOLD).map(|record| record.notice), Ok(progress()));
+        assert_eq!(backlog.take(start + HOLD), Err(Some(start + HOLD + HOLD / 2)));
+        assert_eq!(backlog.take(start + HOLD * 2).map(|record| record.notice), Ok(ending()));
     }
 
     #[test]
     fn equal_records_wait_as_one_with_a_count() {
         let mut backlog = Backlog::default();
         for _ in 0..100 {
-            assert!(backlog.add(record("ns", 1, progress())));
+            assert!(add(&mut backlog, record("ns", 1, progress())));
         }
-        backlog.add(record("ns", 1, Notice::progress("Delayed", "another".to_owned())));
-        backlog.add(record("ns", 2, progress()));
+        add(&mut backlog, record("ns", 1, Notice::progress("Delayed", "another".to_owned())));
+        add(&mut backlog, record("ns", 2, progress()));
         let counts: Vec<i32> = taken(&mut backlog).iter().map(|record| record.count).collect();
         assert_eq!(counts, [100, 1, 1]);
     }
@@ -134,12 +167,12 @@ mod tests {
         let mut backlog = Backlog::default();
         // Eight namespaces fill the queue with progress.
         for object in 0..CAPACITY {
-            assert!(backlog.add(record(&format!("ns-{}", object % 8), object, progress())));
+            assert!(add(&mut backlog, record(&format!("ns-{}", object % 8), object, progress())));
         }
-        assert!(!backlog.add(record("other", 1, progress())), "no room is left for progress");
+        assert!(!add(&mut backlog, record("other", 1, progress())), "no room is left for progress");
         for object in 0..100 {
             assert!(
-                !backlog.add(record("other", object, ending())),
+                !add(&mut backlog, record("other", object, ending())),
                 "it displaces progress, which is counted"
             );
         }
@@ -154,8 +187,8 @@ mod tests {
     fn a_namespace_fills_its_share_and_no_more() {
         let mut backlog = Backlog::default();
         let accepted =
-            (0..2 * NAMESPACE_SHARE).filter(|n| backlog.add(record("noisy", *n, ending()))).count();
+            (0..2 * NAMESPACE_SHARE).filter(|n| add(&mut backlog, record("noisy", *n, ending()))).count();
         assert_eq!(accepted, NAMESPACE_SHARE);
-        assert!(backlog.add(record("quiet", 1, progress())));
+        assert!(add(&mut backlog, record("quiet", 1, progress())));
     }
 }

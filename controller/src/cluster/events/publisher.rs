@@ -149,7 +149,7 @@ fn event(record: &Record, identity: &str) -> Event {
             ..ObjectMeta::default()
         },
         action: Some(ACTION.to_owned()),
-        event_time: Some(MicroTime(now)),
+        event_time: Some(MicroTime(record.time)),
         note: Some(record.notice.note.clone()),
         reason: Some(record.notice.reason.to_owned()),
         regarding: Some(record.regarding.clone()),

@@ -1,6 +1,6 @@
 //! One notice about one object, as it waits for the publisher.
 
-use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::{api::core::v1::ObjectReference, jiff::Timestamp};
 
 use super::Notice;
 
@@ -14,6 +14,8 @@ pub(super) struct Record {
     pub(super) regarding: ObjectReference,
     pub(super) related: Option<ObjectReference>,
     pub(super) count: i32,
+    /// Time at which the notice was given first.
+    pub(super) time: Timestamp,
 }
 
 /// The object and the reason of a record: records with different keys are never one Event.
@@ -32,7 +34,7 @@ impl Record {
         related: Option<ObjectReference>,
     ) -> Self {
         notice.note.truncate(notice.note.floor_char_boundary(MAX_NOTE));
-        Self { notice, regarding, related, count: 1 }
+        Self { notice, regarding, related, count: 1, time: Timestamp::now() }
     }
 
     /// Returns the object and the reason.

@@ -9,7 +9,10 @@ use evacuation_api::Evacuation;
 use k8s_openapi::api::core::v1::{ObjectReference, Pod};
 use kube::Resource;
 use prometheus_client::metrics::counter::Counter;
-use tokio::sync::Notify;
+use tokio::{
+    sync::Notify,
+    time::{Instant, sleep_until},
+};
 use tracing::{info, warn};
 
 use super::{Notice, backlog::Backlog, record::Record};
@@ -64,7 +67,7 @@ impl EventSink {
     }
 
     fn add(&self, record: Record) {
-        let dropped = !lock(&self.0.backlog).add(record);
+        let dropped = !lock(&self.0.backlog).add(record, Instant::now());
         if dropped {
             self.0.dropped.inc();
         }
@@ -81,10 +84,12 @@ impl EventSink {
     /// Waits for the record that comes first, and takes it.
     pub(super) async fn next(&self) -> Record {
         loop {
-            if let Some(record) = lock(&self.0.backlog).take() {
-                return record;
+            let taken = lock(&self.0.backlog).take(Instant::now());
+            match taken {
+                Ok(record) => return record,
+                Err(Some(ready)) => sleep_until(ready).await,
+                Err(None) => self.0.added.notified().await,
             }
-            self.0.added.notified().await;
         }
     }
 }
