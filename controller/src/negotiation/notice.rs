@@ -82,10 +82,15 @@ impl Transition {
     pub(super) fn notice(self, note: String) -> Option<Notice> {
         match self {
             Self::Evicting => None,
-            Self::Accepted | Self::Delayed => Some(Notice::progress(self.as_str(), note)),
+            Self::Asked | Self::Accepted | Self::Delayed => Some(Notice::progress(self.as_str(), note)),
             _ if self.is_warning() => Some(Notice::warning(self.as_str(), note)),
             _ => Some(Notice::normal(self.as_str(), note)),
         }
+        .map(|notice| if self.is_end() { notice.ending() } else { notice })
+    }
+
+    fn is_end(self) -> bool {
+        matches!(self, Self::Deleted | Self::Evicted | Self::Evacuated | Self::Canceled | Self::Failed)
     }
 }
 

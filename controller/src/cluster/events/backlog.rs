@@ -26,7 +26,7 @@ type Position = (bool, u64);
 ///
 /// A record equal to one that waits is added to its count. Progress is taken last and dropped first. A record
 /// that finds no room displaces progress of its namespace, or of the whole queue if its namespace has not
-/// used its share.
+/// used its share. An end takes the place of the progress of its object.
 #[derive(Debug, Default)]
 pub(super) struct Backlog {
     next: u64,
@@ -47,6 +47,9 @@ impl Backlog {
         {
             waiting.count = waiting.count.saturating_add(record.count);
             return true;
+        }
+        if record.notice.end {
+            self.remove_progress_of(record.regarding.uid.as_deref());
         }
         let namespace = record.namespace().to_owned();
         let within_share = self.by_namespace.get(&namespace).is_none_or(|count| *count < NAMESPACE_SHARE);
@@ -86,6 +89,15 @@ impl Backlog {
         let mut progress = self.by_position.range((true, 0)..).rev();
         let found = progress.find(|(_, (_, record))| namespace.is_none_or(|name| record.namespace() == name));
         found.map(|(position, _)| *position)
+    }
+
+    fn remove_progress_of(&mut self, uid: Option<&str>) {
+        let progress = self.by_position.range((true, 0)..);
+        let implied = progress.filter(|(_, (_, record))| record.regarding.uid.as_deref() == uid);
+        let implied: Vec<Position> = implied.map(|(position, _)| *position).collect();
+        for position in implied {
+            self.remove(position);
+        }
     }
 
     fn remove(&mut self, position: Position) -> Option<Record> {
@@ -160,6 +172,22 @@ mod tests {
         add(&mut backlog, record("ns", 2, progress()));
         let counts: Vec<i32> = taken(&mut backlog).iter().map(|record| record.count).collect();
         assert_eq!(counts, [100, 1, 1]);
+    }
+
+    #[test]
+    fn an_end_takes_the_place_of_the_progress_before_it_and_of_nothing_else() {
+        let mut backlog = Backlog::default();
+        let warning = Notice::warning("Silent", "a silence".to_owned());
+        for object in [1, 2] {
+            add(&mut backlog, record("ns", object, progress()));
+            add(&mut backlog, record("ns", object, warning.clone()));
+        }
+        assert!(add(&mut backlog, record("ns", 1, ending().ending())));
+        let left = taken(&mut backlog).into_iter().map(|record| (record.regarding.uid, record.notice));
+        let uid = |object: usize| Some(format!("ns-{object}"));
+        let expected =
+            [(uid(1), warning.clone()), (uid(2), warning), (uid(1), ending().ending()), (uid(2), progress())];
+        assert_eq!(left.collect::<Vec<_>>(), expected);
     }
 
     #[test]

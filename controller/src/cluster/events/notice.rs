@@ -13,6 +13,8 @@ pub(crate) struct Notice {
     /// True for progress that a later Event of the same Evacuation implies. It is published on the Evacuation
     /// only, and is the first to be dropped.
     pub(crate) progress: bool,
+    /// True for an end. It takes the place of the progress of the same object that waits to be published.
+    pub(crate) end: bool,
     /// For people.
     pub(crate) note: String,
 }
@@ -20,12 +22,17 @@ pub(crate) struct Notice {
 impl Notice {
     /// Returns a notice of something that the owner of the pod should know.
     pub(crate) fn normal(reason: &'static str, note: String) -> Self {
-        Self { reason, warning: false, progress: false, note }
+        Self { reason, warning: false, progress: false, end: false, note }
     }
 
     /// Returns a notice of something that went wrong or needs attention.
     pub(crate) fn warning(reason: &'static str, note: String) -> Self {
         Self { warning: true, ..Self::normal(reason, note) }
+    }
+
+    /// Returns the notice of an end.
+    pub(crate) fn ending(self) -> Self {
+        Self { end: true, ..self }
     }
 
     /// Returns a notice of progress.

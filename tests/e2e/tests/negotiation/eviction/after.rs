@@ -71,7 +71,6 @@ async fn the_evacuation_tells_what_happened_and_the_pod_tells_the_end() {
     for (kind, name, reason, says) in [
         ("Evacuation", of_evacuation.as_str(), "Asked", "has 60 s to answer"),
         ("Evacuation", of_evacuation.as_str(), "Delayed", "in a minute"),
-        ("Evacuation", of_evacuation.as_str(), "Accepted", "self accepted"),
         ("Evacuation", of_evacuation.as_str(), "Evicted", "the pod is gone"),
         ("Pod", "app", "Evicted", "the pod is gone"),
     ] {
