@@ -75,9 +75,9 @@ impl View {
         self.publish(&update);
     }
 
-    /// Records that the object of that key does not exist.
-    pub(crate) fn remove<K: Viewed>(&self, key: &ObjectKey) {
-        let update = self.index().remove::<K>(key);
+    /// Records that the object of that key and UID does not exist. Another of the same name can.
+    pub(crate) fn remove<K: Viewed>(&self, key: &ObjectKey, uid: Option<&str>) {
+        let update = self.index().remove::<K>(key, uid);
         self.publish(&update);
     }
 

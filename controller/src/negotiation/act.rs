@@ -74,7 +74,7 @@ impl Negotiation {
         match call(action, api.replace(&key.name, &parameters, &released)).await {
             Ok(released) if released.metadata.finalizers.as_ref().is_none_or(Vec::is_empty) => {
                 // Without its last finalizer the object is gone.
-                self.view.remove::<Evacuation>(key);
+                self.view.remove::<Evacuation>(key, evacuation.metadata.uid.as_deref());
                 Ok(Requeue::OnEvent)
             }
             Ok(released) => {
@@ -82,7 +82,7 @@ impl Negotiation {
                 Ok(Requeue::Now)
             }
             Err(error) if error.code() == 404 => {
-                self.view.remove::<Evacuation>(key);
+                self.view.remove::<Evacuation>(key, evacuation.metadata.uid.as_deref());
                 Ok(Requeue::OnEvent)
             }
             Err(error) => Err(error),
@@ -99,7 +99,7 @@ impl Negotiation {
         match call(format!("remove evacuation {key}"), api.delete(&key.name, &parameters)).await {
             Ok(_) => Ok(Requeue::OnEvent),
             Err(error) if error.code() == 404 => {
-                self.view.remove::<Evacuation>(key);
+                self.view.remove::<Evacuation>(key, evacuation.metadata.uid.as_deref());
                 Ok(Requeue::OnEvent)
             }
             Err(error) => Err(error),

@@ -80,7 +80,7 @@ impl StatusWriter {
         let api = evacuations(&self.client, &key.namespace);
         match call(format!("read evacuation {key}"), api.get_opt(&key.name)).await? {
             None => {
-                self.view.remove::<Evacuation>(key);
+                self.view.remove::<Evacuation>(key, known.metadata.uid.as_deref());
                 Ok(())
             }
             Some(found) if found.metadata.resource_version == known.metadata.resource_version => Err(error),

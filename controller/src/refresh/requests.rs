@@ -140,12 +140,13 @@ impl Requests {
     async fn look_again(&self, namespace: &str, ask: &Ask) -> Result<(), CallError> {
         let name = ask.pod.name_any();
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), namespace);
-        match call(format!("read pod {namespace}/{name}"), pods.get_opt(&name)).await? {
-            Some(mut pod) => {
-                prune_pod(&mut pod);
-                self.view.apply(pod);
-            }
-            None => self.view.remove::<Pod>(&ObjectKey::new(namespace, name)),
+        let found = call(format!("read pod {namespace}/{name}"), pods.get_opt(&name)).await?;
+        if let Some(mut pod) = found {
+            prune_pod(&mut pod);
+            self.view.apply(pod);
+        } else {
+            let uid = ask.pod.metadata.uid.as_deref();
+            self.view.remove::<Pod>(&ObjectKey::new(namespace, name), uid);
         }
         let of_owner = ListParams::default().labels(&format!("{OWNER}={}", ask.owner_uid));
         let list = evacuations(&self.client, namespace);

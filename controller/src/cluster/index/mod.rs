@@ -89,9 +89,9 @@ impl Index {
         self.follow(changes)
     }
 
-    /// Takes in that the object of that key is gone.
-    pub(crate) fn remove<K: Indexed>(&mut self, key: &ObjectKey) -> Update<K> {
-        let changes = K::table(self).remove(key).into_iter().collect();
+    /// Takes in that the object of that key and UID is gone.
+    pub(crate) fn remove<K: Indexed>(&mut self, key: &ObjectKey, uid: Option<&str>) -> Update<K> {
+        let changes = K::table(self).remove_known(key, uid).into_iter().collect();
         self.follow(changes)
     }
 

@@ -121,8 +121,13 @@ impl<K: ResourceExt> Table<K> {
         self.remove(&key)
     }
 
-    /// Takes in that the object of that key is gone.
-    pub(crate) fn remove(&mut self, key: &ObjectKey) -> Option<Change<K>> {
+    /// Takes in that the object of that key and UID is gone. Another of the same name stays.
+    pub(crate) fn remove_known(&mut self, key: &ObjectKey, uid: Option<&str>) -> Option<Change<K>> {
+        self.objects.get(key).filter(|known| known.meta().uid.as_deref() == uid)?;
+        self.remove(key)
+    }
+
+    fn remove(&mut self, key: &ObjectKey) -> Option<Change<K>> {
         self.objects.remove(key).map(|old| Change {
             key: key.clone(),
             old: Some(old),
@@ -192,6 +197,16 @@ mod tests {
         assert!(table.delete(&pod("a", "1", "15")).is_none());
         assert!(table.delete(&pod("a", "2", "21")).is_some());
         assert_eq!(version(&table, "a"), None);
+    }
+
+    #[test]
+    fn a_late_reply_that_an_object_is_gone_does_not_remove_the_next_one_of_that_name() {
+        let (mut table, key) = (Table::default(), ObjectKey::new("ns", "a"));
+        table.apply(pod("a", "2", "20"));
+        assert!(table.remove_known(&key, Some("1")).is_none());
+        assert_eq!(version(&table, "a").as_deref(), Some("20"));
+        assert!(table.remove_known(&key, Some("2")).is_some());
+        assert!(table.remove_known(&key, Some("2")).is_none());
     }
 
     #[test]
