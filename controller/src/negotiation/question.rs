@@ -170,7 +170,8 @@ impl ClusterView for View {
     }
 
     fn has_pod(&self, namespace: &str, uid: &str, address: IpAddr) -> bool {
-        self.index().has_pod(namespace, uid, address)
+        let index = self.index();
+        !index.is_node_address(address) && index.has_pod(namespace, uid, address)
     }
 }
 

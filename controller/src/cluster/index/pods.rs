@@ -59,9 +59,12 @@ impl Index {
         self.pods.namespace(namespace).map(|(_, pod)| pod)
     }
 
-    /// Returns true when a namespace has a pod of that UID at that address.
+    /// Returns true when a namespace has a pod of that UID at that address, and the address is the pod's own.
+    /// A pod with hostNetwork has the address of its node.
     pub(crate) fn has_pod(&self, namespace: &str, uid: &str, address: IpAddr) -> bool {
-        self.pods_in(namespace).filter(|pod| pod.metadata.uid.as_deref() == Some(uid)).any(|pod| {
+        let own_network = |pod: &Pod| pod.spec.as_ref().and_then(|spec| spec.host_network) != Some(true);
+        let of_uid = self.pods_in(namespace).filter(|pod| pod.metadata.uid.as_deref() == Some(uid));
+        of_uid.filter(|pod| own_network(pod)).any(|pod| {
             let status = pod.status.as_ref();
             let all = status.and_then(|status| status.pod_ips.as_ref()).into_iter().flatten();
             let addresses = all.map(|ip| &ip.ip).chain(status.and_then(|status| status.pod_ip.as_ref()));
@@ -144,4 +147,31 @@ fn names_only(containers: Vec<Container>) -> Vec<Container> {
         .into_iter()
         .map(|container| Container { name: container.name, ..Container::default() })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_pod_stands_at_its_own_address_and_one_with_host_network_at_none() {
+        let mut index = Index::default();
+        for (uid, address, host_network) in [("own", "10.0.0.1", false), ("host", "192.168.0.1", true)] {
+            let pod = json!({
+                "metadata": {"namespace": "ns", "name": uid, "uid": uid, "resourceVersion": "1"},
+                "spec": {"containers": [], "hostNetwork": host_network},
+                "status": {"podIP": address},
+            });
+            let mut pod: Pod = serde_json::from_value(pod).unwrap();
+            prune_pod(&mut pod);
+            index.apply(pod);
+        }
+        let stands = |uid, address: &str| index.has_pod("ns", uid, address.parse().unwrap());
+        assert!(stands("own", "10.0.0.1"));
+        assert!(!stands("own", "10.0.0.2"));
+        assert!(!stands("host", "192.168.0.1"), "that is its node's");
+        assert!(!index.has_pod("other", "own", "10.0.0.1".parse().unwrap()));
+    }
 }
