@@ -9,6 +9,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 /// Difference between clocks that is tolerated.
 const TOLERATED: TimeDelta = TimeDelta::seconds(2);
+/// Pause of a server between two writes. Their stamps are farther apart by the time that the first one took.
+pub(super) const EVERY: TimeDelta = TimeDelta::seconds(1);
 /// Time without a new write after which a server no longer counts.
 const SILENT: Duration = Duration::from_secs(10);
 /// Time without a new write after which the key of a server is removed.
@@ -38,7 +40,7 @@ struct Peer {
 #[derive(Clone, Copy, Debug, Default)]
 struct Lead {
     estimate: TimeDelta,
-    /// Greatest error of the estimate: the write happened at some moment between two looks.
+    /// Greatest error of the estimate: the write ended at some moment between two looks, and had begun before.
     error: TimeDelta,
 }
 
@@ -54,9 +56,12 @@ impl PeerClocks {
         let error = since.and_then(|since| TimeDelta::from_std(since).ok()).map(|since| since / 2);
         let mut before = std::mem::take(&mut self.peers);
         for (name, written) in writes {
+            let known = before.remove(&name);
+            let took = known.as_ref().map_or(TimeDelta::zero(), |peer| written - peer.written - EVERY);
+            let took = took.max(TimeDelta::zero());
             // A key of the first look can be of a server that ended long ago.
-            let lead = error.map(|error| Lead { estimate: written - now + error, error });
-            let peer = match before.remove(&name) {
+            let lead = error.map(|error| Lead { estimate: written - now + error, error: error + took });
+            let peer = match known {
                 Some(peer) if peer.written == written => peer,
                 _ => Peer { written, noticed: moment, lead },
             };
@@ -138,6 +143,18 @@ mod tests {
         assert!(PeerClocks::default().agree());
         assert!(after(2, &[-2, -2]).agree());
         assert!(after(0, &[-45]).agree(), "one look tells nothing: the server may have ended long ago");
+    }
+
+    #[test]
+    fn a_server_that_writes_slowly_is_not_taken_for_one_whose_clock_is_behind() {
+        let (mut clocks, moment) = (PeerClocks::default(), Instant::now());
+        for second in 0..30 {
+            // Each write takes 5 s and is stamped when it begins: one shows every 6 s.
+            let stamp = i64::try_from(second / 6 * 6).unwrap() - 5;
+            let (passed, written) = (Duration::from_secs(second), START + TimeDelta::seconds(stamp));
+            clocks.look([("slow".to_owned(), written)], START + passed, moment + passed);
+            assert!(second < 12 || clocks.agree(), "{second}: {}", clocks.ahead());
+        }
     }
 
     #[test]
