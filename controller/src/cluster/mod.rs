@@ -34,7 +34,7 @@ mod workers;
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use chrono::{DateTime, Utc};
@@ -118,7 +118,7 @@ impl Cluster {
         let open = self.view.index().evacuations().any(|(_, evacuation)| waited(evacuation));
         if nobody_led(self.leadership.predecessor(), now, open) {
             info!("no controller led for a while: only deadlines act for 30 s");
-            self.reachability.led_again(Instant::now());
+            self.reachability.recovered(Instant::now());
             self.note_recovery();
         }
         self.features.resync();
@@ -133,6 +133,14 @@ impl Cluster {
     fn note_recovery(&self) {
         #[expect(clippy::cast_precision_loss, reason = "seconds since 1970 are far below 2^52")]
         self.metrics.recovered.set(self.clock.now().timestamp() as f64);
+    }
+
+    /// Records that the store took writes again that long before `received`, as its server reports. A process
+    /// that starts after an outage of the store thus learns of it.
+    fn store_recovered(&self, ago: Option<Duration>, received: Instant) {
+        if let Some(moment) = ago.and_then(|ago| received.checked_sub(ago)) {
+            self.reachability.recovered(moment);
+        }
     }
 
     /// Records a reply that the API gave at `received` to a request sent at `sent`: its proof, and the
@@ -181,6 +189,16 @@ mod tests {
         }
         cluster.begin_term(CancellationToken::new());
         cluster.reachability.recovered_at(Instant::now()).is_some()
+    }
+
+    #[tokio::test]
+    async fn rule_9_a_controller_that_starts_after_an_outage_of_the_store_learns_of_it() {
+        let (cluster, received) = (cluster_without_api(), Instant::now());
+        cluster.store_recovered(None, received);
+        assert_eq!(cluster.reachability.recovered_at(received), None);
+        let ago = Duration::from_secs(1);
+        cluster.store_recovered(Some(ago), received + ago);
+        assert_eq!(cluster.reachability.recovered_at(received + ago), Some(received));
     }
 
     #[tokio::test]

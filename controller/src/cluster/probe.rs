@@ -18,12 +18,15 @@ use super::{
 
 /// Pause between two probes: short, so that nothing is a second late when the server's clock is set.
 const EVERY: Duration = Duration::from_millis(800);
-/// Maximum time of one probe.
-const TIMEOUT: Duration = Duration::from_secs(4);
+/// Maximum time of one probe. A single one that is lost is no interruption: with the pauses around it, it takes
+/// less than the 5 s that are tolerated.
+const TIMEOUT: Duration = Duration::from_secs(3);
 /// Header with the server's time.
 const SERVER_TIME: &str = "server-time";
 /// Header with the time of the last write that the server's store took.
 const STORE_WRITTEN: &str = "store-written";
+/// Header with the time at which the server's store took writes again; absent when it always did.
+const STORE_RECOVERED: &str = "store-recovered";
 
 /// Probes the API until `stop`, so that outages and jumps of its clock are noticed also while no other
 /// request is due. A list of one, because it goes all the way to the store.
@@ -32,6 +35,7 @@ pub(crate) async fn probe(cluster: Cluster, stop: CancellationToken) {
     loop {
         let sent = Instant::now();
         if let Ok(Some(reply)) = timeout(TIMEOUT, ask(&cluster.client)).await {
+            cluster.store_recovered(reply.recovered_ago, reply.received);
             cluster.api_answered(reply.time, reply.proof, sent, reply.received);
         }
         let now = Instant::now();
@@ -54,6 +58,8 @@ pub(crate) async fn probe(cluster: Cluster, stop: CancellationToken) {
 struct Reply {
     time: Option<DateTime<Utc>>,
     proof: Proof,
+    /// Time since the store took writes again, if it took none for a while.
+    recovered_ago: Option<Duration>,
     received: Instant,
 }
 
@@ -64,10 +70,12 @@ async fn ask(client: &Client) -> Option<Reply> {
     let reply = client.send(request.body(Body::empty()).ok()?).await.ok()?;
     let received = Instant::now();
     let proof = proof(reply.status(), reply.headers())?;
-    let time = time(reply.headers(), SERVER_TIME);
+    let headers = reply.headers();
+    let (time, recovered) = (time(headers, SERVER_TIME), time(headers, STORE_RECOVERED));
+    let recovered_ago = time.zip(recovered).and_then(|(now, recovered)| (now - recovered).to_std().ok());
     // Read to its end, so that the connection can be used again.
     reply.into_body().collect().await.ok()?;
-    Some(Reply { time, proof, received })
+    Some(Reply { time, proof, recovered_ago, received })
 }
 
 /// Proof that a reply gives; `None` for one of a server that cannot serve.

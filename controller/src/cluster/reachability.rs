@@ -61,10 +61,10 @@ impl Reachability {
         ended
     }
 
-    /// Records that no controller led for a while until `now`.
-    pub(crate) fn led_again(&self, now: Instant) {
+    /// Records that until `moment` no controller led for a while, or the store took no writes.
+    pub(crate) fn recovered(&self, moment: Instant) {
         let mut times = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        times.recovered_at = times.recovered_at.max(Some(now));
+        times.recovered_at = times.recovered_at.max(Some(moment));
     }
 
     /// Time at which the last interruption ended; `now` while one lasts; `None` if there was none.
@@ -176,7 +176,8 @@ mod tests {
         }
         let at = times();
         let reachability = Reachability::new(at(0));
-        reachability.led_again(at(4));
+        reachability.recovered(at(4));
+        reachability.recovered(at(3));
         assert_eq!(reachability.recovered_at(at(5)), Some(at(4)));
     }
 

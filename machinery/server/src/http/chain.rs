@@ -26,13 +26,19 @@ use super::{
     reply::{self, Reply},
     reply_body::ReplyBody,
 };
-use crate::{ApiError, Reason, server::Core, status::Target};
+use crate::{
+    ApiError, Reason,
+    server::{Core, WriteProbe},
+    status::Target,
+};
 
 const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 /// Server time: RFC 3339 in UTC with microseconds. `Date` has whole seconds only.
 const SERVER_TIME: HeaderName = HeaderName::from_static("server-time");
 /// Time of the last write that the store took, in the same form, or `never`.
 const STORE_WRITTEN: HeaderName = HeaderName::from_static("store-written");
+/// Time at which the store took writes again after a time in which it took none; absent when it always did.
+const STORE_RECOVERED: HeaderName = HeaderName::from_static("store-recovered");
 /// Prefix of the headers of impersonation.
 const IMPERSONATION: &str = "impersonate-";
 
@@ -112,6 +118,10 @@ fn finish(
     let written = core.write_probe.as_ref().and_then(|probe| HeaderValue::from_str(&probe.last()).ok());
     if let Some(written) = written {
         response.headers_mut().insert(STORE_WRITTEN, written);
+    }
+    let recovered = core.write_probe.as_ref().and_then(WriteProbe::recovered);
+    if let Some(recovered) = recovered.and_then(|time| HeaderValue::from_str(&time).ok()) {
+        response.headers_mut().insert(STORE_RECOVERED, recovered);
     }
     if !response.headers().contains_key(header::CACHE_CONTROL) {
         response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));

@@ -19,7 +19,10 @@ use rustix::net::sockopt::set_tcp_user_timeout;
 use tokio_util::sync::CancellationToken;
 
 pub use self::builder::{BuildError, ServerBuilder};
-pub(crate) use self::core::{Core, Served};
+pub(crate) use self::{
+    core::{Core, Served},
+    write_probe::WriteProbe,
+};
 use crate::http::{self, PeerCertificates};
 
 /// Maximum idle time of a connection. It exceeds that of the proxies of kube-apiserver (90 s), so that the

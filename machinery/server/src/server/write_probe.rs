@@ -16,6 +16,8 @@ use super::peer_clocks::PeerClocks;
 
 /// Pause between two writes.
 const EVERY: Duration = Duration::from_secs(1);
+/// Maximum time between two writes that is no interruption.
+const TOLERATED: Duration = Duration::from_secs(5);
 /// Prefix of the keys that are written, one for each server. They belong to no kind: the name of a group has
 /// a dot.
 const PREFIX: &str = "/write-probe/";
@@ -28,19 +30,48 @@ pub(crate) struct WriteProbe {
     store: Arc<dyn Store>,
     /// Name of this process among the servers of the store.
     name: String,
-    last: Mutex<Option<DateTime<Utc>>>,
+    writes: Mutex<Writes>,
     clocks: Mutex<PeerClocks>,
+}
+
+/// Writes that the store took.
+#[derive(Clone, Copy, Debug, Default)]
+struct Writes {
+    /// Last write of this server, by its clock and by the monotonic one, which nobody sets.
+    last: Option<(DateTime<Utc>, Instant)>,
+    /// Last write of any server, as found at the start.
+    found: Option<DateTime<Utc>>,
+    /// First write after a time in which the store took none.
+    recovered: Option<DateTime<Utc>>,
+}
+
+impl Writes {
+    /// Records a write. The one before can be of another process, or of the process before this one.
+    fn add(&mut self, time: DateTime<Utc>, moment: Instant) {
+        let gap = match (self.last, self.found) {
+            (Some((_, before)), _) => Some(moment.duration_since(before)),
+            (None, found) => found.and_then(|before| (time - before).to_std().ok()),
+        };
+        if gap.is_some_and(|gap| gap > TOLERATED) {
+            self.recovered = Some(time);
+        }
+        self.last = Some((time, moment));
+    }
 }
 
 impl WriteProbe {
     pub(crate) fn new(store: Arc<dyn Store>) -> Self {
         let name = Uuid::new_v4().to_string();
-        Self { store, name, last: Mutex::default(), clocks: Mutex::default() }
+        Self { store, name, writes: Mutex::default(), clocks: Mutex::default() }
     }
 
     /// Writes until `shutdown`.
     pub(crate) async fn run(&self, shutdown: &CancellationToken) {
         let (mut failing, mut agreed) = (false, true);
+        // The first look tells when the store took the last write before this process.
+        if shutdown.run_until_cancelled(self.find_last()).await.is_none() {
+            return;
+        }
         loop {
             let Some(written) = shutdown.run_until_cancelled(self.write()).await else { return };
             match &written {
@@ -69,21 +100,38 @@ impl WriteProbe {
 
     /// Writes once.
     async fn write(&self) -> Result<(), StoreError> {
-        let began = Utc::now();
+        let (began, moment) = (Utc::now(), Instant::now());
         let put = Operation::Put(format!("{PREFIX}{}", self.name), Bytes::from(text(began)));
         self.commit(put).await?;
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(began);
+        self.writes().add(began, moment);
         Ok(())
+    }
+
+    /// Waits until the store can be read, and notes the newest write of all servers.
+    async fn find_last(&self) {
+        let mut newest = self.read().await;
+        while newest.is_err() {
+            tokio::time::sleep(EVERY).await;
+            newest = self.read().await;
+        }
+        self.writes().found = newest.into_iter().flatten().map(|(_, time)| time).max();
+    }
+
+    /// Reads the newest write of each server.
+    async fn read(&self) -> Result<Vec<(String, DateTime<Utc>)>, StoreError> {
+        let page = self.store.list(&Range { prefix: PREFIX.to_owned(), ..Range::default() }).await?;
+        let writes = page.items.iter().filter_map(|item| {
+            let name = item.key.strip_prefix(PREFIX)?;
+            let time = DateTime::parse_from_rfc3339(std::str::from_utf8(&item.value).ok()?).ok()?;
+            Some((name.to_owned(), time.to_utc()))
+        });
+        Ok(writes.collect())
     }
 
     /// Reads the keys of the other servers, and removes those of servers that ended.
     async fn compare(&self) -> Result<(), StoreError> {
-        let page = self.store.list(&Range { prefix: PREFIX.to_owned(), ..Range::default() }).await?;
-        let writes = page.items.iter().filter_map(|item| {
-            let name = item.key.strip_prefix(PREFIX).filter(|name| *name != self.name)?;
-            let time = DateTime::parse_from_rfc3339(std::str::from_utf8(&item.value).ok()?).ok()?;
-            Some((name.to_owned(), time.to_utc()))
-        });
+        let mut writes = self.read().await?;
+        writes.retain(|(name, _)| *name != self.name);
         let gone = {
             let mut clocks = self.clocks();
             clocks.look(writes, Utc::now(), Instant::now());
@@ -116,11 +164,46 @@ impl WriteProbe {
 
     /// Time of the last write that the store took, by the clock of this server; `never` before the first.
     pub(crate) fn last(&self) -> String {
-        let last = *self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        last.map_or_else(|| "never".to_owned(), text)
+        self.writes().last.map_or_else(|| "never".to_owned(), |(time, _)| text(time))
+    }
+
+    /// Time at which the store took writes again after more than 5 s without one, if that happened.
+    pub(crate) fn recovered(&self) -> Option<String> {
+        self.writes().recovered.map(text)
+    }
+
+    fn writes(&self) -> MutexGuard<'_, Writes> {
+        self.writes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 fn text(time: DateTime<Utc>) -> String {
     time.to_rfc3339_opts(SecondsFormat::Micros, true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rule_9_the_store_recovers_at_the_first_write_after_a_gap_also_one_of_the_process_before() {
+        let (epoch, start) = (DateTime::<Utc>::UNIX_EPOCH, Instant::now());
+        let time = |second| epoch + Duration::from_secs(second);
+        let moment = |second| start + Duration::from_secs(second);
+        let mut fresh = Writes::default();
+        fresh.add(time(100), moment(0));
+        assert_eq!(fresh.recovered, None, "nobody knows of a write before");
+        let mut writes = Writes { found: Some(time(0)), ..Writes::default() };
+        for (second, recovered) in [(5, None), (9, None), (60, Some(60)), (61, Some(60))] {
+            writes.add(time(second), moment(second));
+            assert_eq!(writes.recovered, recovered.map(time), "{second}");
+        }
+        let mut started = Writes { found: Some(time(0)), ..Writes::default() };
+        started.add(time(600), moment(0));
+        assert_eq!(started.recovered, Some(time(600)));
+        let mut set = Writes::default();
+        set.add(time(0), moment(0));
+        set.add(time(3600), moment(1));
+        assert_eq!(set.recovered, None, "its clock was set");
+    }
 }
