@@ -29,6 +29,8 @@ async fn compact(store: &dyn Store, before: Option<i64>) -> Result<i64, StoreErr
         match store.compact(before).await {
             // Another replica, or etcd itself, was faster.
             Ok(()) | Err(StoreError::Compacted { .. }) => tracing::debug!(revision = before, "compacted"),
+            // A restored backup is behind.
+            Err(StoreError::Future { .. }) => tracing::warn!(before, now, "the store went back"),
             Err(error) => return Err(error),
         }
     }
@@ -62,6 +64,8 @@ mod tests {
         assert_eq!(compact(&store, Some(noted)).await.expect("compacted"), second);
         assert!(matches!(store.watch("/", first - 1).await, Err(StoreError::Compacted { .. })));
         assert!(store.watch("/", first).await.is_ok(), "the last interval is kept");
+        // A store that was restored from a backup starts over.
+        assert_eq!(compact(&store, Some(second + 1000)).await.expect("noted"), second);
         // A second replica finds it done.
         assert_eq!(compact(&store, Some(noted)).await.expect("was done"), second);
     }

@@ -1,6 +1,6 @@
 //! The subresource `respond` of Evacuations and SelfEvacuations.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use async_trait::async_trait;
 use evacuation_api::{
@@ -82,6 +82,7 @@ impl Action for Respond {
         name: &str,
         mut body: EvacuationResponse,
     ) -> Result<EvacuationResponse, ApiError> {
+        let began = Instant::now();
         let errors = validate_response(&body);
         if !errors.is_empty() {
             return Err(ApiError::Invalid(errors));
@@ -101,6 +102,8 @@ impl Action for Respond {
         }
         let evacuation = self.registry.get(&context.namespace, name).await?;
         self.prove(context, &evacuation, &body).await?;
+        // A slow proof must not shorten the delay that is granted.
+        let now = context.now + began.elapsed();
 
         // The proof is for the Evacuation of this UID, not for a later one of the same name.
         let proved = evacuation.metadata.uid.unwrap_or_default();
@@ -111,16 +114,13 @@ impl Action for Respond {
             if actual != proved {
                 return Err(refuse(&AnswerError::WrongEvacuation { given: proved.clone(), actual }));
             }
-            let (status, granted) =
-                answer(evacuation, &body.spec, context.now).map_err(|error| refuse(&error))?;
-            if evacuation.metadata.deletion_timestamp.is_some()
-                && !awaits_acknowledgement(&status, context.now)
-            {
+            let (status, granted) = answer(evacuation, &body.spec, now).map_err(|error| refuse(&error))?;
+            if evacuation.metadata.deletion_timestamp.is_some() && !awaits_acknowledgement(&status, now) {
                 release(evacuation);
             }
             reply = granted;
             let before = evacuation.status.take();
-            commit(evacuation, before.as_ref(), status, Actor::Responder, context.now)
+            commit(evacuation, before.as_ref(), status, Actor::Responder, now)
         };
         self.registry.mutate(context, &context.namespace, name, record).await?;
         body.metadata.name = Some(name.to_owned());
