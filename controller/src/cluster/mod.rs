@@ -46,7 +46,7 @@ use tracing::info;
 pub(crate) use backoff::backoff;
 pub(crate) use calls::{CallError, call, evacuations};
 pub(crate) use clock::{ServerClock, due};
-pub(crate) use events::{EventSink, Notice, publish_events};
+pub(crate) use events::{EventSink, LAST_EVENTS, Notice, publish_events};
 pub(crate) use feature::{ClusterEvent, Feature, Kind, Requeue, WorkerSettings};
 pub(crate) use features::Features;
 pub(crate) use index::{

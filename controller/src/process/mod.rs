@@ -10,7 +10,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
 use tokio::{net::TcpListener, task::JoinSet, time::timeout};
 use tokio_util::sync::CancellationToken;
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 use uuid::Uuid;
 
 pub use options::Options;
@@ -20,7 +20,7 @@ use crate::{
     annotation_check::AnnotationCheck,
     builtin::{Gate, Surge},
     cluster::{
-        Cluster, EventSink, Feature, Kind, Leadership, Probe, follow_kinds, hold_lease, probe,
+        Cluster, EventSink, Feature, Kind, LAST_EVENTS, Leadership, Probe, follow_kinds, hold_lease, probe,
         publish_events, required_names, serve_metrics, spawn_resync, spawn_workers,
     },
     negotiation::{Negotiation, Pusher},
@@ -92,7 +92,8 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> Result<(), Ru
     let mut tasks = JoinSet::new();
     let probed = Arc::new(Probe::new(cluster.clone(), required.clone()));
     tasks.spawn(serve_metrics(listener, probed, background.clone()));
-    tasks.spawn(publish_events(client.clone(), identity.clone(), events, background.clone()));
+    let publisher =
+        tokio::spawn(publish_events(client.clone(), identity.clone(), events, background.clone()));
     tasks.spawn(probe(cluster.clone(), background.clone()));
     let kinds: BTreeSet<Kind> = features.iter().flat_map(|feature| feature.watches()).copied().collect();
     follow_kinds(&cluster, &kinds, &background, &mut tasks);
@@ -117,6 +118,10 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> Result<(), Ru
         warn!("the lease was not given back in time");
     }
     background.cancel();
+    // The publisher ends by itself.
+    if timeout(LAST_EVENTS * 2, publisher).await.is_err() {
+        warn!("the publisher of events did not end in time");
+    }
     tasks.shutdown().await;
     Ok(())
 }
@@ -165,6 +170,12 @@ async fn lead(
         let lost = tokio::select! {
             () = shutdown.cancelled() => false,
             _ = leads.wait_for(|leads| !*leads) => true,
+            // A worker ends before its term only by a panic. Another process does better than one with fewer.
+            _ = workers.join_next() => {
+                error!("a worker ended: this process gives the lease back and ends");
+                shutdown.cancel();
+                true
+            }
         };
         stop.cancel();
         if !lost {

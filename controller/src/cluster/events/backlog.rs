@@ -92,8 +92,9 @@ impl Backlog {
     }
 
     fn remove_progress_of(&mut self, uid: Option<&str>) {
+        let Some(uid) = uid else { return };
         let progress = self.by_position.range((true, 0)..);
-        let implied = progress.filter(|(_, (_, record))| record.regarding.uid.as_deref() == uid);
+        let implied = progress.filter(|(_, (_, record))| record.regarding.uid.as_deref() == Some(uid));
         let implied: Vec<Position> = implied.map(|(position, _)| *position).collect();
         for position in implied {
             self.remove(position);

@@ -20,5 +20,5 @@ mod series;
 mod sink;
 
 pub(crate) use notice::Notice;
-pub(crate) use publisher::publish_events;
+pub(crate) use publisher::{LAST_EVENTS, publish_events};
 pub(crate) use sink::EventSink;

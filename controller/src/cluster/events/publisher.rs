@@ -16,7 +16,7 @@ use kube::{
     api::{Patch, PatchParams, PostParams},
 };
 use serde_json::json;
-use tokio::time::{Instant, interval, sleep};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
@@ -42,7 +42,10 @@ const PAUSE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_
 /// Maximum length of the object's name in the name of an Event.
 const MAX_NAME: usize = 200;
 
-/// Publishes what a sink took, one record after another, until `stop`.
+/// Maximum time in which the records that wait at the end are published.
+pub(crate) const LAST_EVENTS: Duration = Duration::from_secs(2);
+
+/// Publishes what a sink took, one record after another, until `stop`. Then it publishes the rest at once.
 pub(crate) async fn publish_events(
     client: Client,
     identity: String,
@@ -51,13 +54,22 @@ pub(crate) async fn publish_events(
 ) {
     let mut publisher = Publisher { client, identity, series: AllSeries::default() };
     let mut flush = interval(FLUSH_EVERY);
+    flush.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
             biased;
-            () = stop.cancelled() => return,
+            () = stop.cancelled() => break,
             _ = flush.tick() => publisher.flush().await,
             record = sink.next() => publisher.publish(record).await,
         }
+    }
+    let rest = async {
+        while let Some(record) = sink.take_now() {
+            publisher.publish(record).await;
+        }
+    };
+    if timeout(LAST_EVENTS, rest).await.is_err() {
+        warn!("some events were not published before the end");
     }
 }
 

@@ -16,7 +16,7 @@ const NOTES: usize = 10;
 /// Maximum number of series that are remembered.
 const REMEMBERED: usize = 20_000;
 /// Maximum number of counts that are written in a row, so that new Events are not held up.
-const AT_ONCE: usize = 100;
+const AT_ONCE: usize = 20;
 
 /// One Event that was created.
 #[derive(Debug)]

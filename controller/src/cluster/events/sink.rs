@@ -15,7 +15,11 @@ use tokio::{
 };
 use tracing::{info, warn};
 
-use super::{Notice, backlog::Backlog, record::Record};
+use super::{
+    Notice,
+    backlog::{Backlog, HOLD},
+    record::Record,
+};
 use crate::cluster::lock;
 
 /// Takes notices and never waits. Clones share the backlog.
@@ -79,6 +83,11 @@ impl EventSink {
             }
         }
         self.0.added.notify_one();
+    }
+
+    /// Takes the record that comes first, without waiting.
+    pub(super) fn take_now(&self) -> Option<Record> {
+        lock(&self.0.backlog).take(Instant::now() + HOLD).ok()
     }
 
     /// Waits for the record that comes first, and takes it.
