@@ -167,8 +167,10 @@ impl BudgetQueues {
     }
 
     fn tidy(&mut self) {
-        self.queues.retain(|_, q| {
-            !(q.waiting.is_empty() && q.under_way.is_empty() && q.unseen.is_empty() && !q.denied)
+        self.queues.retain(|key, q| {
+            // A queue of several budgets sees no change of them that would end its denial.
+            let denied = q.denied && !key.name.contains(',');
+            !(q.waiting.is_empty() && q.under_way.is_empty() && q.unseen.is_empty() && !denied)
         });
     }
 }
