@@ -12,9 +12,8 @@ use crate::{
     time::{after_millis, stamp},
 };
 
-/// Maximum duration of an attempt, in seconds. Post an attempt with this timeout, in the client and as the
-/// query parameter `timeout`. An attempt with an unknown outcome is resolved by a read of the pod only after
-/// it.
+/// Time in seconds after which an attempt with an unknown outcome is resolved by a read of the pod. No attempt
+/// can take effect any more then: its timeouts, of the client and of the server, together end before.
 pub const ATTEMPT_TIMEOUT_SECONDS: i64 = 10;
 
 /// Interval of the probes of an eviction that a budget holds back, in seconds. A webhook or a stale budget
