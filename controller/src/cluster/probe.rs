@@ -18,8 +18,8 @@ use super::{
 
 /// Pause between two probes: short, so that nothing is a second late when the server's clock is set.
 const EVERY: Duration = Duration::from_millis(800);
-/// Maximum time of one probe. A single one that is lost is no interruption: with the pauses around it, it takes
-/// less than the 5 s that are tolerated.
+/// Maximum time of one probe. A single one that is lost is no interruption: with the pauses around it, it
+/// takes less than the 5 s that are tolerated.
 const TIMEOUT: Duration = Duration::from_secs(3);
 /// Header with the server's time.
 const SERVER_TIME: &str = "server-time";

@@ -12,8 +12,8 @@ use crate::{
     time::{after_millis, stamp},
 };
 
-/// Time in seconds after which an attempt with an unknown outcome is resolved by a read of the pod. No attempt
-/// can take effect any more then: its timeouts, of the client and of the server, together end before.
+/// Time in seconds after which an attempt with an unknown outcome is resolved by a read of the pod. No
+/// attempt can take effect any more then: its timeouts, of the client and of the server, together end before.
 pub const ATTEMPT_TIMEOUT_SECONDS: i64 = 10;
 
 /// Interval of the probes of an eviction that a budget holds back, in seconds. A webhook or a stale budget

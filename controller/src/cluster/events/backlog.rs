@@ -14,7 +14,8 @@ pub(super) const CAPACITY: usize = 4096;
 /// Maximum number of records of one namespace that wait.
 pub(super) const NAMESPACE_SHARE: usize = CAPACITY / 8;
 
-/// Time for which a record waits at least, so that the calls that move the pod come before those that tell of it.
+/// Time for which a record waits at least, so that the calls that move the pod come before those that tell of
+/// it.
 pub(super) const HOLD: Duration = Duration::from_secs(1);
 
 /// The position of a record: records that matter come first, then those that came first.
@@ -70,8 +71,8 @@ impl Backlog {
         !displaced
     }
 
-    /// Takes the record that comes first of those that can be published at `now`. The error is the moment from
-    /// which the next one can, if any waits.
+    /// Takes the record that comes first of those that can be published at `now`. The error is the moment
+    /// from which the next one can, if any waits.
     pub(super) fn take(&mut self, now: Instant) -> Result<Record, Option<Instant>> {
         // The oldest of those that matter, and the oldest progress.
         let heads = [(false, 0), (true, 0)].map(|from| {

@@ -40,7 +40,8 @@ struct Peer {
 #[derive(Clone, Copy, Debug, Default)]
 struct Lead {
     estimate: TimeDelta,
-    /// Greatest error of the estimate: the write ended at some moment between two looks, and had begun before.
+    /// Greatest error of the estimate: the write ended at some moment between two looks, and had begun
+    /// before.
     error: TimeDelta,
 }
 
