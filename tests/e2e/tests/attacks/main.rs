@@ -12,5 +12,6 @@ mod entries;
 mod flood;
 mod objects;
 mod registrations;
+mod seats;
 mod tenant;
 mod watcher;
