@@ -61,7 +61,7 @@ impl Limits {
 ///
 /// An ordinary caller never holds more than its share, and leaves the reserve to priority callers. A caller
 /// that has used up its share waits for its own earlier requests only, in order, and in bounded number: at
-/// most `total / of_caller` callers can have requests waiting.
+/// most `total / of_caller` callers can have requests waiting. What an administrator uses is not counted.
 #[derive(Clone, Debug)]
 pub(crate) struct Limiter(Arc<Inner>);
 
@@ -86,7 +86,25 @@ struct Usage {
 #[derive(Debug, Default)]
 struct Own {
     used: usize,
-    waiting: VecDeque<oneshot::Sender<Permit>>,
+    waiting: VecDeque<Waiting>,
+}
+
+/// A request that waits for an earlier one of its caller.
+#[derive(Debug)]
+struct Waiting {
+    caller: Caller,
+    claim: Claim,
+    sender: oneshot::Sender<Permit>,
+}
+
+/// The limit that keeps a request out.
+enum Limit {
+    /// The caller's share.
+    Caller(usize),
+    /// The share of the namespace's service accounts.
+    Namespace(String),
+    /// The maximum for all.
+    All,
 }
 
 /// Amount and purpose of a permit.
@@ -161,45 +179,34 @@ impl Limiter {
     }
 
     fn attempt(&self, caller: &Caller, claim: Claim) -> Attempt {
+        if caller.rank == Rank::Exempt {
+            return Attempt::Admitted(Permit(None));
+        }
         let limits = &self.0.limits;
         let mut usage = self.usage();
-        if caller.rank == Rank::Ordinary {
-            let most = if claim.of_view { limits.of_caller_on_views } else { limits.of_caller };
-            let own = usage.by_caller.get_mut(&caller.name);
-            let used = own.as_ref().map_or(0, |own| own.used);
-            if used > 0 && used + claim.amount > most {
-                if let Some(own) = own {
-                    own.waiting.retain(|waiting| !waiting.is_closed());
-                    // A permit is handed over as it is, so that it must be of the same amount.
-                    if own.waiting.len() < limits.waiting && claim.amount == 1 {
-                        let (sender, receiver) = oneshot::channel();
-                        own.waiting.push_back(sender);
-                        return Attempt::Queued(receiver);
-                    }
+        match usage.limit_reached(limits, caller, claim) {
+            None => Attempt::Admitted(self.admit(&mut usage, caller.clone(), claim)),
+            Some(Limit::Caller(most)) => {
+                let own = usage.by_caller.entry(caller.name.clone()).or_default();
+                own.waiting.retain(|waiting| !waiting.sender.is_closed());
+                if own.waiting.len() >= limits.waiting {
+                    return Attempt::Refused(self.refuse_caller(caller, most));
                 }
-                return Attempt::Refused(self.refuse_caller(caller, most));
+                let (sender, receiver) = oneshot::channel();
+                own.waiting.push_back(Waiting { caller: caller.clone(), claim, sender });
+                Attempt::Queued(receiver)
             }
-            if let Some(namespace) = &caller.namespace {
-                let used = usage.by_namespace.get(namespace).copied().unwrap_or_default();
-                if used > 0 && used + claim.amount > limits.of_namespace {
-                    let whose = format!("the service accounts of namespace {namespace:?}");
-                    return Attempt::Refused(self.refuse(&whose, limits.of_namespace));
-                }
+            Some(Limit::Namespace(namespace)) => {
+                let whose = format!("the service accounts of namespace {namespace:?}");
+                Attempt::Refused(self.refuse(&whose, limits.of_namespace))
             }
-            if claim.of_view && usage.views + claim.amount > limits.views {
-                return Attempt::Refused(self.refuse_all());
-            }
+            Some(Limit::All) => Attempt::Refused(self.refuse_all()),
         }
-        let most = match caller.rank {
-            Rank::Ordinary => limits.total - limits.reserve,
-            Rank::Priority => limits.total,
-            Rank::Exempt => usize::MAX,
-        };
-        if usage.total.saturating_add(claim.amount) > most {
-            return Attempt::Refused(self.refuse_all());
-        }
-        usage.add(caller, claim);
-        Attempt::Admitted(Permit(Some(Held { limiter: self.clone(), caller: caller.clone(), claim })))
+    }
+
+    fn admit(&self, usage: &mut Usage, caller: Caller, claim: Claim) -> Permit {
+        usage.add(&caller, claim);
+        Permit(Some(Held { limiter: self.clone(), caller, claim }))
     }
 
     fn refuse_caller(&self, caller: &Caller, most: usize) -> ApiError {
@@ -224,22 +231,67 @@ impl Limiter {
         self.0.usage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Hands the permit over to the next request of the same caller, or frees it.
-    fn release(&self, mut held: Held) {
+    /// Frees what a request used, and admits those of the same caller that wait and have a place now.
+    fn release(&self, held: &Held) {
         let mut usage = self.usage();
-        while let Some(next) =
-            usage.by_caller.get_mut(&held.caller.name).and_then(|own| own.waiting.pop_front())
-        {
-            let Err(mut refused) = next.send(Permit(Some(held))) else { return };
-            // That request has left.
-            let Some(back) = refused.0.take() else { return };
-            held = back;
-        }
         usage.remove(&held.caller, held.claim);
+        let mut lost = Vec::new();
+        while let Some(next) = usage.next_waiting(&self.0.limits, &held.caller.name) {
+            let permit = self.admit(&mut usage, next.caller, next.claim);
+            if let Err(permit) = next.sender.send(permit) {
+                // That request has left. Its permit is dropped once the lock is free.
+                lost.push(permit);
+            }
+        }
+        usage.tidy(&held.caller.name);
+        drop(usage);
+        drop(lost);
     }
 }
 
 impl Usage {
+    /// Returns the limit that keeps a request out.
+    fn limit_reached(&self, limits: &Limits, caller: &Caller, claim: Claim) -> Option<Limit> {
+        let exceeds = |used: usize, most: usize| used > 0 && used + claim.amount > most;
+        let all = if caller.rank == Rank::Priority { limits.total } else { limits.total - limits.reserve };
+        if caller.rank == Rank::Ordinary {
+            let most = if claim.of_view { limits.of_caller_on_views } else { limits.of_caller };
+            if exceeds(self.by_caller.get(&caller.name).map_or(0, |own| own.used), most) {
+                return Some(Limit::Caller(most));
+            }
+            if let Some(namespace) = &caller.namespace
+                && exceeds(self.by_namespace.get(namespace).copied().unwrap_or_default(), limits.of_namespace)
+            {
+                return Some(Limit::Namespace(namespace.clone()));
+            }
+            if claim.of_view && self.views + claim.amount > limits.views {
+                return Some(Limit::All);
+            }
+        }
+        (self.total.saturating_add(claim.amount) > all).then_some(Limit::All)
+    }
+
+    /// Takes the first request of a caller that waits, if it has a place now. It leaves out those that have
+    /// left.
+    fn next_waiting(&mut self, limits: &Limits, name: &str) -> Option<Waiting> {
+        let own = self.by_caller.get_mut(name)?;
+        own.waiting.retain(|waiting| !waiting.sender.is_closed());
+        let first = own.waiting.front()?;
+        let (caller, claim) = (first.caller.clone(), first.claim);
+        if self.limit_reached(limits, &caller, claim).is_some() {
+            return None;
+        }
+        self.by_caller.get_mut(name)?.waiting.pop_front()
+    }
+
+    /// Forgets a caller that uses nothing. Its requests that wait even so are refused: nothing of its own would
+    /// end and admit them.
+    fn tidy(&mut self, name: &str) {
+        if self.by_caller.get(name).is_some_and(|own| own.used == 0) {
+            self.by_caller.remove(name);
+        }
+    }
+
     fn add(&mut self, caller: &Caller, claim: Claim) {
         self.total += claim.amount;
         self.views += if claim.of_view { claim.amount } else { 0 };
@@ -254,9 +306,6 @@ impl Usage {
         self.views = self.views.saturating_sub(if claim.of_view { claim.amount } else { 0 });
         if let Some(own) = self.by_caller.get_mut(&caller.name) {
             own.used = own.used.saturating_sub(claim.amount);
-            if own.used == 0 {
-                self.by_caller.remove(&caller.name);
-            }
         }
         let Some(namespace) = &caller.namespace else { return };
         if let Some(used) = self.by_namespace.get_mut(namespace) {
@@ -271,7 +320,7 @@ impl Usage {
 impl Drop for Permit {
     fn drop(&mut self) {
         if let Some(held) = self.0.take() {
-            held.limiter.clone().release(held);
+            held.limiter.clone().release(&held);
         }
     }
 }
@@ -377,6 +426,36 @@ mod tests {
         assert_refused(limiter.enter(&greedy, one()).await);
         drop(second);
         drop(limiter.enter(&greedy, one()).await.expect("free again"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_that_waited_counts_as_what_it_is() {
+        let limits = Limits { waiting: 4, patience: Duration::from_secs(5), ..Limits::shares_of(8) };
+        let limiter = limiter(Limits { views: 1, ..limits });
+        let greedy = caller("greedy");
+        let read = limiter.enter(&greedy, one()).await.expect("a slot");
+        let mut view = Box::pin(limiter.enter(&greedy, Claim::one(true)));
+        assert!((&mut view).now_or_never().is_none(), "waits");
+        drop(read);
+        let view = view.await.expect("admitted");
+        assert_refused(limiter.enter(&caller("jane"), Claim::one(true)).await);
+        drop(view);
+
+        // The one slot for views is another caller's by the time at which the request could have it.
+        let read = limiter.enter(&greedy, one()).await.expect("a slot");
+        let mut late = Box::pin(limiter.enter(&greedy, Claim::one(true)));
+        assert!((&mut late).now_or_never().is_none(), "waits");
+        let _view = limiter.enter(&caller("jane"), Claim::one(true)).await.expect("the slot");
+        drop(read);
+        assert_refused(late.await);
+    }
+
+    #[test]
+    fn what_an_administrator_uses_is_not_taken_from_others() {
+        let limiter = limiter(Limits { reserve: 0, ..Limits::shares_of(8) });
+        let admin = ranked("admin", Rank::Exempt);
+        let _used: Vec<_> = (0..20).map(|_| limiter.try_enter(&admin, one()).expect("always")).collect();
+        drop(limiter.try_enter(&caller("jane"), one()).expect("her share"));
     }
 
     #[tokio::test(start_paused = true)]
