@@ -56,12 +56,12 @@ impl Evictor {
         let lane = budget.map(|budget| self.lane(budget));
         let latest = until.checked_sub(Timeouts::least()).unwrap_or(until);
         let waited = timeout_at(latest, async {
-            let slot = self.slots.acquire().await.ok();
             let lane = match &lane {
                 Some(lane) => Some(lane.lock().await),
                 None => None,
             };
-            (slot, lane)
+            // Last: whoever waits for its lane leaves the slots to others.
+            (lane, self.slots.acquire().await.ok())
         });
         let Ok(_held) = waited.await else {
             return Some(EvictionOutcome::NotTaken);
@@ -106,18 +106,44 @@ mod tests {
 
     use super::*;
 
-    #[tokio::test(start_paused = true)]
-    async fn an_attempt_whose_time_is_over_is_not_posted_although_nothing_holds_it_back() {
-        let (service, mut handle) = mock::pair::<http::Request<Body>, http::Response<Body>>();
-        let order = Order {
+    fn order(pod: &str) -> Order {
+        Order {
             manner: Manner::Evict,
-            pod: ObjectKey::new("ns", "p"),
+            pod: ObjectKey::new("ns", pod),
             uid: "p1".to_owned(),
             grace_period_seconds: None,
             budgets: Vec::new(),
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn rule_8_however_many_pods_of_a_budget_wait_another_pod_is_evicted() {
+        let (service, mut handle) = mock::pair::<http::Request<Body>, http::Response<Body>>();
+        let client = Client::new(service, "default");
+        let evictor = Arc::new(Evictor::default());
+        let until = Instant::now() + std::time::Duration::from_secs(9);
+        let post = |pod: String, budget: Option<ObjectKey>| {
+            let (evictor, client) = (Arc::clone(&evictor), client.clone());
+            tokio::spawn(async move {
+                let leadership = Leadership::alone();
+                evictor.post(&client, &leadership, &order(&pod), budget.as_ref(), until).await
+            })
         };
+        let held: Vec<_> =
+            (0..=AT_ONCE).map(|at| post(format!("held-{at}"), Some(ObjectKey::new("ns", "slow")))).collect();
+        let (first, _unanswered) = handle.next_request().await.expect("the first of the budget");
+        assert!(first.uri().path().contains("/pods/held-"), "{}", first.uri());
+        let other = post("other".to_owned(), None);
+        let (second, _unanswered) = handle.next_request().await.expect("the other pod");
+        assert!(second.uri().path().contains("/pods/other/"), "{}", second.uri());
+        held.iter().chain([&other]).for_each(tokio::task::JoinHandle::abort);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_attempt_whose_time_is_over_is_not_posted_although_nothing_holds_it_back() {
+        let (service, mut handle) = mock::pair::<http::Request<Body>, http::Response<Body>>();
         let (client, leadership) = (Client::new(service, "default"), Leadership::alone());
-        let outcome = Evictor::default().post(&client, &leadership, &order, None, Instant::now()).await;
+        let outcome = Evictor::default().post(&client, &leadership, &order("p"), None, Instant::now()).await;
         assert_eq!(outcome, Some(EvictionOutcome::NotTaken));
         drop(client);
         assert!(handle.next_request().await.is_none(), "nothing was asked of the API");
