@@ -17,6 +17,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
     task::JoinHandle,
 };
+use tokio_util::sync::CancellationToken;
 
 /// Time limit for a question to arrive on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -32,8 +33,8 @@ pub enum Reply {
     Bytes(Vec<u8>),
     /// 200 with that JSON.
     Json(Value),
-    /// An answer, but only this long after the question.
-    Late(Duration, Value),
+    /// 200 with that JSON, once the token is canceled.
+    Held(CancellationToken, Value),
     /// An answer of which one byte comes at a time, with such pauses.
     Drip(Duration, Value),
 }
@@ -164,8 +165,8 @@ async fn exchange(
         Reply::Close => return Ok(()),
         Reply::Bytes(bytes) => bytes,
         Reply::Json(value) => json(value),
-        Reply::Late(after, value) => {
-            tokio::time::sleep(after).await;
+        Reply::Held(released, value) => {
+            released.cancelled().await;
             json(value)
         }
         Reply::Drip(pause, value) => {

@@ -10,7 +10,7 @@ use k8s_openapi::api::{core::v1::Pod, policy::v1::PodDisruptionBudget};
 use kube::{Api, Client, ResourceExt, api::PostParams};
 use serde_json::{Value, json};
 
-use crate::Platform;
+use crate::{Platform, scene::is_ready};
 
 /// Time limit for a pod to be ready or gone on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -129,15 +129,25 @@ impl Pods {
 
     /// Creates a pod and waits until it is ready; it then has an IP.
     ///
+    /// kwok deletes pods by name and repeats itself, so that it can delete the pod that has taken the name.
+    /// That pod is then created again.
+    ///
     /// # Errors
     ///
     /// Fails when it does not become ready.
     pub async fn create(&self, name: &str, spec: &PodSpec) -> anyhow::Result<Pod> {
-        self.api()
-            .create(&PostParams::default(), &spec.manifest(name)?)
-            .await
-            .context("the pod was not created")?;
-        self.ready(name).await
+        let (api, manifest, post) = (self.api(), spec.manifest(name)?, PostParams::default());
+        api.create(&post, &manifest).await.context("the pod was not created")?;
+        let pod = eventually(PATIENCE, "the pod is ready", || async {
+            match api.get_opt(name).await? {
+                Some(pod) => if_ready(pod),
+                None => {
+                    api.create(&post, &manifest).await?;
+                    bail!("it was deleted")
+                }
+            }
+        });
+        Ok(pod.await?)
     }
 
     /// Waits until a pod is ready.
@@ -147,13 +157,7 @@ impl Pods {
     /// Fails when it does not become ready.
     pub async fn ready(&self, name: &str) -> anyhow::Result<Pod> {
         let api = self.api();
-        let pod = eventually(PATIENCE, "the pod is ready", || async {
-            let pod = api.get(name).await?;
-            let status = pod.status.clone().unwrap_or_default();
-            let ready =
-                status.conditions.into_iter().flatten().any(|c| c.type_ == "Ready" && c.status == "True");
-            if ready && status.pod_ip.is_some() { Ok(pod) } else { bail!("phase {:?}", status.phase) }
-        });
+        let pod = eventually(PATIENCE, "the pod is ready", || async { if_ready(api.get(name).await?) });
         Ok(pod.await?)
     }
 
@@ -220,4 +224,13 @@ impl Pods {
         let found = self.until(evacuation, "the evacuation has ended", |e| End::of(e).is_some()).await?;
         End::of(&found).context("it has ended")
     }
+}
+
+/// The pod, when it is ready and has an IP.
+fn if_ready(pod: Pod) -> anyhow::Result<Pod> {
+    let status = pod.status.as_ref();
+    if is_ready(&pod) && status.is_some_and(|status| status.pod_ip.is_some()) {
+        return Ok(pod);
+    }
+    bail!("phase {:?}", status.and_then(|status| status.phase.as_ref()))
 }

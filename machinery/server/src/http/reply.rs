@@ -15,6 +15,7 @@ use actix_web::{
 use bytes::Bytes;
 use flate2::{Compression, write::GzEncoder};
 use futures::stream::LocalBoxStream;
+use machinery_storage::StoreError;
 
 use super::{encoding::Encoding, render};
 use crate::{
@@ -155,11 +156,12 @@ pub(crate) fn failure(error: &ApiError, target: &Target, encoding: Encoding) -> 
     }
 }
 
-/// Logs a failure. Internal causes go only to the log.
+/// Logs a failure: as an error when the fault is the server's, at `debug` when it is the caller's, who could
+/// fill the log otherwise. Internal causes go only to the log.
 fn log(error: &ApiError, target: &Target) {
     let (resource, name) = (target.qualified_resource(), &target.name);
     match error {
-        ApiError::Store(_) | ApiError::Internal { .. } => {
+        ApiError::Store(StoreError::Unavailable { .. }) | ApiError::Internal { .. } => {
             let mut causes = Vec::new();
             let mut source = std::error::Error::source(error);
             while let Some(cause) = source {

@@ -170,11 +170,8 @@ async fn an_endpoint_that_is_not_up_yet_is_asked_until_it_is() {
     let pod = scene.pod("app", registered(&scene, 60)).await;
     let evacuation = scene.ask(&pod, json!({})).await;
     scene.event("Pod", "app", "PushFailed").await;
-    let _endpoint = Endpoint::of(&pod, scene.port, |question| {
-        Reply::Late(Duration::from_millis(300), accepting(question))
-    })
-    .await
-    .unwrap();
+    let _endpoint =
+        Endpoint::of(&pod, scene.port, |question| Reply::Json(accepting(question))).await.unwrap();
     let ended = scene.ends(&evacuation, "Evacuated Evicted").await;
     assert_eq!(first(&ended).answer, Some(Answer::Accept));
 }
