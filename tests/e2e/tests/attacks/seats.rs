@@ -67,7 +67,11 @@ impl Flood {
         let before: usize = self.replies().values().sum();
         let flows = eventually(PATIENCE, "the flood flows", || async {
             let replies = self.replies();
-            if replies.values().sum::<usize>() >= before + AT_ONCE { Ok(()) } else { Err(format!("{replies:?}")) }
+            if replies.values().sum::<usize>() >= before + AT_ONCE {
+                Ok(())
+            } else {
+                Err(format!("{replies:?}"))
+            }
         });
         flows.await.unwrap();
     }
