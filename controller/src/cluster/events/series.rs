@@ -13,8 +13,10 @@ const IDLE: Duration = Duration::from_mins(6);
 /// Maximum number of different notes of one reason on one object that become Events of their own. Later notes
 /// count as the last.
 const NOTES: usize = 10;
-/// Maximum number of series that are remembered.
+/// Maximum number of series that are remembered: about 20 MiB of notes.
 const REMEMBERED: usize = 20_000;
+/// Maximum number of them for one namespace. An equal notice beyond it becomes an Event of its own.
+const OF_NAMESPACE: usize = REMEMBERED / 8;
 /// Maximum number of counts that are written in a row, so that new Events are not held up.
 const AT_ONCE: usize = 20;
 
@@ -46,14 +48,18 @@ pub(super) struct SeriesUpdate {
     pub(super) count: i32,
 }
 
-/// The series that are in progress, by object and reason.
+/// The series that are in progress.
 #[derive(Debug, Default)]
-pub(super) struct AllSeries(HashMap<RecordKey, Vec<Series>>);
+pub(super) struct AllSeries {
+    by_key: HashMap<RecordKey, Vec<Series>>,
+    /// Number of series of each namespace.
+    namespaces: HashMap<String, usize>,
+}
 
 impl AllSeries {
     /// Counts a record in the series that it belongs to. Returns false when it needs an Event of its own.
     pub(super) fn count(&mut self, record: &Record, now: Instant) -> bool {
-        let Some(all) = self.0.get_mut(&record.key()) else {
+        let Some(all) = self.by_key.get_mut(&record.key()) else {
             return false;
         };
         let full = all.len() >= NOTES;
@@ -71,9 +77,11 @@ impl AllSeries {
 
     /// Remembers the Event that was created for a record.
     pub(super) fn created(&mut self, record: &Record, event: EventName, now: Instant) {
-        if self.0.len() >= REMEMBERED {
+        let of_namespace = self.namespaces.get(&event.namespace).copied().unwrap_or_default();
+        if of_namespace >= OF_NAMESPACE || self.namespaces.values().sum::<usize>() >= REMEMBERED {
             return;
         }
+        self.namespaces.insert(event.namespace.clone(), of_namespace + 1);
         let series = Series {
             note: record.notice.note.clone(),
             event,
@@ -82,29 +90,34 @@ impl AllSeries {
             written: now,
             due: record.count > 1,
         };
-        self.0.entry(record.key()).or_default().push(series);
+        self.by_key.entry(record.key()).or_default().push(series);
     }
 
     /// Returns the counts that are to be written now, and forgets the series that ended.
     pub(super) fn due(&mut self, now: Instant) -> Vec<SeriesUpdate> {
         let mut updates = Vec::new();
         let due = |series: &&mut Series| series.due && now.duration_since(series.written) >= PACE;
-        for series in self.0.values_mut().flatten().filter(due).take(AT_ONCE) {
+        for series in self.by_key.values_mut().flatten().filter(due).take(AT_ONCE) {
             series.written = now;
             series.due = false;
             updates.push(SeriesUpdate { event: series.event.clone(), count: series.count });
         }
-        self.0.retain(|_, all| {
-            all.retain(|series| series.due || now.duration_since(series.last) < IDLE);
-            !all.is_empty()
-        });
+        self.retain(|series| series.due || now.duration_since(series.last) < IDLE);
         updates
     }
 
     /// Forgets the series of an Event that the API no longer has, so that the next notice creates another.
     pub(super) fn forget(&mut self, event: &EventName) {
-        self.0.retain(|_, all| {
-            all.retain(|series| series.event != *event);
+        self.retain(|series| series.event != *event);
+    }
+
+    fn retain(&mut self, keep: impl Fn(&Series) -> bool) {
+        self.namespaces.clear();
+        self.by_key.retain(|_, all| {
+            all.retain(&keep);
+            for series in all.iter() {
+                *self.namespaces.entry(series.event.namespace.clone()).or_default() += 1;
+            }
             !all.is_empty()
         });
     }
@@ -138,7 +151,7 @@ mod tests {
         writes.extend(all.due(now + PACE).into_iter().map(|update| update.count));
         assert_eq!(writes.last(), Some(&225));
         assert!(writes.len() <= 60, "{} writes in 30 minutes", writes.len());
-        assert!(all.due(now + IDLE).is_empty() && all.0.is_empty(), "nothing is left behind");
+        assert!(all.due(now + IDLE).is_empty() && all.by_key.is_empty(), "nothing is left behind");
     }
 
     #[tokio::test(start_paused = true)]
@@ -154,6 +167,27 @@ mod tests {
         }
         assert_eq!(events, NOTES);
         assert_eq!(all.due(now + PACE), [SeriesUpdate { event: event("9"), count: 91 }]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn rule_8_a_namespace_with_many_events_leaves_room_for_those_of_others() {
+        let (mut all, now) = (AllSeries::default(), Instant::now());
+        let of = |uid: usize| {
+            let regarding = ObjectReference { uid: Some(uid.to_string()), ..ObjectReference::default() };
+            Record::new(Notice::progress("Delayed", "copying".to_owned()), regarding, None)
+        };
+        for at in 0..=OF_NAMESPACE {
+            all.created(&of(at), event(&at.to_string()), now);
+        }
+        assert!(all.count(&of(OF_NAMESPACE - 1), now));
+        assert!(!all.count(&of(OF_NAMESPACE), now), "its share is used up");
+        let other = EventName { namespace: "other".to_owned(), name: "a".to_owned() };
+        all.created(&record("copying"), other, now);
+        assert!(all.count(&record("copying"), now));
+
+        all.forget(&event("0"));
+        all.created(&of(OF_NAMESPACE), event("late"), now);
+        assert!(all.count(&of(OF_NAMESPACE), now), "there is room again");
     }
 
     #[tokio::test(start_paused = true)]
