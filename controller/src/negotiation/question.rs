@@ -2,7 +2,7 @@
 
 use std::{error::Error, net::IpAddr, sync::Arc, time::Duration};
 
-use evacuation_api::{Evacuation, ReviewAction};
+use evacuation_api::{Evacuation, ResponderState, ReviewAction};
 use evacuation_protocol::Push;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
@@ -137,7 +137,7 @@ impl Asker {
         let too_late = matches!(error, PushError::Relay(call) if matches!(call.code(), 404 | 409));
         let outcome = if too_late { "too_late" } else { "failed" };
         self.metrics.pushes.get_or_create(&[("outcome", outcome)]).inc();
-        if too_late || matches!(error, PushError::PodGone(_)) {
+        if too_late || matches!(error, PushError::PodGone(_) | PushError::Overtaken(_)) {
             debug!(evacuation = %key, responder = question.responder, error = error as &dyn Error, "a question is moot");
             return true;
         }
@@ -165,6 +165,16 @@ impl Asker {
 }
 
 impl ClusterView for View {
+    fn waits_for(&self, evacuation: &Evacuation, responder: &str, action: ReviewAction) -> bool {
+        let Some(newest) = self.index().evacuation(&ObjectKey::of(evacuation)) else { return false };
+        if newest.metadata.uid != evacuation.metadata.uid {
+            return false;
+        }
+        let responders = newest.status.iter().flat_map(|status| status.responders.iter().flatten());
+        let state = responders.into_iter().find(|entry| entry.name == responder).map(|entry| entry.state);
+        action == ReviewAction::Cancel || state == Some(ResponderState::Active)
+    }
+
     fn is_node(&self, address: IpAddr) -> bool {
         self.index().is_node_address(address)
     }

@@ -4,6 +4,7 @@
 use std::sync::Mutex;
 
 use chrono::{TimeDelta, Utc};
+use evacuation_api::{ResponderState, ReviewAction};
 use evacuation_protocol::{LivePod, begin, check_status_update, fix_responders, registered_responders};
 use http::{Method, Request, Response};
 use http_body_util::BodyExt;
@@ -260,6 +261,26 @@ async fn the_fence_an_attempt_is_recorded_before_it_is_posted_and_its_outcome_af
         fixture.work().await;
     }
     assert_eq!(fixture.asked().len(), 3, "nothing is left to do until the pod is gone");
+}
+
+#[tokio::test]
+async fn a_question_that_waited_is_posted_only_while_its_responder_is_active() {
+    let evacuation = evacuation_of(&app(), &json!({}));
+    let fixture = Fixture::leading(evacuation.clone());
+    let waits = |evacuation: &Evacuation, action| {
+        push::ClusterView::waits_for(fixture.view(), evacuation, "self", action)
+    };
+    assert!(waits(&evacuation, ReviewAction::Ask));
+
+    let mut passed = evacuation.clone();
+    passed.metadata.resource_version = Some("11".to_owned());
+    passed.status.as_mut().unwrap().responders.as_mut().unwrap()[0].state = ResponderState::Interrupted;
+    fixture.view().apply(passed);
+    assert!(!waits(&evacuation, ReviewAction::Ask) && !waits(&evacuation, ReviewAction::Remind));
+    assert!(waits(&evacuation, ReviewAction::Cancel), "who was asked learns of the end");
+    let mut of_that_name = evacuation;
+    of_that_name.metadata.uid = Some("e2".to_owned());
+    assert!(!waits(&of_that_name, ReviewAction::Cancel), "another Evacuation has the name");
 }
 
 #[tokio::test]

@@ -17,9 +17,9 @@ const IN_NAMESPACE: usize = 64;
 ///
 /// # Guarantees
 ///
-/// A namespace gets a permit only while more permits are free than it holds itself. So however many
-/// namespaces are slow, each takes only a share of the rest, and another namespace finds a free permit at
-/// once.
+/// A namespace gets a permit only while more permits are free than it holds itself. Namespaces that are slow
+/// therefore hold 64, 64, 64, 32, 16, ... permits, and with up to eight of them another namespace finds a free
+/// permit at once. With more it waits for the end of one exchange.
 #[derive(Debug)]
 pub(super) struct Limiter<E> {
     state: Mutex<State<E>>,

@@ -61,6 +61,9 @@ pub(crate) enum PushError {
         /// Kind of the address.
         problem: AddressProblem,
     },
+    /// The responder's turn was over before the question could be posted.
+    #[error("the turn of responder {0} is over")]
+    Overtaken(String),
     /// The pod or the Service has another address than the one that was asked.
     #[error("{0} has another address by now")]
     Moved(String),
@@ -93,7 +96,7 @@ impl PushError {
             | Self::Service(_)
             | Self::Post(_)
             | Self::Relay(_) => true,
-            Self::PodGone(_) | Self::Moved(_) | Self::Token(_) | Self::Call(_) => false,
+            Self::PodGone(_) | Self::Overtaken(_) | Self::Moved(_) | Self::Token(_) | Self::Call(_) => false,
         }
     }
 
@@ -104,8 +107,11 @@ impl PushError {
     }
 }
 
-/// Owners of the addresses of a cluster.
+/// What a question depends on.
 pub(crate) trait ClusterView: Sync {
+    /// Returns true while an Evacuation waits for this responder to answer, or to acknowledge a cancellation.
+    fn waits_for(&self, evacuation: &Evacuation, responder: &str, action: ReviewAction) -> bool;
+
     /// Returns true when an address is a node's.
     fn is_node(&self, address: IpAddr) -> bool;
 
@@ -162,6 +168,9 @@ impl Pusher {
         let namespace = evacuation.namespace().unwrap_or_default();
         let (permit, waited) = self.limiter.acquire(&namespace, address).await;
         if waited {
+            if !cluster.waits_for(evacuation, responder, action) {
+                return Err(PushError::Overtaken(responder.to_owned()));
+            }
             still().await?;
         }
         // Only now, for a token that waits can expire.
@@ -382,9 +391,15 @@ mod tests {
     use super::*;
 
     /// A cluster without nodes and pods.
-    struct Nothing;
+    struct Nothing {
+        waits: bool,
+    }
 
     impl ClusterView for Nothing {
+        fn waits_for(&self, _: &Evacuation, _: &str, _: ReviewAction) -> bool {
+            self.waits
+        }
+
         fn is_node(&self, _: IpAddr) -> bool {
             false
         }
@@ -453,8 +468,10 @@ mod tests {
     }
 
     /// Pushes one question to an app that accepts; the API shows these pods, by UID and address, one at each
-    /// reading and the last for ever. Returns how it went, and how often an answer was relayed.
-    async fn pushed(seen: Vec<(&str, &str)>) -> (Result<Option<Answer>, PushError>, usize) {
+    /// reading and the last for ever. The question first waits for another one to the same endpoint; `waits`
+    /// is true when the Evacuation still waits for the answer then. Returns how it went, and how often an
+    /// answer was relayed.
+    async fn pushed(seen: Vec<(&str, &str)>, waits: bool) -> (Result<Option<Answer>, PushError>, usize) {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let app = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = app.local_addr().unwrap().port();
@@ -507,7 +524,15 @@ mod tests {
         let pusher =
             Pusher::new(Client::new(service, "default"), vec!["127.0.0.0/8".parse().unwrap()], 1).unwrap();
         let sent = CancellationToken::new();
-        let outcome = pusher.push(&evacuation, "self", ReviewAction::Ask, &sent, Utc::now, &Nothing).await;
+        let endpoint = SocketAddr::from(([127, 0, 0, 1], port));
+        let other = pusher.limiter.acquire("ns", endpoint).await;
+        let cluster = Nothing { waits };
+        let push = pusher.push(&evacuation, "self", ReviewAction::Ask, &sent, Utc::now, &cluster);
+        let release = async {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            drop(other);
+        };
+        let (outcome, ()) = tokio::join!(push, release);
         let relayed = *relayed.lock().unwrap();
         (outcome, relayed)
     }
@@ -516,12 +541,13 @@ mod tests {
     async fn an_answer_is_relayed_only_while_the_pod_that_gave_it_is_the_target() {
         let asked = ("p1", "127.0.0.1");
         let table = [
-            (vec![asked], Ok(Some(Answer::Accept)), 1),
-            (vec![asked, ("p2", "127.0.0.1")], Err("pod p is gone"), 0),
-            (vec![asked, ("p1", "127.0.0.2")], Err("pod p has another address by now"), 0),
+            (vec![asked], true, Ok(Some(Answer::Accept)), 1),
+            (vec![asked, asked, ("p2", "127.0.0.1")], true, Err("pod p is gone"), 0),
+            (vec![asked, asked, ("p1", "127.0.0.2")], true, Err("pod p has another address by now"), 0),
+            (vec![asked], false, Err("the turn of responder self is over"), 0),
         ];
-        for (seen, expected, relays) in table {
-            let (outcome, relayed) = pushed(seen.clone()).await;
+        for (seen, waits, expected, relays) in table {
+            let (outcome, relayed) = pushed(seen.clone(), waits).await;
             let outcome = outcome.map_err(|error| error.to_string());
             assert_eq!(outcome, expected.map_err(str::to_owned), "{seen:?}");
             assert_eq!(relayed, relays, "{seen:?}");
