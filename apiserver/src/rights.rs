@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use evacuation_api::{Evacuation, GROUP, VERSION};
 use machinery_auth::{Attributes, Authorizer, ResourceAttributes, UserInfo};
-use machinery_server::{ApiError, Reason, RequestContext};
+use machinery_server::{ApiError, RequestContext};
 
 use crate::refusal;
 
@@ -106,13 +106,9 @@ impl Rights {
         match self.0.authorize(attributes).await {
             Ok(verdict) => Ok(verdict.is_allowed()),
             Err(error) => {
-                tracing::warn!(error = &error as &dyn std::error::Error, "rights of a caller not checked");
-                Err(ApiError::Status {
-                    reason: Reason::ServiceUnavailable,
-                    message: "cannot find out at the moment what the caller may do".to_owned(),
-                    causes: Vec::new(),
-                    retry_after_seconds: Some(1),
-                })
+                let what =
+                    format!("cannot find out at the moment what user {:?} may do", attributes.user.name);
+                Err(refusal::unavailable(&what, &error))
             }
         }
     }

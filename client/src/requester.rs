@@ -100,7 +100,7 @@ impl Requester {
     /// # Errors
     ///
     /// [`RequestError::Api`] for a refusal: no such pod ([`RequestError::is_pod_gone`]), not allowed,
-    /// invalid, or a conflict with the cause `RequesterLapsed`: the entry has passed its GiveUp deadline, and
+    /// invalid, or a conflict with the cause `RequesterExpired`: the entry has passed its GiveUp deadline, and
     /// only a withdrawal removes it. [`RequestError::NoReply`] without a reply within 30 s, and
     /// [`RequestError::Contended`] when others kept changing the object.
     pub async fn evacuate(&self, namespace: &str, pod: &str) -> Result<EvacuationHandle, RequestError> {
@@ -280,7 +280,7 @@ mod tests {
     const LAPSED: (u16, &str) = (
         409,
         r#"{"kind":"Status","status":"Failure","code":409,"reason":"Conflict",
-            "details":{"causes":[{"reason":"RequesterLapsed"}]}}"#,
+            "details":{"causes":[{"reason":"RequesterExpired"}]}}"#,
     );
     const TAKEN: (u16, &str) =
         (409, r#"{"kind":"Status","status":"Failure","code":409,"reason":"AlreadyExists"}"#);
@@ -331,7 +331,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_lapsed_entry_cannot_be_joined_again_and_that_is_said_at_once() {
         let error = evacuate(&[ACTIVE_EXISTS, ACTIVE, LAPSED, CREATED]).await.unwrap_err();
-        assert!(error.cause("RequesterLapsed").is_some(), "{error:?}");
+        assert!(error.cause("RequesterExpired").is_some(), "{error:?}");
     }
 
     #[tokio::test(start_paused = true)]

@@ -42,7 +42,8 @@ impl EvacuationStrategy {
 
         let read = async {
             let pod = self.pods.get(&context.namespace, target).await;
-            pod.map_err(|error| refusal::unavailable("the target pod cannot be read at the moment", &error))
+            let what = format!("the target pod {target:?} cannot be read at the moment");
+            pod.map_err(|error| refusal::unavailable(&what, &error))
         };
         let registrations = self.registrations.list_newest(&context.namespace);
         let (pod, registrations) = tokio::try_join!(read, registrations)?;

@@ -63,8 +63,8 @@ impl Proof<'_> {
     /// Requires that the target is still the same pod, and runs as the caller's service account.
     pub(super) async fn of_live_target(&self, caller: BoundPod<'_>) -> Result<(), ApiError> {
         let read = self.pods.get(caller.namespace, caller.name).await;
-        let live = read
-            .map_err(|error| refusal::unavailable("the target pod cannot be read at the moment", &error))?;
+        let what = format!("the target pod {:?} cannot be read at the moment", caller.name);
+        let live = read.map_err(|error| refusal::unavailable(&what, &error))?;
         let Some(live) = live.filter(|live| live.metadata.uid.as_deref() == Some(caller.uid)) else {
             return Err(self.refuse(&format!("pod {:?} is gone", caller.name)));
         };

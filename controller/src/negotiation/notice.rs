@@ -20,7 +20,7 @@ pub(super) enum Transition {
     Accepted,
     Delayed,
     Refused,
-    /// A responder did not answer in time.
+    /// A responder gave no valid answer in time.
     Silent,
     /// A deadline skipped a responder.
     Interrupted,
@@ -166,7 +166,7 @@ fn responder_notice(
         ResponderState::Interrupted
             if state == ResponderState::Active && after.reason.as_deref() != Some(NODE_UNREACHABLE) =>
         {
-            let why = after.message.as_deref().unwrap_or("it did not answer in time");
+            let why = after.message.as_deref().unwrap_or("it gave no valid answer in time");
             Some((
                 if forced { Transition::Interrupted } else { Transition::Silent },
                 format!("responder {name} was passed over: {why}"),
@@ -378,7 +378,7 @@ mod tests {
             (
                 active,
                 responder("Interrupted", &json!({})),
-                &[("Silent", "responder self was passed over: it did not answer in time")],
+                &[("Silent", "responder self was passed over: it gave no valid answer in time")],
             ),
             (
                 responder("Active", &json!({})),

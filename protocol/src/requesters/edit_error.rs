@@ -64,7 +64,7 @@ pub enum EditError {
     #[error(
         "requester {requester} has expired: its deadline was reached, and a changed entry would not count"
     )]
-    #[strum(serialize = "RequesterLapsed")]
+    #[strum(serialize = "RequesterExpired")]
     Expired {
         /// The entry.
         requester: String,

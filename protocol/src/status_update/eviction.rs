@@ -60,7 +60,7 @@ pub(super) fn check_eviction(
     }
     if begins && !allowed.attempt {
         wrong(
-            "an attempt needs every responder Completed or Interrupted, and a requester that neither sleeps nor has lapsed",
+            "an attempt needs every responder Completed or Interrupted, and a requester that neither sleeps nor has expired",
         );
     }
     if let Some(until) = early {

@@ -18,7 +18,8 @@ const READER_BYTES: usize = 1024 * 1024;
 /// it only.
 const ALL_BYTES: usize = 64 * 1024 * 1024;
 
-/// Size of what waits for all readers of a cache: at most twice [`ALL_BYTES`], and less in memory, for
+/// Size of what waits for all readers of a cache. Beyond [`ALL_BYTES`] a reader holds its equal share, or one
+/// change, so that it is at most twice that while no change is larger than a share. It is less in memory, for
 /// readers share the changes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Backlog(Arc<AtomicUsize>);
