@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     io,
+    pin::pin,
     time::Duration,
 };
 
@@ -10,6 +11,7 @@ use anyhow::Context;
 use clap::Args;
 use evacuation_client::Requester;
 use evacuation_protocol::{DrainFilters, DrainRefusal, DrainSkip, pick};
+use futures::{StreamExt, stream};
 use k8s_openapi::api::{
     apps::v1::DaemonSet,
     core::v1::{Node as CoreNode, Pod},
@@ -29,6 +31,9 @@ use crate::{
     requester_flags::{OnRefusal, RequesterFlags, drain_name, timeout},
     tracker::Tracker,
 };
+
+/// Number of pods that are asked at a time.
+const AT_ONCE: usize = 16;
 
 /// Drain a node by asking: cordon it, ask each of its pods to move, and show the answers.
 ///
@@ -218,12 +223,14 @@ fn flag(why: DrainRefusal) -> &'static str {
     }
 }
 
-/// Asks each pod. An error with one is printed, and the others are still asked.
+/// Asks each pod, several at a time. An error with one is printed, and the others are still asked.
 async fn ask(requester: &Requester, pods: &[Pod], dry_run: DryRun) -> io::Result<(Tracker, bool)> {
     let mut tracker = Tracker::default();
     let (mut failed, mut warned) = (false, false);
-    for pod in pods {
-        match requester.evacuate_pod(pod).await {
+    let asked = stream::iter(pods).map(async |pod| (pod, requester.evacuate_pod(pod).await));
+    let mut asked = pin!(asked.buffered(AT_ONCE));
+    while let Some((pod, outcome)) = asked.next().await {
+        match outcome {
             Ok(evacuation) => {
                 // The warnings are the same for every pod.
                 if !std::mem::replace(&mut warned, true) {
@@ -253,7 +260,10 @@ fn full_name(pod: &Pod) -> String {
 mod tests {
     use std::{
         convert::Infallible,
-        sync::{Arc, Mutex},
+        sync::{
+            Arc, Mutex,
+            atomic::{AtomicUsize, Ordering},
+        },
     };
 
     use http::{Request, Response};
@@ -313,6 +323,36 @@ mod tests {
             let (found, error, _) = ask_one(reply).await;
             assert_eq!((found, error), (followed, failed), "{reply:?}");
         }
+    }
+
+    #[tokio::test]
+    async fn several_pods_are_asked_at_a_time_and_not_all() {
+        let under_way = Arc::new((AtomicUsize::new(0), AtomicUsize::new(0)));
+        let count = Arc::clone(&under_way);
+        let service = tower::service_fn(move |_: Request<Body>| {
+            let count = Arc::clone(&count);
+            async move {
+                count.1.fetch_max(count.0.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
+                for _ in 0..100 {
+                    tokio::task::yield_now().await;
+                }
+                count.0.fetch_sub(1, Ordering::Relaxed);
+                let body = Body::from(CREATED.1.as_bytes().to_vec());
+                Ok::<_, Infallible>(Response::builder().status(CREATED.0).body(body).unwrap())
+            }
+        });
+        let requester = Requester::new(Client::new(service, "shop"), "acme.io/a");
+        let pods: Vec<Pod> = (0..40)
+            .map(|at| {
+                let mut pod = Pod::default();
+                pod.metadata.name = Some(format!("db-{at}"));
+                pod.metadata.namespace = Some("shop".to_owned());
+                pod
+            })
+            .collect();
+        let (_, failed) = ask(&requester, &pods, DryRun::None).await.unwrap();
+        assert!(!failed);
+        assert_eq!(under_way.1.load(Ordering::Relaxed), AT_ONCE);
     }
 
     #[tokio::test]
