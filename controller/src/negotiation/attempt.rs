@@ -8,8 +8,8 @@ use kube::Client;
 use tracing::info;
 
 use super::{
-    budget_gate::{BudgetGate, budget_of},
-    evictor::{AttemptId, Attempts, Evictor, Manner, Order, turn_end},
+    budget_gate::BudgetGate,
+    evictor::{AttemptId, Attempts, Evictor, Manner, Order, Posted, turn_end},
     metrics::{NegotiationMetrics, outcome_label},
 };
 use crate::cluster::{Cluster, Leadership, ObjectKey, Term, WorkQueue};
@@ -68,20 +68,18 @@ impl AttemptStarter {
             grace_period_seconds,
             budgets: world.budgets.iter().map(|budget| budget.name.clone()).collect(),
         };
-        let lane = (manner == Manner::Evict).then(|| budget_of(key, world)).flatten();
         let (starter, key, term) = (Arc::clone(self), key.clone(), self.term.token());
         tokio::spawn(async move {
-            let posted =
-                starter.evictor.post(&starter.client, &starter.leadership, &order, lane.as_ref(), until);
-            let outcome = tokio::select! {
+            let posted = starter.evictor.post(&starter.client, &starter.leadership, &order, until);
+            let Posted { outcome, took } = tokio::select! {
                 () = term.cancelled() => return,
-                outcome = posted => outcome,
+                posted = posted => posted,
             };
-            info!(evacuation = %key, pod = %order.pod, ?outcome, "attempt to evict or delete ended");
+            info!(evacuation = %key, pod = %order.pod, ?outcome, ?took, "attempt to evict or delete ended");
             starter.metrics.evictions.get_or_create(&outcome_label(outcome.as_ref())).inc();
             let end = turn_end(outcome.as_ref());
             starter.attempts.over(&key, &id, outcome);
-            starter.gate.finished(&key, end);
+            starter.gate.finished(&key, end, took);
             starter.queue.add(key);
         });
     }

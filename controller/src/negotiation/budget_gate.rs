@@ -1,6 +1,9 @@
 //! Decisions that depend on the queues of the budgets.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use chrono::{DateTime, Utc};
 use evacuation_api::Evacuation;
@@ -38,9 +41,9 @@ impl BudgetGate {
         self.queue.add_all(woken);
     }
 
-    /// Records the outcome of an attempt that had its turn.
-    pub(super) fn finished(&self, key: &ObjectKey, end: TurnEnd) {
-        let woken = lock(&self.turns).finished(key, end, Instant::now());
+    /// Records the outcome of an attempt that had its turn, and the duration of its call.
+    pub(super) fn finished(&self, key: &ObjectKey, end: TurnEnd, took: Option<Duration>) {
+        let woken = lock(&self.turns).finished(key, end, took, Instant::now());
         self.queue.add_all(woken);
     }
 

@@ -1,4 +1,4 @@
-//! Limits of the questions under way: for each endpoint, for each namespace, and in all.
+//! Limits of the calls under way: for each target, for each namespace, and in all.
 
 use std::{
     collections::HashMap,
@@ -8,56 +8,61 @@ use std::{
 
 use tokio::sync::Notify;
 
-/// Maximum number of questions under way.
-const IN_ALL: usize = 256;
-/// Maximum number of them for the pods of one namespace.
-const IN_NAMESPACE: usize = 64;
-
-/// Permits for questions, each for one endpoint of one namespace.
+/// Permits for calls, each for one target of one namespace: questions to endpoints, evictions of pods.
 ///
 /// # Guarantees
 ///
-/// A namespace gets a permit only while more permits are free than it holds itself. Namespaces that are slow
-/// therefore hold 64, 64, 64, 32, 16, ... permits, and with up to eight of them another namespace finds a free
-/// permit at once. With more it waits for the end of one exchange.
+/// A namespace gets at most a quarter of the permits, and one only while more are free than it holds itself.
+/// Namespaces whose calls are slow therefore hold 64, 64, 64, 32, 16, ... of 256 permits, and with up to eight
+/// of them another namespace finds a free permit at once. With more it waits for the end of one call.
 #[derive(Debug)]
-pub(super) struct Limiter<E> {
-    state: Mutex<State<E>>,
+pub(super) struct Limiter<T> {
+    state: Mutex<State<T>>,
     freed: Notify,
-    per_endpoint: usize,
+    limits: Limits,
+}
+
+/// Maximum numbers of permits.
+#[derive(Clone, Copy, Debug)]
+struct Limits {
+    all: usize,
+    of_namespace: usize,
+    of_target: usize,
 }
 
 #[derive(Debug)]
-struct State<E> {
+struct State<T> {
     all: usize,
     namespaces: HashMap<String, usize>,
-    endpoints: HashMap<E, usize>,
+    targets: HashMap<T, usize>,
 }
 
-/// Permission to post one question; dropping it frees the permit.
+/// Permission for one call; dropping it frees the permit.
 #[derive(Debug)]
-pub(super) struct Permit<E: Eq + Hash> {
-    limiter: Arc<Limiter<E>>,
+pub(super) struct Permit<T: Eq + Hash> {
+    limiter: Arc<Limiter<T>>,
     namespace: String,
-    endpoint: E,
+    target: T,
 }
 
-impl<E: Clone + Eq + Hash> Limiter<E> {
-    pub(super) fn new(per_endpoint: usize) -> Arc<Self> {
-        let state = State { all: 0, namespaces: HashMap::new(), endpoints: HashMap::new() };
-        Arc::new(Self { state: Mutex::new(state), freed: Notify::new(), per_endpoint: per_endpoint.max(1) })
+impl<T: Clone + Eq + Hash> Limiter<T> {
+    /// Returns a limiter with that many permits, and at most so many for one target.
+    pub(super) fn new(all: usize, of_target: usize) -> Arc<Self> {
+        let state = State { all: 0, namespaces: HashMap::new(), targets: HashMap::new() };
+        let limits = Limits { all, of_namespace: (all / 4).max(1), of_target: of_target.max(1) };
+        Arc::new(Self { state: Mutex::new(state), freed: Notify::new(), limits })
     }
 
     /// Waits for a permit. The second value is true when there was none at once.
-    pub(super) async fn acquire(self: &Arc<Self>, namespace: &str, endpoint: E) -> (Permit<E>, bool) {
+    pub(super) async fn acquire(self: &Arc<Self>, namespace: &str, target: T) -> (Permit<T>, bool) {
         let mut waited = false;
         loop {
             let mut freed = std::pin::pin!(self.freed.notified());
             // Registered before the look, so that no permit that is freed in between is missed.
             freed.as_mut().enable();
-            if self.state().take(namespace, &endpoint, self.per_endpoint) {
+            if self.state().take(namespace, &target, self.limits) {
                 let limiter = Arc::clone(self);
-                return (Permit { limiter, namespace: namespace.to_owned(), endpoint }, waited);
+                return (Permit { limiter, namespace: namespace.to_owned(), target }, waited);
             }
             waited = true;
             freed.await;
@@ -65,33 +70,33 @@ impl<E: Clone + Eq + Hash> Limiter<E> {
     }
 }
 
-impl<E> Limiter<E> {
-    fn state(&self) -> MutexGuard<'_, State<E>> {
+impl<T> Limiter<T> {
+    fn state(&self) -> MutexGuard<'_, State<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<E: Clone + Eq + Hash> State<E> {
-    fn take(&mut self, namespace: &str, endpoint: &E, per_endpoint: usize) -> bool {
+impl<T: Clone + Eq + Hash> State<T> {
+    fn take(&mut self, namespace: &str, target: &T, limits: Limits) -> bool {
         let held = self.namespaces.get(namespace).copied().unwrap_or(0);
-        let at_endpoint = self.endpoints.get(endpoint).copied().unwrap_or(0);
-        let free = IN_ALL.saturating_sub(self.all);
-        if held >= free.min(IN_NAMESPACE) || at_endpoint >= per_endpoint {
+        let of_target = self.targets.get(target).copied().unwrap_or(0);
+        let free = limits.all.saturating_sub(self.all);
+        if held >= free.min(limits.of_namespace) || of_target >= limits.of_target {
             return false;
         }
         self.all += 1;
         self.namespaces.insert(namespace.to_owned(), held + 1);
-        self.endpoints.insert(endpoint.clone(), at_endpoint + 1);
+        self.targets.insert(target.clone(), of_target + 1);
         true
     }
 }
 
-impl<E: Eq + Hash> Drop for Permit<E> {
+impl<T: Eq + Hash> Drop for Permit<T> {
     fn drop(&mut self) {
         let mut state = self.limiter.state();
         state.all = state.all.saturating_sub(1);
         release(&mut state.namespaces, self.namespace.as_str());
-        release(&mut state.endpoints, &self.endpoint);
+        release(&mut state.targets, &self.target);
         drop(state);
         self.limiter.freed.notify_waiters();
     }
@@ -117,20 +122,18 @@ mod tests {
 
     use super::*;
 
-    fn now<E: Clone + Eq + Hash>(
-        limiter: &Arc<Limiter<E>>,
-        namespace: &str,
-        endpoint: E,
-    ) -> Option<Permit<E>> {
-        limiter.acquire(namespace, endpoint).now_or_never().map(|(permit, _)| permit)
+    const ALL: usize = 256;
+
+    fn now<T: Clone + Eq + Hash>(limiter: &Arc<Limiter<T>>, namespace: &str, target: T) -> Option<Permit<T>> {
+        limiter.acquire(namespace, target).now_or_never().map(|(permit, _)| permit)
     }
 
     #[tokio::test]
-    async fn a_question_that_waits_for_a_slow_endpoint_holds_up_no_other() {
-        let limiter = Limiter::new(1);
+    async fn a_call_that_waits_for_a_slow_target_holds_up_no_other() {
+        let limiter = Limiter::new(ALL, 1);
         let slow = now(&limiter, "ns", "slow").unwrap();
         let mut next = Box::pin(limiter.acquire("ns", "slow"));
-        assert!(next.as_mut().now_or_never().is_none(), "the endpoint is busy");
+        assert!(next.as_mut().now_or_never().is_none(), "the target is busy");
         assert!(now(&limiter, "ns", "other").is_some());
         drop(slow);
         assert!(next.await.1, "it waited");
@@ -139,14 +142,14 @@ mod tests {
     #[tokio::test]
     async fn rule_9_however_many_namespaces_are_slow_another_finds_a_free_permit() {
         for namespaces in [1, 4, 16, 64, 200] {
-            let limiter = Limiter::new(1);
+            let limiter = Limiter::new(ALL, 1);
             let mut held = Vec::new();
-            let mut endpoint = 0;
+            let mut target = 0;
             // Each namespace asks for as much as it can get, in turns.
-            for _ in 0..2 * IN_NAMESPACE {
+            for _ in 0..ALL / 2 {
                 for namespace in 0..namespaces {
-                    endpoint += 1;
-                    held.extend(now(&limiter, &format!("slow-{namespace}"), endpoint));
+                    target += 1;
+                    held.extend(now(&limiter, &format!("slow-{namespace}"), target));
                 }
             }
             assert!(now(&limiter, "another", 0).is_some(), "{namespaces}: {} are held", held.len());
@@ -155,16 +158,16 @@ mod tests {
 
     #[tokio::test]
     async fn a_namespace_alone_gets_its_limit_and_no_more() {
-        let limiter = Limiter::new(IN_ALL);
-        let held: Vec<_> = (0..IN_ALL).filter_map(|_| now(&limiter, "ns", 0)).collect();
-        assert_eq!(held.len(), IN_NAMESPACE);
+        let limiter = Limiter::new(ALL, ALL);
+        let held: Vec<_> = (0..ALL).filter_map(|_| now(&limiter, "ns", 0)).collect();
+        assert_eq!(held.len(), ALL / 4);
     }
 
     #[tokio::test]
     async fn keys_without_permits_take_no_memory() {
-        let limiter = Limiter::new(1);
+        let limiter = Limiter::new(ALL, 1);
         drop(now(&limiter, "ns", "a").unwrap());
         let state = limiter.state();
-        assert!(state.namespaces.is_empty() && state.endpoints.is_empty() && state.all == 0);
+        assert!(state.namespaces.is_empty() && state.targets.is_empty() && state.all == 0);
     }
 }

@@ -16,6 +16,7 @@ mod act;
 mod attempt;
 mod budget_gate;
 mod evictor;
+mod limiter;
 mod metrics;
 mod notice;
 mod push;

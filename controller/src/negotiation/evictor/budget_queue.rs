@@ -8,6 +8,7 @@ use std::{
 use evacuation_protocol::PROBE_SECONDS;
 use tokio::time::Instant;
 
+use super::pace::Pace;
 use crate::cluster::ObjectKey;
 
 /// Pause after which a blocked queue tries an eviction anyway, for a webhook or a stale budget can hide that
@@ -15,9 +16,6 @@ use crate::cluster::ObjectKey;
 const PROBE_EVERY: Duration = Duration::from_secs(PROBE_SECONDS.unsigned_abs());
 /// Time for which an eviction that the API took is counted against a budget whose status does not show it.
 const UNSEEN_FOR: Duration = Duration::from_secs(10);
-/// Maximum number of evictions of one budget under way. Their requests go one after another; more than one,
-/// so that the writes before and after a request overlap with the requests of others.
-const UNDER_WAY: usize = 4;
 
 /// Permission of an eviction to go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +71,7 @@ struct Queue {
     /// Pods whose eviction the API took, and the status does not show.
     unseen: HashMap<String, Instant>,
     probe_at: Instant,
+    pace: Pace,
     /// The budget said no although its status allowed a disruption; the status counts again when it changes.
     denied: bool,
 }
@@ -133,11 +132,20 @@ impl BudgetQueues {
         keys
     }
 
-    /// Takes in how an eviction that had its turn went. Returns whom to wake.
-    pub(crate) fn finished(&mut self, evacuation: &ObjectKey, end: TurnEnd, now: Instant) -> Vec<ObjectKey> {
+    /// Takes in how an eviction that had its turn went, and how long its call took. Returns whom to wake.
+    pub(crate) fn finished(
+        &mut self,
+        evacuation: &ObjectKey,
+        end: TurnEnd,
+        took: Option<Duration>,
+        now: Instant,
+    ) -> Vec<ObjectKey> {
         let Some(queue) = self.place.get(evacuation).and_then(|budget| self.queues.get_mut(budget)) else {
             return Vec::new();
         };
+        if let Some(call) = took {
+            queue.pace.took(call, now);
+        }
         queue.finished(evacuation, end, now);
         let woken = queue.wake(now);
         self.place.remove(evacuation);
@@ -183,6 +191,7 @@ impl Queue {
             under_way: HashMap::new(),
             unseen: HashMap::new(),
             probe_at: now + PROBE_EVERY,
+            pace: Pace::default(),
             denied: false,
         }
     }
@@ -222,7 +231,7 @@ impl Queue {
     fn free(&mut self, now: Instant) -> usize {
         self.unseen.retain(|_, since| now.duration_since(*since) < UNSEEN_FOR);
         let counted = self.under_way.values().filter(|u| !u.seen && !u.probe).count() + self.unseen.len();
-        self.allowed().saturating_sub(counted).min(UNDER_WAY.saturating_sub(self.under_way.len()))
+        self.allowed().saturating_sub(counted).min(self.pace.width().saturating_sub(self.under_way.len()))
     }
 
     fn observe(&mut self, status: BudgetStatus) {
@@ -284,7 +293,7 @@ mod tests {
         }
 
         fn finished(&mut self, name: &str, end: TurnEnd) -> Vec<String> {
-            names(self.turns.finished(&key(name), end, self.now))
+            names(self.turns.finished(&key(name), end, None, self.now))
         }
 
         fn pass(&mut self, seconds: u64) {
@@ -428,10 +437,16 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn at_most_four_are_under_way_at_once() {
+    async fn at_first_four_are_under_way_at_once_and_fewer_when_their_calls_are_slow() {
         let mut world = World::new(100);
         let turns: Vec<Turn> = ["a", "b", "c", "d", "e"].iter().map(|name| world.ask(name)).collect();
         assert_eq!(turns.iter().filter(|turn| **turn == Turn::Go).count(), 4);
-        assert_eq!(world.finished("a", TurnEnd::Accepted), ["e"]);
+        let slow = Some(Duration::from_secs(4));
+        let mut finish = |name| names(world.turns.finished(&key(name), TurnEnd::Accepted, slow, world.now));
+        assert_eq!(finish("a"), ["e"], "the first of those that wait learns of it in any case");
+        assert!(waits(world.ask("e")), "two may be under way, and three are");
+        let mut finish = |name| names(world.turns.finished(&key(name), TurnEnd::Accepted, slow, world.now));
+        assert_eq!((finish("b"), finish("c")), (vec!["e".to_owned()], vec!["e".to_owned()]));
+        assert_eq!(world.ask("e"), Turn::Go);
     }
 }

@@ -2,20 +2,15 @@
 
 mod attempts;
 mod budget_queue;
+mod pace;
 mod post;
 mod sightings;
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{sync::Arc, time::Duration};
 
 use evacuation_protocol::EvictionOutcome;
 use kube::Client;
-use tokio::{
-    sync::{Mutex as AsyncMutex, Semaphore},
-    time::{Instant, timeout_at},
-};
+use tokio::time::{Instant, timeout_at};
 
 pub(crate) use attempts::{AttemptId, Attempts};
 pub(crate) use budget_queue::{BudgetQueues, BudgetStatus, Turn, TurnEnd};
@@ -23,62 +18,63 @@ use post::Timeouts;
 pub(crate) use post::{Manner, Order};
 pub(crate) use sightings::Sightings;
 
+use super::limiter::Limiter;
 use crate::cluster::{Leadership, ObjectKey};
 
-/// Maximum number of evictions and deletions under way, over all budgets.
+/// Maximum number of evictions and deletions under way, over all namespaces.
 const AT_ONCE: usize = 64;
 
-/// Posts evictions and deletions: those of one budget one after another, for parallel ones collide on the
-/// budget's status in the API and time out there.
+/// Posts evictions and deletions. [`BudgetQueues`] keeps the number of those of one budget small, for they
+/// collide on the budget's status in the API.
 #[derive(Debug)]
 pub(crate) struct Evictor {
-    lanes: Mutex<HashMap<ObjectKey, Arc<AsyncMutex<()>>>>,
-    slots: Semaphore,
+    limiter: Arc<Limiter<ObjectKey>>,
+}
+
+/// An attempt that is over.
+#[derive(Debug)]
+pub(crate) struct Posted {
+    /// Its outcome; `None` when it is not known.
+    pub(crate) outcome: Option<EvictionOutcome>,
+    /// The duration of the call; `None` when none was made.
+    pub(crate) took: Option<Duration>,
+}
+
+impl From<Option<EvictionOutcome>> for Posted {
+    fn from(outcome: Option<EvictionOutcome>) -> Self {
+        Self { outcome, took: None }
+    }
 }
 
 impl Default for Evictor {
     fn default() -> Self {
-        Self { lanes: Mutex::default(), slots: Semaphore::new(AT_ONCE) }
+        Self { limiter: Limiter::new(AT_ONCE, 1) }
     }
 }
 
 impl Evictor {
-    /// Posts an attempt that is recorded, in the lane of `budget`. Returns its outcome, or `None` when it is
-    /// not known. It takes effect before `until` or never.
+    /// Posts an attempt that is recorded. It takes effect before `until` or never.
     pub(crate) async fn post(
         &self,
         client: &Client,
         leadership: &Leadership,
         order: &Order,
-        budget: Option<&ObjectKey>,
         until: Instant,
-    ) -> Option<EvictionOutcome> {
-        let lane = budget.map(|budget| self.lane(budget));
+    ) -> Posted {
         let latest = until.checked_sub(Timeouts::least()).unwrap_or(until);
-        let waited = timeout_at(latest, async {
-            let lane = match &lane {
-                Some(lane) => Some(lane.lock().await),
-                None => None,
-            };
-            // Last: whoever waits for its lane leaves the slots to others.
-            (lane, self.slots.acquire().await.ok())
-        });
-        let Ok(_held) = waited.await else {
-            return Some(EvictionOutcome::NotTaken);
+        let permit = self.limiter.acquire(&order.pod.namespace, order.pod.clone());
+        let Ok(_permit) = timeout_at(latest, permit).await else {
+            return Some(EvictionOutcome::NotTaken).into();
         };
         if leadership.check().is_err() {
-            return None;
+            return None.into();
         }
         let Some(timeouts) = Timeouts::within(until.saturating_duration_since(Instant::now())) else {
-            return Some(EvictionOutcome::NotTaken);
+            return Some(EvictionOutcome::NotTaken).into();
         };
-        post::post(client, order, timeouts).await
-    }
-
-    fn lane(&self, budget: &ObjectKey) -> Arc<AsyncMutex<()>> {
-        let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
-        lanes.retain(|key, lane| key == budget || Arc::strong_count(lane) > 1);
-        Arc::clone(lanes.entry(budget.clone()).or_default())
+        let began = Instant::now();
+        let outcome = post::post(client, order, timeouts).await;
+        Posted { outcome, took: Some(began.elapsed()) }
     }
 }
 
@@ -117,33 +113,33 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn rule_8_however_many_pods_of_a_budget_wait_another_pod_is_evicted() {
+    async fn rule_8_however_many_evictions_of_a_namespace_are_slow_another_pod_is_evicted() {
         let (service, mut handle) = mock::pair::<http::Request<Body>, http::Response<Body>>();
         let client = Client::new(service, "default");
         let evictor = Arc::new(Evictor::default());
-        let until = Instant::now() + std::time::Duration::from_secs(9);
-        let post = |pod: String, budget: Option<ObjectKey>| {
+        let until = Instant::now() + Duration::from_secs(9);
+        let post = |order: Order| {
             let (evictor, client) = (Arc::clone(&evictor), client.clone());
-            tokio::spawn(async move {
-                let leadership = Leadership::alone();
-                evictor.post(&client, &leadership, &order(&pod), budget.as_ref(), until).await
-            })
+            tokio::spawn(async move { evictor.post(&client, &Leadership::alone(), &order, until).await })
         };
-        let held: Vec<_> =
-            (0..=AT_ONCE).map(|at| post(format!("held-{at}"), Some(ObjectKey::new("ns", "slow")))).collect();
-        let (first, _unanswered) = handle.next_request().await.expect("the first of the budget");
-        assert!(first.uri().path().contains("/pods/held-"), "{}", first.uri());
-        let other = post("other".to_owned(), None);
-        let (second, _unanswered) = handle.next_request().await.expect("the other pod");
-        assert!(second.uri().path().contains("/pods/other/"), "{}", second.uri());
-        held.iter().chain([&other]).for_each(tokio::task::JoinHandle::abort);
+        let slow: Vec<_> = (0..2 * AT_ONCE).map(|at| post(order(&format!("slow-{at}")))).collect();
+        let mut unanswered = Vec::new();
+        for _ in 0..AT_ONCE / 4 {
+            unanswered.push(handle.next_request().await.expect("its share"));
+        }
+        let other = ObjectKey::new("other", "db-0");
+        let other = post(Order { pod: other, ..order("db-0") });
+        let (request, _unanswered) = handle.next_request().await.expect("the other pod");
+        assert!(request.uri().path().contains("/other/pods/db-0/"), "{}", request.uri());
+        slow.iter().chain([&other]).for_each(tokio::task::JoinHandle::abort);
     }
 
     #[tokio::test(start_paused = true)]
     async fn an_attempt_whose_time_is_over_is_not_posted_although_nothing_holds_it_back() {
         let (service, mut handle) = mock::pair::<http::Request<Body>, http::Response<Body>>();
         let (client, leadership) = (Client::new(service, "default"), Leadership::alone());
-        let outcome = Evictor::default().post(&client, &leadership, &order("p"), None, Instant::now()).await;
+        let outcome =
+            Evictor::default().post(&client, &leadership, &order("p"), Instant::now()).await.outcome;
         assert_eq!(outcome, Some(EvictionOutcome::NotTaken));
         drop(client);
         assert!(handle.next_request().await.is_none(), "nothing was asked of the API");

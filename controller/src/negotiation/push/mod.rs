@@ -3,7 +3,6 @@
 mod address;
 mod backing;
 mod deliveries;
-mod limiter;
 mod pusher;
 mod reply;
 mod sent_body;

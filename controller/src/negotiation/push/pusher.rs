@@ -26,15 +26,19 @@ use tokio_util::sync::CancellationToken;
 use super::{
     address::{AddressProblem, check_address},
     backing::{MAX_SLICES, SERVICE_LABEL, check_backing},
-    limiter::Limiter,
     service::{ServiceProblem, service_address, trusting},
     tokens::{TokenError, Tokens},
     transport::{Destination, Https, PostError, Transport},
 };
-use crate::cluster::{CallError, ObjectKey, backoff, call};
+use crate::{
+    cluster::{CallError, ObjectKey, backoff, call},
+    negotiation::limiter::Limiter,
+};
 
 /// Number of attempts to relay an answer before the question counts as failed.
 const RELAY_ATTEMPTS: u32 = 6;
+/// Maximum number of questions under way.
+const AT_ONCE: usize = 256;
 
 /// Failure of a question.
 #[derive(Debug, thiserror::Error)]
@@ -140,7 +144,7 @@ impl Pusher {
             client,
             transport: Transport::new()?,
             allowed,
-            limiter: Limiter::new(per_endpoint),
+            limiter: Limiter::new(AT_ONCE, per_endpoint),
         })
     }
 
