@@ -11,8 +11,8 @@ use crate::{
 /// Measure, beside the peers.
 #[derive(Args)]
 pub(crate) struct Bench {
-    /// The benchmark: latency or surge.
-    #[arg(value_parser = ["latency", "surge"])]
+    /// The benchmark: drain, latency or surge.
+    #[arg(value_parser = ["drain", "latency", "surge"])]
     name: String,
     /// Print one JSON object a line instead of a table.
     #[arg(long)]

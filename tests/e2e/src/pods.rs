@@ -139,13 +139,11 @@ impl Pods {
         let (api, manifest, post) = (self.api(), spec.manifest(name)?, PostParams::default());
         api.create(&post, &manifest).await.context("the pod was not created")?;
         let pod = eventually(PATIENCE, "the pod is ready", || async {
-            match api.get_opt(name).await? {
-                Some(pod) => if_ready(pod),
-                None => {
-                    api.create(&post, &manifest).await?;
-                    bail!("it was deleted")
-                }
+            if let Some(pod) = api.get_opt(name).await? {
+                return if_ready(pod);
             }
+            api.create(&post, &manifest).await?;
+            bail!("it was deleted")
         });
         Ok(pod.await?)
     }

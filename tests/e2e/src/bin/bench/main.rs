@@ -1,6 +1,7 @@
 //! Benchmarks on the installed system, each beside its peer in the same run.
 
 mod apps;
+mod drain;
 mod latency;
 mod peer;
 mod report;
@@ -24,6 +25,8 @@ struct Options {
 enum Name {
     /// From create to the app being asked, and from Accept to the eviction call.
     Latency,
+    /// Half of the nodes are drained at once, with a budget and without.
+    Drain,
     /// Measures the time without an available replica while a single one is evacuated.
     Surge,
 }
@@ -33,6 +36,7 @@ async fn main() -> anyhow::Result<()> {
     let options = Options::parse();
     let rows = match options.name {
         Name::Latency => latency::run().await?,
+        Name::Drain => drain::run().await?,
         Name::Surge => surge::run().await?,
     };
     report::print(&rows, options.json)
