@@ -4,6 +4,7 @@
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 use controlplane::{ControlPlane, eventually};
@@ -17,6 +18,8 @@ use tokio::task::JoinSet;
 
 /// Requests of the flood at once: more than the seats of the kube-apiserver together.
 const AT_ONCE: usize = 80;
+/// Pause of each between two requests.
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// A platform whose kube-apiserver has few seats.
 static PLATFORM: Pool = Pool::new(1, || PlatformOptions {
@@ -49,9 +52,14 @@ impl Flood {
             let replies = Arc::clone(&replies);
             tasks.spawn(async move {
                 loop {
-                    if let Err(kube::Error::Api(status)) = api.create(&PostParams::default(), &wanted).await {
-                        *replies.lock().unwrap().entry(status.code).or_default() += 1;
-                    }
+                    let code = match api.create(&PostParams::default(), &wanted).await {
+                        Ok(_) => 201,
+                        Err(kube::Error::Api(status)) => status.code,
+                        // No reply.
+                        Err(_) => 0,
+                    };
+                    *replies.lock().unwrap().entry(code).or_default() += 1;
+                    tokio::time::sleep(PAUSE).await;
                 }
             });
         }
@@ -81,6 +89,8 @@ impl Flood {
 async fn requests_that_take_every_seat_of_the_kube_apiserver_do_not_keep_the_api_server_from_asking_it() {
     let scene = Scene::from_pool("seats", &PLATFORM).await;
     let beside = Bystander::new(&scene).await;
+    let controller = &scene.platform().controllers()[0];
+    let mark = controller.mark().unwrap();
     let flood = Flood::begin(&scene).await;
     flood.flows().await;
     beside.drains(&scene).await;
@@ -90,4 +100,6 @@ async fn requests_that_take_every_seat_of_the_kube_apiserver_do_not_keep_the_api
     let replies = flood.replies();
     assert!(replies.contains_key(&422), "{replies:?}");
     assert!(replies.keys().all(|code| (400..500).contains(code)), "{replies:?}");
+    let log = controller.log().unwrap();
+    assert!(!log[mark..].contains("the lease could not be renewed"), "the controller kept its lease");
 }
