@@ -161,7 +161,9 @@ impl Limiter {
         };
         match tokio::time::timeout(self.0.limits.patience, queued).await {
             Ok(Ok(permit)) => Ok(permit),
-            _ => Err(self.refuse_caller(caller, self.0.limits.of_caller)),
+            // Others were in the way when its turn came.
+            Ok(Err(_)) => Err(self.refuse_all()),
+            Err(_) => Err(self.refuse_caller(caller, self.0.limits.of_caller)),
         }
     }
 
@@ -271,21 +273,25 @@ impl Usage {
         (self.total.saturating_add(claim.amount) > all).then_some(Limit::All)
     }
 
-    /// Takes the first request of a caller that waits, if it has a place now. It leaves out those that have
-    /// left.
+    /// Takes the first request of a caller that waits, if the caller's share has a place now. One that others
+    /// keep out is refused, as on arrival, and leaves the place to the next.
     fn next_waiting(&mut self, limits: &Limits, name: &str) -> Option<Waiting> {
-        let own = self.by_caller.get_mut(name)?;
-        own.waiting.retain(|waiting| !waiting.sender.is_closed());
-        let first = own.waiting.front()?;
-        let (caller, claim) = (first.caller.clone(), first.claim);
-        if self.limit_reached(limits, &caller, claim).is_some() {
-            return None;
+        loop {
+            let own = self.by_caller.get_mut(name)?;
+            own.waiting.retain(|waiting| !waiting.sender.is_closed());
+            let first = own.waiting.pop_front()?;
+            match self.limit_reached(limits, &first.caller, first.claim) {
+                None => return Some(first),
+                Some(Limit::Caller(_)) => {
+                    self.by_caller.get_mut(name)?.waiting.push_front(first);
+                    return None;
+                }
+                Some(Limit::Namespace(_) | Limit::All) => drop(first),
+            }
         }
-        self.by_caller.get_mut(name)?.waiting.pop_front()
     }
 
-    /// Forgets a caller that uses nothing. Its requests that wait even so are refused: nothing of its own would
-    /// end and admit them.
+    /// Forgets a caller that uses nothing. None of its requests waits then.
     fn tidy(&mut self, name: &str) {
         if self.by_caller.get(name).is_some_and(|own| own.used == 0) {
             self.by_caller.remove(name);
@@ -444,10 +450,12 @@ mod tests {
         // The one slot for views is another caller's by the time at which the request could have it.
         let read = limiter.enter(&greedy, one()).await.expect("a slot");
         let mut late = Box::pin(limiter.enter(&greedy, Claim::one(true)));
-        assert!((&mut late).now_or_never().is_none(), "waits");
+        let mut next = Box::pin(limiter.enter(&greedy, one()));
+        assert!((&mut late).now_or_never().is_none() && (&mut next).now_or_never().is_none(), "wait");
         let _view = limiter.enter(&caller("jane"), Claim::one(true)).await.expect("the slot");
         drop(read);
         assert_refused(late.await);
+        drop(next.await.expect("it does not wait behind the view"));
     }
 
     #[test]
