@@ -15,7 +15,7 @@ const IDLE: Duration = Duration::from_mins(6);
 const NOTES: usize = 10;
 /// Maximum number of series that are remembered: about 20 MiB of notes.
 const REMEMBERED: usize = 20_000;
-/// Maximum number of them for one namespace. An equal notice beyond it becomes an Event of its own.
+/// Maximum number of them for one namespace. The one whose last notice is oldest makes room for another.
 const OF_NAMESPACE: usize = REMEMBERED / 8;
 /// Maximum number of counts that are written in a row, so that new Events are not held up.
 const AT_ONCE: usize = 20;
@@ -78,10 +78,12 @@ impl AllSeries {
     /// Remembers the Event that was created for a record.
     pub(super) fn created(&mut self, record: &Record, event: EventName, now: Instant) {
         let of_namespace = self.namespaces.get(&event.namespace).copied().unwrap_or_default();
-        if of_namespace >= OF_NAMESPACE || self.namespaces.values().sum::<usize>() >= REMEMBERED {
-            return;
+        if of_namespace >= OF_NAMESPACE {
+            self.forget_oldest(Some(&event.namespace));
+        } else if self.namespaces.values().sum::<usize>() >= REMEMBERED {
+            self.forget_oldest(None);
         }
-        self.namespaces.insert(event.namespace.clone(), of_namespace + 1);
+        *self.namespaces.entry(event.namespace.clone()).or_default() += 1;
         let series = Series {
             note: record.notice.note.clone(),
             event,
@@ -109,6 +111,16 @@ impl AllSeries {
     /// Forgets the series of an Event that the API no longer has, so that the next notice creates another.
     pub(super) fn forget(&mut self, event: &EventName) {
         self.retain(|series| series.event != *event);
+    }
+
+    /// Forgets the series whose last notice is oldest, of one namespace or of all.
+    fn forget_oldest(&mut self, namespace: Option<&str>) {
+        let all = self.by_key.values().flatten();
+        let of_namespace = all.filter(|series| namespace.is_none_or(|name| series.event.namespace == name));
+        if let Some(oldest) = of_namespace.min_by_key(|series| series.last) {
+            let event = oldest.event.clone();
+            self.forget(&event);
+        }
     }
 
     fn retain(&mut self, keep: impl Fn(&Series) -> bool) {
@@ -171,23 +183,21 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn rule_8_a_namespace_with_many_events_leaves_room_for_those_of_others() {
-        let (mut all, now) = (AllSeries::default(), Instant::now());
+        let (mut all, mut now) = (AllSeries::default(), Instant::now());
         let of = |uid: usize| {
             let regarding = ObjectReference { uid: Some(uid.to_string()), ..ObjectReference::default() };
             Record::new(Notice::progress("Delayed", "copying".to_owned()), regarding, None)
         };
-        for at in 0..=OF_NAMESPACE {
-            all.created(&of(at), event(&at.to_string()), now);
-        }
-        assert!(all.count(&of(OF_NAMESPACE - 1), now));
-        assert!(!all.count(&of(OF_NAMESPACE), now), "its share is used up");
         let other = EventName { namespace: "other".to_owned(), name: "a".to_owned() };
         all.created(&record("copying"), other, now);
-        assert!(all.count(&record("copying"), now));
-
-        all.forget(&event("0"));
-        all.created(&of(OF_NAMESPACE), event("late"), now);
-        assert!(all.count(&of(OF_NAMESPACE), now), "there is room again");
+        for at in 0..=OF_NAMESPACE {
+            now += Duration::from_millis(1);
+            all.created(&of(at), event(&at.to_string()), now);
+        }
+        assert!(all.count(&record("copying"), now), "another namespace's");
+        assert!(!all.count(&of(0), now), "the oldest made room");
+        assert!(all.count(&of(1), now) && all.count(&of(OF_NAMESPACE), now));
+        assert_eq!(all.namespaces.values().sum::<usize>(), OF_NAMESPACE + 1);
     }
 
     #[tokio::test(start_paused = true)]
