@@ -134,10 +134,14 @@ impl Asker {
         error: &PushError,
     ) -> bool {
         // The server no longer waits for this answer: another came first, or the Evacuation went on.
-        let too_late = matches!(error, PushError::Relay(call) if matches!(call.code(), 404 | 409));
+        let too_late = match error {
+            PushError::PodGone(_) | PushError::Overtaken(_) => true,
+            PushError::Relay(call) => matches!(call.code(), 404 | 409),
+            _ => false,
+        };
         let outcome = if too_late { "too_late" } else { "failed" };
         self.metrics.pushes.get_or_create(&[("outcome", outcome)]).inc();
-        if too_late || matches!(error, PushError::PodGone(_) | PushError::Overtaken(_)) {
+        if too_late {
             debug!(evacuation = %key, responder = question.responder, error = error as &dyn Error, "a question is moot");
             return true;
         }
@@ -171,8 +175,11 @@ impl ClusterView for View {
             return false;
         }
         let responders = newest.status.iter().flat_map(|status| status.responders.iter().flatten());
-        let state = responders.into_iter().find(|entry| entry.name == responder).map(|entry| entry.state);
-        action == ReviewAction::Cancel || state == Some(ResponderState::Active)
+        let entry = responders.into_iter().find(|entry| entry.name == responder);
+        entry.is_some_and(|entry| match action {
+            ReviewAction::Ask | ReviewAction::Remind => entry.state == ResponderState::Active,
+            ReviewAction::Cancel => !entry.cancellation_acknowledged,
+        })
     }
 
     fn is_node(&self, address: IpAddr) -> bool {

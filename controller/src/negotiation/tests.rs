@@ -278,9 +278,14 @@ async fn a_question_that_waited_is_posted_only_while_its_responder_is_active() {
     fixture.view().apply(passed);
     assert!(!waits(&evacuation, ReviewAction::Ask) && !waits(&evacuation, ReviewAction::Remind));
     assert!(waits(&evacuation, ReviewAction::Cancel), "who was asked learns of the end");
+    let mut acknowledged = evacuation.clone();
+    acknowledged.metadata.resource_version = Some("12".to_owned());
+    acknowledged.status.as_mut().unwrap().responders.as_mut().unwrap()[0].cancellation_acknowledged = true;
+    fixture.view().apply(acknowledged);
+    assert!(!waits(&evacuation, ReviewAction::Cancel), "once");
     let mut of_that_name = evacuation;
     of_that_name.metadata.uid = Some("e2".to_owned());
-    assert!(!waits(&of_that_name, ReviewAction::Cancel), "another Evacuation has the name");
+    assert!(!waits(&of_that_name, ReviewAction::Ask), "another Evacuation has the name");
 }
 
 #[tokio::test]

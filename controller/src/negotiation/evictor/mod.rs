@@ -14,6 +14,7 @@ use tokio::time::{Instant, timeout_at};
 
 pub(crate) use attempts::{AttemptId, Attempts};
 pub(crate) use budget_queue::{BudgetQueues, BudgetStatus, Turn, TurnEnd};
+use pace::SLOW;
 use post::Timeouts;
 pub(crate) use post::{Manner, Order};
 pub(crate) use sightings::Sightings;
@@ -36,7 +37,7 @@ pub(crate) struct Evictor {
 pub(crate) struct Posted {
     /// Its outcome; `None` when it is not known.
     pub(crate) outcome: Option<EvictionOutcome>,
-    /// The duration of the call; `None` when none was made.
+    /// The duration of the call, as far as it tells of the budget; `None` when it does not.
     pub(crate) took: Option<Duration>,
 }
 
@@ -74,7 +75,18 @@ impl Evictor {
         };
         let began = Instant::now();
         let outcome = post::post(client, order, timeouts).await;
-        Posted { outcome, took: Some(began.elapsed()) }
+        let took = telling(outcome.as_ref(), began.elapsed());
+        Posted { outcome, took }
+    }
+}
+
+/// Returns the duration of a call that got as far as the budget. One without a reply counts as slow, however
+/// soon it ended: its timeout may have been short.
+fn telling(outcome: Option<&EvictionOutcome>, took: Duration) -> Option<Duration> {
+    match outcome {
+        Some(EvictionOutcome::Accepted | EvictionOutcome::BudgetExhausted { .. }) => Some(took),
+        None => Some(took.max(SLOW)),
+        Some(_) => None,
     }
 }
 
@@ -110,6 +122,15 @@ mod tests {
             grace_period_seconds: None,
             budgets: Vec::new(),
         }
+    }
+
+    #[test]
+    fn only_a_quick_reply_about_the_budget_lets_more_evictions_go() {
+        let quick = Duration::from_millis(1);
+        assert_eq!(telling(Some(&EvictionOutcome::Accepted), quick), Some(quick));
+        assert_eq!(telling(None, quick), Some(SLOW), "the reply was lost");
+        let denied = EvictionOutcome::Rejected { retry_after_seconds: None, message: "no".to_owned() };
+        assert_eq!(telling(Some(&denied), quick), None, "by a webhook, or for too many requests");
     }
 
     #[tokio::test(start_paused = true)]

@@ -9,8 +9,8 @@ const FIRST: f64 = 4.0;
 /// Maximum number. More make the drain slower, not faster: they collide more often.
 const MOST: f64 = 8.0;
 /// Duration of a call from which on evictions are in each other's way. The kube-apiserver sleeps 0.5 s
-/// whenever two writes of a budget's status collide, up to its timeout of about 4 s.
-const SLOW: Duration = Duration::from_secs(2);
+/// whenever two writes of a budget's status collide, up to 20 times, also after the request's timeout.
+pub(super) const SLOW: Duration = Duration::from_secs(2);
 
 /// The number of evictions of one budget under way at once.
 ///

@@ -172,14 +172,15 @@ impl Pusher {
         let namespace = evacuation.namespace().unwrap_or_default();
         let (permit, waited) = self.limiter.acquire(&namespace, address).await;
         if waited {
-            if !cluster.waits_for(evacuation, responder, action) {
-                return Err(PushError::Overtaken(responder.to_owned()));
-            }
             still().await?;
         }
         // Only now, for a token that waits can expire.
         let destination = self.destination(evacuation, entry, address).await?;
         let request = question(evacuation, responder, action, time()).ok_or_else(no_endpoint)?;
+        // The permit and the reads before can have taken their time.
+        if !cluster.waits_for(evacuation, responder, action) {
+            return Err(PushError::Overtaken(responder.to_owned()));
+        }
         let reply = self.transport.post(&destination, request, sent).await?;
         let answer = reply.as_ref().map(|reply| reply.answer);
         // The answer is relayed for as long as it takes: that is no longer the endpoint's affair.
@@ -380,7 +381,10 @@ fn relayed(
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
+    use std::sync::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering},
+    };
 
     use http::Response;
     use http_body_util::BodyExt;
@@ -502,12 +506,13 @@ mod tests {
         let (service, mut handle) = mock::pair::<http::Request<Body>, Response<Body>>();
         let relayed = Arc::new(Mutex::new(0));
         let count = Arc::clone(&relayed);
+        let read = Arc::new(AtomicUsize::new(0));
+        let readings = Arc::clone(&read);
         tokio::spawn(async move {
-            let mut readings = 0;
             while let Some((request, send)) = handle.next_request().await {
                 let answer = if request.method() == http::Method::GET {
-                    readings += 1;
-                    pods[readings.min(pods.len()) - 1].clone()
+                    let reading = readings.fetch_add(1, Ordering::Relaxed) + 1;
+                    pods[reading.min(pods.len()) - 1].clone()
                 } else {
                     *count.lock().unwrap() += 1;
                     let body = request.into_body().collect().await.unwrap().to_bytes();
@@ -533,7 +538,13 @@ mod tests {
         let cluster = Nothing { waits };
         let push = pusher.push(&evacuation, "self", ReviewAction::Ask, &sent, Utc::now, &cluster);
         let release = async {
-            tokio::time::sleep(Duration::from_millis(50)).await;
+            while read.load(Ordering::Relaxed) == 0 {
+                tokio::task::yield_now().await;
+            }
+            // Nothing here waits for the outside, so that the question has come to its wait by then.
+            for _ in 0..1000 {
+                tokio::task::yield_now().await;
+            }
             drop(other);
         };
         let (outcome, ()) = tokio::join!(push, release);

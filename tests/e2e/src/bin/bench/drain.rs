@@ -93,7 +93,7 @@ fn rows_of(with_budget: bool, ours: &Drained, theirs: &Drained) -> Vec<Row> {
             peer: "kubectl drain",
             peer_value,
             // Both can be none.
-            ratio: if value == peer_value { 1.0 } else { value / peer_value },
+            ratio: if value.max(peer_value) > 0.0 { value / peer_value } else { 1.0 },
             aim: Some(aim),
             better: Better::Lower,
         }
