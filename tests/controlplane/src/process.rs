@@ -12,6 +12,8 @@ use crate::{Error, Result, Signal, reaper};
 
 /// Interval between looks at a process that should end.
 const INTERVAL: Duration = Duration::from_millis(10);
+/// Number of looks at a process that should be paused.
+const LOOKS: usize = 500;
 /// Time that [`Process::terminate`] gives a process to end by itself.
 const GRACE: Duration = Duration::from_secs(30);
 
@@ -155,7 +157,16 @@ impl Process {
     ///
     /// Fails when it is not running.
     pub fn pause(&self) -> Result<()> {
-        self.signal(Signal::Stop)
+        self.signal(Signal::Stop)?;
+        // Each thread stops when it next returns from the kernel.
+        let stopped = || self.pid().is_none_or(is_stopped);
+        for _ in 0..LOOKS {
+            if stopped() {
+                break;
+            }
+            std::thread::sleep(INTERVAL);
+        }
+        Ok(())
     }
 
     /// Lets it go on after [`Process::pause`].
@@ -300,4 +311,17 @@ impl fmt::Debug for Process {
             .field("pid", &self.pid())
             .finish_non_exhaustive()
     }
+}
+
+/// Returns true when every thread of a process is stopped, or the process is gone.
+fn is_stopped(pid: u32) -> bool {
+    let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return true };
+    threads.flatten().all(|thread| {
+        let status = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+        // The name before it can hold parentheses.
+        status
+            .rsplit(") ")
+            .next()
+            .is_none_or(|rest| rest.is_empty() || rest.starts_with(['T', 't', 'Z', 'X']))
+    })
 }

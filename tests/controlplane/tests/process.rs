@@ -122,8 +122,11 @@ async fn owner() {
 async fn after_death_by(signal: controlplane::Signal) {
     let folder = Folder::new("test").unwrap();
     let report = folder.path().join("report");
-    let mut command = Command::new(std::env::current_exe().unwrap());
+    // Ctrl-C may be ignored here, as it is in the background of a shell, and children inherit that.
+    let mut command = Command::new("env");
     command
+        .arg("--default-signal=INT")
+        .arg(std::env::current_exe().unwrap())
         .args(["owner", "--exact", "--ignored"])
         .env("OWNER_REPORT", &report)
         .env_remove("CONTROLPLANE_KEEP");
