@@ -100,8 +100,8 @@ impl Requester {
     /// # Errors
     ///
     /// [`RequestError::Api`] for a refusal: no such pod ([`RequestError::is_pod_gone`]), not allowed,
-    /// invalid, or a conflict with the cause `RequesterExpired`: the entry has passed its GiveUp deadline, and
-    /// only a withdrawal removes it. [`RequestError::NoReply`] without a reply within 30 s, and
+    /// invalid, or a conflict with the cause `RequesterExpired`: the entry has passed its GiveUp deadline,
+    /// and only a withdrawal removes it. [`RequestError::NoReply`] without a reply within 30 s, and
     /// [`RequestError::Contended`] when others kept changing the object.
     pub async fn evacuate(&self, namespace: &str, pod: &str) -> Result<EvacuationHandle, RequestError> {
         let target = PodTarget { name: pod.to_owned(), uid: None };

@@ -1,5 +1,5 @@
-//! A flood that takes the kube-apiserver's own seats. Each of its requests keeps one while the API server asks
-//! the kube-apiserver for the target.
+//! A flood that takes the kube-apiserver's own seats. Each of its requests keeps one while the API server
+//! asks the kube-apiserver for the target.
 
 use std::{
     collections::BTreeMap,
@@ -95,8 +95,8 @@ async fn requests_that_take_every_seat_of_the_kube_apiserver_do_not_keep_the_api
     flood.flows().await;
     beside.drains(&scene).await;
     flood.flows().await;
-    // The pod does not exist, or too many at once. 503 and 504 say that the API server waited for the kube-apiserver in
-    // vain.
+    // The pod does not exist, or too many at once. 503 and 504 say that the API server waited for the
+    // kube-apiserver in vain.
     let replies = flood.replies();
     assert!(replies.contains_key(&422), "{replies:?}");
     assert!(replies.keys().all(|code| (400..500).contains(code)), "{replies:?}");

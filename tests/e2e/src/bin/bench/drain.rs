@@ -1,6 +1,6 @@
 //! Ten of twenty nodes with 600 pods of one Deployment are drained at once, once under a budget of 10 % and
-//! once without. The peer is `kubectl drain` of the same nodes on the same cluster. A pod takes 1 to 2 s to end
-//! and as long to become ready.
+//! once without. The peer is `kubectl drain` of the same nodes on the same cluster. A pod takes 1 to 2 s to
+//! end and as long to become ready.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -158,8 +158,8 @@ fn count(number: usize) -> f64 {
     u32::try_from(number).map_or(f64::INFINITY, f64::from)
 }
 
-/// True for requests of kubectl, the controller and the API server. Those of the cluster's own controllers are
-/// the same with any tool.
+/// True for requests of kubectl, the controller and the API server. Those of the cluster's own controllers
+/// are the same with any tool.
 fn is_of_the_drain(event: &AuditEvent) -> bool {
     let of_ours = event.user().starts_with("system:serviceaccount:evacuation-system:");
     of_ours || event.user_agent().starts_with("kubectl")
