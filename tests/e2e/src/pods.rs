@@ -10,7 +10,7 @@ use k8s_openapi::api::{core::v1::Pod, policy::v1::PodDisruptionBudget};
 use kube::{Api, Client, ResourceExt, api::PostParams};
 use serde_json::{Value, json};
 
-use crate::{Platform, scene::is_ready};
+use crate::Platform;
 
 /// Time limit for a pod to be ready or gone on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -231,4 +231,11 @@ fn if_ready(pod: Pod) -> anyhow::Result<Pod> {
         return Ok(pod);
     }
     bail!("phase {:?}", status.and_then(|status| status.phase.as_ref()))
+}
+
+/// Returns whether a pod is ready and not terminating.
+pub fn is_ready(pod: &Pod) -> bool {
+    let status = pod.status.as_ref();
+    let mut conditions = status.and_then(|s| s.conditions.as_ref()).into_iter().flatten();
+    pod.metadata.deletion_timestamp.is_none() && conditions.any(|c| c.type_ == "Ready" && c.status == "True")
 }

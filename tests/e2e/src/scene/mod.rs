@@ -37,9 +37,10 @@ use kube::{Api, Client, ResourceExt, api::PostParams, core::NamespaceResourceSco
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
+pub use crate::pods::is_ready;
 pub use asking::{entry, in_millis, leave, put_entries, until_time, wanting};
 pub use bystander::Bystander;
-pub use pods::{annotation, is_ready, quick};
+pub use pods::{annotation, quick};
 pub use pool::{Lent, Pool};
 pub use reading::{
     condition, delay_end, end_of, first, names, responder, responder_named, responders, status,

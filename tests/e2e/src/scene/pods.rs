@@ -13,7 +13,7 @@ use kube::{
 use serde_json::{Value, json};
 
 use super::{Named, PATIENCE, Scene};
-use crate::PodSpec;
+use crate::{PodSpec, pods::is_ready};
 
 impl Scene {
     /// Creates a pod that runs at once and is gone at once after its deletion, and waits until it is ready.
@@ -127,13 +127,6 @@ pub fn quick(spec: PodSpec) -> PodSpec {
             spec.annotation(&name, "100ms")
         }
     })
-}
-
-/// Returns whether a pod is ready and not terminating.
-pub fn is_ready(pod: &Pod) -> bool {
-    let status = pod.status.as_ref();
-    let mut conditions = status.and_then(|s| s.conditions.as_ref()).into_iter().flatten();
-    pod.metadata.deletion_timestamp.is_none() && conditions.any(|c| c.type_ == "Ready" && c.status == "True")
 }
 
 /// An annotation of a pod.
