@@ -94,6 +94,68 @@ words! {
     }
 }
 
+words! {
+    /// The types of a NodeEvacuation's conditions.
+    DrainConditionType {
+        /// Every pod that was to move is gone.
+        Drained,
+        /// A node was not drained.
+        Failed,
+        /// The drain has ended: accompanies Drained or Failed.
+        Finished,
+        /// The drain begins no node and asks no further pod.
+        Paused,
+    }
+}
+
+words! {
+    /// Reasons of a NodeEvacuation's blockers. `docs/guide/stuck.md` explains each one.
+    DrainBlockerReason {
+        /// A PodDisruptionBudget allows no disruption now, and can allow one later.
+        BudgetExhausted,
+        /// A PodDisruptionBudget allows no disruption even when all of its pods are healthy.
+        BudgetAllowsNone,
+        /// The disruption controller cannot compute the PodDisruptionBudget.
+        BudgetNotComputed,
+        /// More than one PodDisruptionBudget selects the pod.
+        MultipleBudgets,
+        /// The pod itself is unhealthy, and its budget protects unhealthy pods too.
+        UnhealthyPod,
+        /// A replacement cannot be scheduled.
+        ReplacementUnschedulable,
+        /// The image of a replacement cannot be pulled.
+        ReplacementImage,
+        /// A replacement crashes.
+        ReplacementCrashing,
+        /// A responder asked for time.
+        Delayed,
+        /// A responder was asked and has not answered.
+        Unanswered,
+        /// A responder refused, and the request waits.
+        Refused,
+        /// A pod was left alone: its request ended without an evacuation.
+        LeftAlone,
+        /// A webhook, or the API itself, rejects the eviction.
+        EvictionRejected,
+        /// The pod terminates.
+        Terminating,
+        /// The pod terminates, and a finalizer keeps it.
+        Finalizer,
+        /// The pod's node does not report.
+        NodeUnreachable,
+        /// The pod belongs to a DaemonSet.
+        DaemonSet,
+        /// The pod has an emptyDir volume.
+        LocalStorage,
+        /// No controller creates the pod again.
+        Unmanaged,
+        /// The API server does not take the request for the pod.
+        RequestRejected,
+        /// The controller may not do what the drain needs.
+        NodeRejected,
+    }
+}
+
 /// Reasons of one type of condition.
 pub trait ConditionReason: Copy {
     /// The type of condition that has these reasons.

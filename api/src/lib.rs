@@ -11,6 +11,8 @@ mod evacuation;
 mod evacuation_responder;
 mod kind;
 mod names;
+mod node_evacuation;
+mod node_evacuation_status;
 mod pod_annotations;
 mod registration_problems;
 mod requester;
@@ -30,13 +32,25 @@ pub use built_in::{
     REFRESH_AFTER_RESTARTS_ANNOTATION, REFRESH_ENABLED_ANNOTATION, RELEASED_ANNOTATION,
     REPLACEMENT_RESPONDER, REPLACEMENT_TIMEOUT_ANNOTATION, is_unknown_built_in,
 };
-pub use condition::{BlockedReason, ConditionReason, ConditionType, EvacuatedReason, FailedReason};
+pub use condition::{
+    BlockedReason, ConditionReason, ConditionType, DrainBlockerReason, DrainConditionType, EvacuatedReason,
+    FailedReason,
+};
 pub use defaults::{default_evacuation, default_evacuation_update, default_owners};
 pub use endpoint::{CaBundle, DEFAULT_HTTP_PATH, HttpEndpoint, HttpsTrust, ServiceEndpoint};
 pub use evacuation::{DEFAULT_TTL_SECONDS_AFTER_FINISHED, Evacuation, EvacuationSpec, PodTarget, Target};
 pub use evacuation_responder::{EvacuationResponder, EvacuationResponderSpec, default_evacuation_responder};
 pub use names::{
     CANCELLATION_FINALIZER, DOMAIN, GROUP, RESPONDERS_ANNOTATION, SELF_RESPONDER, VERSION, api_version,
+};
+pub use node_evacuation::{
+    CORDONED_BY_ANNOTATION, CordonPolicy, DRAIN_ENTRY_PREFIX, DRAIN_FINALIZER, DUE_TAINT, DaemonSetRule,
+    DrainPhase, DrainRequester, EmptyDirRule, LateRule, MaxParallel, NodeEvacuation, NodeEvacuationSpec,
+    NodeSelection, PodRules, TopologyLimit, UnmanagedRule, default_node_evacuation,
+};
+pub use node_evacuation_status::{
+    CordonOwner, DrainBlocker, DrainPodCounts, DrainUser, DrainVerdict, DrainedNode, DrainedNodePhase,
+    MAX_DRAIN_BLOCKERS, MAX_DRAINED_NODES, NodeEvacuationStatus,
 };
 pub use pod_annotations::{
     AnnotationProblem, AnnotationValueError, annotation_problems, is_own_annotation, parse_duration,
@@ -56,11 +70,12 @@ pub use status::{
 };
 pub use time::{Timestamp, WholeSecond, condition_time, from_condition_time};
 pub use validation::{
-    MAX_CA_BUNDLE_BYTES, MAX_DELAY_SECONDS, MAX_MESSAGE_LENGTH, MAX_OWNER_LENGTH, MAX_REASON_LENGTH,
-    MAX_REQUESTERS, MAX_REQUESTERS_PER_OWNER, MAX_RESPONDERS, MAX_RESPONDERS_BYTES, MAX_SCHEDULE_LENGTH,
-    MAX_WINDOW_SECONDS, MIN_WINDOW_SECONDS, RESERVED_REQUESTERS, ResponderParseError, is_qualified_name,
-    parse_responders, validate_evacuation, validate_evacuation_responder, validate_evacuation_update,
-    validate_responders, validate_response,
+    MAX_CA_BUNDLE_BYTES, MAX_DELAY_SECONDS, MAX_DRAIN_NAME_LENGTH, MAX_MESSAGE_LENGTH, MAX_OWNER_LENGTH,
+    MAX_PHASES, MAX_REASON_LENGTH, MAX_REQUESTERS, MAX_REQUESTERS_PER_OWNER, MAX_RESPONDERS,
+    MAX_RESPONDERS_BYTES, MAX_SCHEDULE_LENGTH, MAX_WINDOW_SECONDS, MIN_WINDOW_SECONDS, RESERVED_REQUESTERS,
+    ResponderParseError, is_qualified_name, parse_responders, validate_evacuation,
+    validate_evacuation_responder, validate_evacuation_update, validate_node_evacuation,
+    validate_node_evacuation_update, validate_responders, validate_response,
 };
 pub use window::{DEFAULT_TIME_ZONE, Window};
 pub use window_calendar::{WindowCalendar, WindowError};

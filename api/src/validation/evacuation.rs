@@ -20,7 +20,7 @@ pub const RESERVED_REQUESTERS: usize = 8;
 pub const MAX_OWNER_LENGTH: usize = 1024;
 
 /// Maximum of every number of seconds: 68 years, short enough to add to any time.
-const MAX_SECONDS: i64 = i32::MAX as i64;
+pub(super) const MAX_SECONDS: i64 = i32::MAX as i64;
 
 /// Returns every problem of a new Evacuation.
 pub fn validate_evacuation(evacuation: &Evacuation) -> Vec<FieldError> {

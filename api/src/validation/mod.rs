@@ -3,6 +3,7 @@
 mod endpoints;
 mod evacuation;
 mod evacuation_responder;
+mod node_evacuation;
 mod responders;
 mod response;
 mod selector;
@@ -15,6 +16,9 @@ pub use evacuation::{
     validate_evacuation_update,
 };
 pub use evacuation_responder::validate_evacuation_responder;
+pub use node_evacuation::{
+    MAX_DRAIN_NAME_LENGTH, MAX_PHASES, validate_node_evacuation, validate_node_evacuation_update,
+};
 pub use responders::{
     MAX_RESPONDERS, MAX_RESPONDERS_BYTES, ResponderParseError, parse_responders, validate_responders,
 };

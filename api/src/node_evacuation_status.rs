@@ -1,0 +1,225 @@
+//! The NodeEvacuation's status: the verdict, the nodes and the blockers.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{DrainConditionType, Timestamp};
+
+/// Maximum number of nodes of one NodeEvacuation.
+pub const MAX_DRAINED_NODES: usize = 500;
+/// Maximum number of entries in `status.blockers`.
+pub const MAX_DRAIN_BLOCKERS: usize = 20;
+
+/// The progress of a drain.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeEvacuationStatus {
+    /// The generation that the status reflects. Controller.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// The user who asks: who created the object, or changed the request last. Its entries in Evacuations
+    /// belong to this user. Server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requester: Option<DrainUser>,
+    /// The state in one word. Controller.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<DrainVerdict>,
+    /// The reason of the verdict, in words. Controller.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// Time at which the drain begins: the creation, or the opening of the window. Controller.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_time: Option<Timestamp>,
+    /// Expected end of the drain. Absent when nothing says when a pod goes. Controller.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected_completion: Option<Timestamp>,
+    /// Time at which the drain ended. Controller.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finish_time: Option<Timestamp>,
+    /// The pods of all nodes. Controller.
+    #[serde(default)]
+    pub pods: DrainPodCounts,
+    /// The nodes, in the order in which they are drained. Fixed when the drain begins, unless it follows a
+    /// selector. Controller.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    pub nodes: Vec<DrainedNode>,
+    /// What holds the drain back, the oldest first, at most 20. Controller.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub blockers: Vec<DrainBlocker>,
+    /// Number of blockers that are not listed. Controller.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub blockers_omitted: i32,
+    /// `Drained`, `Failed`, `Finished` and `Paused`. Controller.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
+    pub conditions: Vec<Condition>,
+}
+
+impl NodeEvacuationStatus {
+    /// Returns true when the condition of that type is True.
+    pub fn is_true(&self, kind: DrainConditionType) -> bool {
+        self.conditions.iter().any(|c| c.type_ == kind.as_str() && c.status == "True")
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(count: &i32) -> bool {
+    *count == 0
+}
+
+/// A user who asks for a drain.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DrainUser {
+    /// The user's name.
+    pub user: String,
+    /// The user's groups at that time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<String>,
+    /// Time of the request.
+    pub time: Timestamp,
+}
+
+/// State of a drain, or of one node's.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema,
+)]
+pub enum DrainVerdict {
+    /// It has not begun: it waits for its window, its turn, or because it is paused.
+    #[default]
+    Waiting,
+    /// Pods move.
+    Draining,
+    /// It waits for something that ends by itself: a delay, a budget, a grace period.
+    Slow,
+    /// Nothing changes by itself. `blockers` names what must change.
+    Stuck,
+    /// Every pod that was to move is gone.
+    Drained,
+}
+
+/// Numbers of pods. Each pod counts in `total` and in one of the others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DrainPodCounts {
+    /// Pods that are to move or have moved.
+    #[serde(default)]
+    pub total: i32,
+    /// Pods that were not asked yet.
+    #[serde(default)]
+    pub waiting: i32,
+    /// Pods whose responder was asked.
+    #[serde(default)]
+    pub asked: i32,
+    /// Pods whose responder asked for a delay.
+    #[serde(default)]
+    pub delayed: i32,
+    /// Pods whose responder refused.
+    #[serde(default)]
+    pub refused: i32,
+    /// Pods that are being evicted or terminate.
+    #[serde(default)]
+    pub evicting: i32,
+    /// Pods whose eviction is held back.
+    #[serde(default)]
+    pub blocked: i32,
+    /// Pods that are gone.
+    #[serde(default)]
+    pub gone: i32,
+}
+
+/// One node of a drain.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DrainedNode {
+    /// The node's name.
+    pub name: String,
+    /// The node's UID when the drain took it in. A later node of that name is not drained.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uid: Option<String>,
+    /// The phase of its drain.
+    #[serde(default)]
+    pub phase: DrainedNodePhase,
+    /// The owner of its cordon.
+    #[serde(default)]
+    pub cordoned: CordonOwner,
+    /// Its pods.
+    #[serde(default)]
+    pub pods: DrainPodCounts,
+    /// The state in one word.
+    #[serde(default)]
+    pub verdict: DrainVerdict,
+    /// The reason of phase and verdict, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// Time at which its drain began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_time: Option<Timestamp>,
+}
+
+/// The phase of a node's drain.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema,
+)]
+pub enum DrainedNodePhase {
+    /// It was not begun.
+    #[default]
+    Pending,
+    /// Its pods are asked.
+    Draining,
+    /// Every pod that was to move is gone.
+    Drained,
+    /// The node was deleted, or replaced by another of its name.
+    Gone,
+    /// Another user uncordoned it: the drain took its requests back.
+    Withdrawn,
+    /// A pod was left alone, because its responder refused, or its request was canceled.
+    Failed,
+}
+
+impl DrainedNodePhase {
+    /// Returns true when the node's drain is over.
+    pub fn is_final(self) -> bool {
+        matches!(self, Self::Drained | Self::Gone | Self::Withdrawn | Self::Failed)
+    }
+}
+
+/// The owner of a node's cordon.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
+pub enum CordonOwner {
+    /// The node is not cordoned.
+    #[default]
+    No,
+    /// This NodeEvacuation, alone or together with other NodeEvacuations.
+    Ours,
+    /// Someone else.
+    Others,
+}
+
+/// Something that holds a drain back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DrainBlocker {
+    /// The node.
+    pub node: String,
+    /// The pod, as `NAMESPACE/NAME`. Absent for a blocker of the node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pod: Option<String>,
+    /// The owner of the pod, as `KIND/NAME`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
+    /// The reason in CamelCase, for machines.
+    pub reason: String,
+    /// The object that must change, as `KIND/NAME`, in the pod's namespace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub object: Option<String>,
+    /// True when nothing changes by itself.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stuck: bool,
+    /// Time since which it holds the drain back.
+    pub since: Timestamp,
+    /// The reason in words, and the ways out.
+    pub message: String,
+}
