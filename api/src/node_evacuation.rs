@@ -17,8 +17,8 @@ pub const CORDONED_BY_ANNOTATION: &str = "drain.evacuation.dev/cordoned-by";
 /// Taint of a node that is to be drained later. Its effect is PreferNoSchedule, so that replacements of
 /// evacuated pods avoid the node.
 pub const DUE_TAINT: &str = "drain.evacuation.dev/due";
-/// Domain and slash of the entries of NodeEvacuations: `drain.evacuation.dev/NAME-UID`, where UID is the first
-/// eight characters of the NodeEvacuation's UID.
+/// Domain and slash of the entries of NodeEvacuations: `drain.evacuation.dev/NAME-UID`, where UID is the
+/// first eight characters of the NodeEvacuation's UID.
 pub const DRAIN_ENTRY_PREFIX: &str = "drain.evacuation.dev/";
 
 /// Drains nodes: cordons them, asks their pods to move, and reports the progress.
@@ -106,8 +106,8 @@ pub struct NodeSelection {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "set"))]
     pub names: Vec<String>,
-    /// Selector of the nodes: those that match when the drain begins, in the order of their names. It must not
-    /// be empty.
+    /// Selector of the nodes: those that match when the drain begins, in the order of their names. It must
+    /// not be empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selector: Option<LabelSelector>,
     /// True to add nodes that match the selector later.
@@ -128,8 +128,8 @@ pub struct DrainRequester {
     /// Reaction to a refusal; `Wait` by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_refusal: Option<RefusalPolicy>,
-    /// Seconds until the deadline, counted from the creation of the NodeEvacuation, or from the opening of its
-    /// window.
+    /// Seconds until the deadline, counted from the creation of the NodeEvacuation, or from the opening of
+    /// its window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_seconds: Option<i64>,
     /// Action at the deadline; `Evict` by default.
@@ -143,8 +143,8 @@ pub struct DrainRequester {
     pub window: Option<Window>,
 }
 
-/// The pods that are asked, left alone, and those that keep their node from being drained. The rules are those
-/// of `kubectl drain`. A mirror pod is left alone, and a completed pod is deleted.
+/// The pods that are asked, left alone, and those that keep their node from being drained. The rules are
+/// those of `kubectl drain`. A mirror pod is left alone, and a completed pod is deleted.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PodRules {

@@ -18,8 +18,7 @@ pub struct NodeEvacuationStatus {
     /// The generation that the status reflects. Controller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// The user who asks: who created the object, or changed the request last. Its entries in Evacuations
-    /// belong to this user. Server.
+    /// The user who created the object. Its entries in Evacuations belong to this user. Server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requester: Option<DrainUser>,
     /// The state in one word. Controller.

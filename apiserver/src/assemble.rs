@@ -8,7 +8,8 @@ use machinery_server::{BuildError, Metrics, Namespaces, Registry, Server, Server
 use machinery_storage::Store;
 
 use crate::{
-    EvacuationResponderStrategy, EvacuationStrategy, LimitOptions, Pods, Respond, SelfEvacuationView,
+    EvacuationResponderStrategy, EvacuationStrategy, LimitOptions, NodeEvacuationStrategy, Pods, Respond,
+    SelfEvacuationView,
 };
 
 /// Dependencies of the server.
@@ -43,7 +44,9 @@ pub fn assemble(parts: Parts) -> Result<Server, BuildError> {
     let responders = Registry::with_limits(Arc::clone(&store), "", responders, limits.objects());
     let strategy =
         EvacuationStrategy::new(Arc::clone(&pods), Arc::clone(&responders), Arc::clone(&authorizer));
-    let evacuations = Registry::with_limits(store, "", strategy, limits.objects());
+    let evacuations = Registry::with_limits(Arc::clone(&store), "", strategy, limits.objects());
+    let drains = NodeEvacuationStrategy::new(Arc::clone(&authorizer));
+    let drains = Registry::with_limits(store, "", drains, limits.objects());
     let respond = Respond::for_anyone(Arc::clone(&evacuations), Arc::clone(&pods), Arc::clone(&authorizer));
     let self_respond = Respond::for_target(Arc::clone(&evacuations), pods, Arc::clone(&authorizer));
     let options = ServerOptions {
@@ -58,6 +61,7 @@ pub fn assemble(parts: Parts) -> Result<Server, BuildError> {
         .view(SelfEvacuationView, evacuations)
         .action(SelfEvacuation::PLURAL, Arc::new(self_respond))
         .resource(responders)
+        .resource(drains)
         .write_probe(probed)
         .authenticator(authenticator)
         .authorizer(authorizer)

@@ -5,8 +5,9 @@
 //! `machinery-server` authenticates and authorises a request, decodes it and reads the object.
 //! [`EvacuationStrategy`] then checks further rights of the caller
 //! ([`Authorizer`](machinery_auth::Authorizer)), reads the live pod ([`Pods`]), and calls
-//! `evacuation-protocol` to decide. [`EvacuationResponderStrategy`] guards registrations, and [`Respond`]
-//! guards answers. [`SelfEvacuationView`] shows to a pod its own Evacuations. [`run`] starts everything.
+//! `evacuation-protocol` to decide. [`EvacuationResponderStrategy`] guards registrations,
+//! [`NodeEvacuationStrategy`] guards drains, and [`Respond`] guards answers. [`SelfEvacuationView`] shows to
+//! a pod its own Evacuations. [`run`] starts everything.
 
 mod assemble;
 mod caller;
@@ -15,6 +16,7 @@ mod etcd_tls;
 mod evacuation;
 mod evacuation_responder;
 mod limits;
+mod node_evacuation;
 mod options;
 mod pods;
 mod refusal;
@@ -30,6 +32,7 @@ pub use assemble::{Parts, assemble};
 pub use evacuation::EvacuationStrategy;
 pub use evacuation_responder::EvacuationResponderStrategy;
 pub use limits::LimitOptions;
+pub use node_evacuation::NodeEvacuationStrategy;
 pub use options::{Options, Storage};
 pub use pods::{KubePods, Pods, PodsError};
 pub use respond::Respond;

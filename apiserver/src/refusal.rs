@@ -19,14 +19,25 @@ pub(crate) fn forbidden(name: &str, why: &str) -> ApiError {
     forbidden_of(Evacuation::PLURAL, name, why)
 }
 
-/// Returns a 409 for an Evacuation, with one cause.
-pub(crate) fn conflict(name: &str, why: &str, cause: Cause, retry_after_seconds: Option<u32>) -> ApiError {
+/// Returns a 409 for an object of this resource, with one cause.
+pub(crate) fn conflict_of(
+    plural: &str,
+    name: &str,
+    why: &str,
+    cause: Cause,
+    retry_after_seconds: Option<u32>,
+) -> ApiError {
     ApiError::Status {
         reason: Reason::Conflict,
-        message: conflict_message(name, why),
+        message: conflict_message(plural, name, why),
         causes: vec![cause],
         retry_after_seconds,
     }
+}
+
+/// Returns a 409 for an Evacuation, with one cause.
+pub(crate) fn conflict(name: &str, why: &str, cause: Cause, retry_after_seconds: Option<u32>) -> ApiError {
+    conflict_of(Evacuation::PLURAL, name, why, cause, retry_after_seconds)
 }
 
 /// Returns a 422 for one field.
@@ -89,7 +100,7 @@ pub(crate) fn status(name: &str, errors: &[StatusError], now: DateTime<Utc>) -> 
     }
     ApiError::Status {
         reason: Reason::Conflict,
-        message: conflict_message(name, &why),
+        message: conflict_message(Evacuation::PLURAL, name, &why),
         causes,
         retry_after_seconds: errors.iter().filter_map(|error| error.retry_after_seconds(now)).max(),
     }
@@ -104,8 +115,8 @@ fn rejected(name: &str, why: &str, causes: Vec<Cause>) -> ApiError {
     }
 }
 
-fn conflict_message(name: &str, why: &str) -> String {
-    format!("Operation cannot be fulfilled on {}: {why}", qualified(Evacuation::PLURAL, name))
+fn conflict_message(plural: &str, name: &str, why: &str) -> String {
+    format!("Operation cannot be fulfilled on {}: {why}", qualified(plural, name))
 }
 
 fn qualified(plural: &str, name: &str) -> String {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use evacuation_api::{Evacuation, GROUP, VERSION};
+use evacuation_api::{Evacuation, GROUP, NodeEvacuation, VERSION};
 use machinery_auth::{Attributes, Authorizer, ResourceAttributes, UserInfo};
 use machinery_server::{ApiError, RequestContext};
 
@@ -28,7 +28,7 @@ impl Rights {
         pod: &str,
     ) -> Result<(), ApiError> {
         let eviction = pods(context).subresource("eviction").named(pod);
-        self.require(context, evacuation, "create", eviction).await
+        self.require(context, (Evacuation::PLURAL, evacuation), "create", eviction).await
     }
 
     /// Requires the right to delete the pod, which a requester with `atDeadline: Delete` needs.
@@ -38,7 +38,26 @@ impl Rights {
         evacuation: &str,
         pod: &str,
     ) -> Result<(), ApiError> {
-        self.require(context, evacuation, "delete", pods(context).named(pod)).await
+        self.require(context, (Evacuation::PLURAL, evacuation), "delete", pods(context).named(pod)).await
+    }
+
+    /// Requires the rights that a drain needs in the whole cluster: to evict pods, to patch nodes, and with
+    /// `deletes` to delete pods.
+    pub(crate) async fn require_drain(
+        &self,
+        context: &RequestContext,
+        drain: &str,
+        deletes: bool,
+    ) -> Result<(), ApiError> {
+        let core = |resource| ResourceAttributes::new("", "v1", resource);
+        let mut needed = vec![("create", core("pods").subresource("eviction")), ("patch", core("nodes"))];
+        if deletes {
+            needed.push(("delete", core("pods")));
+        }
+        for (verb, resource) in needed {
+            self.require(context, (NodeEvacuation::PLURAL, drain), verb, resource).await?;
+        }
+        Ok(())
     }
 
     /// Returns true when the caller holds the verb `override`, for the entries of others.
@@ -49,6 +68,17 @@ impl Rights {
     ) -> Result<bool, ApiError> {
         let resource = ResourceAttributes::new(GROUP, VERSION, Evacuation::PLURAL);
         self.may(&context.user, "override", resource.in_namespace(&context.namespace).named(evacuation)).await
+    }
+
+    /// Returns true when the caller holds the verb `override` for that NodeEvacuation. An empty name stands
+    /// for all of them.
+    pub(crate) async fn may_override_drain(
+        &self,
+        context: &RequestContext,
+        drain: &str,
+    ) -> Result<bool, ApiError> {
+        let resource = ResourceAttributes::new(GROUP, VERSION, NodeEvacuation::PLURAL);
+        self.may(&context.user, "override", resource.named(drain)).await
     }
 
     /// Returns true when the caller may answer by that responder's name, or by any name of its domain.
@@ -84,10 +114,11 @@ impl Rights {
         self.may(&context.user, "create", ResourceAttributes::new(GROUP, VERSION, plural)).await
     }
 
+    /// Requires a right for the object of that plural and name.
     async fn require(
         &self,
         context: &RequestContext,
-        evacuation: &str,
+        (plural, name): (&str, &str),
         verb: &str,
         resource: ResourceAttributes,
     ) -> Result<(), ApiError> {
@@ -95,7 +126,7 @@ impl Rights {
         if self.decide(&attributes).await? {
             return Ok(());
         }
-        Err(refusal::forbidden(evacuation, &attributes.forbidden_message()))
+        Err(refusal::forbidden_of(plural, name, &attributes.forbidden_message()))
     }
 
     async fn may(&self, user: &UserInfo, verb: &str, resource: ResourceAttributes) -> Result<bool, ApiError> {

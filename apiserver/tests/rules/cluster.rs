@@ -143,7 +143,9 @@ impl Authorizer for Shared {
         let is_evacuation =
             matches!(resource.resource.as_str(), "evacuations" | "selfevacuations" | "evacuationresponders");
         let everywhere = attributes.verb == "create" && resource.namespace.is_empty();
-        if is_evacuation && attributes.verb != "override" && !everywhere {
+        // The creator of a cluster-scoped object always creates it everywhere.
+        let is_drain = resource.resource == "nodeevacuations";
+        if attributes.verb != "override" && (is_drain || (is_evacuation && !everywhere)) {
             return Ok(Verdict::Allowed);
         }
         let subresource = if resource.subresource.is_empty() { "" } else { "/" };

@@ -183,6 +183,24 @@ impl Caller<'_> {
         send(self.request(Method::PUT, &format!("{resource}/{name}")).json(object)).await
     }
 
+    /// Updates what is at that path.
+    pub(crate) async fn update_at(&self, path: &str, object: &Value) -> Reply {
+        send(self.request(Method::PUT, path).json(object)).await
+    }
+
+    /// Reads, changes and updates what is at that path.
+    pub(crate) async fn edit_at(&self, path: &str, change: impl FnOnce(&mut Value)) -> Reply {
+        let mut object = self.get(path).await.ok();
+        change(&mut object);
+        self.update_at(path, &object).await
+    }
+
+    /// Applies a merge patch to what is at that URL.
+    pub(crate) async fn merge_patch_at(&self, url: &str, patch: Value) -> Reply {
+        let request = self.request(Method::PATCH, url);
+        send(request.header("content-type", "application/merge-patch+json").body(patch.to_string())).await
+    }
+
     /// Deletes what is at that path.
     pub(crate) async fn delete_at(&self, path: &str) -> Reply {
         send(self.request(Method::DELETE, path)).await

@@ -8,6 +8,8 @@ mod cluster;
 mod creation;
 mod fence;
 mod harness;
+mod node_evacuation;
+mod node_evacuation_status;
 mod object_limits;
 mod registration;
 mod reply;

@@ -3,7 +3,8 @@
 use std::{collections::BTreeSet, fmt::Write as _};
 
 use evacuation_api::{
-    Evacuation, EvacuationResponder, EvacuationResponse, EvacuationReview, ResponderEntry, SelfEvacuation,
+    Evacuation, EvacuationResponder, EvacuationResponse, EvacuationReview, NodeEvacuation, ResponderEntry,
+    SelfEvacuation,
 };
 use schemars::{Schema, schema_for};
 use serde_json::Value;
@@ -19,6 +20,7 @@ pub(crate) fn page() -> String {
     let kinds = [
         ("Evacuation", schema_for!(Evacuation)),
         ("EvacuationResponder", schema_for!(EvacuationResponder)),
+        ("NodeEvacuation", schema_for!(NodeEvacuation)),
         ("SelfEvacuation", schema_for!(SelfEvacuation)),
         ("EvacuationResponse", schema_for!(EvacuationResponse)),
         ("EvacuationReview", schema_for!(EvacuationReview)),

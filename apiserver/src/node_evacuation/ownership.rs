@@ -1,0 +1,61 @@
+//! Rules 3 and 5 for drains: the rights of the requester, and the verb `override` for all others.
+
+use evacuation_api::{DeadlineAction, NodeEvacuation, NodeEvacuationSpec};
+use machinery_server::{ApiError, Cause, RequestContext};
+
+use super::NodeEvacuationStrategy;
+use crate::refusal;
+
+/// Cause of a rejected change or deletion: the drain belongs to another user.
+const OF_ANOTHER: &str = "NodeEvacuationOfAnother";
+/// Cause of a rejected change: the drain has ended.
+const FINISHED: &str = "NodeEvacuationFinished";
+
+impl NodeEvacuationStrategy {
+    /// Requires the rights that the drain's request needs in the whole cluster.
+    pub(super) async fn require_rights(
+        &self,
+        context: &RequestContext,
+        drain: &NodeEvacuation,
+    ) -> Result<(), ApiError> {
+        let deletes = drain.spec.requester.at_deadline == Some(DeadlineAction::Delete);
+        self.rights.require_drain(context, name(drain), deletes).await
+    }
+
+    /// Requires that the drain belongs to the caller, or the verb `override`. `act` completes the message
+    /// "User U cannot".
+    pub(super) async fn require_ownership(
+        &self,
+        context: &RequestContext,
+        drain: &NodeEvacuation,
+        act: &str,
+    ) -> Result<(), ApiError> {
+        let (user, name) = (&context.user.name, name(drain));
+        let requester = drain.status.as_ref().and_then(|status| status.requester.as_ref());
+        let owner = requester.map_or("", |requester| &requester.user);
+        if owner == user || self.rights.may_override_drain(context, name).await? {
+            return Ok(());
+        }
+        let why = format!(
+            "User {user:?} cannot {act}: it belongs to user {owner:?}, and others need the verb override on \
+             nodeevacuations.evacuation.dev"
+        );
+        Err(refusal::forbidden_of(NodeEvacuation::PLURAL, name, &why).with_cause(OF_ANOTHER, why))
+    }
+}
+
+/// Returns true when a change concerns more than `paused`: then it needs the rights of a creation.
+pub(super) fn request_differs(spec: &NodeEvacuationSpec, old: &NodeEvacuationSpec) -> bool {
+    NodeEvacuationSpec { paused: old.paused, ..spec.clone() } != *old
+}
+
+/// Returns the conflict of a change of a drain that has ended.
+pub(super) fn ended(drain: &NodeEvacuation) -> ApiError {
+    let why = "the drain has ended, and its spec can no longer change";
+    let cause = Cause { reason: FINISHED.to_owned(), message: why.to_owned(), field: "spec".to_owned() };
+    refusal::conflict_of(NodeEvacuation::PLURAL, name(drain), why, cause, None)
+}
+
+fn name(drain: &NodeEvacuation) -> &str {
+    drain.metadata.name.as_deref().unwrap_or_default()
+}

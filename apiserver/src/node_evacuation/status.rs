@@ -1,0 +1,167 @@
+//! Updates of the status by the controller: their bounds, and the end that is final (rule 6).
+
+use evacuation_api::{
+    DrainConditionType, MAX_DRAIN_BLOCKERS, MAX_DRAINED_NODES, MAX_MESSAGE_LENGTH, NodeEvacuationStatus,
+};
+use machinery_validation::{FieldError, FieldErrorKind, FieldPath};
+
+/// Returns every problem of a new status.
+pub(super) fn validate_status(status: &NodeEvacuationStatus, old: &NodeEvacuationStatus) -> Vec<FieldError> {
+    let path = FieldPath::new("status");
+    let mut errors = final_parts(&path, status, old);
+    let lists = [
+        ("nodes", status.nodes.len(), MAX_DRAINED_NODES),
+        ("blockers", status.blockers.len(), MAX_DRAIN_BLOCKERS),
+    ];
+    for (list, items, most) in lists {
+        if items > most {
+            let message = format!("must have at most {most} items, has {items}");
+            errors.push(FieldError { kind: FieldErrorKind::TooMany, field: path.child(list), message });
+        }
+    }
+    errors.extend(messages(&path, status).filter(|(_, text)| text.len() > MAX_MESSAGE_LENGTH).map(
+        |(field, _)| {
+            let message = format!("must have at most {MAX_MESSAGE_LENGTH} bytes");
+            FieldError { kind: FieldErrorKind::TooLong, field, message }
+        },
+    ));
+    errors
+}
+
+/// Returns the problems of parts that may not change any more.
+fn final_parts(
+    path: &FieldPath,
+    status: &NodeEvacuationStatus,
+    old: &NodeEvacuationStatus,
+) -> Vec<FieldError> {
+    use DrainConditionType::{Drained, Failed, Finished};
+    let mut errors = Vec::new();
+    if old.finish_time.is_some() && status.finish_time != old.finish_time {
+        errors.push(invalid(path.child("finishTime"), "may not change once it is set"));
+    }
+    if old.is_true(Finished) {
+        for condition in [Finished, Drained, Failed] {
+            if status.is_true(condition) != old.is_true(condition) {
+                let message = format!("the drain has ended: {condition} may not change");
+                errors.push(invalid(path.child("conditions"), message));
+            }
+        }
+    }
+    errors
+}
+
+fn invalid(field: FieldPath, message: impl Into<String>) -> FieldError {
+    FieldError { kind: FieldErrorKind::Invalid, field, message: message.into() }
+}
+
+/// Returns every message of a status with its field.
+fn messages<'a>(
+    path: &FieldPath,
+    status: &'a NodeEvacuationStatus,
+) -> impl Iterator<Item = (FieldPath, &'a str)> {
+    let item = |list: &str, i: usize| path.child(list).index(i).child("message");
+    let own = status.message.iter().map(|text| (path.child("message"), text.as_str()));
+    let nodes = status
+        .nodes
+        .iter()
+        .enumerate()
+        .filter_map(|(i, node)| Some((item("nodes", i), node.message.as_deref()?)));
+    let blockers = status
+        .blockers
+        .iter()
+        .enumerate()
+        .map(|(i, blocker)| (item("blockers", i), blocker.message.as_str()));
+    let conditions = status
+        .conditions
+        .iter()
+        .enumerate()
+        .map(|(i, condition)| (item("conditions", i), condition.message.as_str()));
+    own.chain(nodes).chain(blockers).chain(conditions).collect::<Vec<_>>().into_iter()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn status(value: &Value) -> NodeEvacuationStatus {
+        serde_json::from_value(value.clone()).unwrap()
+    }
+
+    fn condition(kind: &str, status: &str, message: &str) -> Value {
+        json!({"type": kind, "status": status, "reason": "R", "message": message,
+               "lastTransitionTime": "2026-01-01T00:00:00Z"})
+    }
+
+    fn node(message: &str) -> Value {
+        json!({"name": "node-a", "message": message})
+    }
+
+    fn blocker(message: &str) -> Value {
+        json!({"node": "node-a", "reason": "Refused", "since": "2026-01-01T00:00:00Z", "message": message})
+    }
+
+    /// Each error as `KIND FIELD`.
+    fn brief(new: &Value, old: &Value) -> Vec<String> {
+        let errors = validate_status(&status(new), &status(old));
+        errors.iter().map(|error| format!("{:?} {}", error.kind, error.field)).collect()
+    }
+
+    #[test]
+    fn nodes_blockers_and_messages_are_bounded() {
+        let long = "x".repeat(MAX_MESSAGE_LENGTH + 1);
+        let most = &long[1..];
+        for (new, error) in [
+            (json!({"nodes": vec![node(""); MAX_DRAINED_NODES + 1]}), "TooMany status.nodes"),
+            (json!({"blockers": vec![blocker(""); MAX_DRAIN_BLOCKERS + 1]}), "TooMany status.blockers"),
+            (json!({"message": long}), "TooLong status.message"),
+            (json!({"nodes": [node(""), node(&long)]}), "TooLong status.nodes[1].message"),
+            (json!({"blockers": [blocker(&long)]}), "TooLong status.blockers[0].message"),
+            (
+                json!({"conditions": [condition("Paused", "True", &long)]}),
+                "TooLong status.conditions[0].message",
+            ),
+        ] {
+            assert_eq!(brief(&new, &json!({})), [error]);
+        }
+        let largest = json!({
+            "message": most,
+            "nodes": vec![node(most); MAX_DRAINED_NODES],
+            "blockers": vec![blocker(most); MAX_DRAIN_BLOCKERS],
+        });
+        assert_eq!(brief(&largest, &json!({})), [""; 0]);
+    }
+
+    #[test]
+    fn the_end_of_a_drain_is_final() {
+        let at = "2026-01-01T00:00:00Z";
+        let (finished, drained) = (condition("Finished", "True", ""), condition("Drained", "True", ""));
+        let old = json!({"finishTime": at, "conditions": [finished, drained]});
+        let unfinished = condition("Finished", "False", "");
+        let failed = condition("Failed", "True", "");
+        let cases = [
+            (old.clone(), vec![]),
+            (json!({"finishTime": at, "conditions": [finished, drained], "message": "m"}), vec![]),
+            (json!({"conditions": [finished, drained]}), vec!["Invalid status.finishTime"]),
+            (
+                json!({"finishTime": "2026-01-02T00:00:00Z", "conditions": [finished, drained]}),
+                vec!["Invalid status.finishTime"],
+            ),
+            (json!({"finishTime": at, "conditions": [drained]}), vec!["Invalid status.conditions"]),
+            (
+                json!({"finishTime": at, "conditions": [unfinished, drained]}),
+                vec!["Invalid status.conditions"],
+            ),
+            (
+                json!({"finishTime": at, "conditions": [finished, failed]}),
+                vec!["Invalid status.conditions", "Invalid status.conditions"],
+            ),
+        ];
+        for (new, errors) in cases {
+            assert_eq!(brief(&new, &old), errors, "{new}");
+        }
+        let running = json!({"conditions": [unfinished, drained]});
+        assert_eq!(brief(&json!({"finishTime": at, "conditions": [finished, failed]}), &running), [""; 0]);
+    }
+}

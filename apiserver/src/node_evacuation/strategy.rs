@@ -1,0 +1,187 @@
+//! The hooks of the kind NodeEvacuation.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use evacuation_api::{
+    DRAIN_FINALIZER, DrainConditionType, DrainUser, NodeEvacuation, NodeEvacuationStatus, Timestamp,
+    default_node_evacuation, validate_node_evacuation, validate_node_evacuation_update,
+};
+use machinery_auth::Authorizer;
+use machinery_server::{ApiError, Column, DeleteContext, KindInfo, RequestContext, Strategy};
+use machinery_validation::FieldError;
+
+use super::{
+    ownership::{ended, request_differs},
+    status::validate_status,
+    table,
+    warning::warn,
+};
+use crate::rights::Rights;
+
+/// The rules of the kind NodeEvacuation.
+///
+/// # Guarantees
+///
+/// - A user who asks for a drain, or changes what it asks for, may evict pods in all namespaces and patch
+///   nodes. With `atDeadline: Delete` the user may delete pods in all namespaces.
+/// - `status.requester` is the user who created the object. No writer changes it.
+/// - Another user needs the verb `override` to change the request, or to delete a drain that has not ended.
+///   To pause, and to change the metadata, the verb of the request is enough.
+/// - The end of a drain is final: conditions, finish time and spec stay.
+pub struct NodeEvacuationStrategy {
+    pub(super) rights: Rights,
+}
+
+impl NodeEvacuationStrategy {
+    /// Returns the strategy. `authorizer` checks rights beyond a request's verb.
+    pub fn new(authorizer: Arc<dyn Authorizer>) -> Self {
+        Self { rights: Rights::new(authorizer) }
+    }
+}
+
+#[async_trait]
+impl Strategy for NodeEvacuationStrategy {
+    type Object = NodeEvacuation;
+
+    fn info(&self) -> KindInfo {
+        KindInfo {
+            namespaced: false,
+            singular: "nodeevacuation",
+            short_names: &["nodeevac"],
+            categories: &[],
+        }
+    }
+
+    fn default(&self, object: &mut NodeEvacuation) {
+        default_node_evacuation(object);
+    }
+
+    /// Records the caller, and adds the finalizer with which the controller withdraws the requests.
+    fn prepare_for_create(&self, context: &RequestContext, object: &mut NodeEvacuation) {
+        let requester = DrainUser {
+            user: context.user.name.clone(),
+            groups: context.user.groups.clone(),
+            time: Timestamp(context.now),
+        };
+        object.status =
+            Some(NodeEvacuationStatus { requester: Some(requester), ..NodeEvacuationStatus::default() });
+        let finalizers = object.metadata.finalizers.get_or_insert_default();
+        if !finalizers.iter().any(|finalizer| finalizer == DRAIN_FINALIZER) {
+            finalizers.push(DRAIN_FINALIZER.to_owned());
+        }
+    }
+
+    fn validate(&self, _: &RequestContext, object: &NodeEvacuation) -> Vec<FieldError> {
+        validate_node_evacuation(object)
+    }
+
+    async fn admit_create(
+        &self,
+        context: &RequestContext,
+        object: &mut NodeEvacuation,
+    ) -> Result<(), ApiError> {
+        self.require_rights(context, object).await?;
+        warn(context, &object.spec, None);
+        Ok(())
+    }
+
+    fn prepare_for_update(
+        &self,
+        _: &RequestContext,
+        object: &mut NodeEvacuation,
+        old: &NodeEvacuation,
+    ) -> Result<(), ApiError> {
+        object.status.clone_from(&old.status);
+        Ok(())
+    }
+
+    fn validate_update(
+        &self,
+        _: &RequestContext,
+        object: &NodeEvacuation,
+        old: &NodeEvacuation,
+    ) -> Vec<FieldError> {
+        validate_node_evacuation_update(object, old)
+    }
+
+    async fn admit_update(
+        &self,
+        context: &RequestContext,
+        object: &mut NodeEvacuation,
+        old: &NodeEvacuation,
+    ) -> Result<(), ApiError> {
+        if object.spec == old.spec {
+            return Ok(());
+        }
+        if is_finished(old) {
+            return Err(ended(old));
+        }
+        if request_differs(&object.spec, &old.spec) {
+            self.require_ownership(context, old, "change what the drain asks for").await?;
+            self.require_rights(context, object).await?;
+            warn(context, &object.spec, Some(&old.spec));
+        }
+        Ok(())
+    }
+
+    fn prepare_for_status_update(
+        &self,
+        _: &RequestContext,
+        object: &mut NodeEvacuation,
+        old: &NodeEvacuation,
+    ) -> Result<(), ApiError> {
+        object.spec = old.spec.clone();
+        let status = object.status.get_or_insert_default();
+        status.requester = old.status.as_ref().and_then(|old| old.requester.clone());
+        Ok(())
+    }
+
+    fn validate_status_update(
+        &self,
+        _: &RequestContext,
+        object: &NodeEvacuation,
+        old: &NodeEvacuation,
+    ) -> Vec<FieldError> {
+        let empty = NodeEvacuationStatus::default();
+        validate_status(object.status.as_ref().unwrap_or(&empty), old.status.as_ref().unwrap_or(&empty))
+    }
+
+    async fn prepare_for_delete(
+        &self,
+        context: &RequestContext,
+        _: DeleteContext,
+        object: &mut NodeEvacuation,
+    ) -> Result<(), ApiError> {
+        if is_finished(object) {
+            return Ok(());
+        }
+        self.require_ownership(context, object, "delete a drain that has not ended").await
+    }
+
+    /// The reserve is for users who may override every drain. Each creator of a cluster-scoped object may
+    /// create it everywhere, so that right would reserve nothing.
+    async fn may_use_reserve(&self, context: &RequestContext) -> Result<bool, ApiError> {
+        self.rights.may_override_drain(context, "").await
+    }
+
+    fn selectable_fields(&self) -> &'static [&'static str] {
+        table::SELECTABLE_FIELDS
+    }
+
+    fn field(&self, object: &NodeEvacuation, field: &str) -> String {
+        table::field(object, field)
+    }
+
+    fn columns(&self) -> &'static [Column] {
+        table::COLUMNS
+    }
+
+    fn cells(&self, object: &NodeEvacuation) -> Vec<serde_json::Value> {
+        table::cells(object)
+    }
+}
+
+fn is_finished(drain: &NodeEvacuation) -> bool {
+    drain.status.as_ref().is_some_and(|status| status.is_true(DrainConditionType::Finished))
+}

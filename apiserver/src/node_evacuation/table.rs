@@ -1,0 +1,84 @@
+//! Columns and selectable fields of NodeEvacuations for `kubectl get`.
+
+use chrono::SecondsFormat;
+use evacuation_api::{CordonOwner, DrainVerdict, NodeEvacuation, NodeEvacuationStatus};
+use machinery_server::Column;
+use serde_json::{Value, json};
+
+/// Fields for `--field-selector`, besides the name.
+pub(super) const SELECTABLE_FIELDS: &[&str] = &[VERDICT];
+
+const VERDICT: &str = "status.verdict";
+
+/// Columns between NAME and AGE.
+pub(super) const COLUMNS: &[Column] = &[
+    column("Nodes", "string", "Name of the node, or the number of nodes.", 0),
+    column("Verdict", "string", "State of the drain in one word.", 0),
+    column("Gone", "string", "Pods that are gone, of those that are to move.", 0),
+    column("Blocked", "integer", "Pods whose eviction is held back.", 0),
+    column("Cordoned", "string", "Nodes that are cordoned, of all.", 0),
+    column("Message", "string", "Reason of the verdict.", 1),
+    column("Requester", "string", "User who asked for the drain.", 1),
+    column("Expected", "string", "Expected end of the drain.", 1),
+];
+
+const fn column(
+    name: &'static str,
+    column_type: &'static str,
+    description: &'static str,
+    priority: i32,
+) -> Column {
+    Column { name, column_type, format: "", description, priority }
+}
+
+/// Returns the cells of [`COLUMNS`].
+pub(super) fn cells(drain: &NodeEvacuation) -> Vec<Value> {
+    let empty = NodeEvacuationStatus::default();
+    let status = drain.status.as_ref().unwrap_or(&empty);
+    let expected = status.expected_completion.as_ref();
+    vec![
+        json!(nodes(drain, status)),
+        json!(verdict(drain)),
+        json!(format!("{}/{}", status.pods.gone, status.pods.total)),
+        json!(status.pods.blocked),
+        json!(cordoned(drain, status)),
+        json!(status.message.as_deref().unwrap_or_default()),
+        json!(status.requester.as_ref().map_or("", |requester| &requester.user)),
+        json!(expected.map_or_else(String::new, |time| time.0.to_rfc3339_opts(SecondsFormat::Secs, true))),
+    ]
+}
+
+/// Returns the value of one of [`SELECTABLE_FIELDS`].
+pub(super) fn field(drain: &NodeEvacuation, field: &str) -> String {
+    match field {
+        VERDICT => verdict(drain),
+        _ => String::new(),
+    }
+}
+
+/// Returns the verdict; `Waiting` before the controller wrote one.
+fn verdict(drain: &NodeEvacuation) -> String {
+    let verdict: DrainVerdict = drain.status.as_ref().and_then(|status| status.verdict).unwrap_or_default();
+    format!("{verdict:?}")
+}
+
+fn nodes(drain: &NodeEvacuation, status: &NodeEvacuationStatus) -> String {
+    match names(drain, status).as_slice() {
+        [] if drain.spec.nodes.selector.is_some() && status.start_time.is_none() => "<selector>".to_owned(),
+        [only] => (*only).to_owned(),
+        names => names.len().to_string(),
+    }
+}
+
+fn cordoned(drain: &NodeEvacuation, status: &NodeEvacuationStatus) -> String {
+    let cordoned = status.nodes.iter().filter(|node| node.cordoned != CordonOwner::No).count();
+    format!("{cordoned}/{}", names(drain, status).len())
+}
+
+/// Returns the names of the nodes: those of the status, or those of the spec before the drain begins.
+fn names<'a>(drain: &'a NodeEvacuation, status: &'a NodeEvacuationStatus) -> Vec<&'a str> {
+    if status.nodes.is_empty() {
+        return drain.spec.nodes.names.iter().map(String::as_str).collect();
+    }
+    status.nodes.iter().map(|node| node.name.as_str()).collect()
+}
