@@ -13,6 +13,7 @@
 //!    server's clock.
 //! 3. [`answer`] takes a responder's answer.
 //! 4. [`record_eviction`] turns the outcome of an attempt into the next status.
+//! 5. [`judge`] and [`summarize`] make the verdict of a drain.
 //!
 //! # Modules
 //!
@@ -33,7 +34,10 @@ mod status_update;
 mod testing;
 mod time;
 
-pub use drain::{DrainFilters, DrainRefusal, DrainSkip, DrainWarning, Picked, pick};
+pub use drain::{
+    DrainFilters, DrainRefusal, DrainSkip, DrainWarning, DrainedPod, Picked, PodCount, PodJudgement,
+    STUCK_AFTER_SECONDS, Standing, Summary, judge, pick, summarize,
+};
 pub use eviction::{ATTEMPT_TIMEOUT_SECONDS, EvictionOutcome, PROBE_SECONDS, record_eviction, retry_delay};
 pub use negotiation::{
     Act, Attempt, Decision, OUTAGE_GRACE_SECONDS, Push, TERMINATING_MARGIN_SECONDS, World, active_answer,

@@ -37,6 +37,8 @@ pub struct Picked<'a> {
     pub warnings: Vec<(&'a Pod, DrainWarning)>,
     /// The pods to leave alone.
     pub skipped: Vec<(&'a Pod, DrainSkip)>,
+    /// The pods that have ended, in the order of `evacuate`. They are deleted without being asked.
+    pub completed: Vec<&'a Pod>,
     /// The pods for which the drain must not begin at all.
     pub refused: Vec<(&'a Pod, DrainRefusal)>,
 }
@@ -44,12 +46,13 @@ pub struct Picked<'a> {
 /// Sorts a node's pods by what a drain does with them. Each pod that is not evacuated has every reason for
 /// it.
 ///
-/// The meanings are those of `kubectl drain`, with one difference: a pod that has ended is skipped, where
-/// kubectl deletes it.
+/// The meanings are those of `kubectl drain` (`k8s.io/kubectl/pkg/drain/filters.go`). A pod that has ended
+/// passes every filter except those for mirror pods and for pods that have been terminating for long.
 pub fn pick<'a>(pods: &'a [Pod], filters: &DrainFilters, now: DateTime<Utc>) -> Picked<'a> {
     let mut picked = Picked::default();
     for pod in pods {
         match judge(pod, filters, now) {
+            Verdict::Complete => picked.completed.push(pod),
             Verdict::Skip(why) => picked.skipped.push((pod, why)),
             Verdict::Refuse(reasons) => picked.refused.extend(reasons.into_iter().map(|why| (pod, why))),
             Verdict::Evacuate(losses) => {
@@ -59,10 +62,12 @@ pub fn pick<'a>(pods: &'a [Pod], filters: &DrainFilters, now: DateTime<Utc>) -> 
         }
     }
     picked.evacuate.sort_by_key(|pod| order(pod));
+    picked.completed.sort_by_key(|pod| order(pod));
     picked
 }
 
 enum Verdict {
+    Complete,
     Skip(DrainSkip),
     Refuse(Vec<DrainRefusal>),
     Evacuate(Vec<DrainWarning>),
@@ -79,12 +84,12 @@ fn judge(pod: &Pod, filters: &DrainFilters, now: DateTime<Utc>) -> Verdict {
         return Verdict::Skip(DrainSkip::Mirror);
     }
     let live = LivePod::of(pod);
-    if live.phase == PodPhase::Terminal {
-        return Verdict::Skip(DrainSkip::Finished);
-    }
     let patience = filters.skip_wait_for_delete_seconds;
     if live.terminating_until.is_some_and(|until| patience > 0 && now > after(until, patience)) {
         return Verdict::Skip(DrainSkip::Terminating);
+    }
+    if live.phase == PodPhase::Terminal {
+        return Verdict::Complete;
     }
 
     let (mut refusals, mut losses) = (Vec::new(), Vec::new());

@@ -11,9 +11,6 @@ pub enum DrainSkip {
     /// It is the mirror of a static pod.
     #[strum(serialize = "it is a mirror pod")]
     Mirror,
-    /// It has ended.
-    #[strum(serialize = "it has ended")]
-    Finished,
     /// It has been terminating for long.
     #[strum(serialize = "it has been terminating for long")]
     Terminating,

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 
-use crate::pod::{BudgetView, PodPhase, PodView};
+use crate::pod::{BudgetView, PodView, holding};
 
 /// The state around an Evacuation, as the controller sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -43,13 +43,6 @@ impl World {
     /// evicts whatever its budgets say: pending, terminal, terminating, or unhealthy under the one budget
     /// that lets it pass.
     pub fn holding_budgets(&self) -> &[BudgetView] {
-        let Some(pod) = self.pod.live() else { return &[] };
-        if pod.phase != PodPhase::Running || pod.terminating_until.is_some() {
-            return &[];
-        }
-        match self.budgets.as_slice() {
-            [one] if one.lets_pass(pod) => &[],
-            budgets => budgets,
-        }
+        self.pod.live().map_or(&[], |pod| holding(pod, &self.budgets))
     }
 }

@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 
-use super::LivePod;
+use super::{LivePod, PodPhase};
 
 /// A budget that selects the target.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -38,5 +38,18 @@ impl BudgetView {
     pub fn lets_pass(&self, pod: &LivePod) -> bool {
         let spare = self.desired_healthy > 0 && self.current_healthy >= self.desired_healthy;
         !pod.ready && (self.always_allow_unhealthy || spare)
+    }
+}
+
+/// Returns the budgets that can hold back an eviction of the pod, of those that select it: all or none. None
+/// for a pod that the eviction API evicts whatever its budgets say: pending, terminal, terminating, or
+/// unhealthy under the one budget that lets it pass.
+pub(crate) fn holding<'a>(pod: &LivePod, budgets: &'a [BudgetView]) -> &'a [BudgetView] {
+    if pod.phase != PodPhase::Running || pod.terminating_until.is_some() {
+        return &[];
+    }
+    match budgets {
+        [one] if one.lets_pass(pod) => &[],
+        budgets => budgets,
     }
 }

@@ -4,8 +4,11 @@ mod budget;
 mod owner;
 mod view;
 
-pub(crate) use self::owner::{daemon_set, is_managed, is_mirror};
 pub use self::{
     budget::BudgetView,
     view::{LivePod, PodPhase, PodView},
+};
+pub(crate) use self::{
+    budget::holding,
+    owner::{controller, daemon_set, is_managed, is_mirror},
 };

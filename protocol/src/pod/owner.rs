@@ -19,7 +19,7 @@ pub(crate) fn is_managed(pod: &Pod) -> bool {
 }
 
 /// Returns the owner that manages the pod.
-fn controller(pod: &Pod) -> Option<&OwnerReference> {
+pub(crate) fn controller(pod: &Pod) -> Option<&OwnerReference> {
     pod.metadata.owner_references.iter().flatten().find(|owner| owner.controller == Some(true))
 }
 

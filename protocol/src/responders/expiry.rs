@@ -17,7 +17,7 @@ pub(crate) fn expiry_time(responder: &ResponderStatus) -> Option<DateTime<Utc>> 
 }
 
 /// Time from which the silence of an Active responder counts.
-fn asked_since(responder: &ResponderStatus) -> Option<DateTime<Utc>> {
+pub(crate) fn asked_since(responder: &ResponderStatus) -> Option<DateTime<Utc>> {
     let since = if responder.is_pushed() { responder.asked_time } else { responder.active_time };
     since.map(|time| time.0)
 }

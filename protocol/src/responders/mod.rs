@@ -14,7 +14,7 @@ mod selector;
 pub(crate) use self::{
     acknowledgement::acknowledgement_until,
     activation::{activate, has_no_container, unreadable},
-    expiry::expiry_time,
+    expiry::{asked_since, expiry_time},
     registration::annotated,
 };
 pub use self::{

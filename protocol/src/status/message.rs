@@ -6,10 +6,15 @@ const MAX_TEXT: usize = 1024;
 
 /// Returns the text, cut at the end when it is too long.
 pub(crate) fn truncated(text: &str) -> String {
-    if text.len() <= MAX_TEXT {
+    cut(text, MAX_TEXT)
+}
+
+/// Returns the text, cut at the end when it has more bytes than that.
+pub(crate) fn cut(text: &str, bytes: usize) -> String {
+    if text.len() <= bytes {
         return text.to_owned();
     }
-    let end = text.floor_char_boundary(MAX_TEXT.saturating_sub("…".len()));
+    let end = text.floor_char_boundary(bytes.saturating_sub("…".len()));
     format!("{}…", text.get(..end).unwrap_or_default())
 }
 

@@ -12,7 +12,7 @@ pub(crate) use self::{
     blocked::Block,
     condition::put,
     finish::{fail, finish, succeed, unblock},
-    message::truncated,
+    message::{cut, truncated},
     phase::phase_of,
     transition::phase_transition_allowed,
 };

@@ -35,6 +35,7 @@ fn fate(patch: &Value, filters: &DrainFilters) -> String {
     let mut words = Vec::new();
     words.extend(picked.evacuate.iter().map(|_| "evacuate".to_owned()));
     words.extend(picked.warnings.iter().map(|(_, why)| format!("warn {why:?}")));
+    words.extend(picked.completed.iter().map(|_| "complete".to_owned()));
     words.extend(picked.skipped.iter().map(|(_, why)| format!("skip {why:?}")));
     words.extend(picked.refused.iter().map(|(_, why)| format!("refuse {why:?}")));
     words.join(", ")
@@ -58,8 +59,15 @@ fn each_filter_means_what_kubectl_drain_means_by_it() {
     let released = json!({"metadata": {"ownerReferences": null, "annotations": {"surge.evacuation.dev/released": "{}"}}});
     let bare_scratch =
         json!({"metadata": {"ownerReferences": null}, "spec": {"volumes": [{"name": "v", "emptyDir": {}}]}});
-    let ended = json!({"metadata": {"ownerReferences": null}, "status": {"phase": "Failed"}});
     let terminating = |seconds| json!({"metadata": {"deletionTimestamp": at(seconds).to_rfc3339()}});
+    let ended = |mut pod: Value| {
+        merge(&mut pod, &json!({"status": {"phase": "Failed"}}));
+        pod
+    };
+    let succeeded = json!({"status": {"phase": "Succeeded"}});
+    let ended_bare_scratch = ended(bare_scratch.clone());
+    let (ended_daemon, ended_mirror) = (ended(daemon.clone()), ended(mirror.clone()));
+    let (ended_long_ago, ended_just_now) = (ended(terminating(939)), ended(terminating(940)));
 
     let table = [
         (&json!({}), &plain, "evacuate"),
@@ -75,7 +83,14 @@ fn each_filter_means_what_kubectl_drain_means_by_it() {
         (&released, &plain, "evacuate"),
         (&bare_scratch, &plain, "refuse LocalStorage, refuse Unmanaged"),
         (&bare_scratch, &force, "refuse LocalStorage"),
-        (&ended, &plain, "skip Finished"),
+        (&succeeded, &plain, "complete"),
+        (&ended_bare_scratch, &plain, "complete"),
+        (&ended_daemon, &plain, "complete"),
+        (&ended_daemon, &ignoring, "complete"),
+        (&ended_daemon, &orphans, "complete"),
+        (&ended_mirror, &force, "skip Mirror"),
+        (&ended_long_ago, &impatient, "skip Terminating"),
+        (&ended_just_now, &impatient, "complete"),
         (&terminating(939), &impatient, "skip Terminating"),
         (&terminating(940), &impatient, "evacuate"),
         (&terminating(0), &plain, "evacuate"),

@@ -1,0 +1,168 @@
+//! Pods with an active Evacuation: the responders and their answers.
+
+use chrono::{DateTime, Utc};
+use evacuation_api::{
+    Answer, ConditionType, DrainBlockerReason, Evacuation, EvacuationStatus, Policy, RefusalPolicy,
+    ResponderState, ResponderStatus,
+};
+
+use super::{DrainedPod, Hold, PodCount, PodJudgement, eviction, refused, text};
+use crate::{
+    pod::{LivePod, PodPhase},
+    policy::{forced, next_change, next_forcing, policy_at, rests},
+    responders::{asked_since, expiry_time, unreadable},
+    status::is_finished,
+    time::{after, sooner},
+};
+
+/// One pod with its active Evacuation.
+pub(super) struct Ask<'a> {
+    pub(super) pod: &'a DrainedPod<'a>,
+    pub(super) live: LivePod,
+    pub(super) evacuation: &'a Evacuation,
+    pub(super) status: &'a EvacuationStatus,
+    pub(super) policy: Policy,
+    pub(super) now: DateTime<Utc>,
+}
+
+/// Judges a pod that has an active Evacuation.
+pub(super) fn judge(pod: &DrainedPod<'_>, evacuation: &Evacuation, now: DateTime<Utc>) -> PodJudgement {
+    let Some(status) = &evacuation.status else { return PodJudgement::of(PodCount::Asked) };
+    if status.is_true(ConditionType::Failed) {
+        return refused::left_alone(pod, evacuation, now);
+    }
+    let live = LivePod::of(pod.pod);
+    if is_finished(status) || live.phase == PodPhase::Terminal {
+        return PodJudgement::of(PodCount::Evicting);
+    }
+    let policy = policy_at(&evacuation.spec.requesters, status, now);
+    let ask = Ask { pod, live, evacuation, status, policy, now };
+    let judgement = ask.judge();
+    match next_change(&ask.policy) {
+        Some(time) => judgement.changing_at(time),
+        None => judgement,
+    }
+}
+
+impl Ask<'_> {
+    fn judge(&self) -> PodJudgement {
+        if rests(&self.evacuation.spec.requesters, self.status, &self.policy) {
+            return PodJudgement::of(PodCount::Waiting).expected(next_change(&self.policy));
+        }
+        let responders = self.status.responders.as_deref().unwrap_or_default();
+        let accepted = self.status.eviction.as_ref().is_some_and(|eviction| eviction.accepted);
+        let all_done = self.status.responders.is_some() && responders.iter().all(|r| r.state.is_done());
+        if accepted || all_done {
+            return eviction::judge(self);
+        }
+        let Some(active) = responders.iter().find(|r| r.state == ResponderState::Active) else {
+            return PodJudgement::of(PodCount::Asked);
+        };
+        if forced(&self.policy).is_some() {
+            // The controller is about to skip the responders.
+            return PodJudgement::of(PodCount::Asked);
+        }
+        match active.answer {
+            Some(Answer::Accept) => PodJudgement::of(PodCount::Asked),
+            None => self.unanswered(active),
+            Some(Answer::Delay) => self.delayed(active),
+            Some(Answer::Refuse) => self.refused(active),
+        }
+    }
+
+    /// A responder that was asked counts as a blocker when half of its time is over.
+    fn unanswered(&self, active: &ResponderStatus) -> PodJudgement {
+        let end = expiry_time(active);
+        if end.is_some_and(|end| end <= self.now) {
+            return PodJudgement::of(PodCount::Asked);
+        }
+        let since = asked_since(active).or(active.active_time.map(|time| time.0)).unwrap_or(self.now);
+        let expected = self.end_of_answers(end);
+        let half = after(since, active.timeout_seconds / 2);
+        if self.now < half {
+            return PodJudgement::of(PodCount::Asked).expected(expected).changing_at(half);
+        }
+        let name = text::quote(&active.name);
+        let mut cause = match end {
+            Some(end) => format!("responder {name} has not answered and has time until {}", text::time(end)),
+            None => format!("the question to responder {name} was not delivered yet"),
+        };
+        if let Some(block) = unreadable(self.status, active) {
+            cause.push_str(&text::remark([block.message.as_str()]));
+        }
+        let way_out =
+            "nothing is needed, because the controller continues without the answer when the time is over";
+        let way_out =
+            if end.is_some() { way_out } else { "look at the log of the controller, which asks again" };
+        let hold = Hold::new(DrainBlockerReason::Unanswered, self.object(), since, cause, way_out);
+        PodJudgement::held(PodCount::Asked, self.pod, hold.expected(expected).changing_at(end))
+    }
+
+    fn delayed(&self, active: &ResponderStatus) -> PodJudgement {
+        let Some(until) = active.delay_until.map(|time| time.0).filter(|until| self.now < *until) else {
+            return PodJudgement::of(PodCount::Delayed);
+        };
+        let cause = format!(
+            "responder {} asked for a delay until {}{}",
+            text::quote(&active.name),
+            text::time(until),
+            said(active)
+        );
+        let way_out = "nothing is needed, because the controller continues when the delay ends; \
+                       spec.requester.deadlineSeconds limits further delays";
+        let since = active.answer_time.map_or(self.now, |time| time.0);
+        let hold = Hold::new(DrainBlockerReason::Delayed, self.object(), since, cause, way_out)
+            .expected(self.end_of_answers(Some(until)))
+            .changing_at(Some(until));
+        PodJudgement::held(PodCount::Delayed, self.pod, hold)
+    }
+
+    fn refused(&self, active: &ResponderStatus) -> PodJudgement {
+        if self.policy.on_refusal != RefusalPolicy::Wait {
+            // The controller is about to end the Evacuation, or to ask the next responder.
+            return PodJudgement::of(PodCount::Refused);
+        }
+        let deadline = next_forcing(&self.policy).map(|deadline| deadline.time.0);
+        let retry = active.retry_time.map(|time| time.0).filter(|time| self.now < *time);
+        let cause = format!("responder {} refused{}", text::quote(&active.name), said(active));
+        let overrule = "set spec.requester.deadlineSeconds, or spec.requester.onRefusal: Override";
+        let way_out = match (deadline, retry) {
+            (Some(time), _) => {
+                format!(
+                    "nothing is needed, because the deadline overrules the refusal at {}",
+                    text::time(time)
+                )
+            }
+            (None, Some(time)) => {
+                format!("wait until the responder may be asked again at {}, or {overrule}", text::time(time))
+            }
+            (None, None) => format!("the responder must change its answer, or {overrule}"),
+        };
+        let since = active.answer_time.map_or(self.now, |time| time.0);
+        let hold = Hold::new(DrainBlockerReason::Refused, self.object(), since, cause, way_out);
+        let hold = if deadline.is_some() || retry.is_some() { hold } else { hold.stuck() };
+        let changes_at = if deadline.is_some() { deadline } else { retry };
+        PodJudgement::held(PodCount::Refused, self.pod, hold.expected(deadline).changing_at(changes_at))
+    }
+
+    /// Returns the latest time at which the responders are done: the Active one at `end`, and those after it
+    /// if they stay silent; or the deadline that skips them.
+    fn end_of_answers(&self, end: Option<DateTime<Utc>>) -> Option<DateTime<Utc>> {
+        let responders = self.status.responders.iter().flatten();
+        let later = responders
+            .filter(|r| r.state == ResponderState::Inactive)
+            .fold(0_i64, |sum, r| sum.saturating_add(r.timeout_seconds));
+        let deadline = next_forcing(&self.policy).map(|deadline| deadline.time.0);
+        sooner(end.map(|end| after(end, later)), deadline)
+    }
+
+    /// Returns `Evacuation/NAME`.
+    pub(super) fn object(&self) -> String {
+        format!("Evacuation/{}", text::name(&self.evacuation.metadata))
+    }
+}
+
+/// Returns the reason and the message of an answer.
+fn said(active: &ResponderStatus) -> String {
+    text::remark([&active.reason, &active.message].into_iter().flatten().map(String::as_str))
+}

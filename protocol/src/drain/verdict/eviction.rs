@@ -1,0 +1,79 @@
+//! Pods whose responders are done: the evictor has them.
+
+use chrono::{DateTime, Utc};
+use evacuation_api::{
+    BlockedReason, ConditionType, DeadlineAction, DrainBlockerReason, EvictionAction, from_condition_time,
+};
+
+use super::{Hold, PodCount, PodJudgement, asked::Ask, budget, text};
+use crate::{TERMINATING_MARGIN_SECONDS, policy::reached, time::after};
+
+/// Time after an accepted eviction at which a pod that does not terminate counts as stuck, in seconds.
+const IGNORED_SECONDS: i64 = 300;
+
+/// Judges a pod whose responders are done, or whose eviction was accepted.
+pub(super) fn judge(ask: &Ask<'_>) -> PodJudgement {
+    if ask.status.eviction.as_ref().is_some_and(|eviction| eviction.accepted) {
+        return accepted(ask);
+    }
+    let deletes = reached(&ask.policy, DeadlineAction::Delete).is_some();
+    let hold = rejected(ask).or_else(|| if deletes { None } else { budget::hold(ask) });
+    let Some(hold) = hold else { return PodJudgement::of(PodCount::Evicting).expected(deletion_time(ask)) };
+    let hold = match deletion_time(ask) {
+        Some(time) => hold.until_deleted(time),
+        None => hold,
+    };
+    PodJudgement::held(PodCount::Blocked, ask.pod, hold)
+}
+
+/// Returns the time of the next deadline that deletes the pod.
+fn deletion_time(ask: &Ask<'_>) -> Option<DateTime<Utc>> {
+    let mut deadlines = ask.policy.deadlines.iter();
+    deadlines.find(|d| !d.reached && d.action == DeadlineAction::Delete).map(|d| d.time.0)
+}
+
+/// Judges a pod whose eviction was accepted and whose `deletionTimestamp` is not there.
+fn accepted(ask: &Ask<'_>) -> PodJudgement {
+    let since = ask.status.eviction.as_ref().and_then(|e| e.last_attempt_time).map_or(ask.now, |time| time.0);
+    let limit = after(since, TERMINATING_MARGIN_SECONDS);
+    if ask.now < limit {
+        return PodJudgement::of(PodCount::Evicting).changing_at(limit);
+    }
+    let cause =
+        format!("the API accepted the eviction at {}, and the pod does not terminate", text::time(since));
+    let way_out = "look for an admission webhook that answers evictions itself, or delete the pod";
+    let hold = Hold::new(DrainBlockerReason::Terminating, ask.pod.object(), since, cause, way_out)
+        .stuck_from(after(since, IGNORED_SECONDS), ask.now);
+    PodJudgement::held(PodCount::Evicting, ask.pod, hold)
+}
+
+/// Returns the hold by a webhook, or by the API itself, that rejects the attempts.
+fn rejected(ask: &Ask<'_>) -> Option<Hold> {
+    if ask.status.reason() != Some(BlockedReason::EvictionRejected) {
+        return None;
+    }
+    let message =
+        ask.status.true_condition(ConditionType::Blocked).map(|condition| condition.message.as_str());
+    let deletion = ask.status.eviction.as_ref().is_some_and(|e| e.action == Some(EvictionAction::Delete));
+    let act = if deletion { "deletion" } else { "eviction" };
+    let cause =
+        format!("the API or an admission webhook rejects the {act} of the pod{}", text::remark(message));
+    let way_out = "remove the cause that the reply names; the controller retries";
+    let hold =
+        Hold::new(DrainBlockerReason::EvictionRejected, ask.object(), blocked_since(ask), cause, way_out);
+    Some(hold.stuck_when_it_lasts(ask.now))
+}
+
+/// Returns the time since which the eviction is held back, as far as the Evacuation tells.
+pub(super) fn blocked_since(ask: &Ask<'_>) -> DateTime<Utc> {
+    let blocked = ask.status.true_condition(ConditionType::Blocked);
+    let answered = || {
+        let responders = ask.status.responders.iter().flatten();
+        responders.filter_map(|r| r.answer_time.or(r.active_time)).max().map(|time| time.0)
+    };
+    blocked
+        .map(|condition| from_condition_time(&condition.last_transition_time))
+        .or_else(answered)
+        .or_else(|| ask.evacuation.metadata.creation_timestamp.as_ref().map(from_condition_time))
+        .unwrap_or(ask.now)
+}

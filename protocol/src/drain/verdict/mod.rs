@@ -1,0 +1,191 @@
+//! The verdict of a drain: the state of each of its pods, what holds it, and their summary.
+//!
+//! # Guarantees
+//!
+//! A pod is stuck only when nothing changes by itself: somebody must change an object first. Everything else
+//! that holds a pod is slow. Failures that the cluster retries by itself, such as the pull of an image, count
+//! as stuck when they have lasted for [`STUCK_AFTER_SECONDS`].
+//!
+//! Messages hold absolute times only, so that the same objects give the same message at any time between two
+//! of the times that [`PodJudgement::changes_at`] names. Texts of others are bounded and have no control
+//! characters.
+
+mod asked;
+mod budget;
+mod eviction;
+mod hold;
+mod leaving;
+mod refused;
+mod replacement;
+mod summary;
+mod text;
+
+use chrono::{DateTime, Utc};
+use evacuation_api::{DrainBlocker, Evacuation};
+use k8s_openapi::api::{core::v1::Pod, policy::v1::PodDisruptionBudget};
+
+use self::hold::Hold;
+pub use self::summary::{Summary, summarize};
+use super::DrainRefusal;
+use crate::{
+    pod::controller,
+    time::{sooner, stamp},
+};
+
+/// Time after which a failure that the cluster retries by itself counts as stuck, in seconds.
+pub const STUCK_AFTER_SECONDS: i64 = 60;
+
+/// A pod that a drain moves, with its surroundings in the cluster.
+///
+/// The judgement reads these fields of a pod: metadata, phase, conditions, and of its containers the reason
+/// and message of a waiting state.
+#[derive(Clone, Debug)]
+pub struct DrainedPod<'a> {
+    /// The name of its node.
+    pub node: &'a str,
+    /// The pod.
+    pub pod: &'a Pod,
+    /// The progress of the drain with it.
+    pub standing: Standing<'a>,
+    /// Every budget that selects it.
+    pub budgets: Vec<&'a PodDisruptionBudget>,
+    /// Pods that the same budgets select, or that have the same controller, and that are neither ready nor
+    /// terminating: the replacements that it waits for. The pod itself and pods that have ended do not count.
+    pub unready: Vec<&'a Pod>,
+    /// The time since which the kubelet of its node does not report.
+    pub node_silent_since: Option<DateTime<Utc>>,
+}
+
+/// The progress of a drain with one pod.
+#[derive(Clone, Debug)]
+pub enum Standing<'a> {
+    /// It was not asked: an earlier phase, a limit or a pause holds it back.
+    Waiting,
+    /// The pod rules of the drain refuse it, for these reasons.
+    Refused(Vec<DrainRefusal>),
+    /// The API server rejects the request for the pod.
+    Rejected {
+        /// The reply of the API server.
+        message: &'a str,
+        /// The time of the first rejection.
+        since: DateTime<Utc>,
+    },
+    /// An active Evacuation holds the entry of this drain.
+    Asked(&'a Evacuation),
+    /// The Evacuation ended and the pod was left alone.
+    LeftAlone(&'a Evacuation),
+    /// It terminates, or has ended and is deleted. No active Evacuation holds the entry of this drain.
+    Leaving,
+}
+
+/// The number of [`DrainPodCounts`](evacuation_api::DrainPodCounts) in which a pod counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PodCount {
+    /// Not asked.
+    Waiting,
+    /// Its responder was asked.
+    Asked,
+    /// Its responder asked for a delay.
+    Delayed,
+    /// Its responder refused.
+    Refused,
+    /// It is being evicted, or terminates.
+    Evicting,
+    /// Its eviction, or the request for it, is held back.
+    Blocked,
+}
+
+/// The judgement of one pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PodJudgement {
+    /// The number in which the pod counts.
+    pub count: PodCount,
+    /// The cause that holds it. `None` while it moves or waits for its turn.
+    pub blocker: Option<DrainBlocker>,
+    /// The time at which it is expected to be gone, as far as the objects tell: the end of the answers, of a
+    /// deadline or of its grace period. `None` when nothing says.
+    pub expected: Option<DateTime<Utc>>,
+    /// The time at which the judgement changes even if no object changes.
+    pub changes_at: Option<DateTime<Utc>>,
+}
+
+/// Judges one pod.
+pub fn judge(pod: &DrainedPod<'_>, now: DateTime<Utc>) -> PodJudgement {
+    if let Some(end) = pod.grace_end() {
+        return leaving::judge(pod, end, now);
+    }
+    match &pod.standing {
+        Standing::Waiting => PodJudgement::of(PodCount::Waiting),
+        Standing::Refused(reasons) => refused::by_rules(pod, reasons, now),
+        Standing::Rejected { message, since } => refused::by_server(pod, message, *since, now),
+        Standing::Asked(evacuation) => asked::judge(pod, evacuation, now),
+        Standing::LeftAlone(evacuation) => refused::left_alone(pod, evacuation, now),
+        Standing::Leaving => PodJudgement::of(PodCount::Evicting),
+    }
+}
+
+impl DrainedPod<'_> {
+    /// Returns the end of its grace period while it terminates.
+    fn grace_end(&self) -> Option<DateTime<Utc>> {
+        self.pod.metadata.deletion_timestamp.as_ref().map(evacuation_api::from_condition_time)
+    }
+
+    /// Returns `Pod/NAME`.
+    fn object(&self) -> String {
+        format!("Pod/{}", text::name(&self.pod.metadata))
+    }
+}
+
+impl PodJudgement {
+    fn of(count: PodCount) -> Self {
+        Self { count, blocker: None, expected: None, changes_at: None }
+    }
+
+    fn expected(self, expected: Option<DateTime<Utc>>) -> Self {
+        Self { expected, ..self }
+    }
+
+    fn changing_at(self, time: DateTime<Utc>) -> Self {
+        Self { changes_at: sooner(self.changes_at, Some(time)), ..self }
+    }
+
+    /// Returns the judgement of a pod that something holds.
+    fn held(count: PodCount, pod: &DrainedPod<'_>, hold: Hold) -> Self {
+        let metadata = &pod.pod.metadata;
+        let message = hold.message();
+        let blocker = DrainBlocker {
+            node: pod.node.to_owned(),
+            pod: Some(format!(
+                "{}/{}",
+                metadata.namespace.as_deref().unwrap_or_default(),
+                text::name(metadata)
+            )),
+            owner: controller(pod.pod).map(|owner| format!("{}/{}", owner.kind, owner.name)),
+            reason: hold.reason.as_str().to_owned(),
+            object: hold.object,
+            stuck: hold.stuck,
+            since: stamp(hold.since),
+            message,
+        };
+        Self { count, blocker: Some(blocker), expected: hold.expected, changes_at: hold.changes_at }
+    }
+
+    /// Takes over the time of the same blocker from an earlier status, where that is older.
+    ///
+    /// Some causes, such as the pod rules, leave no time in an object. Their time is that of the first
+    /// judgement, which only the status remembers.
+    pub fn keep_since(&mut self, before: &[DrainBlocker]) {
+        let Some(blocker) = &mut self.blocker else { return };
+        let same = |old: &&DrainBlocker| {
+            (&old.node, &old.pod, &old.reason) == (&blocker.node, &blocker.pod, &blocker.reason)
+        };
+        if let Some(old) = before.iter().find(same) {
+            blocker.since = blocker.since.min(old.since);
+        }
+    }
+}
+
+#[cfg(test)]
+mod fixtures;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,155 @@
+//! Replacements that a budget waits for, and their failures.
+
+use chrono::{DateTime, Utc};
+use evacuation_api::{DrainBlockerReason, from_condition_time};
+use k8s_openapi::api::core::v1::{Pod, PodCondition};
+
+use super::{DrainedPod, Hold, text};
+use crate::pod::{LivePod, PodPhase};
+
+/// Reasons of a waiting container whose image is missing, as the kubelet writes them.
+const IMAGE_REASONS: &[&str] = &["ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"];
+/// Reasons of a waiting container that does not start or crashes.
+const CRASH_REASONS: &[&str] =
+    &["CrashLoopBackOff", "CreateContainerConfigError", "CreateContainerError", "RunContainerError"];
+
+/// The unready pods that can make room in a budget.
+pub(super) struct Replacements<'a> {
+    /// The number of those that become ready, as far as one can see.
+    pub(super) hopeful: i32,
+    /// The failure to name, if a pod fails.
+    pub(super) worst: Option<Failure<'a>>,
+}
+
+impl Replacements<'_> {
+    /// Returns true when there is no unready pod.
+    pub(super) fn is_none(&self) -> bool {
+        self.hopeful == 0 && self.worst.is_none()
+    }
+}
+
+/// A replacement that does not become ready by itself.
+pub(super) struct Failure<'a> {
+    pod: &'a Pod,
+    reason: DrainBlockerReason,
+    since: Option<DateTime<Utc>>,
+    what: String,
+}
+
+/// Sorts the unready pods around a pod, without itself and without those that have ended. The failure to name
+/// does not depend on their order.
+pub(super) fn sort<'a>(pod: &DrainedPod<'a>) -> Replacements<'a> {
+    let itself = |other: &Pod| {
+        let key = |pod: &Pod| {
+            let metadata = &pod.metadata;
+            (metadata.namespace.clone(), metadata.name.clone(), metadata.uid.clone())
+        };
+        key(other) == key(pod.pod)
+    };
+    let counts = |other: &&Pod| {
+        !itself(other)
+            && other.metadata.deletion_timestamp.is_none()
+            && LivePod::of(other).phase != PodPhase::Terminal
+    };
+    let mut replacements = Replacements { hopeful: 0, worst: None };
+    for other in pod.unready.iter().copied().filter(counts) {
+        let Some(failure) = Failure::of(other) else {
+            replacements.hopeful = replacements.hopeful.saturating_add(1);
+            continue;
+        };
+        if replacements.worst.as_ref().is_none_or(|worst| failure.order() < worst.order()) {
+            replacements.worst = Some(failure);
+        }
+    }
+    replacements
+}
+
+impl<'a> Failure<'a> {
+    fn of(pod: &'a Pod) -> Option<Self> {
+        unschedulable(pod).or_else(|| container(pod))
+    }
+
+    fn order(&self) -> (u8, &str) {
+        let rank = match self.reason {
+            DrainBlockerReason::ReplacementUnschedulable => 0,
+            DrainBlockerReason::ReplacementImage => 1,
+            _ => 2,
+        };
+        (rank, text::name(&self.pod.metadata))
+    }
+
+    /// Returns the hold on a pod whose budget waits for the replacement. `unready` is true when the pod is
+    /// not ready itself.
+    pub(super) fn hold(self, budget: &str, unready: bool, now: DateTime<Utc>) -> Hold {
+        let name = text::name(&self.pod.metadata);
+        let cause = format!("budget {budget} waits for pod {name}, {}", self.what);
+        let mut way_out = match self.reason {
+            DrainBlockerReason::ReplacementUnschedulable => {
+                "add capacity or uncordon a node; two drains that wait for each other's replacements show \
+                 exactly this, so pause or delete one of them"
+            }
+            DrainBlockerReason::ReplacementImage => "correct the name of the image, or let the nodes pull it",
+            _ => "repair the app or its configuration",
+        }
+        .to_owned();
+        if unready {
+            way_out.push_str("; or set unhealthyPodEvictionPolicy: AlwaysAllow in the budget");
+        }
+        let since = self.since.unwrap_or(now);
+        Hold::new(self.reason, format!("Pod/{name}"), since, cause, way_out).stuck_when_it_lasts(now)
+    }
+}
+
+fn unschedulable(pod: &Pod) -> Option<Failure<'_>> {
+    let scheduled = condition(pod, "PodScheduled")?;
+    let fails = scheduled.status == "False" && scheduled.reason.as_deref() == Some("Unschedulable");
+    if !fails || LivePod::of(pod).phase != PodPhase::Pending {
+        return None;
+    }
+    Some(Failure {
+        pod,
+        reason: DrainBlockerReason::ReplacementUnschedulable,
+        since: since(pod, scheduled),
+        what: format!("which cannot be scheduled{}", text::remark(scheduled.message.as_deref())),
+    })
+}
+
+/// Returns the failure of a container of the pod: first that of an image.
+fn container(pod: &Pod) -> Option<Failure<'_>> {
+    let status = pod.status.as_ref()?;
+    let all = [&status.init_container_statuses, &status.container_statuses];
+    let waiting = || {
+        let containers = all.into_iter().flatten().flatten();
+        containers.filter_map(|c| Some((c.name.as_str(), c.state.as_ref()?.waiting.as_ref()?)))
+    };
+    let find = |reasons: &[&str]| {
+        waiting().find(|(_, state)| state.reason.as_deref().is_some_and(|reason| reasons.contains(&reason)))
+    };
+    let since = condition(pod, "Ready").map_or_else(|| created(pod), |ready| since(pod, ready));
+    if let Some((name, state)) = find(IMAGE_REASONS) {
+        let said = text::remark(state.message.as_deref());
+        let what = format!("the image of whose container {name} cannot be pulled{said}");
+        return Some(Failure { pod, reason: DrainBlockerReason::ReplacementImage, since, what });
+    }
+    let (name, state) = find(CRASH_REASONS)?;
+    let reason = state.reason.as_deref().unwrap_or_default();
+    // The kubelet's message of a crash loop says only how long it waits.
+    let message = state.message.as_deref().filter(|_| reason != "CrashLoopBackOff");
+    let what =
+        format!("whose container {name} does not run{}", text::remark([reason].into_iter().chain(message)));
+    Some(Failure { pod, reason: DrainBlockerReason::ReplacementCrashing, since, what })
+}
+
+/// Returns the condition of that type.
+pub(super) fn condition<'a>(pod: &'a Pod, kind: &str) -> Option<&'a PodCondition> {
+    pod.status.as_ref()?.conditions.iter().flatten().find(|condition| condition.type_ == kind)
+}
+
+/// Returns the time of the condition, or of the pod's creation.
+fn since(pod: &Pod, condition: &PodCondition) -> Option<DateTime<Utc>> {
+    condition.last_transition_time.as_ref().map(from_condition_time).or_else(|| created(pod))
+}
+
+fn created(pod: &Pod) -> Option<DateTime<Utc>> {
+    pod.metadata.creation_timestamp.as_ref().map(from_condition_time)
+}

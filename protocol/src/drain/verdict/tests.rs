@@ -1,0 +1,229 @@
+use evacuation_api::{Answer, DeadlineAction, EvictionStatus, Requester, ResponderState};
+use serde_json::json;
+
+use super::{
+    fixtures::{DRAIN, answered, blocked, drained, due, line, pod, terminating, time, with},
+    *,
+};
+use crate::testing::{asking, asking_for, at, condition, evacuation, evacuation_for, requester, responder};
+
+#[test]
+fn an_answer_that_is_waited_for_is_slow_and_a_refusal_stuck_without_an_end() {
+    use Answer::{Accept, Delay, Refuse};
+    let healthy = pod(json!({}));
+    let (evict, delete, give_up) = (DeadlineAction::Evict, DeadlineAction::Delete, DeadlineAction::GiveUp);
+    let then_another = |e| {
+        with(e, |status| {
+            status.responders.as_mut().unwrap().push(responder("a.b/next", ResponderState::Inactive));
+        })
+    };
+    let sleeping = |mut e: Evacuation| {
+        let window = evacuation_api::ScheduledWindow {
+            owner: "alice".to_owned(),
+            requester: DRAIN.to_owned(),
+            time: at(7000).into(),
+            reached: false,
+        };
+        let value = json!({"schedule": "0 22 * * *", "durationSeconds": 60});
+        e.spec.requesters[0].window = serde_json::from_value(value).unwrap();
+        with(e, |status| status.policy.get_or_insert_default().windows = vec![window])
+    };
+    let hard = |on_refusal| asking_for(vec![Requester { on_refusal: Some(on_refusal), ..requester(DRAIN) }]);
+    let undelivered = with(asking(), |status| {
+        status.responders.as_mut().unwrap()[0].http =
+            serde_json::from_value(json!({"port": 80, "path": "/"})).unwrap();
+    });
+    let table = [
+        ("just asked", asking(), 29, "Asked 60"),
+        ("asked for half of the time", asking(), 30, "Asked Unanswered Evacuation/e slow 0 60"),
+        ("the time is over", asking(), 60, "Asked -"),
+        ("another is asked later", then_another(asking()), 5, "Asked 120"),
+        ("a deadline comes first", asking_for(due(50, evict)), 5, "Asked 50"),
+        ("a deadline was reached", asking_for(due(50, evict)), 51, "Asked -"),
+        ("not delivered", undelivered, 40, "Asked Unanswered Evacuation/e slow 0 -"),
+        ("accepted", answered(asking(), Accept, None), 40, "Asked -"),
+        ("every entry sleeps", sleeping(asking_for(vec![requester(DRAIN)])), 40, "Waiting 7000"),
+        ("delayed", answered(asking(), Delay, None), 40, "Delayed Delayed Evacuation/e slow 10 500"),
+        ("the delay is over", answered(asking(), Delay, None), 500, "Delayed -"),
+        (
+            "delayed, and another is asked later",
+            then_another(answered(asking(), Delay, None)),
+            40,
+            "Delayed Delayed Evacuation/e slow 10 560",
+        ),
+        (
+            "delayed beyond the deadline",
+            answered(asking_for(due(200, evict)), Delay, None),
+            40,
+            "Delayed Delayed Evacuation/e slow 10 200",
+        ),
+        ("refused", answered(asking(), Refuse, None), 40, "Refused Refused Evacuation/e stuck 10 -"),
+        (
+            "refused, ask later",
+            answered(asking(), Refuse, Some(50)),
+            40,
+            "Refused Refused Evacuation/e slow 10 -",
+        ),
+        (
+            "refused, and later is over",
+            answered(asking(), Refuse, Some(50)),
+            50,
+            "Refused Refused Evacuation/e stuck 10 -",
+        ),
+        (
+            "refused until the deadline",
+            answered(asking_for(due(200, delete)), Refuse, None),
+            40,
+            "Refused Refused Evacuation/e slow 10 200",
+        ),
+        (
+            "refused, and the deadline only gives up",
+            answered(asking_for(due(200, give_up)), Refuse, None),
+            40,
+            "Refused Refused Evacuation/e stuck 10 -",
+        ),
+        (
+            "refused, and overridden",
+            answered(hard(evacuation_api::RefusalPolicy::Override), Refuse, None),
+            40,
+            "Refused -",
+        ),
+    ];
+    for (what, e, now, expected) in table {
+        let judgement = judge(&drained(&healthy, Standing::Asked(&e)), at(now));
+        assert_eq!(line(&judgement), expected, "{what}");
+        assert!(judgement.changes_at.is_none_or(|time| at(now) < time), "{what}");
+    }
+    let ended = pod(json!({"status": {"phase": "Succeeded"}}));
+    assert_eq!(line(&judge(&drained(&ended, Standing::Asked(&asking())), at(40))), "Evicting -");
+}
+
+#[test]
+fn an_eviction_that_is_rejected_or_ignored_is_stuck() {
+    let healthy = pod(json!({}));
+    let rejected = |requesters| blocked(evacuation_for(requesters), "EvictionRejected", "denied");
+    let accepted = with(evacuation(), |status| {
+        let attempt = EvictionStatus {
+            attempts: 1,
+            accepted: true,
+            last_attempt_time: Some(at(0).into()),
+            ..EvictionStatus::default()
+        };
+        status.eviction = Some(attempt);
+    });
+    let plain = || rejected(vec![requester(DRAIN)]);
+    let table = [
+        (plain(), 100, "Blocked EvictionRejected Evacuation/e stuck 0 -"),
+        (rejected(due(500, DeadlineAction::Delete)), 100, "Blocked EvictionRejected Evacuation/e slow 0 500"),
+        (rejected(due(50, DeadlineAction::Delete)), 100, "Blocked EvictionRejected Evacuation/e stuck 0 -"),
+        (accepted.clone(), 59, "Evicting -"),
+        (accepted.clone(), 60, "Evicting Terminating Pod/db-0 slow 0 -"),
+        (accepted, 300, "Evicting Terminating Pod/db-0 stuck 0 -"),
+    ];
+    for (e, now, expected) in table {
+        let judgement = judge(&drained(&healthy, Standing::Asked(&e)), at(now));
+        assert_eq!(line(&judgement), expected, "{:?} at {now}", e.status);
+    }
+}
+
+#[test]
+fn a_pod_that_terminates_is_stuck_when_nothing_takes_it_away() {
+    let job = json!({"metadata": {"finalizers": ["a.b/c", "d.e/f"], "deletionTimestamp": time(100)}});
+    let silent = Some(at(50));
+    let table = [
+        (terminating(), None, 0, "Evicting 100"),
+        (terminating(), None, 129, "Evicting 100"),
+        (terminating(), None, 130, "Evicting Terminating Pod/db-0 slow 100 -"),
+        (terminating(), None, 399, "Evicting Terminating Pod/db-0 slow 100 -"),
+        (terminating(), None, 400, "Evicting Terminating Pod/db-0 stuck 100 -"),
+        (terminating(), silent, 129, "Evicting 100"),
+        (terminating(), silent, 130, "Evicting NodeUnreachable Node/n stuck 100 -"),
+        (job.clone(), None, 129, "Evicting 100"),
+        (job.clone(), None, 130, "Evicting Finalizer Pod/db-0 stuck 100 -"),
+        (job.clone(), silent, 130, "Evicting Finalizer Pod/db-0 stuck 100 -"),
+        (json!({}), silent, 130, "Evicting -"),
+    ];
+    let left = with(evacuation(), |status| status.conditions.push(condition("Failed", "True", "Refused")));
+    for (patch, node_silent_since, now, expected) in table {
+        let pod = pod(patch.clone());
+        let standings = [Standing::Leaving, Standing::Waiting, Standing::LeftAlone(&left)];
+        let ways = if patch == json!({}) { 1 } else { standings.len() };
+        for standing in standings.into_iter().take(ways) {
+            let judgement = judge(&DrainedPod { node_silent_since, ..drained(&pod, standing) }, at(now));
+            assert_eq!(line(&judgement), expected, "{patch} at {now}");
+        }
+    }
+    let pod = pod(job);
+    let finalizer = judge(&drained(&pod, Standing::Leaving), at(130)).blocker.unwrap().message;
+    assert!(finalizer.contains("it keeps the finalizers a.b/c, d.e/f;"), "{finalizer}");
+}
+
+#[test]
+fn a_pod_that_is_not_asked_names_the_field_that_changes_it() {
+    let owner = |kind| {
+        let owner =
+            json!({"apiVersion": "apps/v1", "kind": kind, "name": "o", "uid": "1", "controller": true});
+        pod(json!({"metadata": {"ownerReferences": [owner]}}))
+    };
+    let (daemon, other) = (owner("DaemonSet"), owner("StatefulSet"));
+    let table = [
+        (vec![DrainRefusal::DaemonSet], &daemon, "DaemonSet DaemonSet/o", "spec.pods.daemonSets: Skip"),
+        (vec![DrainRefusal::MissingDaemonSet], &daemon, "Unmanaged Pod/db-0", "spec.pods.unmanaged: Evict"),
+        (vec![DrainRefusal::LocalStorage], &other, "LocalStorage Pod/db-0", "spec.pods.emptyDirData: Delete"),
+        (vec![DrainRefusal::Unmanaged], &other, "Unmanaged Pod/db-0", "spec.pods.unmanaged: Evict"),
+        (
+            vec![DrainRefusal::LocalStorage, DrainRefusal::Unmanaged],
+            &other,
+            "LocalStorage Pod/db-0",
+            "is lost) and spec.pods.unmanaged: Evict",
+        ),
+    ];
+    for (reasons, pod, expected, way_out) in table {
+        let judgement = judge(&drained(pod, Standing::Refused(reasons.clone())), at(7));
+        assert_eq!(line(&judgement), format!("Blocked {expected} stuck 7 -"), "{reasons:?}");
+        let message = judgement.blocker.unwrap().message;
+        assert!(message.contains(way_out), "{message}");
+    }
+    for standing in [Standing::Waiting, Standing::Refused(Vec::new())] {
+        assert_eq!(line(&judge(&drained(&other, standing), at(7))), "Waiting -");
+    }
+}
+
+#[test]
+fn a_pod_that_was_left_alone_is_stuck() {
+    let healthy = pod(json!({}));
+    for (reason, count, words) in [
+        ("Refused", "Refused", "because a responder refused: responder self refused: busy;"),
+        ("Canceled", "Blocked", "because the request was canceled: "),
+        ("DeadlineGaveUp", "Blocked", "because the deadline passed: "),
+        ("NewerThanThisCrate", "Blocked", "because the request ended: "),
+    ] {
+        let e = with(evacuation(), |status| {
+            let mut failed = condition("Failed", "True", reason);
+            "responder self refused: busy".clone_into(&mut failed.message);
+            status.conditions.push(failed);
+        });
+        for standing in [Standing::LeftAlone(&e), Standing::Asked(&e)] {
+            let judgement = judge(&drained(&healthy, standing), at(40));
+            assert_eq!(line(&judgement), format!("{count} LeftAlone Evacuation/e stuck 0 -"), "{reason}");
+            let message = judgement.blocker.unwrap().message;
+            assert!(message.contains(words), "{message}");
+        }
+    }
+}
+
+#[test]
+fn a_blocker_keeps_the_time_that_an_earlier_status_remembers() {
+    let healthy = pod(json!({}));
+    let judged = |reason, now| judge(&drained(&healthy, Standing::Refused(vec![reason])), at(now));
+    let before = [judged(DrainRefusal::LocalStorage, 7).blocker.unwrap()];
+    for (reason, now, since) in [
+        (DrainRefusal::LocalStorage, 50, 7),
+        (DrainRefusal::LocalStorage, 3, 3),
+        (DrainRefusal::Unmanaged, 50, 50),
+    ] {
+        let mut judgement = judged(reason, now);
+        judgement.keep_since(&before);
+        assert_eq!(judgement.blocker.unwrap().since, at(since).into(), "{reason:?} at {now}");
+    }
+}

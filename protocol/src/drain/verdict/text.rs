@@ -1,0 +1,71 @@
+//! Texts of messages: times, names, and the words of others.
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use k8s_openapi::apimachinery::pkg::{apis::meta::v1::ObjectMeta, util::intstr::IntOrString};
+
+use crate::status::cut;
+
+/// Maximum length of a text of others in a message, in bytes.
+const MAX_QUOTE: usize = 256;
+
+/// Returns the words of others: on one line, without control characters, and cut at the end when too long.
+pub(super) fn quote(text: &str) -> String {
+    // What is cut away need not be cleaned.
+    let clean: String =
+        cut(text.trim(), 4 * MAX_QUOTE).chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    cut(&clean.split_whitespace().collect::<Vec<_>>().join(" "), MAX_QUOTE)
+}
+
+/// Returns `: ` and the words of others, or nothing when they said nothing.
+pub(super) fn remark<'t>(parts: impl IntoIterator<Item = &'t str>) -> String {
+    let said: Vec<_> = parts.into_iter().filter(|part| !part.trim().is_empty()).collect();
+    if said.is_empty() { String::new() } else { format!(": {}", quote(&said.join(": "))) }
+}
+
+/// Returns a time in whole seconds.
+pub(super) fn time(time: DateTime<Utc>) -> String {
+    time.to_rfc3339_opts(SecondsFormat::Secs, true)
+}
+
+/// Returns the name of an object.
+pub(super) fn name(metadata: &ObjectMeta) -> &str {
+    metadata.name.as_deref().unwrap_or_default()
+}
+
+/// Returns a number or a percentage.
+pub(super) fn amount(amount: &IntOrString) -> String {
+    match amount {
+        IntOrString::Int(number) => number.to_string(),
+        IntOrString::String(percentage) => quote(percentage),
+    }
+}
+
+/// Returns `1 pod`, `2 pods`.
+pub(super) fn pods(number: usize) -> String {
+    if number == 1 { "1 pod".to_owned() } else { format!("{number} pods") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_words_of_others_are_one_line_and_bounded() {
+        for (text, expected) in [
+            ("plain", "plain"),
+            (" two\nlines\t \u{1b}[31mred ", "two lines [31mred"),
+            ("", ""),
+            ("\u{0}\u{7f}\u{85}", ""),
+        ] {
+            assert_eq!(quote(text), expected, "{text:?}");
+        }
+        for long in ["x".repeat(100_000), "ü\n".repeat(100_000)] {
+            let said = quote(&long);
+            assert!(said.len() <= MAX_QUOTE && said.ends_with('…'), "{} bytes", said.len());
+        }
+        assert_eq!(
+            (remark(["", " "]), remark(["Busy", "", "later"])),
+            (String::new(), ": Busy: later".into())
+        );
+    }
+}
