@@ -15,6 +15,7 @@
 mod annotation_check;
 mod builtin;
 mod cluster;
+mod drain;
 mod negotiation;
 mod process;
 mod refresh;

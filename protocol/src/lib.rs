@@ -35,8 +35,10 @@ mod testing;
 mod time;
 
 pub use drain::{
-    DrainFilters, DrainRefusal, DrainSkip, DrainWarning, DrainedPod, Picked, PodCount, PodJudgement,
-    STUCK_AFTER_SECONDS, Standing, Summary, judge, pick, summarize,
+    CordonChange, DRAIN_IN_PROGRESS, DRAINED, DrainAct, DrainFilters, DrainPlan, DrainRefusal, DrainSkip,
+    DrainWarning, DrainWorld, DrainedPod, MAINTENANCE_PLANNED, NodeMark, Picked, PodCount, PodJudgement,
+    PodOnNode, STUCK_AFTER_SECONDS, Standing, Summary, condition_changes, cordon, drain_entry, due_taints,
+    judge, pick, plan, release, summarize,
 };
 pub use eviction::{ATTEMPT_TIMEOUT_SECONDS, EvictionOutcome, PROBE_SECONDS, record_eviction, retry_delay};
 pub use negotiation::{

@@ -3,10 +3,10 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use async_trait::async_trait;
-use evacuation_api::Evacuation;
+use evacuation_api::{Evacuation, NodeEvacuation};
 use k8s_openapi::api::{
     apps::v1::ReplicaSet,
-    core::v1::{Namespace, Pod},
+    core::v1::{Namespace, Node, Pod},
     policy::v1::PodDisruptionBudget,
 };
 use kube::core::PartialObjectMeta;
@@ -85,6 +85,7 @@ pub(crate) trait Feature: Send + Sync + 'static {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
     Evacuations,
+    NodeEvacuations,
     Pods,
     Budgets,
     Nodes,
@@ -97,6 +98,7 @@ impl Kind {
     pub(crate) fn watch_name(self) -> &'static str {
         match self {
             Self::Evacuations => "watch of evacuations",
+            Self::NodeEvacuations => "watch of nodeevacuations",
             Self::Pods => "watch of pods",
             Self::Budgets => "watch of poddisruptionbudgets",
             Self::Nodes => "watch of nodes",
@@ -110,6 +112,8 @@ impl Kind {
 #[derive(Debug)]
 pub(crate) enum ClusterEvent<'a> {
     Evacuation(&'a Change<Evacuation>),
+    NodeEvacuation(&'a Change<NodeEvacuation>),
+    Node(&'a Change<Node>),
     Pod(&'a Change<Pod>),
     Budget(&'a Change<PodDisruptionBudget>),
     Namespace(&'a Change<PartialObjectMeta<Namespace>>),

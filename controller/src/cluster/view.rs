@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use evacuation_api::Evacuation;
+use evacuation_api::{Evacuation, NodeEvacuation};
 use k8s_openapi::api::{
     apps::v1::ReplicaSet,
     core::v1::{Namespace, Node, Pod},
@@ -18,15 +18,15 @@ use super::{
 
 /// A kind whose changes are events.
 pub(crate) trait Viewed: Indexed {
-    /// Returns the event of a change. `None` for a kind that no feature follows by itself.
-    fn event(change: &Change<Self>) -> Option<ClusterEvent<'_>>;
+    /// Returns the event of a change.
+    fn event(change: &Change<Self>) -> ClusterEvent<'_>;
 }
 
 macro_rules! viewed {
     ($($kind:ty => $event:ident),* $(,)?) => {$(
         impl Viewed for $kind {
-            fn event(change: &Change<Self>) -> Option<ClusterEvent<'_>> {
-                Some(ClusterEvent::$event(change))
+            fn event(change: &Change<Self>) -> ClusterEvent<'_> {
+                ClusterEvent::$event(change)
             }
         }
     )*};
@@ -34,16 +34,12 @@ macro_rules! viewed {
 
 viewed! {
     Evacuation => Evacuation,
+    NodeEvacuation => NodeEvacuation,
+    Node => Node,
     Pod => Pod,
     PodDisruptionBudget => Budget,
     PartialObjectMeta<Namespace> => Namespace,
     PartialObjectMeta<ReplicaSet> => ReplicaSet,
-}
-
-impl Viewed for Node {
-    fn event(_change: &Change<Self>) -> Option<ClusterEvent<'_>> {
-        None
-    }
 }
 
 /// The index, and the features that learn of its changes.
@@ -88,7 +84,7 @@ impl View {
     }
 
     fn publish<K: Viewed>(&self, update: &Update<K>) {
-        for event in update.changes.iter().filter_map(K::event) {
+        for event in update.changes.iter().map(K::event) {
             self.features.handle(&event);
         }
         if !update.touched.is_empty() {

@@ -194,7 +194,11 @@ impl Feature for Negotiation {
             ClusterEvent::Evacuation(change) => self.observe(change),
             ClusterEvent::Budget(change) => self.gate.observe(change),
             ClusterEvent::Affected(keys) => self.queue.add_all(keys.iter().cloned()),
-            ClusterEvent::Pod(_) | ClusterEvent::Namespace(_) | ClusterEvent::ReplicaSet(_) => {}
+            ClusterEvent::Pod(_)
+            | ClusterEvent::Node(_)
+            | ClusterEvent::NodeEvacuation(_)
+            | ClusterEvent::Namespace(_)
+            | ClusterEvent::ReplicaSet(_) => {}
         }
     }
 

@@ -23,6 +23,7 @@ use crate::{
         Cluster, EventSink, Feature, Kind, LAST_EVENTS, Leadership, Probe, follow_kinds, hold_lease, probe,
         publish_events, required_names, serve_metrics, spawn_resync, spawn_workers,
     },
+    drain::{Drains, NodeMarks},
     negotiation::{Negotiation, Pusher},
     refresh::Refresher,
 };
@@ -132,6 +133,8 @@ fn features(cluster: &Cluster, pusher: Pusher, options: &Options) -> Vec<Arc<dyn
         Negotiation::new(cluster, pusher, options.workers),
         Surge::new(cluster),
         Gate::new(cluster),
+        Drains::new(cluster),
+        NodeMarks::new(cluster),
         AnnotationCheck::new(cluster, options.refresh.refresh),
     ];
     if options.refresh.refresh {

@@ -155,7 +155,11 @@ impl Feature for Refresher {
             ClusterEvent::ReplicaSet(change) if self.planner.is_pending(&change.key.namespace) => {
                 self.wake(&change.key.namespace);
             }
-            ClusterEvent::ReplicaSet(_) | ClusterEvent::Budget(_) | ClusterEvent::Affected(_) => {}
+            ClusterEvent::ReplicaSet(_)
+            | ClusterEvent::Budget(_)
+            | ClusterEvent::Node(_)
+            | ClusterEvent::NodeEvacuation(_)
+            | ClusterEvent::Affected(_) => {}
         }
     }
 

@@ -1,12 +1,16 @@
 //! Drains: the pods of a node that a drain evacuates, deletes, skips or refuses, with the meanings of
 //! `kubectl drain`, and the verdict on the pods that it moves.
 
+mod marks;
 mod pick;
+mod plan;
 mod reason;
 mod verdict;
 
 pub use self::{
+    marks::{DRAIN_IN_PROGRESS, DRAINED, MAINTENANCE_PLANNED, NodeMark, condition_changes, due_taints},
     pick::{DrainFilters, Picked, pick},
+    plan::{CordonChange, DrainAct, DrainPlan, DrainWorld, PodOnNode, cordon, drain_entry, plan, release},
     reason::{DrainRefusal, DrainSkip, DrainWarning},
     verdict::{DrainedPod, PodCount, PodJudgement, STUCK_AFTER_SECONDS, Standing, Summary, judge, summarize},
 };

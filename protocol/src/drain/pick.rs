@@ -48,7 +48,11 @@ pub struct Picked<'a> {
 ///
 /// The meanings are those of `kubectl drain` (`k8s.io/kubectl/pkg/drain/filters.go`). A pod that has ended
 /// passes every filter except those for mirror pods and for pods that have been terminating for long.
-pub fn pick<'a>(pods: &'a [Pod], filters: &DrainFilters, now: DateTime<Utc>) -> Picked<'a> {
+pub fn pick<'a>(
+    pods: impl IntoIterator<Item = &'a Pod>,
+    filters: &DrainFilters,
+    now: DateTime<Utc>,
+) -> Picked<'a> {
     let mut picked = Picked::default();
     for pod in pods {
         match judge(pod, filters, now) {

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use evacuation_protocol::{LivePod, PodPhase};
 use k8s_openapi::api::{core::v1::Pod, policy::v1::PodDisruptionBudget};
 use kube::core::{Selector, SelectorExt};
 
@@ -57,6 +58,17 @@ impl Index {
     /// The budgets of a namespace.
     pub(crate) fn budgets_in(&self, namespace: &str) -> impl Iterator<Item = &Arc<PodDisruptionBudget>> {
         self.budgets.namespace(namespace).map(|(_, budget)| budget)
+    }
+
+    /// The pods that a budget selects and that are neither ready nor terminating nor completed.
+    pub(crate) fn unready_of(&self, budget: &ObjectKey) -> Vec<Arc<Pod>> {
+        let Some(Some(selector)) = self.selectors.get(budget) else { return Vec::new() };
+        let waits = |pod: &Pod| {
+            let view = LivePod::of(pod);
+            !view.ready && view.terminating_until.is_none() && view.phase != PodPhase::Terminal
+        };
+        let pods = self.pods_in(&budget.namespace);
+        pods.filter(|pod| selector.matches(labels(pod)) && waits(pod)).cloned().collect()
     }
 
     /// The budget of that key.

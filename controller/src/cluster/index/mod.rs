@@ -1,6 +1,7 @@
 //! Index of the cluster: a plain synchronous struct, updated by watches and by the replies to writes.
 
 mod budgets;
+mod drains;
 mod evacuations;
 mod nodes;
 mod owners;
@@ -12,7 +13,7 @@ use std::{
     sync::Arc,
 };
 
-use evacuation_api::Evacuation;
+use evacuation_api::{Evacuation, NodeEvacuation};
 use k8s_openapi::api::{
     apps::v1::ReplicaSet,
     core::v1::{Namespace, Node, Pod},
@@ -28,7 +29,7 @@ pub(crate) use table::{Change, Table};
 
 use super::ObjectKey;
 
-/// Index of Evacuations, pods, PodDisruptionBudgets and nodes, and of the metadata of namespaces and
+/// Index of Evacuations, NodeEvacuations, pods, PodDisruptionBudgets and nodes, and of the metadata of namespaces and
 /// ReplicaSets.
 ///
 /// # Flow
@@ -43,6 +44,7 @@ use super::ObjectKey;
 #[derive(Debug, Default)]
 pub(crate) struct Index {
     evacuations: Table<Evacuation>,
+    drains: Table<NodeEvacuation>,
     pods: Table<Pod>,
     budgets: Table<PodDisruptionBudget>,
     nodes: Table<Node>,
@@ -50,6 +52,8 @@ pub(crate) struct Index {
     replica_sets: Table<PartialObjectMeta<ReplicaSet>>,
     /// The Evacuations that target a pod, by the pod's key.
     by_pod: BTreeMap<ObjectKey, BTreeSet<ObjectKey>>,
+    /// The pods of a node, by the node's name.
+    by_node: BTreeMap<String, BTreeSet<ObjectKey>>,
     /// The parsed selectors of the budgets; `None` for one that selects nothing.
     selectors: BTreeMap<ObjectKey, Option<Selector>>,
     /// The UIDs of targets that were seen to go.

@@ -1,6 +1,6 @@
 //! Nodes in the index.
 
-use std::net::IpAddr;
+use std::{net::IpAddr, sync::Arc};
 
 use chrono::{DateTime, Utc};
 use evacuation_api::from_condition_time;
@@ -33,6 +33,21 @@ impl Indexed for Node {
 }
 
 impl Index {
+    /// The node of that name.
+    pub(crate) fn node(&self, name: &str) -> Option<Arc<Node>> {
+        self.nodes.get(&ObjectKey::new("", name)).cloned()
+    }
+
+    /// Every node, ordered by name.
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = &Arc<Node>> {
+        self.nodes.iter().map(|(_, node)| node)
+    }
+
+    /// The pods of a node, ordered by namespace and name.
+    pub(crate) fn pods_on(&self, node: &str) -> impl Iterator<Item = &Arc<Pod>> {
+        self.by_node.get(node).into_iter().flatten().filter_map(|key| self.pods.get(key))
+    }
+
     /// Returns the time since which the kubelet of a pod's node does not report. `None` while it reports, for
     /// a node that the watch has not shown, and for a pod that is on no node yet.
     pub(crate) fn node_silent_since(&self, pod: &Pod) -> Option<DateTime<Utc>> {

@@ -4,11 +4,11 @@ use std::{net::IpAddr, sync::Arc};
 
 use evacuation_api::{DOMAIN, Evacuation};
 use k8s_openapi::{
-    api::core::v1::{Container, Pod, PodSpec, PodStatus},
+    api::core::v1::{Container, EmptyDirVolumeSource, Pod, PodSpec, PodStatus, Volume},
     apimachinery::pkg::apis::meta::v1::OwnerReference,
 };
 
-use super::{Change, Index, Indexed, Table, evacuations::pod_key, is_finished};
+use super::{Change, Index, Indexed, Table, evacuations::pod_key, is_finished, nodes::node_name};
 use crate::cluster::ObjectKey;
 
 /// The annotation that marks a pod as the mirror of a static one.
@@ -32,6 +32,7 @@ impl Indexed for Pod {
     }
 
     fn changed(index: &mut Index, change: &Change<Self>) -> Vec<ObjectKey> {
+        index.move_pod(change);
         let old = change.old.as_ref().and_then(|pod| pod.metadata.uid.clone());
         let new = change.new.as_ref().and_then(|pod| pod.metadata.uid.as_deref());
         // A live read decides on one that is only missing from a list: what is gone ends its Evacuation.
@@ -82,6 +83,26 @@ impl Index {
         }
     }
 
+    /// Keeps up the pods of each node.
+    fn move_pod(&mut self, change: &Change<Pod>) {
+        let (old, new) =
+            (change.old.as_deref().and_then(node_name), change.new.as_deref().and_then(node_name));
+        if old == new {
+            return;
+        }
+        if let Some(node) = old
+            && let Some(pods) = self.by_node.get_mut(node)
+        {
+            pods.remove(&change.key);
+            if pods.is_empty() {
+                self.by_node.remove(node);
+            }
+        }
+        if let Some(node) = new {
+            self.by_node.entry(node.to_owned()).or_default().insert(change.key.clone());
+        }
+    }
+
     /// Takes in that a live read found a pod of that UID gone.
     pub(crate) fn note_gone(&mut self, pod: &ObjectKey, uid: &str) {
         let targeted = self.by_pod.get(pod).into_iter().flatten().filter_map(|key| self.evacuations.get(key));
@@ -107,6 +128,7 @@ pub(crate) fn prune_pod(pod: &mut Pod) {
             restart_policy: spec.restart_policy,
             service_account_name: spec.service_account_name,
             termination_grace_period_seconds: spec.termination_grace_period_seconds,
+            volumes: empty_dirs(spec.volumes),
             ..PodSpec::default()
         });
     }
@@ -147,6 +169,19 @@ fn names_only(containers: Vec<Container>) -> Vec<Container> {
         .into_iter()
         .map(|container| Container { name: container.name, ..Container::default() })
         .collect()
+}
+
+/// The emptyDir volumes: a drain asks whether their data may be lost.
+fn empty_dirs(volumes: Option<Vec<Volume>>) -> Option<Vec<Volume>> {
+    let volumes = volumes.into_iter().flatten().filter(|volume| volume.empty_dir.is_some());
+    let kept: Vec<Volume> = volumes
+        .map(|volume| Volume {
+            name: volume.name,
+            empty_dir: Some(EmptyDirVolumeSource::default()),
+            ..Volume::default()
+        })
+        .collect();
+    (!kept.is_empty()).then_some(kept)
 }
 
 #[cfg(test)]

@@ -1,0 +1,31 @@
+//! NodeEvacuations in the index.
+
+use std::sync::Arc;
+
+use evacuation_api::NodeEvacuation;
+
+use super::{Change, Index, Indexed, Table};
+use crate::cluster::ObjectKey;
+
+impl Indexed for NodeEvacuation {
+    fn table(index: &mut Index) -> &mut Table<Self> {
+        &mut index.drains
+    }
+
+    /// A NodeEvacuation touches no Evacuation by itself: its entries do.
+    fn changed(_: &mut Index, _: &Change<Self>) -> Vec<ObjectKey> {
+        Vec::new()
+    }
+}
+
+impl Index {
+    /// The NodeEvacuation of that key.
+    pub(crate) fn drain(&self, key: &ObjectKey) -> Option<Arc<NodeEvacuation>> {
+        self.drains.get(key).cloned()
+    }
+
+    /// Every NodeEvacuation.
+    pub(crate) fn drains(&self) -> impl Iterator<Item = (&ObjectKey, &Arc<NodeEvacuation>)> {
+        self.drains.iter()
+    }
+}

@@ -1,0 +1,154 @@
+//! The acts of a drain as requests to the API.
+
+use std::{error::Error, sync::Arc};
+
+use evacuation_api::{CORDONED_BY_ANNOTATION, DRAIN_FINALIZER, NodeEvacuation, NodeEvacuationStatus};
+use evacuation_protocol::{CordonChange, DrainAct, cordon, release};
+use futures::{StreamExt, stream};
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::{
+    Api, Client, ResourceExt,
+    api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions},
+};
+use serde_json::json;
+use tracing::{debug, info};
+
+use super::requests::Requests;
+use crate::cluster::{CallError, Cluster, Leadership, ObjectKey, View, call};
+
+/// Name of the controller in the managed fields of nodes.
+pub(super) const FIELD_MANAGER: &str = "evacuation-controller";
+/// Number of acts of one drain that are under way at a time.
+const AT_ONCE: usize = 16;
+
+/// Writer of a drain's acts.
+pub(super) struct Acts {
+    client: Client,
+    leadership: Leadership,
+    view: Arc<View>,
+    requests: Requests,
+}
+
+impl Acts {
+    /// Returns a writer that stores what the API returns in the view.
+    pub(super) fn new(cluster: &Cluster) -> Self {
+        Self {
+            client: cluster.client.clone(),
+            leadership: cluster.leadership.clone(),
+            view: Arc::clone(&cluster.view),
+            requests: Requests::new(cluster),
+        }
+    }
+
+    /// Returns the writer of requests.
+    pub(super) fn requests(&self) -> &Requests {
+        &self.requests
+    }
+
+    /// Carries the acts out, several at a time.
+    ///
+    /// # Errors
+    ///
+    /// The first failure. It does not keep the other acts from being done.
+    pub(super) async fn carry_out(
+        &self,
+        drain: &NodeEvacuation,
+        acts: &[DrainAct<'_>],
+    ) -> Result<(), CallError> {
+        let acts: Vec<_> = acts.iter().map(|act| self.act(drain, act)).collect();
+        let mut done = std::pin::pin!(stream::iter(acts).buffer_unordered(AT_ONCE));
+        let mut failure = None;
+        while let Some(result) = done.next().await {
+            if let Err(error) = result {
+                failure.get_or_insert(error);
+            }
+        }
+        failure.map_or(Ok(()), Err)
+    }
+
+    async fn act(&self, drain: &NodeEvacuation, act: &DrainAct<'_>) -> Result<(), CallError> {
+        self.leadership.check()?;
+        let name = drain.name_any();
+        match act {
+            DrainAct::Cordon(node) => self.change(node, cordon(node, &name), "cordon").await,
+            DrainAct::Release(node) => match release(node, &name) {
+                Some(change) => self.change(node, change, "release").await,
+                None => Ok(()),
+            },
+            DrainAct::Ask(pod, entry) => self.requests.ask(&ObjectKey::of(drain), pod, entry).await,
+            DrainAct::Join(evacuation, entry) => self.requests.join(evacuation, entry).await,
+            DrainAct::Withdraw(evacuation) => self.requests.withdraw(drain, evacuation).await,
+            DrainAct::Remove(pod) => self.remove(pod).await,
+            DrainAct::ReleaseFinalizer => self.release_finalizer(drain).await,
+        }
+    }
+
+    /// Changes the node that was decided on. A node that has changed is decided on again.
+    async fn change(&self, node: &Node, change: CordonChange, verb: &str) -> Result<(), CallError> {
+        let name = node.name_any();
+        let mut patch = json!({
+            "metadata": {
+                "uid": node.uid(),
+                "resourceVersion": node.resource_version(),
+                "annotations": {CORDONED_BY_ANNOTATION: change.annotation},
+            },
+        });
+        if let (Some(cordoned), Some(all)) = (change.unschedulable, patch.as_object_mut()) {
+            all.insert("spec".to_owned(), json!({"unschedulable": cordoned.then_some(true)}));
+        }
+        let api: Api<Node> = Api::all(self.client.clone());
+        let parameters =
+            PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        let patch = Patch::Merge(&patch);
+        let write = api.patch(&name, &parameters, &patch);
+        let mut patched = call(format!("{verb} node {name}"), write).await?;
+        patched.metadata.managed_fields = None;
+        info!(node = name, holders = change.annotation, cordoned = change.unschedulable, "{verb}");
+        self.view.apply(patched);
+        Ok(())
+    }
+
+    /// Deletes a pod that has ended.
+    async fn remove(&self, pod: &Pod) -> Result<(), CallError> {
+        let key = ObjectKey::of(pod);
+        let api: Api<Pod> = Api::namespaced(self.client.clone(), &key.namespace);
+        let preconditions = Preconditions { uid: pod.uid(), resource_version: pod.resource_version() };
+        let parameters = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
+        match call(format!("delete completed pod {key}"), api.delete(&key.name, &parameters)).await {
+            Err(error) if matches!(error.code(), 404 | 409) => {
+                debug!(pod = %key, error = &error as &dyn Error, "not deleted");
+                Ok(())
+            }
+            done => done.map(|_| ()),
+        }
+    }
+
+    /// Writes the status of the drain that was decided on.
+    pub(super) async fn write_status(
+        &self,
+        drain: &NodeEvacuation,
+        status: &NodeEvacuationStatus,
+    ) -> Result<(), CallError> {
+        self.leadership.check()?;
+        let (name, mut next) = (drain.name_any(), drain.clone());
+        next.status = Some(status.clone());
+        let api: Api<NodeEvacuation> = Api::all(self.client.clone());
+        let parameters = PostParams::default();
+        let written = api.replace_status(&name, &parameters, &next);
+        let written = call(format!("write the status of nodeevacuation {name}"), written).await?;
+        self.view.apply(written);
+        Ok(())
+    }
+
+    async fn release_finalizer(&self, drain: &NodeEvacuation) -> Result<(), CallError> {
+        let (name, mut next) = (drain.name_any(), drain.clone());
+        next.metadata.finalizers.get_or_insert_default().retain(|finalizer| finalizer != DRAIN_FINALIZER);
+        let api: Api<NodeEvacuation> = Api::all(self.client.clone());
+        let parameters = PostParams::default();
+        let write = api.replace(&name, &parameters, &next);
+        match call(format!("release nodeevacuation {name}"), write).await {
+            Err(error) if error.code() == 404 => Ok(()),
+            done => done.map(|_| ()),
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! The feature: drains whose nodes or pods changed.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use evacuation_api::{CordonOwner, DrainVerdict, DrainedNodePhase, NodeEvacuation, NodeEvacuationStatus};
+use evacuation_protocol::{DrainPlan, plan};
+use k8s_openapi::api::core::v1::Node;
+use kube::Resource;
+use tokio::time::Instant;
+
+use super::{acts::Acts, interest::Interest, snapshot::Snapshot};
+use crate::cluster::{
+    CallError, Change, Cluster, ClusterEvent, EventSink, Feature, Kind, Notice, ObjectKey, Requeue,
+    ServerClock, View, WorkQueue, WorkerSettings, due, lock, silent_since,
+};
+
+/// Shortest and longest pause after a failure.
+const PAUSE: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(10));
+/// Minimum time between two writes of a status of which only numbers and messages changed.
+const SPACING: Duration = Duration::from_millis(500);
+/// Ratio of the worker's rest to the time that planning took.
+const REST: u32 = 2;
+
+/// The feature that drains nodes. Its keys are NodeEvacuations.
+pub(crate) struct Drains {
+    view: Arc<View>,
+    clock: Arc<ServerClock>,
+    events: EventSink,
+    acts: Acts,
+    interest: Interest,
+    queue: WorkQueue<ObjectKey>,
+    /// Time of the last write of each drain's status.
+    written: Mutex<HashMap<ObjectKey, Instant>>,
+    /// Time that the last plan took.
+    spent: Mutex<Duration>,
+}
+
+impl Drains {
+    /// Returns the feature.
+    pub(crate) fn new(cluster: &Cluster) -> Arc<Self> {
+        Arc::new(Self {
+            view: Arc::clone(&cluster.view),
+            clock: Arc::clone(&cluster.clock),
+            events: cluster.events.clone(),
+            acts: Acts::new(cluster),
+            interest: Interest::default(),
+            queue: WorkQueue::default(),
+            written: Mutex::default(),
+            spent: Mutex::default(),
+        })
+    }
+
+    fn observe_node(&self, change: &Change<Node>) {
+        if change.old.as_deref().map(essence) == change.new.as_deref().map(essence) {
+            return;
+        }
+        self.queue.add_all(self.interest.of_node(&change.key.name));
+        // A selector may pick it now.
+        let selects = |drain: &NodeEvacuation| drain.spec.nodes.selector.is_some();
+        let index = self.view.index();
+        self.queue.add_all(index.drains().filter(|(_, drain)| selects(drain)).map(|(key, _)| key.clone()));
+    }
+
+    fn forget(&self, key: &ObjectKey) {
+        self.interest.forget(key);
+        self.acts.requests().rejections().retain(key, &BTreeSet::new());
+        lock(&self.written).remove(key);
+    }
+
+    /// Writes the status if it changed. A change of numbers and messages alone waits until some time has
+    /// passed since the last write. Returns the time to which it waits.
+    async fn record(
+        &self,
+        key: &ObjectKey,
+        drain: &NodeEvacuation,
+        next: &NodeEvacuationStatus,
+    ) -> Result<Written, CallError> {
+        let stored = drain.status.clone().unwrap_or_default();
+        if stored == *next {
+            return Ok(Written::Unchanged);
+        }
+        let last = lock(&self.written).get(key).copied();
+        let due = last.map_or_else(Instant::now, |last| last + SPACING);
+        let urgent = outline(&stored) != outline(next);
+        if !urgent && Instant::now() < due {
+            return Ok(Written::Later(due));
+        }
+        lock(&self.written).insert(key.clone(), Instant::now());
+        self.acts.write_status(drain, next).await?;
+        if stored.verdict != next.verdict {
+            self.announce(drain, next);
+        }
+        Ok(Written::Now)
+    }
+
+    /// Publishes an Event when the verdict needs somebody, or is the last one.
+    fn announce(&self, drain: &NodeEvacuation, next: &NodeEvacuationStatus) {
+        let message = next.message.clone().unwrap_or_default();
+        let notice = match next.verdict {
+            Some(DrainVerdict::Stuck) => Notice::warning("Stuck", message),
+            Some(DrainVerdict::Drained) => Notice::normal("Drained", message).ending(),
+            _ => return,
+        };
+        self.events.send_about(drain.object_ref(&()), notice);
+    }
+}
+
+/// Outcome of recording a status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Written {
+    Unchanged,
+    Now,
+    Later(Instant),
+}
+
+/// The part of a status whose change is written at once.
+fn outline(status: &NodeEvacuationStatus) -> impl PartialEq {
+    let nodes: Vec<(String, DrainedNodePhase, CordonOwner)> =
+        status.nodes.iter().map(|node| (node.name.clone(), node.phase, node.cordoned)).collect();
+    let conditions: Vec<(String, String)> =
+        status.conditions.iter().map(|c| (c.type_.clone(), c.status.clone())).collect();
+    (nodes, status.verdict, conditions, status.observed_generation)
+}
+
+/// The part of a node that a drain depends on.
+fn essence(node: &Node) -> impl PartialEq {
+    let metadata = &node.metadata;
+    (
+        metadata.uid.clone(),
+        metadata.labels.clone(),
+        metadata.annotations.clone(),
+        node.spec.as_ref().and_then(|spec| spec.unschedulable),
+        silent_since(node).is_some(),
+    )
+}
+
+#[async_trait]
+impl Feature for Drains {
+    fn name(&self) -> &'static str {
+        "drain"
+    }
+
+    fn watches(&self) -> &'static [Kind] {
+        &[Kind::NodeEvacuations, Kind::Evacuations, Kind::Pods, Kind::Budgets, Kind::Nodes]
+    }
+
+    fn queue(&self) -> &WorkQueue<ObjectKey> {
+        &self.queue
+    }
+
+    fn workers(&self) -> WorkerSettings {
+        WorkerSettings { count: 4, pause: PAUSE }
+    }
+
+    fn rest(&self) -> Duration {
+        *lock(&self.spent) * REST
+    }
+
+    fn handle(&self, event: &ClusterEvent<'_>) {
+        let namespace = match event {
+            ClusterEvent::NodeEvacuation(change) => return self.queue.add(change.key.clone()),
+            ClusterEvent::Node(change) => return self.observe_node(change),
+            ClusterEvent::Pod(change) => {
+                let nodes = [&change.old, &change.new].into_iter().flatten();
+                for node in nodes.filter_map(|pod| pod.spec.as_ref()?.node_name.as_deref()) {
+                    self.queue.add_all(self.interest.of_node(node));
+                }
+                &change.key.namespace
+            }
+            ClusterEvent::Evacuation(change) => &change.key.namespace,
+            ClusterEvent::Budget(change) => &change.key.namespace,
+            ClusterEvent::Namespace(_) | ClusterEvent::ReplicaSet(_) | ClusterEvent::Affected(_) => return,
+        };
+        self.queue.add_all(self.interest.of_namespace(namespace));
+    }
+
+    fn resync(&self) {
+        let keys: Vec<ObjectKey> = self.view.index().drains().map(|(key, _)| key.clone()).collect();
+        self.queue.add_all(keys);
+    }
+
+    async fn reconcile(&self, key: &ObjectKey) -> Result<Requeue, CallError> {
+        let (began, now) = (Instant::now(), self.clock.now());
+        let Some(drain) = self.view.index().drain(key) else {
+            self.forget(key);
+            return Ok(Requeue::OnEvent);
+        };
+        let rejections = self.acts.requests().rejections();
+        let snapshot = Snapshot::of(&self.view.index(), key, &drain, rejections);
+        rejections.retain(key, &snapshot.pod_uids());
+        let world = snapshot.world();
+        let DrainPlan { status, acts, wake_at } = plan(&drain, &world, now);
+        let nodes = status.nodes.iter().filter(|node| !node.phase.is_final());
+        self.interest.set(key, &nodes.map(|node| node.name.clone()).collect(), &snapshot.namespaces());
+        *lock(&self.spent) = began.elapsed();
+
+        let released = acts.iter().any(|act| matches!(act, evacuation_protocol::DrainAct::ReleaseFinalizer));
+        let written = if released { Written::Unchanged } else { self.record(key, &drain, &status).await? };
+        self.acts.carry_out(&drain, &acts).await?;
+        Ok(match written {
+            // The acts that follow from what was written are planned with it.
+            Written::Now => Requeue::Now,
+            Written::Later(time) => Requeue::At(time),
+            Written::Unchanged => wake_at.map(|time| due(time, now)).into(),
+        })
+    }
+
+    fn end_term(&self) {
+        self.acts.requests().rejections().clear();
+        lock(&self.written).clear();
+    }
+}

@@ -1,0 +1,143 @@
+//! The part of the cluster view that one drain depends on.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+};
+
+use chrono::{DateTime, Utc};
+use evacuation_api::{BlockedReason, DrainedNodePhase, Evacuation, EvacuationStatus, NodeEvacuation};
+use evacuation_protocol::{DrainWorld, PodOnNode, drain_entry};
+use k8s_openapi::api::{
+    core::v1::{Node, Pod},
+    policy::v1::PodDisruptionBudget,
+};
+
+use super::rejections::Rejections;
+use crate::cluster::{Index, ObjectKey, silent_since};
+
+/// The nodes of a drain, their pods, and what the pods' moves depend on.
+#[derive(Default)]
+pub(super) struct Snapshot {
+    nodes: Vec<Arc<Node>>,
+    pods: Vec<SeenPod>,
+    entries: Vec<Arc<Evacuation>>,
+}
+
+struct SeenPod {
+    node: String,
+    pod: Arc<Pod>,
+    evacuations: Vec<Arc<Evacuation>>,
+    budgets: Vec<Arc<PodDisruptionBudget>>,
+    unready: Vec<Arc<Pod>>,
+    silent: Option<DateTime<Utc>>,
+    rejected: Option<(String, DateTime<Utc>)>,
+}
+
+impl SeenPod {
+    fn on_node(&self) -> PodOnNode<'_> {
+        PodOnNode {
+            node: &self.node,
+            pod: &self.pod,
+            evacuations: self.evacuations.iter().map(AsRef::as_ref).collect(),
+            budgets: self.budgets.iter().map(AsRef::as_ref).collect(),
+            unready: self.unready.iter().map(AsRef::as_ref).collect(),
+            node_silent_since: self.silent,
+            rejected: self.rejected.as_ref().map(|(message, since)| (message.as_str(), *since)),
+        }
+    }
+}
+
+impl Snapshot {
+    /// Takes the snapshot.
+    pub(super) fn of(
+        index: &Index,
+        key: &ObjectKey,
+        drain: &NodeEvacuation,
+        rejections: &Rejections,
+    ) -> Self {
+        let status = drain.status.as_ref();
+        let taken_in = status.iter().flat_map(|status| &status.nodes).map(|node| &node.name);
+        let names: BTreeSet<&String> = drain.spec.nodes.names.iter().chain(taken_in).collect();
+        // A selector picks from all nodes.
+        let nodes = if drain.spec.nodes.selector.is_some() {
+            index.nodes().cloned().collect()
+        } else {
+            names.iter().filter_map(|name| index.node(name)).collect()
+        };
+        let draining = status.iter().flat_map(|status| &status.nodes);
+        let draining = draining.filter(|node| node.phase == DrainedNodePhase::Draining);
+        let mut unready = HashMap::new();
+        let mut pods = Vec::new();
+        for node in draining {
+            let silent = index.node(&node.name).and_then(|node| silent_since(&node));
+            for pod in index.pods_on(&node.name) {
+                let uid = pod.metadata.uid.as_deref().unwrap_or_default();
+                let mut of_pod = index.evacuations_of(&ObjectKey::of(pod.as_ref()));
+                of_pod.retain(|evacuation| evacuation.spec.target.pod.uid.as_deref() == Some(uid));
+                let budgets = index.budgets_of(pod);
+                let blocked = of_pod.iter().any(|evacuation| is_held_by_budget(evacuation));
+                let waits_for = if blocked { unready_of(index, &budgets, &mut unready) } else { Vec::new() };
+                pods.push(SeenPod {
+                    node: node.name.clone(),
+                    pod: Arc::clone(pod),
+                    evacuations: of_pod,
+                    budgets,
+                    unready: waits_for,
+                    silent,
+                    rejected: rejections.of(key, uid),
+                });
+            }
+        }
+        let deleted = drain.metadata.deletion_timestamp.is_some();
+        let entries = if deleted { entries(index, drain) } else { Vec::new() };
+        Self { nodes, pods, entries }
+    }
+
+    /// Returns the snapshot as the plan takes it.
+    pub(super) fn world(&self) -> DrainWorld<'_> {
+        DrainWorld {
+            nodes: self.nodes.iter().map(AsRef::as_ref).collect(),
+            pods: self.pods.iter().map(SeenPod::on_node).collect(),
+            entries: self.entries.iter().map(AsRef::as_ref).collect(),
+        }
+    }
+
+    /// Returns the namespaces of the pods.
+    pub(super) fn namespaces(&self) -> BTreeSet<String> {
+        self.pods.iter().filter_map(|seen| seen.pod.metadata.namespace.clone()).collect()
+    }
+
+    /// Returns the UIDs of the pods.
+    pub(super) fn pod_uids(&self) -> BTreeSet<&str> {
+        self.pods.iter().filter_map(|seen| seen.pod.metadata.uid.as_deref()).collect()
+    }
+}
+
+fn is_held_by_budget(evacuation: &Evacuation) -> bool {
+    let reason = evacuation.status.as_ref().and_then(EvacuationStatus::reason::<BlockedReason>);
+    reason == Some(BlockedReason::BudgetExhausted)
+}
+
+/// The pods of those budgets that are not ready and not terminating.
+fn unready_of(
+    index: &Index,
+    budgets: &[Arc<PodDisruptionBudget>],
+    known: &mut HashMap<ObjectKey, Vec<Arc<Pod>>>,
+) -> Vec<Arc<Pod>> {
+    let of = |budget: &Arc<PodDisruptionBudget>| {
+        let key = ObjectKey::of(budget.as_ref());
+        known.entry(key.clone()).or_insert_with(|| index.unready_of(&key)).clone()
+    };
+    budgets.iter().flat_map(of).collect()
+}
+
+/// The Evacuations that hold or held the drain's entry.
+fn entries(index: &Index, drain: &NodeEvacuation) -> Vec<Arc<Evacuation>> {
+    let Some(entry) = drain_entry(drain) else { return Vec::new() };
+    let recorded = |evacuation: &Evacuation| {
+        let status = evacuation.status.as_ref();
+        status.is_some_and(|status| status.requesters.iter().any(|known| known.key() == entry.key()))
+    };
+    index.evacuations().map(|(_, e)| e).filter(|e| recorded(e)).cloned().collect()
+}

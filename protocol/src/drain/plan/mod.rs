@@ -1,0 +1,328 @@
+//! The plan of a drain: the status that follows from the cluster, and the acts to do now.
+//!
+//! # Flow
+//!
+//! [`plan`] takes in the nodes, moves each node to its next phase, asks pods of the nodes that are being
+//! drained, and sums up what holds each pod. A deleted drain takes its requests back, waits until the
+//! responders know, and releases its nodes.
+//!
+//! # Guarantees
+//!
+//! Acts follow only from a phase that is stored: the drain first records that it begins a node, then cordons
+//! it, then asks. Nothing is asked on a node that is not cordoned, unless the spec says so. An act that is
+//! repeated after a restart does no harm.
+
+mod conditions;
+mod cordon;
+mod counts;
+mod nodes;
+mod pods;
+mod withdrawal;
+
+use chrono::{DateTime, Utc};
+use evacuation_api::{
+    CordonOwner, CordonPolicy, DrainBlocker, DrainConditionType, DrainVerdict, DrainedNode, DrainedNodePhase,
+    Evacuation, NodeEvacuation, NodeEvacuationStatus, Requester, WholeSecond, WindowCalendar,
+    from_condition_time,
+};
+use k8s_openapi::api::{
+    core::v1::{Node, Pod},
+    policy::v1::PodDisruptionBudget,
+};
+
+pub use cordon::{CordonChange, cordon, release};
+
+use super::verdict::{PodJudgement, summarize};
+use crate::time::{after, sooner, stamp};
+use cordon::CordonState;
+use counts::add_up;
+use pods::NodePods;
+
+/// Period after which a drain in progress is planned again, in seconds, although nothing changed: a request that
+/// was rejected is made again.
+const LOOK_AGAIN_SECONDS: i64 = 5;
+
+/// The part of the cluster that a drain depends on.
+#[derive(Debug, Default)]
+pub struct DrainWorld<'a> {
+    /// The nodes that the drain names, has taken in, or that its selector picks.
+    pub nodes: Vec<&'a Node>,
+    /// The pods on the nodes that are being drained.
+    pub pods: Vec<PodOnNode<'a>>,
+    /// The Evacuations that hold or held the drain's entry. Needed only when the drain is deleted.
+    pub entries: Vec<&'a Evacuation>,
+}
+
+/// A pod on a drained node, with what the cluster shows of it.
+#[derive(Debug)]
+pub struct PodOnNode<'a> {
+    /// The node's name.
+    pub node: &'a str,
+    /// The pod.
+    pub pod: &'a Pod,
+    /// The Evacuations of this pod, by its UID; finished ones too.
+    pub evacuations: Vec<&'a Evacuation>,
+    /// The budgets that select it.
+    pub budgets: Vec<&'a PodDisruptionBudget>,
+    /// The pods that its budgets select, or that have its controller, and that are not ready and not
+    /// terminating.
+    pub unready: Vec<&'a Pod>,
+    /// Time since which the node's kubelet does not report.
+    pub node_silent_since: Option<DateTime<Utc>>,
+    /// Reply of the API server that rejected the request for the pod, and the time of the first one.
+    pub rejected: Option<(&'a str, DateTime<Utc>)>,
+}
+
+/// One act of a drain. Each is guarded by the state that was decided on.
+#[derive(Clone, Debug, PartialEq)]
+pub enum DrainAct<'a> {
+    /// Cordon the node and add the drain to its holders: [`cordon`].
+    Cordon(&'a Node),
+    /// Remove the drain from the node's holders, and uncordon it when none is left: [`release`].
+    Release(&'a Node),
+    /// Create an Evacuation of the pod with that entry.
+    Ask(&'a Pod, Box<Requester>),
+    /// Add that entry to an active Evacuation, or replace the drain's entry by it.
+    Join(&'a Evacuation, Box<Requester>),
+    /// Remove the drain's entry from an active Evacuation.
+    Withdraw(&'a Evacuation),
+    /// Delete a pod that has ended.
+    Remove(&'a Pod),
+    /// Remove the finalizer of the deleted drain: nothing is left to undo.
+    ReleaseFinalizer,
+}
+
+/// The next status, the acts, and the time of the next look.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DrainPlan<'a> {
+    /// The status to write, if it differs from the stored one.
+    pub status: NodeEvacuationStatus,
+    /// The acts to do now.
+    pub acts: Vec<DrainAct<'a>>,
+    /// The time to plan again if nothing changes before.
+    pub wake_at: Option<DateTime<Utc>>,
+}
+
+/// Plans the next step of a drain.
+pub fn plan<'a>(drain: &NodeEvacuation, world: &DrainWorld<'a>, now: DateTime<Utc>) -> DrainPlan<'a> {
+    let stored = drain.status.clone().unwrap_or_default();
+    if drain.metadata.deletion_timestamp.is_some() {
+        return withdrawal::withdraw(drain, stored, world, now);
+    }
+    if stored.is_true(DrainConditionType::Finished) {
+        return DrainPlan { status: stored, ..DrainPlan::default() };
+    }
+    let mut plan = Planner { drain, world, now, next: stored, acts: Vec::new(), wake_at: None };
+    plan.run();
+    DrainPlan { status: plan.next, acts: plan.acts, wake_at: plan.wake_at }
+}
+
+/// Returns the time at which a drain begins: its creation, or the first opening of its window after it. `None`
+/// for a window that never opens.
+fn start_time(drain: &NodeEvacuation) -> Option<DateTime<Utc>> {
+    let created =
+        drain.metadata.creation_timestamp.as_ref().map_or(DateTime::UNIX_EPOCH, from_condition_time);
+    match &drain.spec.requester.window {
+        Some(window) => WindowCalendar::read(window).ok()?.first_open(created),
+        None => Some(created),
+    }
+}
+
+/// Returns the drain's entry. Its owner is the user who drains. `None` before the server recorded the user.
+pub fn drain_entry(drain: &NodeEvacuation) -> Option<Requester> {
+    let wanted = &drain.spec.requester;
+    let owner = &drain.status.as_ref()?.requester.as_ref()?.user;
+    let start = start_time(drain)?;
+    let deadline = wanted.deadline_seconds.map(|seconds| WholeSecond::from(after(start, seconds)));
+    let name = drain.metadata.name.as_deref().unwrap_or_default();
+    let message = || format!("nodeevacuation {name} drains the pod's node");
+    Some(Requester {
+        owner: owner.clone(),
+        reason: Some(wanted.reason.clone().unwrap_or_else(|| "NodeMaintenance".to_owned())),
+        message: Some(wanted.message.clone().unwrap_or_else(message)),
+        on_refusal: Some(wanted.on_refusal.unwrap_or_default()),
+        deadline,
+        at_deadline: deadline.map(|_| wanted.at_deadline.unwrap_or_default()),
+        grace_period_seconds: wanted.grace_period_seconds,
+        ..Requester::named(drain.entry_name()?)
+    })
+}
+
+/// The state of one planning.
+struct Planner<'d, 'w, 'a> {
+    drain: &'d NodeEvacuation,
+    world: &'w DrainWorld<'a>,
+    now: DateTime<Utc>,
+    next: NodeEvacuationStatus,
+    acts: Vec<DrainAct<'a>>,
+    wake_at: Option<DateTime<Utc>>,
+}
+
+impl<'w, 'a> Planner<'_, 'w, 'a> {
+    fn run(&mut self) {
+        self.next.observed_generation = self.drain.metadata.generation;
+        let paused = self.drain.spec.paused;
+        conditions::set_paused(&mut self.next, paused, self.now);
+        let Some(start) = start_time(self.drain) else {
+            return self.wait("its window never opens");
+        };
+        self.next.start_time = Some(stamp(start));
+        if self.now < start {
+            self.wake(start);
+            return self.wait("it waits for its window");
+        }
+        let Some(entry) = drain_entry(self.drain) else {
+            return self.wait("the server has not recorded who asks");
+        };
+        nodes::take_in(&mut self.next, &self.drain.spec.nodes, &self.world.nodes);
+        nodes::begin(&mut self.next, &self.drain.spec, &self.world.nodes, self.now);
+        let judgements = self.drain_nodes(&entry);
+        self.sum_up(&judgements);
+    }
+
+    /// Drains each node that is in progress, and returns the judgements of its pods.
+    fn drain_nodes(&mut self, entry: &Requester) -> Vec<PodJudgement> {
+        let begun: Vec<String> = self.stored_as(DrainedNodePhase::Draining);
+        let pods: Vec<NodePods<'w, 'a>> = begun
+            .iter()
+            .map(|name| NodePods::of(name, self.node_start(name), self.drain, entry, self.world, self.now))
+            .collect();
+        let mut room = pods::room(&self.drain.spec, &pods);
+        let mut all = Vec::new();
+        for of_node in pods {
+            all.extend(self.drain_node(&of_node, entry, &mut room));
+        }
+        all
+    }
+
+    fn stored_as(&self, phase: DrainedNodePhase) -> Vec<String> {
+        let stored = self.drain.status.iter().flat_map(|status| &status.nodes);
+        stored.filter(|node| node.phase == phase).map(|node| node.name.clone()).collect()
+    }
+
+    fn node_start(&self, name: &str) -> DateTime<Utc> {
+        let node = self.next.nodes.iter().find(|node| node.name == name);
+        node.and_then(|node| node.start_time).map_or(self.now, |time| time.0)
+    }
+
+    fn drain_node(
+        &mut self,
+        pods: &NodePods<'w, 'a>,
+        entry: &Requester,
+        room: &mut usize,
+    ) -> Vec<PodJudgement> {
+        let place = self.next.nodes.iter().position(|node| node.name == pods.node);
+        let found = place.and_then(|place| Some((place, self.next.nodes.get(place)?.clone())));
+        let Some((place, mut node)) = found else { return Vec::new() };
+        let name = self.drain.metadata.name.as_deref().unwrap_or_default();
+        let live = self.world.nodes.iter().copied().find(|live| nodes::is(live, &node));
+        let judgements = match live.map(|live| (live, cordon::state(live, name))) {
+            None => {
+                nodes::gone(&mut node);
+                Vec::new()
+            }
+            Some((live, state)) if cordon::is_taken_back(state, node.cordoned) => {
+                self.take_back(&mut node, live, pods);
+                Vec::new()
+            }
+            Some((live, state)) => self.continue_node(&mut node, (live, state), pods, entry, room),
+        };
+        if let Some(place) = self.next.nodes.get_mut(place) {
+            *place = node;
+        }
+        judgements
+    }
+
+    /// Takes the requests back on a node that someone else uncordoned, and then leaves the node alone.
+    fn take_back(&mut self, node: &mut DrainedNode, live: &'a Node, pods: &NodePods<'w, 'a>) {
+        let name = self.drain.metadata.name.as_deref().unwrap_or_default();
+        let mut undo = pods.withdrawals();
+        if undo.is_empty() && cordon::is_held(live, name) {
+            undo.push(DrainAct::Release(live));
+        }
+        if undo.is_empty() {
+            node.phase = DrainedNodePhase::Withdrawn;
+            node.cordoned = CordonOwner::No;
+        }
+        self.acts.extend(undo);
+        node.verdict = DrainVerdict::Waiting;
+        node.message = Some("it was uncordoned, so the drain takes its requests back".to_owned());
+    }
+
+    /// Cordons a node and asks its pods.
+    fn continue_node(
+        &mut self,
+        node: &mut DrainedNode,
+        (live, state): (&'a Node, CordonState),
+        pods: &NodePods<'w, 'a>,
+        entry: &Requester,
+        room: &mut usize,
+    ) -> Vec<PodJudgement> {
+        node.cordoned = state.owner();
+        let spec = &self.drain.spec;
+        let policy = spec.cordon.unwrap_or_default();
+        let is_due = pods.may_begin() && pods.is_due(policy) && !(spec.paused && state == CordonState::No);
+        if is_due && !state.is_settled() {
+            self.acts.push(DrainAct::Cordon(live));
+        }
+        if policy != CordonPolicy::BeforeAsking || state.is_settled() {
+            self.acts.extend(pods.acts(entry, spec.paused, room));
+        }
+        let mut judgements = pods.judgements(self.now);
+        let before = self.drain.status.iter().flat_map(|status| &status.blockers).cloned();
+        let before: Vec<DrainBlocker> = before.collect();
+        for judgement in &mut judgements {
+            judgement.keep_since(&before);
+        }
+        let summary = summarize(&judgements, self.now);
+        node.verdict = summary.verdict;
+        node.message = Some(summary.message);
+        counts::set(&mut node.pods, summary.counts);
+        // A node that others can still put pods on is not drained.
+        let is_held = policy == CordonPolicy::Never || state.is_settled();
+        node.phase = if is_held { pods.phase() } else { DrainedNodePhase::Draining };
+        judgements
+    }
+
+    fn sum_up(&mut self, judgements: &[PodJudgement]) {
+        let summary = summarize(judgements, self.now);
+        let next = &mut self.next;
+        next.pods = add_up(&next.nodes);
+        next.blockers = summary.blockers;
+        next.blockers_omitted = summary.blockers_omitted;
+        let open = next.nodes.iter().filter(|node| !node.phase.is_final()).count();
+        let draining = next.nodes.iter().any(|node| node.phase == DrainedNodePhase::Draining);
+        let all_begun = next.nodes.iter().all(|node| node.phase != DrainedNodePhase::Pending);
+        next.expected_completion = summary.expected.filter(|_| all_begun && draining).map(stamp);
+        if draining {
+            // A node whose pods are all gone is found drained in the next round.
+            let judged = !judgements.is_empty();
+            next.verdict = Some(if judged { summary.verdict } else { DrainVerdict::Draining });
+            next.message = Some(if judged { summary.message } else { "pods are being counted".to_owned() });
+            self.wake_at = sooner(self.wake_at, summary.changes_at);
+            self.wake(after(self.now, LOOK_AGAIN_SECONDS));
+        } else if open > 0 {
+            next.verdict = Some(DrainVerdict::Waiting);
+            let paused = self.drain.spec.paused;
+            let why = if paused { "it is paused" } else { "its nodes wait for their turn" };
+            next.message = Some(why.to_owned());
+        } else if next.nodes.is_empty() {
+            next.verdict = Some(DrainVerdict::Waiting);
+            next.message = Some("no node matches its selector".to_owned());
+        } else {
+            conditions::end(next, self.drain.spec.nodes.follow, self.now);
+        }
+    }
+
+    fn wait(&mut self, why: &str) {
+        self.next.verdict = Some(DrainVerdict::Waiting);
+        self.next.message = Some(why.to_owned());
+    }
+
+    fn wake(&mut self, time: DateTime<Utc>) {
+        self.wake_at = sooner(self.wake_at, Some(time));
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,111 @@
+//! The nodes of a drain: those that it takes in, and those that it begins.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use chrono::{DateTime, Utc};
+use evacuation_api::{
+    CordonOwner, DrainVerdict, DrainedNode, DrainedNodePhase, MAX_DRAINED_NODES, NodeEvacuationSpec,
+    NodeEvacuationStatus, NodeSelection,
+};
+use k8s_openapi::api::core::v1::Node;
+
+use super::counts;
+use crate::{responders::selects, time::stamp};
+
+/// Takes in the nodes when the drain begins, and the later ones of a drain that follows its selector.
+pub(super) fn take_in(status: &mut NodeEvacuationStatus, wanted: &NodeSelection, nodes: &[&Node]) {
+    let begins = status.nodes.is_empty();
+    let names: Vec<String> = match &wanted.selector {
+        None if begins => wanted.names.clone(),
+        Some(selector) if begins || wanted.follow => {
+            let none = BTreeMap::new();
+            let labels = |node: &&&Node| selects(selector, node.metadata.labels.as_ref().unwrap_or(&none));
+            let picked = nodes.iter().filter(labels).filter_map(|node| node.metadata.name.clone());
+            picked.collect::<BTreeSet<_>>().into_iter().collect()
+        }
+        _ => Vec::new(),
+    };
+    for name in names {
+        let node = nodes.iter().find(|node| node.metadata.name.as_ref() == Some(&name));
+        let uid = node.and_then(|node| node.metadata.uid.clone());
+        // A node that was deleted and came back under its name is another one.
+        let full = status.nodes.len() >= MAX_DRAINED_NODES;
+        let known = status.nodes.iter_mut().find(|known| known.name == name);
+        match known {
+            Some(known) if known.uid == uid || known.phase != DrainedNodePhase::Gone => {}
+            Some(known) => *known = DrainedNode { name, uid, ..DrainedNode::default() },
+            None if full => {}
+            None if uid.is_none() => status.nodes.push(missing(name)),
+            None => status.nodes.push(DrainedNode { name, uid, ..DrainedNode::default() }),
+        }
+    }
+}
+
+fn missing(name: String) -> DrainedNode {
+    DrainedNode {
+        message: Some("there is no node of this name".to_owned()),
+        phase: DrainedNodePhase::Failed,
+        verdict: DrainVerdict::Stuck,
+        name,
+        ..DrainedNode::default()
+    }
+}
+
+/// Ends the drain of a node that is no longer there.
+pub(super) fn gone(node: &mut DrainedNode) {
+    node.phase = DrainedNodePhase::Gone;
+    node.cordoned = CordonOwner::No;
+    node.verdict = DrainVerdict::Drained;
+    node.message = Some("the node was deleted, or another of its name took its place".to_owned());
+    counts::all_gone(&mut node.pods);
+}
+
+/// Begins as many nodes as the limits allow, in their order.
+pub(super) fn begin(
+    status: &mut NodeEvacuationStatus,
+    spec: &NodeEvacuationSpec,
+    nodes: &[&Node],
+    now: DateTime<Utc>,
+) {
+    let live = |name: &str| nodes.iter().copied().find(|node| node.metadata.name.as_deref() == Some(name));
+    let limits = spec.max_parallel.clone().unwrap_or_default();
+    let most = limits.nodes.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or_default());
+    let value = |name: &str| -> Option<String> {
+        let key = &limits.per_topology_key.as_ref()?.key;
+        let labels = live(name)?.metadata.labels.as_ref();
+        Some(labels.and_then(|labels| labels.get(key)).cloned().unwrap_or_default())
+    };
+    let (mut in_progress, mut by_value) = (0_usize, BTreeMap::<String, i32>::new());
+    for node in status.nodes.iter().filter(|node| node.phase == DrainedNodePhase::Draining) {
+        in_progress = in_progress.saturating_add(1);
+        if let Some(value) = value(&node.name) {
+            let count = by_value.entry(value).or_default();
+            *count = count.saturating_add(1);
+        }
+    }
+    for node in status.nodes.iter_mut().filter(|node| node.phase == DrainedNodePhase::Pending) {
+        if live(&node.name).is_none_or(|live| !is(live, node)) {
+            gone(node);
+            continue;
+        }
+        if spec.paused || in_progress >= most {
+            continue;
+        }
+        if let (Some(limit), Some(value)) = (&limits.per_topology_key, value(&node.name)) {
+            let count = by_value.entry(value).or_default();
+            if *count >= limit.nodes {
+                continue;
+            }
+            *count = count.saturating_add(1);
+        }
+        in_progress = in_progress.saturating_add(1);
+        node.phase = DrainedNodePhase::Draining;
+        node.verdict = DrainVerdict::Draining;
+        node.start_time = Some(stamp(now));
+    }
+}
+
+/// Returns true when that is the node that the drain took in, and not a later one of its name.
+pub(super) fn is(live: &Node, node: &DrainedNode) -> bool {
+    live.metadata.name.as_ref() == Some(&node.name) && live.metadata.uid == node.uid
+}

@@ -1,0 +1,266 @@
+//! The pods of one node: which are asked now, and what becomes of the others.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Utc};
+use evacuation_api::{
+    ConditionType, CordonPolicy, DaemonSetRule, DrainPhase, DrainedNodePhase, EmptyDirRule, Evacuation,
+    LateRule, NodeEvacuation, NodeEvacuationSpec, Requester, UnmanagedRule, from_condition_time,
+};
+use k8s_openapi::api::core::v1::Pod;
+
+use super::{DrainAct, DrainWorld, PodOnNode};
+use crate::{
+    Phase,
+    drain::{
+        DrainFilters, pick,
+        verdict::{DrainedPod, PodJudgement, Standing, judge},
+    },
+    phase,
+    policy::has_expired,
+    responders::selects,
+    status::is_finished,
+};
+
+/// The pods of one node that its drain concerns.
+pub(super) struct NodePods<'w, 'a> {
+    pub(super) node: String,
+    pods: Vec<Member<'w, 'a>>,
+    /// True when the drain's rules refuse a pod: then no further pod of the node is asked.
+    refused: bool,
+}
+
+/// A pod that must go before its node is drained.
+struct Member<'w, 'a> {
+    seen: &'w PodOnNode<'a>,
+    standing: Standing<'a>,
+    phase: usize,
+    completed: bool,
+}
+
+impl<'w, 'a> NodePods<'w, 'a> {
+    /// Sorts the pods of a node whose drain began at `begun`.
+    pub(super) fn of(
+        node: &str,
+        begun: DateTime<Utc>,
+        drain: &NodeEvacuation,
+        entry: &Requester,
+        world: &'w DrainWorld<'a>,
+        now: DateTime<Utc>,
+    ) -> Self {
+        let rules = &drain.spec.pods;
+        let concerned = |seen: &&PodOnNode<'a>| {
+            let labels = seen.pod.metadata.labels.clone().unwrap_or_default();
+            let late = rules.late.unwrap_or_default() == LateRule::Skip && created(seen.pod) > begun;
+            seen.node == node && !late && rules.selector.as_ref().is_none_or(|s| selects(s, &labels))
+        };
+        let seen: Vec<&'w PodOnNode<'a>> = world.pods.iter().filter(concerned).collect();
+        let picked = pick(seen.iter().map(|seen| seen.pod), &filters(&drain.spec), now);
+        let by_uid: BTreeMap<Option<&str>, &'w PodOnNode<'a>> =
+            seen.iter().map(|seen| (seen.pod.metadata.uid.as_deref(), *seen)).collect();
+        let find = |pod: &Pod| by_uid.get(&pod.metadata.uid.as_deref()).copied();
+        let phase_of = |pod: &Pod| phase_of(pod, &drain.spec.phases);
+        let mut pods = Vec::new();
+        for (pod, why) in &picked.refused {
+            let known = pods.iter_mut().find_map(|member: &mut Member<'_, '_>| {
+                let same = member.seen.pod.metadata.uid == pod.metadata.uid;
+                if let (true, Standing::Refused(reasons)) = (same, &mut member.standing) {
+                    Some(reasons)
+                } else {
+                    None
+                }
+            });
+            match (known, find(pod)) {
+                (Some(reasons), _) => reasons.push(*why),
+                (None, Some(seen)) => pods.push(Member {
+                    standing: Standing::Refused(vec![*why]),
+                    phase: phase_of(pod),
+                    completed: false,
+                    seen,
+                }),
+                (None, None) => {}
+            }
+        }
+        let refused = !pods.is_empty();
+        for seen in picked.evacuate.iter().filter_map(|pod| find(pod)) {
+            let standing = standing(seen, entry);
+            pods.push(Member { phase: phase_of(seen.pod), completed: false, standing, seen });
+        }
+        for seen in picked.completed.iter().filter_map(|pod| find(pod)) {
+            let phase = phase_of(seen.pod);
+            pods.push(Member { phase, completed: true, standing: Standing::Leaving, seen });
+        }
+        Self { node: node.to_owned(), pods, refused }
+    }
+
+    /// Returns false when a pod that the rules refuse keeps the drain from beginning. A node on which pods
+    /// were asked goes on.
+    pub(super) fn may_begin(&self) -> bool {
+        !self.refused || self.asked().next().is_some()
+    }
+
+    /// Returns true when it is time to cordon the node.
+    pub(super) fn is_due(&self, policy: CordonPolicy) -> bool {
+        match policy {
+            CordonPolicy::Never => false,
+            CordonPolicy::BeforeAsking => true,
+            CordonPolicy::AfterAnswers => {
+                let answered = |e: &Evacuation| matches!(phase(e), Phase::Evicting | Phase::Evacuated);
+                let waits = self.pods.iter().any(|m| matches!(m.standing, Standing::Waiting));
+                !waits && self.asked().all(answered)
+            }
+        }
+    }
+
+    fn asked(&self) -> impl Iterator<Item = &'a Evacuation> {
+        self.pods.iter().filter_map(|member| match member.standing {
+            Standing::Asked(evacuation) => Some(evacuation),
+            _ => None,
+        })
+    }
+
+    /// Number of pods that were asked or leave.
+    fn in_progress(&self) -> usize {
+        let busy = |m: &&Member<'_, '_>| matches!(m.standing, Standing::Asked(_) | Standing::Leaving);
+        self.pods.iter().filter(busy).count()
+    }
+
+    /// Returns the acts that move the pods, at most `room` new requests. Paused drains ask no further pod.
+    pub(super) fn acts(&self, entry: &Requester, paused: bool, room: &mut usize) -> Vec<DrainAct<'a>> {
+        let mut acts = Vec::new();
+        let first = self.pods.iter().map(|member| member.phase).min();
+        for member in self.pods.iter().filter(|member| Some(member.phase) == first) {
+            let pod = member.seen.pod;
+            match &member.standing {
+                Standing::Waiting | Standing::Rejected { .. } if !paused && !self.refused && *room > 0 => {
+                    *room = room.saturating_sub(1);
+                    let active = member.seen.evacuations.iter().find(|e| is_active(e)).copied();
+                    let entry = Box::new(entry.clone());
+                    acts.push(active.map_or_else(
+                        || DrainAct::Ask(pod, entry.clone()),
+                        |active| DrainAct::Join(active, entry.clone()),
+                    ));
+                }
+                Standing::Asked(evacuation) if own(evacuation, entry) != Some(entry) => {
+                    acts.push(DrainAct::Join(evacuation, Box::new(entry.clone())));
+                }
+                Standing::Leaving if member.completed && pod.metadata.deletion_timestamp.is_none() => {
+                    acts.push(DrainAct::Remove(pod));
+                }
+                _ => {}
+            }
+        }
+        acts
+    }
+
+    /// Returns the withdrawals of every request on the node that can still be taken back.
+    pub(super) fn withdrawals(&self) -> Vec<DrainAct<'a>> {
+        self.asked().filter(|evacuation| !is_accepted(evacuation)).map(DrainAct::Withdraw).collect()
+    }
+
+    /// Returns what holds each pod.
+    pub(super) fn judgements(&self, now: DateTime<Utc>) -> Vec<PodJudgement> {
+        let judged = |member: &Member<'w, 'a>| {
+            let seen = member.seen;
+            judge(
+                &DrainedPod {
+                    node: seen.node,
+                    pod: seen.pod,
+                    standing: member.standing.clone(),
+                    budgets: seen.budgets.clone(),
+                    unready: seen.unready.clone(),
+                    node_silent_since: seen.node_silent_since,
+                },
+                now,
+            )
+        };
+        self.pods.iter().map(judged).collect()
+    }
+
+    /// Returns the node's phase: drained when no pod is left, and failed when only pods are left that were
+    /// left alone, or those of later phases after them.
+    pub(super) fn phase(&self) -> DrainedNodePhase {
+        let Some(first) = self.pods.iter().map(|member| member.phase).min() else {
+            return DrainedNodePhase::Drained;
+        };
+        let left = |member: &Member<'_, '_>| matches!(member.standing, Standing::LeftAlone(_));
+        let stays = self.pods.iter().filter(|m| m.phase == first).all(left);
+        let moves = self.pods.iter().any(|m| matches!(m.standing, Standing::Asked(_) | Standing::Leaving));
+        if stays && !moves { DrainedNodePhase::Failed } else { DrainedNodePhase::Draining }
+    }
+}
+
+/// Returns the number of pods that may still be asked.
+pub(super) fn room(spec: &NodeEvacuationSpec, nodes: &[NodePods<'_, '_>]) -> usize {
+    let most = spec.max_parallel.as_ref().and_then(|limits| limits.pods);
+    let most = most.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or_default());
+    let busy = nodes.iter().map(NodePods::in_progress).fold(0, usize::saturating_add);
+    most.saturating_sub(busy)
+}
+
+fn filters(spec: &NodeEvacuationSpec) -> DrainFilters {
+    let rules = &spec.pods;
+    DrainFilters {
+        ignore_daemon_sets: rules.daemon_sets.unwrap_or_default() == DaemonSetRule::Skip,
+        delete_empty_dir_data: rules.empty_dir_data.unwrap_or_default() == EmptyDirRule::Delete,
+        force: rules.unmanaged.unwrap_or_default() == UnmanagedRule::Evict,
+        skip_wait_for_delete_seconds: rules.skip_terminating_seconds.unwrap_or_default(),
+        ..DrainFilters::default()
+    }
+}
+
+fn created(pod: &Pod) -> DateTime<Utc> {
+    pod.metadata.creation_timestamp.as_ref().map_or(DateTime::UNIX_EPOCH, from_condition_time)
+}
+
+fn is_active(evacuation: &Evacuation) -> bool {
+    !evacuation.status.as_ref().is_some_and(is_finished) && evacuation.metadata.deletion_timestamp.is_none()
+}
+
+/// Returns true when the API accepted the eviction: no requester can withdraw any more.
+pub(super) fn is_accepted(evacuation: &Evacuation) -> bool {
+    let eviction = evacuation.status.as_ref().and_then(|status| status.eviction.as_ref());
+    eviction.is_some_and(|eviction| eviction.accepted)
+}
+
+fn own<'e>(evacuation: &'e Evacuation, entry: &Requester) -> Option<&'e Requester> {
+    evacuation.spec.requesters.iter().find(|requester| requester.key() == entry.key())
+}
+
+/// Returns the standing of a pod that may be asked.
+fn standing<'a>(seen: &PodOnNode<'a>, entry: &Requester) -> Standing<'a> {
+    let with_entry = seen.evacuations.iter().copied().filter(|e| is_active(e) && own(e, entry).is_some());
+    if let Some(active) = with_entry.into_iter().next() {
+        let expired = active.status.as_ref().and_then(|status| status.policy.as_ref());
+        let expired = expired.is_some_and(|policy| has_expired(policy, entry.key()));
+        return if expired { Standing::LeftAlone(active) } else { Standing::Asked(active) };
+    }
+    if seen.pod.metadata.deletion_timestamp.is_some() {
+        return Standing::Leaving;
+    }
+    let recorded = |e: &&Evacuation| {
+        let status = e.status.as_ref();
+        let asked = status.is_some_and(|s| s.requesters.iter().any(|r| r.key() == entry.key()));
+        asked && !is_active(e) && status.is_some_and(|status| status.is_true(ConditionType::Failed))
+    };
+    if let Some(ended) = seen.evacuations.iter().copied().find(recorded) {
+        return Standing::LeftAlone(ended);
+    }
+    match seen.rejected {
+        Some((message, since)) => Standing::Rejected { message, since },
+        None => Standing::Waiting,
+    }
+}
+
+/// Returns the phase of a pod: the first that picks it, or the one after the last.
+fn phase_of(pod: &Pod, phases: &[DrainPhase]) -> usize {
+    let priority = pod.spec.as_ref().and_then(|spec| spec.priority).unwrap_or_default();
+    let none = BTreeMap::new();
+    let labels = pod.metadata.labels.as_ref().unwrap_or(&none);
+    let picks = |phase: &DrainPhase| {
+        phase.selector.as_ref().is_none_or(|selector| selects(selector, labels))
+            && phase.min_priority.is_none_or(|least| priority >= least)
+            && phase.max_priority.is_none_or(|most| priority <= most)
+    };
+    phases.iter().position(picks).unwrap_or(phases.len())
+}

@@ -1,0 +1,60 @@
+//! Limits, order and pauses of drains, and the nodes that wait for their turn.
+
+use evacuation_api::{DrainVerdict, DrainedNodePhase, NodeEvacuationStatus};
+use serde_json::json;
+
+use crate::nodes::{Stage, condition, is_cordoned, is_due, phases};
+
+fn count(status: &NodeEvacuationStatus, phase: DrainedNodePhase) -> usize {
+    phases(status).into_iter().filter(|known| *known == phase).count()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_that_wait_for_their_turn_are_avoided_so_that_each_pod_moves_once() {
+    let stage = Stage::new("rolling", 6).await;
+    stage.deployment("web", 12, json!({})).await;
+    let before: usize = 12;
+    let drain = json!({"maxParallel": {"nodes": 2}});
+    stage.drain("d", &[0, 1, 2, 3], drain).await;
+    for number in [2, 3] {
+        stage.node_until(number, "it is due", is_due).await;
+        let planned = |node: &_| condition(node, "MaintenancePlanned").as_deref() == Some("True");
+        stage.node_until(number, "its maintenance is planned", planned).await;
+    }
+    let status = stage.drained("d").await;
+    for number in 0..4 {
+        stage.node_until(number, "it is no longer due", |node| !is_due(node) && is_cordoned(node)).await;
+    }
+    let moved = usize::try_from(status.pods.gone).unwrap();
+    assert!(moved <= before, "{moved} moves of {before} pods: {status:?}");
+    stage.scene.ready_pods("web", 12, &[]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_more_nodes_are_drained_at_a_time_than_the_limit() {
+    let stage = Stage::new("limit", 3).await;
+    // A pod with a responder that is silent keeps its node in progress.
+    let spec = evacuation_e2e::scene::quick(evacuation_e2e::PodSpec::watching()).on(&stage.nodes[0]);
+    let pod = stage.scene.pod("app", spec).await;
+    let drain = json!({"maxParallel": {"nodes": 1}, "pods": {"unmanaged": "Evict"}});
+    stage.drain("d", &[0, 1, 2], drain).await;
+    let status = stage.until("d", "the pod is asked", |status| status.pods.asked == 1).await;
+    assert_eq!(count(&status, DrainedNodePhase::Draining), 1);
+    assert_eq!(count(&status, DrainedNodePhase::Pending), 2);
+    assert!(!is_cordoned(&stage.node(1).await));
+    stage.scene.delete_pod(&pod).await;
+    stage.drained("d").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_paused_drain_begins_nothing_until_it_is_resumed() {
+    let stage = Stage::new("pause", 1).await;
+    let status = {
+        stage.drain("d", &[0], json!({"paused": true})).await;
+        stage.until("d", "it is paused", |status| status.verdict == Some(DrainVerdict::Waiting)).await
+    };
+    assert_eq!(phases(&status), [DrainedNodePhase::Pending]);
+    assert!(!is_cordoned(&stage.node(0).await));
+    stage.change("d", json!({"paused": false})).await;
+    stage.drained("d").await;
+}

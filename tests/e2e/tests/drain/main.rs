@@ -1,0 +1,13 @@
+//! Drains by declaration on a real control plane.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panic, so that the logs are kept"
+)]
+
+mod cordons;
+mod course;
+mod limits;
+mod nodes;
