@@ -9,8 +9,8 @@
 //!
 //! # Guarantees
 //!
-//! Everything that a drain did is in objects: the phase of each node in the status, the cordon's holders in an
-//! annotation of the node, the requests in Evacuations. Memory holds only the API server's rejections of
+//! Everything that a drain did is in objects: the phase of each node in the status, the cordon's holders in
+//! an annotation of the node, the requests in Evacuations. Memory holds only the API server's rejections of
 //! requests, which come again. Each write is guarded by the state that was decided on.
 
 mod acts;

@@ -29,8 +29,8 @@ pub(crate) use table::{Change, Table};
 
 use super::ObjectKey;
 
-/// Index of Evacuations, NodeEvacuations, pods, PodDisruptionBudgets and nodes, and of the metadata of namespaces and
-/// ReplicaSets.
+/// Index of Evacuations, NodeEvacuations, pods, PodDisruptionBudgets and nodes, and of the metadata of
+/// namespaces and ReplicaSets.
 ///
 /// # Flow
 ///

@@ -38,8 +38,8 @@ use cordon::CordonState;
 use counts::add_up;
 use pods::NodePods;
 
-/// Period after which a drain in progress is planned again, in seconds, although nothing changed: a request that
-/// was rejected is made again.
+/// Period after which a drain in progress is planned again, in seconds, although nothing changed: a request
+/// that was rejected is made again.
 const LOOK_AGAIN_SECONDS: i64 = 5;
 
 /// The part of the cluster that a drain depends on.
@@ -117,8 +117,8 @@ pub fn plan<'a>(drain: &NodeEvacuation, world: &DrainWorld<'a>, now: DateTime<Ut
     DrainPlan { status: plan.next, acts: plan.acts, wake_at: plan.wake_at }
 }
 
-/// Returns the time at which a drain begins: its creation, or the first opening of its window after it. `None`
-/// for a window that never opens.
+/// Returns the time at which a drain begins: its creation, or the first opening of its window after it.
+/// `None` for a window that never opens.
 fn start_time(drain: &NodeEvacuation) -> Option<DateTime<Utc>> {
     let created =
         drain.metadata.creation_timestamp.as_ref().map_or(DateTime::UNIX_EPOCH, from_condition_time);

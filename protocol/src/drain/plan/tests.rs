@@ -32,17 +32,19 @@ fn drain(spec: Value) -> NodeEvacuation {
 impl Cluster {
     fn new(nodes: &[&str]) -> Self {
         let mut cluster = Self::default();
-        nodes.iter().for_each(|name| cluster.add_node(name, json!({})));
+        for name in nodes {
+            cluster.add_node(name, &json!({}));
+        }
         cluster
     }
 
-    fn add_node(&mut self, name: &str, labels: Value) {
+    fn add_node(&mut self, name: &str, labels: &Value) {
         let node = json!({"metadata": {"name": name, "uid": name, "labels": labels}, "spec": {}});
         self.nodes.push(serde_json::from_value(node).unwrap());
     }
 
     /// Adds a pod of a ReplicaSet, with fields of its own.
-    fn add_pod(&mut self, node: &str, name: &str, more: Value) {
+    fn add_pod(&mut self, node: &str, name: &str, more: &Value) {
         let owner = json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "1", "controller": true});
         let mut pod = json!({
             "metadata": {"name": name, "namespace": "ns", "uid": name, "ownerReferences": [owner]},
@@ -152,7 +154,7 @@ fn phases(drain: &NodeEvacuation) -> Vec<DrainedNodePhase> {
 #[test]
 fn a_node_is_recorded_then_cordoned_then_its_pods_are_asked_and_then_it_is_drained() {
     let (mut cluster, mut drain) = (Cluster::new(&["a"]), drain(json!({})));
-    cluster.add_pod("a", "p", json!({}));
+    cluster.add_pod("a", "p", &json!({}));
     assert_eq!(cluster.begun(&mut drain), ["ask p"]);
     cluster.ask(&drain, "p");
     assert_eq!(cluster.plan(&mut drain, 1), [] as [&str; 0], "it was asked");
@@ -177,7 +179,7 @@ fn the_entry_is_the_users_and_its_name_is_that_of_no_other_drain() {
 #[test]
 fn another_drains_evacuation_is_joined_and_a_changed_request_is_changed_there() {
     let (mut cluster, mut drain) = (Cluster::new(&["a"]), drain(json!({})));
-    cluster.add_pod("a", "p", json!({}));
+    cluster.add_pod("a", "p", &json!({}));
     let mut other = drain.clone();
     other.metadata.uid = Some("other".to_owned());
     cluster.ask(&other, "p");
@@ -191,8 +193,8 @@ fn another_drains_evacuation_is_joined_and_a_changed_request_is_changed_there() 
 #[test]
 fn a_pod_that_the_rules_refuse_keeps_its_node_from_being_cordoned() {
     let (mut cluster, mut drain) = (Cluster::new(&["a"]), drain(json!({})));
-    cluster.add_pod("a", "p", json!({}));
-    cluster.add_pod("a", "bare", json!({"metadata": {"ownerReferences": []}}));
+    cluster.add_pod("a", "p", &json!({}));
+    cluster.add_pod("a", "bare", &json!({"metadata": {"ownerReferences": []}}));
     for _ in 0..3 {
         assert_eq!(cluster.plan(&mut drain, 0), [] as [&str; 0]);
     }
@@ -207,9 +209,9 @@ fn a_pod_that_the_rules_refuse_keeps_its_node_from_being_cordoned() {
 fn phases_follow_one_another_and_the_pods_that_no_phase_picks_come_last() {
     let spec = json!({"phases": [{"selector": {"matchLabels": {"app": "web"}}}, {"minPriority": 5}]});
     let (mut cluster, mut drain) = (Cluster::new(&["a"]), drain(spec));
-    cluster.add_pod("a", "rest", json!({}));
-    cluster.add_pod("a", "high", json!({"spec": {"priority": 9}}));
-    cluster.add_pod("a", "web", json!({"metadata": {"labels": {"app": "web"}}, "spec": {"priority": 9}}));
+    cluster.add_pod("a", "rest", &json!({}));
+    cluster.add_pod("a", "high", &json!({"spec": {"priority": 9}}));
+    cluster.add_pod("a", "web", &json!({"metadata": {"labels": {"app": "web"}}, "spec": {"priority": 9}}));
     assert_eq!(cluster.begun(&mut drain), ["ask web"]);
     for (gone, next) in [("web", "ask high"), ("high", "ask rest")] {
         cluster.pods.retain(|(_, pod)| pod.metadata.name.as_deref() != Some(gone));
@@ -220,7 +222,9 @@ fn phases_follow_one_another_and_the_pods_that_no_phase_picks_come_last() {
 #[test]
 fn no_more_pods_are_asked_at_a_time_than_the_limit() {
     let (mut cluster, mut drain) = (Cluster::new(&["a"]), drain(json!({"maxParallel": {"pods": 2}})));
-    ["p1", "p2", "p3"].iter().for_each(|name| cluster.add_pod("a", name, json!({})));
+    for name in ["p1", "p2", "p3"] {
+        cluster.add_pod("a", name, &json!({}));
+    }
     assert_eq!(cluster.begun(&mut drain), ["ask p1", "ask p2"]);
     cluster.ask(&drain, "p1");
     cluster.ask(&drain, "p2");
@@ -241,7 +245,7 @@ fn nodes_begin_in_their_order_within_the_limits() {
     ] {
         let mut cluster = Cluster::default();
         for (name, zone) in [("a", "1"), ("b", "1"), ("c", "2"), ("d", "2")] {
-            cluster.add_node(name, json!({"zone": zone}));
+            cluster.add_node(name, &json!({"zone": zone}));
         }
         let mut drain = drain(json!({"nodes": nodes, "maxParallel": limits}));
         cluster.plan(&mut drain, 0);
@@ -252,7 +256,7 @@ fn nodes_begin_in_their_order_within_the_limits() {
 #[test]
 fn an_uncordon_by_someone_else_takes_the_requests_back_and_ends_the_drain_of_the_node() {
     let (mut cluster, mut drain) = (Cluster::new(&["a"]), drain(json!({})));
-    cluster.add_pod("a", "p", json!({}));
+    cluster.add_pod("a", "p", &json!({}));
     cluster.begun(&mut drain);
     cluster.ask(&drain, "p");
     cluster.plan(&mut drain, 1);
@@ -270,7 +274,7 @@ fn an_uncordon_by_someone_else_takes_the_requests_back_and_ends_the_drain_of_the
 #[test]
 fn a_cordon_of_another_drain_is_joined_before_anything_is_asked() {
     let (mut cluster, mut drain) = (Cluster::new(&["a"]), drain(json!({})));
-    cluster.add_pod("a", "p", json!({}));
+    cluster.add_pod("a", "p", &json!({}));
     cluster.cordon("a", true, Some("other"));
     cluster.plan(&mut drain, 0);
     assert_eq!(cluster.plan(&mut drain, 0), ["cordon a"]);
@@ -282,7 +286,7 @@ fn a_cordon_of_another_drain_is_joined_before_anything_is_asked() {
 fn a_node_that_was_deleted_or_replaced_is_no_longer_drained() {
     for replaced in [false, true] {
         let (mut cluster, mut drain) = (Cluster::new(&["a"]), drain(json!({})));
-        cluster.add_pod("a", "p", json!({}));
+        cluster.add_pod("a", "p", &json!({}));
         cluster.begun(&mut drain);
         if replaced {
             cluster.nodes[0].metadata.uid = Some("later".to_owned());
@@ -308,7 +312,7 @@ fn a_node_that_never_was_is_a_failure_and_no_success() {
 #[test]
 fn a_pod_that_was_left_alone_fails_its_node_and_is_not_asked_again() {
     let (mut cluster, mut drain) = (Cluster::new(&["a"]), drain(json!({})));
-    cluster.add_pod("a", "p", json!({}));
+    cluster.add_pod("a", "p", &json!({}));
     cluster.begun(&mut drain);
     cluster.ask(&drain, "p");
     cluster.cancel("p");
@@ -319,7 +323,7 @@ fn a_pod_that_was_left_alone_fails_its_node_and_is_not_asked_again() {
 #[test]
 fn a_deleted_drain_takes_back_waits_for_those_who_were_asked_releases_and_ends() {
     let (mut cluster, mut drain) = (Cluster::new(&["a"]), drain(json!({})));
-    cluster.add_pod("a", "p", json!({}));
+    cluster.add_pod("a", "p", &json!({}));
     cluster.begun(&mut drain);
     cluster.ask(&drain, "p");
     cluster.plan(&mut drain, 1);
@@ -335,7 +339,7 @@ fn a_deleted_drain_takes_back_waits_for_those_who_were_asked_releases_and_ends()
 #[test]
 fn an_eviction_that_was_accepted_keeps_a_deleted_drain_from_nothing() {
     let (mut cluster, mut drain) = (Cluster::new(&["a"]), drain(json!({})));
-    cluster.add_pod("a", "p", json!({}));
+    cluster.add_pod("a", "p", &json!({}));
     cluster.begun(&mut drain);
     cluster.ask(&drain, "p");
     let eviction = json!({"attempts": 1, "inFlight": false, "accepted": true});
@@ -369,9 +373,9 @@ fn completed_pods_are_deleted_and_late_ones_treated_as_the_spec_says() {
     for (rule, expected) in [("Evacuate", vec!["ask late", "remove done"]), ("Skip", vec!["remove done"])] {
         let mut drain = drain(json!({"pods": {"late": rule}}));
         let mut cluster = Cluster::new(&["a"]);
-        cluster.add_pod("a", "done", json!({"status": {"phase": "Succeeded"}}));
+        cluster.add_pod("a", "done", &json!({"status": {"phase": "Succeeded"}}));
         cluster.begun(&mut drain);
-        cluster.add_pod("a", "late", late.clone());
+        cluster.add_pod("a", "late", &late);
         assert_eq!(cluster.plan(&mut drain, 6), expected, "{rule}");
     }
 }
