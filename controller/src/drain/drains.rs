@@ -7,13 +7,15 @@ use std::{
 };
 
 use async_trait::async_trait;
-use evacuation_api::{CordonOwner, DrainVerdict, DrainedNodePhase, NodeEvacuation, NodeEvacuationStatus};
+use evacuation_api::{
+    CordonOwner, DrainVerdict, DrainedNodePhase, Evacuation, NodeEvacuation, NodeEvacuationStatus,
+};
 use evacuation_protocol::{DrainPlan, plan};
 use k8s_openapi::api::core::v1::Node;
 use kube::Resource;
 use tokio::time::Instant;
 
-use super::{acts::Acts, interest::Interest, snapshot::Snapshot};
+use super::{acts::Acts, interest::Interest, orphans::Orphans, snapshot::Snapshot};
 use crate::cluster::{
     CallError, Change, Cluster, ClusterEvent, EventSink, Feature, Kind, Notice, ObjectKey, Requeue,
     ServerClock, View, WorkQueue, WorkerSettings, due, lock, silent_since,
@@ -33,6 +35,9 @@ pub(crate) struct Drains {
     events: EventSink,
     acts: Acts,
     interest: Interest,
+    orphans: Orphans,
+    /// Drains that entries name and that the view did not show.
+    suspected: Mutex<BTreeSet<ObjectKey>>,
     queue: WorkQueue<ObjectKey>,
     /// Time of the last write of each drain's status.
     written: Mutex<HashMap<ObjectKey, Instant>>,
@@ -49,6 +54,8 @@ impl Drains {
             events: cluster.events.clone(),
             acts: Acts::new(cluster),
             interest: Interest::default(),
+            orphans: Orphans::new(cluster.client.clone(), Arc::clone(&cluster.view)),
+            suspected: Mutex::default(),
             queue: WorkQueue::default(),
             written: Mutex::default(),
             spent: Mutex::default(),
@@ -64,6 +71,26 @@ impl Drains {
         let selects = |drain: &NodeEvacuation| drain.spec.nodes.selector.is_some();
         let index = self.view.index();
         self.queue.add_all(index.drains().filter(|(_, drain)| selects(drain)).map(|(key, _)| key.clone()));
+    }
+
+    /// Queues the drains that an Evacuation's entries name and that the view does not show.
+    fn suspect(&self, evacuation: &Evacuation) {
+        for drain in self.orphans.suspects(evacuation) {
+            lock(&self.suspected).insert(drain.clone());
+            self.queue.add(drain);
+        }
+    }
+
+    /// Takes entries back that name the drain of that key, if an Evacuation raised the suspicion.
+    async fn withdraw_orphans(&self, key: &ObjectKey) -> Result<(), CallError> {
+        if !lock(&self.suspected).remove(key) {
+            return Ok(());
+        }
+        let withdrawn = self.orphans.withdraw(key, self.acts.requests()).await;
+        if withdrawn.is_err() {
+            lock(&self.suspected).insert(key.clone());
+        }
+        withdrawn
     }
 
     fn forget(&self, key: &ObjectKey) {
@@ -172,7 +199,12 @@ impl Feature for Drains {
                 }
                 &change.key.namespace
             }
-            ClusterEvent::Evacuation(change) => &change.key.namespace,
+            ClusterEvent::Evacuation(change) => {
+                if let Some(evacuation) = change.new.as_deref() {
+                    self.suspect(evacuation);
+                }
+                &change.key.namespace
+            }
             ClusterEvent::Budget(change) => &change.key.namespace,
             ClusterEvent::Namespace(_) | ClusterEvent::ReplicaSet(_) | ClusterEvent::Affected(_) => return,
         };
@@ -180,13 +212,22 @@ impl Feature for Drains {
     }
 
     fn resync(&self) {
-        let keys: Vec<ObjectKey> = self.view.index().drains().map(|(key, _)| key.clone()).collect();
-        self.queue.add_all(keys);
+        let (drains, evacuations) = {
+            let index = self.view.index();
+            let drains: Vec<ObjectKey> = index.drains().map(|(key, _)| key.clone()).collect();
+            (drains, index.evacuations().map(|(_, e)| Arc::clone(e)).collect::<Vec<_>>())
+        };
+        self.queue.add_all(drains);
+        for evacuation in &evacuations {
+            self.suspect(evacuation);
+        }
     }
 
     async fn reconcile(&self, key: &ObjectKey) -> Result<Requeue, CallError> {
         let (began, now) = (Instant::now(), self.clock.now());
-        let Some(drain) = self.view.index().drain(key) else {
+        self.withdraw_orphans(key).await?;
+        let known = self.view.index().drain(key);
+        let Some(drain) = known else {
             self.forget(key);
             return Ok(Requeue::OnEvent);
         };
@@ -213,5 +254,6 @@ impl Feature for Drains {
     fn end_term(&self) {
         self.acts.requests().rejections().clear();
         lock(&self.written).clear();
+        lock(&self.suspected).clear();
     }
 }

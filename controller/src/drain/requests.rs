@@ -84,12 +84,22 @@ impl Requests {
         evacuation: &Evacuation,
     ) -> Result<(), CallError> {
         let Some(entry) = drain_entry(drain) else { return Ok(()) };
-        let mut next = evacuation.clone();
-        next.spec.requesters.retain(|known| known.key() != entry.key());
-        if self.replace(next, "withdraw from").await? {
+        if self.remove_entry(evacuation, &entry.name).await? {
             info!(evacuation = %ObjectKey::of(evacuation), drain = drain.name_any(), "withdrawn");
         }
         Ok(())
+    }
+
+    /// Removes the entries of that name from an active Evacuation. The name is that of one drain. Returns false
+    /// when the Evacuation is gone.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Requests::withdraw`].
+    pub(super) async fn remove_entry(&self, evacuation: &Evacuation, entry: &str) -> Result<bool, CallError> {
+        let mut next = evacuation.clone();
+        next.spec.requesters.retain(|known| known.name != entry);
+        self.replace(next, "withdraw from").await
     }
 
     /// Replaces the Evacuation that was decided on. Returns false when it is gone.

@@ -11,3 +11,4 @@ mod cordons;
 mod course;
 mod limits;
 mod nodes;
+mod orphans;
