@@ -2,22 +2,19 @@
 
 use std::{error::Error, sync::Arc};
 
-use evacuation_api::{CORDONED_BY_ANNOTATION, DRAIN_FINALIZER, NodeEvacuation, NodeEvacuationStatus};
-use evacuation_protocol::{CordonChange, DrainAct, cordon, release};
+use evacuation_api::{DRAIN_FINALIZER, NodeEvacuation, NodeEvacuationStatus};
+use evacuation_protocol::{DrainAct, cordon, release};
 use futures::{StreamExt, stream};
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::core::v1::Pod;
 use kube::{
     Api, Client, ResourceExt,
-    api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions},
+    api::{DeleteParams, PostParams, Preconditions},
 };
-use serde_json::json;
-use tracing::{debug, info};
+use tracing::debug;
 
-use super::requests::Requests;
+use super::{nodes::NodeWriter, requests::Requests};
 use crate::cluster::{CallError, Cluster, Leadership, ObjectKey, View, call};
 
-/// Name of the controller in the managed fields of nodes.
-pub(super) const FIELD_MANAGER: &str = "evacuation-controller";
 /// Number of acts of one drain that are under way at a time.
 const AT_ONCE: usize = 16;
 
@@ -27,6 +24,7 @@ pub(super) struct Acts {
     leadership: Leadership,
     view: Arc<View>,
     requests: Requests,
+    nodes: NodeWriter,
 }
 
 impl Acts {
@@ -37,6 +35,7 @@ impl Acts {
             leadership: cluster.leadership.clone(),
             view: Arc::clone(&cluster.view),
             requests: Requests::new(cluster),
+            nodes: NodeWriter::new(cluster),
         }
     }
 
@@ -70,9 +69,9 @@ impl Acts {
         self.leadership.check()?;
         let name = drain.name_any();
         match act {
-            DrainAct::Cordon(node) => self.change(node, cordon(node, &name), "cordon").await,
+            DrainAct::Cordon(node) => self.nodes.change_cordon(node, cordon(node, &name), "cordon").await,
             DrainAct::Release(node) => match release(node, &name) {
-                Some(change) => self.change(node, change, "release").await,
+                Some(change) => self.nodes.change_cordon(node, change, "release").await,
                 None => Ok(()),
             },
             DrainAct::Ask(pod, entry) => self.requests.ask(&ObjectKey::of(drain), pod, entry).await,
@@ -81,31 +80,6 @@ impl Acts {
             DrainAct::Remove(pod) => self.remove(pod).await,
             DrainAct::ReleaseFinalizer => self.release_finalizer(drain).await,
         }
-    }
-
-    /// Changes the node that was decided on. A node that has changed is decided on again.
-    async fn change(&self, node: &Node, change: CordonChange, verb: &str) -> Result<(), CallError> {
-        let name = node.name_any();
-        let mut patch = json!({
-            "metadata": {
-                "uid": node.uid(),
-                "resourceVersion": node.resource_version(),
-                "annotations": {CORDONED_BY_ANNOTATION: change.annotation},
-            },
-        });
-        if let (Some(cordoned), Some(all)) = (change.unschedulable, patch.as_object_mut()) {
-            all.insert("spec".to_owned(), json!({"unschedulable": cordoned.then_some(true)}));
-        }
-        let api: Api<Node> = Api::all(self.client.clone());
-        let parameters =
-            PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
-        let patch = Patch::Merge(&patch);
-        let write = api.patch(&name, &parameters, &patch);
-        let mut patched = call(format!("{verb} node {name}"), write).await?;
-        patched.metadata.managed_fields = None;
-        info!(node = name, holders = change.annotation, cordoned = change.unschedulable, "{verb}");
-        self.view.apply(patched);
-        Ok(())
     }
 
     /// Deletes a pod that has ended.

@@ -190,7 +190,13 @@ impl Feature for Drains {
 
     fn handle(&self, event: &ClusterEvent<'_>) {
         let namespace = match event {
-            ClusterEvent::NodeEvacuation(change) => return self.queue.add(change.key.clone()),
+            ClusterEvent::NodeEvacuation(change) => {
+                // It can have left entries, if its finalizer was removed by hand.
+                if change.new.is_none() {
+                    lock(&self.suspected).insert(change.key.clone());
+                }
+                return self.queue.add(change.key.clone());
+            }
             ClusterEvent::Node(change) => return self.observe_node(change),
             ClusterEvent::Pod(change) => {
                 let nodes = [&change.old, &change.new].into_iter().flatten();
@@ -236,7 +242,8 @@ impl Feature for Drains {
         rejections.retain(key, &snapshot.pod_uids());
         let world = snapshot.world();
         let DrainPlan { status, acts, wake_at } = plan(&drain, &world, now);
-        let nodes = status.nodes.iter().filter(|node| !node.phase.is_final());
+        let deleted = drain.metadata.deletion_timestamp.is_some();
+        let nodes = status.nodes.iter().filter(|node| deleted || !node.phase.is_final());
         self.interest.set(key, &nodes.map(|node| node.name.clone()).collect(), &snapshot.namespaces());
         *lock(&self.spent) = began.elapsed();
 

@@ -1,27 +1,25 @@
-//! The feature that marks nodes: the taint of those that are due, and the conditions that tell others.
+//! The feature that marks nodes: the taint of those that are due, and the conditions that tell others. It
+//! also releases nodes from drains that no longer exist.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use evacuation_api::NodeEvacuation;
-use evacuation_protocol::{condition_changes, due_taints};
+use evacuation_protocol::{condition_changes, cordon_holders, due_taints, forget_holders, release};
 use k8s_openapi::api::core::v1::Node;
-use kube::{
-    Api, Client, ResourceExt,
-    api::{Patch, PatchParams},
-};
+use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
 
-use super::acts::FIELD_MANAGER;
+use super::nodes::NodeWriter;
 use crate::cluster::{
-    CallError, Cluster, ClusterEvent, Feature, Kind, Leadership, ObjectKey, Requeue, ServerClock, View,
+    CallError, Change, Cluster, ClusterEvent, Feature, Kind, ObjectKey, Requeue, ServerClock, View,
     WorkQueue, WorkerSettings, call,
 };
 
 /// The feature that keeps up the marks of nodes. Its keys are nodes.
 pub(crate) struct NodeMarks {
     client: Client,
-    leadership: Leadership,
+    nodes: NodeWriter,
     view: Arc<View>,
     clock: Arc<ServerClock>,
     queue: WorkQueue<ObjectKey>,
@@ -32,7 +30,7 @@ impl NodeMarks {
     pub(crate) fn new(cluster: &Cluster) -> Arc<Self> {
         Arc::new(Self {
             client: cluster.client.clone(),
-            leadership: cluster.leadership.clone(),
+            nodes: NodeWriter::new(cluster),
             view: Arc::clone(&cluster.view),
             clock: Arc::clone(&cluster.clock),
             queue: WorkQueue::default(),
@@ -44,36 +42,26 @@ impl NodeMarks {
         self.queue.add_all(nodes.map(|node| ObjectKey::new("", &node.name)));
     }
 
-    /// Writes the taints of the node that was decided on.
-    async fn taint(&self, node: &Node, taints: Value) -> Result<(), CallError> {
-        let metadata = json!({"uid": node.uid(), "resourceVersion": node.resource_version()});
-        let patch = Patch::Merge(json!({"metadata": metadata, "spec": {"taints": taints}}));
-        let name = node.name_any();
-        let api: Api<Node> = Api::all(self.client.clone());
-        self.keep(call(format!("taint node {name}"), api.patch(&name, &parameters(), &patch)).await?);
-        Ok(())
+    /// Drains that hold the node's cordon, and that the view does not show.
+    fn unknown_holders(&self, node: &Node) -> Vec<String> {
+        let index = self.view.index();
+        let unknown = |name: &&str| index.drain(&ObjectKey::new("", *name)).is_none();
+        cordon_holders(node).into_iter().filter(unknown).map(str::to_owned).collect()
     }
 
-    /// Writes conditions of a node. Each is one item of a list map, so that it replaces no other.
-    async fn set(&self, node: &Node, conditions: Vec<Value>) -> Result<(), CallError> {
-        let metadata = json!({"uid": node.uid()});
-        let patch = Patch::Strategic(json!({"metadata": metadata, "status": {"conditions": conditions}}));
-        let name = node.name_any();
-        let api: Api<Node> = Api::all(self.client.clone());
-        let parameters = parameters();
-        let write = api.patch_status(&name, &parameters, &patch);
-        self.keep(call(format!("set the conditions of node {name}"), write).await?);
-        Ok(())
+    /// Releases a node from a drain that no longer exists: an admin removed its finalizer, or a cordon of an
+    /// earlier leader was carried out late. A live read confirms it. Returns true when the node was released.
+    async fn release_from_the_gone(&self, node: &Node) -> Result<bool, CallError> {
+        for holder in self.unknown_holders(node) {
+            let api: Api<NodeEvacuation> = Api::all(self.client.clone());
+            let live = call(format!("read nodeevacuation {holder}"), api.get_opt(&holder)).await?;
+            if let (None, Some(change)) = (live, release(node, &holder)) {
+                self.nodes.change_cordon(node, change, "release").await?;
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
-
-    fn keep(&self, mut node: Node) {
-        node.metadata.managed_fields = None;
-        self.view.apply(node);
-    }
-}
-
-fn parameters() -> PatchParams {
-    PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() }
 }
 
 #[async_trait]
@@ -95,6 +83,11 @@ impl Feature for NodeMarks {
     }
 
     fn handle(&self, event: &ClusterEvent<'_>) {
+        if let ClusterEvent::Node(Change { key, new: Some(node), .. }) = event
+            && (forget_holders(node).is_some() || !self.unknown_holders(node).is_empty())
+        {
+            self.queue.add(key.clone());
+        }
         if let ClusterEvent::NodeEvacuation(change) = event {
             let phases = |drain: Option<&NodeEvacuation>| {
                 let deleted = drain.is_some_and(|drain| drain.metadata.deletion_timestamp.is_some());
@@ -113,7 +106,8 @@ impl Feature for NodeMarks {
         let index = self.view.index();
         let marked = |node: &Node| {
             let drains = std::iter::empty::<&NodeEvacuation>;
-            due_taints(node, drains()).is_some() || !condition_changes(node, drains()).is_empty()
+            let held = !cordon_holders(node).is_empty();
+            held || due_taints(node, drains()).is_some() || !condition_changes(node, drains()).is_empty()
         };
         let left = index.nodes().filter(|node| marked(node)).map(|node| node.name_any());
         let listed = index.drains().filter_map(|(_, drain)| drain.status.as_ref());
@@ -124,7 +118,6 @@ impl Feature for NodeMarks {
     }
 
     async fn reconcile(&self, key: &ObjectKey) -> Result<Requeue, CallError> {
-        self.leadership.check()?;
         let (node, drains) = {
             let index = self.view.index();
             let Some(node) = index.node(&key.name) else { return Ok(Requeue::OnEvent) };
@@ -132,7 +125,14 @@ impl Feature for NodeMarks {
         };
         let all = || drains.iter().map(AsRef::as_ref);
         if let Some(taints) = due_taints(&node, all()) {
-            self.taint(&node, json!(taints)).await?;
+            self.nodes.replace_taints(&node, &taints).await?;
+            return Ok(Requeue::Now);
+        }
+        if let Some(change) = forget_holders(&node) {
+            self.nodes.change_cordon(&node, change, "forget the holders of").await?;
+            return Ok(Requeue::Now);
+        }
+        if self.release_from_the_gone(&node).await? {
             return Ok(Requeue::Now);
         }
         let now = self.clock.now().format("%Y-%m-%dT%H:%M:%SZ").to_string();
@@ -147,7 +147,7 @@ impl Feature for NodeMarks {
             })
             .collect();
         if !conditions.is_empty() {
-            self.set(&node, conditions).await?;
+            self.nodes.set_conditions(&node, &conditions).await?;
         }
         Ok(Requeue::OnEvent)
     }

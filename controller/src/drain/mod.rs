@@ -17,6 +17,7 @@ mod acts;
 mod drains;
 mod interest;
 mod marks;
+mod nodes;
 mod orphans;
 mod rejections;
 mod requests;

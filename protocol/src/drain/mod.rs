@@ -10,7 +10,10 @@ mod verdict;
 pub use self::{
     marks::{DRAIN_IN_PROGRESS, DRAINED, MAINTENANCE_PLANNED, NodeMark, condition_changes, due_taints},
     pick::{DrainFilters, Picked, pick},
-    plan::{CordonChange, DrainAct, DrainPlan, DrainWorld, PodOnNode, cordon, drain_entry, plan, release},
+    plan::{
+        CordonChange, DrainAct, DrainPlan, DrainWorld, PodOnNode, cordon, cordon_holders, drain_entry,
+        forget_holders, plan, release,
+    },
     reason::{DrainRefusal, DrainSkip, DrainWarning},
     verdict::{DrainedPod, PodCount, PodJudgement, STUCK_AFTER_SECONDS, Standing, Summary, judge, summarize},
 };

@@ -16,6 +16,7 @@
 
 mod config;
 mod controller;
+mod drains;
 mod ending;
 mod environment;
 mod explore;
@@ -32,6 +33,9 @@ mod state;
 mod worlds;
 
 pub use config::{Config, Entry, Limits, Registered, Say, User};
+pub use drains::{
+    DrainAction, DrainConfig, DrainExploration, DrainLaw, DrainState, Drains, drain_worlds, explore_drains,
+};
 pub use explore::{Counterexample, Exploration, explore};
 pub use forgery::Forgery;
 pub use invariant::violations;

@@ -1,7 +1,7 @@
 //! Walks every world, or the one that is named, and prints the states seen and the laws that hold.
 
 use anyhow::{bail, ensure};
-use evacuation_model::{Law, explore, worlds};
+use evacuation_model::{DrainLaw, Law, drain_worlds, explore, explore_drains, worlds};
 
 /// Minimum number of states of all worlds together.
 const STATES: usize = 1_000_000;
@@ -11,7 +11,8 @@ fn main() -> anyhow::Result<()> {
     let mut worlds = worlds();
     if let Some(only) = &only {
         worlds.retain(|world| world.name == only);
-        ensure!(!worlds.is_empty(), "there is no world {only:?}");
+        let known = drain_worlds().iter().any(|world| world.name == only);
+        ensure!(!worlds.is_empty() || known, "there is no world {only:?}");
     }
     let (mut states, mut broken) = (0, false);
     for world in worlds {
@@ -29,11 +30,32 @@ fn main() -> anyhow::Result<()> {
             println!("{counterexample}");
         }
     }
+    for world in
+        drain_worlds().into_iter().filter(|world| only.as_ref().is_none_or(|only| world.name == only))
+    {
+        let found = explore_drains(world);
+        println!(
+            "{:<10} {:>9} states, {:>2} steps deep, {:>6.1} s: {}",
+            world.name,
+            found.states,
+            found.depth,
+            found.elapsed.as_secs_f64(),
+            world.about,
+        );
+        if let Some(counterexample) = found.counterexample {
+            broken = true;
+            println!("{counterexample}");
+        }
+    }
     if broken {
         bail!("a law is broken");
     }
     println!("\n{states} states, in each of which hold:");
     for law in Law::ALL {
+        println!("  {}", law.words());
+    }
+    println!("and in each state of the drains:");
+    for law in DrainLaw::ALL {
         println!("  {}", law.words());
     }
     ensure!(only.is_some() || states >= STATES, "fewer than {STATES} states were seen");

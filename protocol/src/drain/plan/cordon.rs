@@ -92,11 +92,19 @@ pub fn release(node: &Node, drain: &str) -> Option<CordonChange> {
     Some(CordonChange { unschedulable, annotation: (!all.is_empty()).then(|| all.join(",")) })
 }
 
+/// Returns the change that removes the holders of a cordon that someone else took away. Otherwise they would
+/// be taken for the holders of the next cordon, which can be a person's. `None` when there is none to remove.
+pub fn forget_holders(node: &Node) -> Option<CordonChange> {
+    let stale = !is_cordoned(node) && !holders(node).is_empty();
+    stale.then_some(CordonChange { unschedulable: None, annotation: None })
+}
+
 fn is_cordoned(node: &Node) -> bool {
     node.spec.as_ref().and_then(|spec| spec.unschedulable) == Some(true)
 }
 
-fn holders(node: &Node) -> Vec<&str> {
+/// Returns the names of the drains that hold a node's cordon.
+pub fn holders(node: &Node) -> Vec<&str> {
     let value = node.metadata.annotations.as_ref().and_then(|all| all.get(CORDONED_BY_ANNOTATION));
     value.into_iter().flat_map(|names| names.split(',')).filter(|name| !name.is_empty()).collect()
 }
@@ -143,6 +151,14 @@ mod tests {
         ] {
             assert_eq!(release(&node(cordoned, holders), "me"), expected, "{cordoned} {holders:?}");
         }
+    }
+
+    #[test]
+    fn the_holders_of_a_cordon_that_was_taken_away_are_forgotten() {
+        let gone = Some(CordonChange { unschedulable: None, annotation: None });
+        assert_eq!(forget_holders(&node(false, Some("me,other"))), gone);
+        assert_eq!(forget_holders(&node(true, Some("me"))), None);
+        assert_eq!(forget_holders(&node(false, None)), None);
     }
 
     #[test]

@@ -30,7 +30,7 @@ use k8s_openapi::api::{
     policy::v1::PodDisruptionBudget,
 };
 
-pub use cordon::{CordonChange, cordon, release};
+pub use cordon::{CordonChange, cordon, forget_holders, holders as cordon_holders, release};
 
 use super::verdict::{PodJudgement, summarize};
 use crate::time::{after, sooner, stamp};

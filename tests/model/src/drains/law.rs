@@ -1,0 +1,31 @@
+//! Laws of drains.
+
+/// A property of every reachable state; [`DrainLaw::words`] says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum DrainLaw {
+    /// Of every release of a node.
+    Cordon,
+    /// Of every eviction.
+    Withdrawal,
+    /// Of every request.
+    Cordoned,
+    /// Liveness, from every state in which no act is under way.
+    Ends,
+}
+
+impl DrainLaw {
+    /// Every law.
+    pub const ALL: &'static [Self] = &[Self::Cordon, Self::Withdrawal, Self::Cordoned, Self::Ends];
+
+    /// The law as a sentence.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Cordon => "no drain uncordons a node that a person or another drain keeps cordoned",
+            Self::Withdrawal => "no eviction follows the withdrawal of the last entry",
+            Self::Cordoned => "no pod is asked on a node that was never cordoned",
+            Self::Ends => {
+                "every drain with a deadline ends, a deleted one goes, and no cordon and no entry is left of it"
+            }
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Drains, model-checked: two drains over shared nodes, whose plan is the function that runs.
+//!
+//! The model adds the world around the plan: acts that are carried out late or never, a leader that is
+//! followed by another between any two acts, people who cordon and uncordon, users who delete their drains,
+//! apps that accept, and an evictor that keeps the fence. The negotiation itself is walked by the other
+//! model; here an Evacuation is reduced to what a drain sees of it.
+
+mod law;
+mod model;
+mod objects;
+mod state;
+mod step;
+
+use std::time::{Duration, Instant};
+
+use stateright::{Checker, HasDiscoveries, Model};
+
+pub use law::DrainLaw;
+pub use model::{DrainAction, Drains};
+pub use state::DrainState;
+
+/// A world of drains.
+#[derive(Clone, Copy, Debug)]
+pub struct DrainConfig {
+    /// The world's name.
+    pub name: &'static str,
+    /// The world in words.
+    pub about: &'static str,
+    /// The nodes of each drain, by number.
+    pub drains: [&'static [usize]; 2],
+    /// The node of each pod.
+    pub pods: &'static [usize],
+    /// True when the first drain has a deadline.
+    pub deadline: bool,
+    /// Maximum number of cordons and uncordons by people.
+    pub people: u8,
+    /// Maximum number of drains that are deleted.
+    pub deletions: u8,
+    /// Maximum number of changes of the leader.
+    pub leaders: u8,
+}
+
+/// Every world of drains.
+pub fn drain_worlds() -> Vec<DrainConfig> {
+    let shared = DrainConfig {
+        name: "shared",
+        about: "two drains of one node, both deleted at any time",
+        drains: [&[0], &[0]],
+        pods: &[0],
+        deadline: false,
+        people: 0,
+        deletions: 2,
+        leaders: 0,
+    };
+    vec![
+        shared,
+        DrainConfig {
+            name: "person",
+            about: "two drains of one node, one deleted, and a person who cordons and uncordons it",
+            people: 2,
+            deletions: 1,
+            pods: &[],
+            ..shared
+        },
+        DrainConfig {
+            name: "late",
+            about: "two drains of one node, one deleted, and late requests of an earlier leader",
+            deletions: 1,
+            leaders: 1,
+            ..shared
+        },
+        DrainConfig {
+            name: "overlap",
+            about: "a drain of one node with a deadline, and one of two nodes, deleted at any time",
+            drains: [&[0], &[0, 1]],
+            deadline: true,
+            deletions: 1,
+            ..shared
+        },
+    ]
+}
+
+/// The result of a walk through a world of drains.
+#[derive(Debug)]
+pub struct DrainExploration {
+    /// The number of distinct states.
+    pub states: usize,
+    /// The number of steps of the longest path.
+    pub depth: usize,
+    /// The duration of the walk.
+    pub elapsed: Duration,
+    /// The first law that does not hold, and a shortest way to where it is broken.
+    pub counterexample: Option<String>,
+}
+
+/// Walks a world until every state was seen, or a law is broken.
+pub fn explore_drains(config: DrainConfig) -> DrainExploration {
+    let began = Instant::now();
+    let threads = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
+    let checker = Drains::new(config)
+        .checker()
+        .threads(threads)
+        .finish_when(HasDiscoveries::AnyFailures)
+        .spawn_bfs()
+        .join();
+    let counterexample = checker.discoveries().into_iter().next().map(|(words, path)| {
+        let steps = path.into_vec().into_iter().map(|(state, action)| format!("{state:?}\n  {action:?}"));
+        format!("broken: {words}\n{}", steps.collect::<Vec<_>>().join("\n"))
+    });
+    DrainExploration {
+        states: checker.unique_state_count(),
+        depth: checker.max_depth(),
+        elapsed: began.elapsed(),
+        counterexample,
+    }
+}
