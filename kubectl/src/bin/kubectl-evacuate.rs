@@ -1,5 +1,6 @@
 //! `kubectl evacuate node NODE`: drain nodes by asking; show, pause and cancel drains.
-//! `kubectl evacuate why POD`: show why a pod has not moved. `kubectl evacuate lint -f FILE`: check manifests.
+//! `kubectl evacuate why POD`: show why a pod has not moved. `kubectl evacuate lint -f FILE`: check
+//! manifests.
 
 use clap::{Parser, Subcommand};
 use kubectl_evacuate::{

@@ -73,11 +73,11 @@ impl Follow {
         drop(view);
         match ended {
             Ok((exit, message)) => {
-                if exit == Exit::Done {
-                    eprintln!("the cordon stays; to take it back: kubectl evacuate cancel {name}");
-                } else {
+                if exit != Exit::Done {
                     eprintln!("error: {message}");
-                    print_hints(&name);
+                }
+                if exit != Exit::Errors {
+                    eprintln!("the cordon stays; to take it back: kubectl evacuate cancel {name}");
                 }
                 Ok(exit)
             }
@@ -97,13 +97,12 @@ impl Follow {
 struct Course {
     name: String,
     uid: Option<String>,
-    /// Name of the drain's entry in Evacuations.
-    entry: Option<String>,
     fresh: bool,
     report: Report,
     tracker: Tracker,
     view: View,
-    last: NodeEvacuation,
+    /// The drain as it was last seen.
+    drain: NodeEvacuation,
 }
 
 impl Course {
@@ -112,12 +111,11 @@ impl Course {
         Self {
             name: drain.name_any(),
             uid: drain.uid(),
-            entry: drain.entry_name(),
             fresh: follow.fresh,
             report: Report::new(follow.cordoned.clone()),
             tracker: Tracker::default(),
             view: View::new(follow.pods, Lines::Output),
-            last: drain.clone(),
+            drain: drain.clone(),
         }
     }
 
@@ -151,10 +149,10 @@ impl Course {
                     self.take_event(*event)?;
                 }
             }
-            if self.last.metadata.uid != self.uid {
+            if self.drain.metadata.uid != self.uid {
                 return Ok(self.removed());
             }
-            if let Some(ended) = self.last.status.as_ref().and_then(end) {
+            if let Some(ended) = self.drain.status.as_ref().and_then(end) {
                 self.last_ends(client, &mut changes).await?;
                 return Ok(ended);
             }
@@ -174,7 +172,7 @@ impl Course {
             let number = |count: i32| usize::try_from(count).unwrap_or_default();
             self.view.count(number(status.pods.gone), number(status.pods.total));
         }
-        self.last = drain;
+        self.drain = drain;
         Ok(())
     }
 
@@ -195,7 +193,7 @@ impl Course {
             return changed.map_or(Ok(()), |tracked| self.view.show(&tracked));
         }
         let ended = evacuation.status.as_ref().is_some_and(evacuation_protocol::is_finished);
-        if !has_entry(evacuation, self.entry.as_deref()) || (ended && !self.fresh) {
+        if !has_entry(evacuation, &self.drain) || (ended && !self.fresh) {
             return Ok(());
         }
         let namespace = evacuation.namespace().unwrap_or_default();
@@ -239,8 +237,11 @@ fn changes(client: &Client, name: &str) -> impl Stream<Item = Change> + use<> {
     stream::select(drain, pods.boxed())
 }
 
-/// Returns true when the Evacuation holds or held the entry of that name.
-pub(crate) fn has_entry(evacuation: &Evacuation, entry: Option<&str>) -> bool {
-    let recorded = evacuation.status.iter().flat_map(|status| &status.requesters);
-    recorded.into_iter().any(|requester| Some(requester.name.as_str()) == entry)
+/// Returns true when the Evacuation holds or held the entry of the drain. Another user can have an entry of
+/// the same name.
+pub(crate) fn has_entry(evacuation: &Evacuation, drain: &NodeEvacuation) -> bool {
+    let owner = drain.status.as_ref().and_then(|status| status.requester.as_ref());
+    let (Some(owner), Some(name)) = (owner, drain.entry_name()) else { return false };
+    let mut recorded = evacuation.status.iter().flat_map(|status| &status.requesters);
+    recorded.any(|requester| requester.owner == owner.user && requester.name == name)
 }

@@ -99,13 +99,15 @@ pub(super) fn details(drain: &NodeEvacuation, bars: bool) -> String {
     let mut rows =
         vec![["  NAME", "PHASE", "CORDON", "GONE", "VERDICT", "MESSAGE"].map(str::to_owned).to_vec()];
     rows.extend(status.nodes.iter().map(|node| {
+        // The message of an only node is that of the drain.
+        let message = node.message.as_deref().filter(|text| Some(*text) != status.message.as_deref());
         vec![
             format!("  {}", node.name),
             format!("{:?}", node.phase),
             cordon(node.cordoned).to_owned(),
             progress(&node.pods, bars),
             format!("{:?}", node.verdict),
-            plain(node.message.as_deref().unwrap_or_default()),
+            plain(message.unwrap_or_default()),
         ]
     }));
     lines.extend(columns(&rows));
@@ -202,7 +204,7 @@ mod tests {
             "Requester:   alice, at 2026-11-20T22:00:00Z",
             "Reason:      KernelUpgrade",
             "Pods:        17 of 30 gone, 13 blocked",
-            "by this drain   [###########.........] 17/30   Stuck     1 pod is stuck",
+            "by this drain   [###########.........] 17/30   Stuck",
             "pod/shop/db-0 of StatefulSet/db: BudgetAllowsNone: budget db",
             "since 2026-11-20T22:01:00Z, and nothing changes by itself",
             "and 2 more",
