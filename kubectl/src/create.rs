@@ -12,9 +12,10 @@ use kube::{Api, Client, ResourceExt, api::ListParams};
 use crate::{
     Exit,
     complaint::complaint,
-    connection::Connection,
+    connection::NamespacedConnection,
     dry_run::{DryRun, DryRunFlag},
     output::{Output, is_unread, render, say, warn},
+    pod_name::pod_name,
     progress::{self, Lines},
     requester_flags::{OnRefusal, RequesterFlags, name_part, timeout},
     tracker::Tracker,
@@ -52,7 +53,7 @@ pub struct Create {
     #[arg(short, long, value_enum)]
     output: Option<Output>,
     #[command(flatten)]
-    connection: Connection,
+    connection: NamespacedConnection,
 }
 
 impl Create {
@@ -73,7 +74,7 @@ impl Create {
         let mut failed = false;
         for pod in self.pods(&client).await? {
             match self.ask(&requester, &namespace, &pod).await {
-                Ok(Some(evacuation)) => tracker.follow(&evacuation),
+                Ok(Some(evacuation)) => drop(tracker.follow(&evacuation)),
                 Ok(None) => {}
                 Err(error) if is_unread(&error) => return Err(error),
                 Err(error) => {
@@ -129,15 +130,6 @@ impl Create {
         warn(&evacuation);
         print(evacuation.object(), if evacuation.joined() { "joined" } else { "created" })?;
         Ok((dry_run == DryRun::None).then(|| evacuation.object().clone()))
-    }
-}
-
-/// A pod's name, alone or as pod/NAME.
-fn pod_name(text: &str) -> Result<String, String> {
-    match text.split_once('/') {
-        None => Ok(text.to_owned()),
-        Some(("pod" | "pods" | "po", name)) => Ok(name.to_owned()),
-        Some((resource, _)) => Err(format!("only pods can be asked, not {resource}")),
     }
 }
 

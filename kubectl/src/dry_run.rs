@@ -3,7 +3,7 @@
 use clap::{Args, ValueEnum};
 
 /// The flag.
-#[derive(Args, Clone, Copy, Debug)]
+#[derive(Args, Clone, Copy, Debug, Default)]
 pub(crate) struct DryRunFlag {
     /// client: only print what would be sent; server: have the server check it and store nothing.
     #[arg(long, value_enum, default_value = "none", default_missing_value = "client", num_args = 0..=1, require_equals = true)]
@@ -11,9 +11,10 @@ pub(crate) struct DryRunFlag {
 }
 
 /// Kind of a dry run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum DryRun {
     /// No dry run: changes are stored.
+    #[default]
     None,
     /// No change is sent.
     Client,

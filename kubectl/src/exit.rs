@@ -40,8 +40,12 @@ impl Exit {
 /// Reads the command line and runs the command. An error becomes an exit code, and is printed with its
 /// causes.
 ///
-/// An invalid command line ends with 1: clap's 2 means a refusal here. Ctrl-C withdraws nothing.
-pub fn run<C: Parser, F: Future<Output = anyhow::Result<Exit>>>(command: impl FnOnce(C) -> F) -> ExitCode {
+/// An invalid command line ends with 1: clap's 2 means a refusal here. Ctrl-C withdraws nothing, and prints
+/// `interrupted`, unless the command handles it.
+pub fn run<C: Parser, F: Future<Output = anyhow::Result<Exit>>>(
+    command: impl FnOnce(C) -> F,
+    interrupted: &str,
+) -> ExitCode {
     let parsed = match C::try_parse() {
         Ok(parsed) => parsed,
         Err(error) => {
@@ -60,15 +64,17 @@ pub fn run<C: Parser, F: Future<Output = anyhow::Result<Exit>>>(command: impl Fn
         }
     };
     let ended = runtime.block_on(async {
-        let interrupted = async {
+        let ctrl_c = async {
             // Without a handler Ctrl-C still ends the process, only silently.
             if tokio::signal::ctrl_c().await.is_err() {
                 std::future::pending::<()>().await;
             }
         };
+        // A command that handles Ctrl-C itself ends first.
         tokio::select! {
+            biased;
             ended = command(parsed) => Some(ended),
-            () = interrupted => None,
+            () = ctrl_c => None,
         }
     });
     let exit = match ended {
@@ -79,9 +85,7 @@ pub fn run<C: Parser, F: Future<Output = anyhow::Result<Exit>>>(command: impl Fn
             Exit::Errors
         }
         None => {
-            eprintln!(
-                "interrupted: the evacuations continue, see kubectl get evacuations; delete one to withdraw it"
-            );
+            eprintln!("interrupted: {interrupted}");
             Exit::Interrupted
         }
     };

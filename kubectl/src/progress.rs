@@ -12,6 +12,7 @@ use crate::{
     Exit,
     output::say,
     tracker::{Tracked, Tracker},
+    watching::is_refused,
 };
 
 /// Interval of the spinners and of the clock of the bar.
@@ -27,7 +28,7 @@ pub(crate) enum Lines {
 }
 
 /// The progress: a bar with a line for each pod under way. Dropping it clears the screen.
-struct View {
+pub(crate) struct View {
     without_terminal: Lines,
     screen: MultiProgress,
     bar: ProgressBar,
@@ -35,7 +36,7 @@ struct View {
 }
 
 impl View {
-    fn new(total: usize, without_terminal: Lines) -> Self {
+    pub(crate) fn new(total: usize, without_terminal: Lines) -> Self {
         let screen = MultiProgress::new();
         let bar = screen.add(ProgressBar::new(u64::try_from(total).unwrap_or(u64::MAX)));
         if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} pods ended, {elapsed}") {
@@ -45,21 +46,39 @@ impl View {
         Self { without_terminal, screen, bar, lines: std::collections::HashMap::new() }
     }
 
-    fn show(&mut self, tracked: &Tracked) -> std::io::Result<()> {
+    /// Prints a line above the bar.
+    pub(crate) fn print(&self, line: &str) -> std::io::Result<()> {
         if self.bar.is_hidden() {
             match self.without_terminal {
-                Lines::Output => say(tracked.line())?,
-                Lines::Errors => eprintln!("{}", tracked.line()),
+                Lines::Output => say(line)?,
+                Lines::Errors => eprintln!("{line}"),
             }
-            return Ok(());
+        } else {
+            // A screen that cannot be written to must not end the drain.
+            let _ = self.screen.println(line);
+        }
+        Ok(())
+    }
+
+    /// Sets the position of the bar, and its length if it grew.
+    pub(crate) fn count(&self, ended: usize, total: usize) {
+        let total = u64::try_from(total).unwrap_or(u64::MAX);
+        if self.bar.length().is_none_or(|length| length < total) {
+            self.bar.set_length(total);
+        }
+        self.bar.set_position(u64::try_from(ended).unwrap_or(u64::MAX));
+    }
+
+    /// Shows the state of an Evacuation.
+    pub(crate) fn show(&mut self, tracked: &Tracked) -> std::io::Result<()> {
+        if self.bar.is_hidden() {
+            return self.print(&tracked.line());
         }
         if tracked.end.is_some() {
             if let Some(line) = self.lines.remove(&tracked.evacuation) {
                 line.finish_and_clear();
             }
-            // A screen that cannot be written to must not end the drain.
-            let _ = self.screen.println(tracked.line());
-            return Ok(());
+            return self.print(&tracked.line());
         }
         let line = self.lines.entry(tracked.evacuation.clone()).or_insert_with(|| {
             let line = self.screen.add(ProgressBar::new_spinner());
@@ -136,26 +155,15 @@ async fn watch(api: Api<Evacuation>, tracker: &mut Tracker, view: &mut View) -> 
             }
             // A later refusal is tried again: an API server that has just started knows neither tokens nor
             // roles.
-            Err(error) if !allowed && refused(&error) => return Err(error.into()),
+            Err(error) if !allowed && is_refused(&error) => return Err(error.into()),
             Err(_) => None,
         };
         if let Some(tracked) = changed {
             view.show(tracked)?;
         }
-        view.bar.set_position(u64::try_from(tracker.ended()).unwrap_or(u64::MAX));
+        view.count(tracker.ended(), tracker.len());
     }
     Ok(())
-}
-
-/// Returns whether the caller may not watch.
-fn refused(error: &watcher::Error) -> bool {
-    use watcher::Error::{InitialListFailed, WatchFailed, WatchStartFailed};
-    match error {
-        InitialListFailed(source) | WatchFailed(source) | WatchStartFailed(source) => {
-            matches!(source, kube::Error::Api(status) if matches!(status.code, 401 | 403))
-        }
-        _ => false,
-    }
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The flags of a requester's entry.
+//! The flags of a request to move pods.
 
 use std::time::Duration;
 
@@ -11,8 +11,6 @@ use crate::connection::user_name;
 
 /// Maximum length of the part of a requester's name after the slash.
 const NAME_PART: usize = 253;
-/// Maximum length of the user's name in the name of a drain; the node's name gets the rest.
-const USER_OF_DRAIN: usize = 126;
 
 /// The flags of a requester's entry.
 #[derive(Args, Debug)]
@@ -20,21 +18,28 @@ pub(crate) struct RequesterFlags {
     /// Name of the requester, such as repair.acme.io/rack-7; made from your user name by default.
     #[arg(long, value_name = "DOMAIN/NAME")]
     requester: Option<String>,
+    #[command(flatten)]
+    request: RequestFlags,
+}
+
+/// The flags of a request, whatever the name of its entry.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct RequestFlags {
     /// Reason in CamelCase for machines, such as NodeMaintenance.
     #[arg(long)]
-    reason: Option<String>,
+    pub(crate) reason: Option<String>,
     /// Reason in words for people.
     #[arg(long)]
-    message: Option<String>,
+    pub(crate) message: Option<String>,
     /// Stop negotiating after this time, such as 10m or 1h30m.
     #[arg(long, value_name = "DURATION", value_parser = duration)]
-    deadline: Option<Duration>,
+    pub(crate) deadline: Option<Duration>,
     /// Action at the deadline; evict by default.
     #[arg(long, value_enum, ignore_case = true, requires = "deadline")]
-    at_deadline: Option<AtDeadline>,
+    pub(crate) at_deadline: Option<AtDeadline>,
     /// The grace period of the eviction, in seconds; the pod's own by default, and when negative.
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
-    grace_period: Option<i64>,
+    pub(crate) grace_period: Option<i64>,
     /// Start only in a window that opens at these times, in cron's five fields, such as "0 22 * * 6".
     #[arg(long, value_name = "SCHEDULE", requires = "window_duration")]
     window: Option<String>,
@@ -48,7 +53,7 @@ pub(crate) struct RequesterFlags {
 
 /// Action at the deadline.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum AtDeadline {
+pub(crate) enum AtDeadline {
     /// Skip the remaining responders and evict the pod, within its budgets.
     Evict,
     /// Delete the pod, without regard to its budgets.
@@ -59,9 +64,10 @@ enum AtDeadline {
 }
 
 /// Consequence of a refusal.
-#[derive(Clone, Copy, Debug, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
 pub(crate) enum OnRefusal {
     /// Leave the pod alone.
+    #[default]
     #[value(name = "give-up", alias = "giveup")]
     GiveUp,
     /// Wait: the app can change its answer.
@@ -102,30 +108,33 @@ impl RequesterFlags {
             Some(name) => name.clone(),
             None => default_name(&user_name(client).await?),
         };
+        let flags = &self.request;
         let mut requester = Requester::new(client.clone(), name);
-        if let Some(reason) = &self.reason {
+        if let Some(reason) = &flags.reason {
             requester = requester.reason(reason);
         }
-        if let Some(message) = &self.message {
+        if let Some(message) = &flags.message {
             requester = requester.message(message);
         }
         if let Some(policy) = on_refusal {
             requester = requester.on_refusal(policy.into());
         }
-        if let Some(after) = self.deadline {
-            requester = requester.deadline(after, self.at_deadline.map(Into::into).unwrap_or_default());
+        if let Some(after) = flags.deadline {
+            requester = requester.deadline(after, flags.at_deadline.map(Into::into).unwrap_or_default());
         }
-        if let Some(seconds) = self.grace_period.filter(|seconds| *seconds >= 0) {
+        if let Some(seconds) = flags.grace_period.filter(|seconds| *seconds >= 0) {
             requester = requester.grace_period_seconds(seconds);
         }
-        if let Some(window) = self.window() {
+        if let Some(window) = flags.window() {
             requester = requester.window(window);
         }
         Ok(requester)
     }
+}
 
+impl RequestFlags {
     /// The window that the flags describe. Fractions of a second, which no window has, are dropped.
-    fn window(&self) -> Option<Window> {
+    pub(crate) fn window(&self) -> Option<Window> {
         let (schedule, open) = self.window.clone().zip(self.window_duration)?;
         Some(Window {
             schedule,
@@ -155,29 +164,14 @@ pub(crate) fn timeout(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// A user's name as the part of a qualified name after the slash.
+/// A user's name as the part of a qualified name after the slash. A name that is too long loses its start:
+/// the end of a service account's name tells more.
 pub(crate) fn name_part(user: &str) -> String {
-    shortened(user, NAME_PART)
-}
-
-/// The name of a user's drain of a node: `drain.evacuation.dev/NODE_USER`.
-///
-/// Two users who drain one node get a name each. No node's name has a `_`: the part before the first one is
-/// the node. The end of a node's name that is too long is left out: a pod is on one node only.
-pub(crate) fn drain_name(node: &str, user: &str) -> String {
-    let user = shortened(user, USER_OF_DRAIN);
-    let room = NAME_PART.saturating_sub(user.len() + 1);
-    let node = node.get(..room).unwrap_or(node);
-    format!("drain.evacuation.dev/{node}_{user}")
-}
-
-/// The last `most` characters: the end of a service account's name tells more than its start.
-fn shortened(user: &str, most: usize) -> String {
     let allowed = |c: char| {
         if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '.' }
     };
     let name: String = user.chars().map(allowed).collect();
-    let start = name.len().saturating_sub(most);
+    let start = name.len().saturating_sub(NAME_PART);
     let ends = |c: char| !c.is_ascii_alphanumeric();
     let part = name.get(start..).unwrap_or_default().trim_matches(ends);
     if part.is_empty() { "anonymous".to_owned() } else { part.to_owned() }
@@ -185,8 +179,6 @@ fn shortened(user: &str, most: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use evacuation_api::is_qualified_name;
-
     use super::*;
 
     #[test]
@@ -222,26 +214,5 @@ mod tests {
             assert_eq!(name_part(user), part);
         }
         assert_eq!(name_part(&"x".repeat(300)).len(), 253);
-    }
-
-    #[test]
-    fn two_users_who_drain_one_node_have_a_name_each() {
-        assert_eq!(
-            drain_name("node-a.acme.io", "alice@acme.io"),
-            "drain.evacuation.dev/node-a.acme.io_alice.acme.io"
-        );
-        assert_ne!(drain_name("node-a", "alice"), drain_name("node-a", "bob"));
-    }
-
-    #[test]
-    fn the_name_of_a_drain_is_valid_however_long_its_parts_are() {
-        for node in ["a".to_owned(), "n.".repeat(126) + "n"] {
-            for user in ["b".to_owned(), "::".to_owned(), "x:".repeat(200)] {
-                let name = drain_name(&node, &user);
-                assert!(is_qualified_name(&name), "{name}");
-            }
-        }
-        let (long, short) = (drain_name(&"n".repeat(253), "alice"), drain_name(&"n".repeat(253), "bob"));
-        assert!(long.ends_with("n_alice") && short.ends_with("n_bob"));
     }
 }

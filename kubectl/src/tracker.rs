@@ -48,10 +48,16 @@ pub(crate) struct Tracker {
 }
 
 impl Tracker {
-    /// Starts to follow an Evacuation.
-    pub(crate) fn follow(&mut self, evacuation: &Evacuation) {
+    /// Starts to follow an Evacuation. Returns its state.
+    pub(crate) fn follow(&mut self, evacuation: &Evacuation) -> Tracked {
         let tracked = describe(evacuation);
-        self.tracked.insert(uid(evacuation).to_owned(), tracked);
+        self.tracked.insert(uid(evacuation).to_owned(), tracked.clone());
+        tracked
+    }
+
+    /// Returns true when the Evacuation is followed.
+    pub(crate) fn follows(&self, evacuation: &Evacuation) -> bool {
+        self.tracked.contains_key(uid(evacuation))
     }
 
     /// Takes a change in. Returns the evacuation to show, if it is followed and changed visibly.

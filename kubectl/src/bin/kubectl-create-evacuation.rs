@@ -3,5 +3,6 @@
 use kubectl_evacuate::{create::Create, run};
 
 fn main() -> std::process::ExitCode {
-    run(Create::run)
+    let interrupted = "the evacuations continue, see kubectl get evacuations; delete one to withdraw it";
+    run(Create::run, interrupted)
 }

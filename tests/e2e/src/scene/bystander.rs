@@ -40,7 +40,12 @@ impl Bystander {
         pods.create("silent", &quick(PodSpec::watching())).await.unwrap();
         let client = pod_client(scene.platform(), &watching).await.unwrap();
         let app = tokio::spawn(Responder::of_pod(client).run(|_| async { Answer::accept() }));
-        Self { pods, node, drainer: scene.drainer().await, _app: app.into() }
+        let drainer = scene.drainer().await;
+        let user = &drainer.user.name;
+        scene.bind_in(pods.namespace(), user, "ClusterRole", "evacuation:requester").await;
+        let right = json!({"group": "evacuation.dev", "resource": "evacuations", "verb": "create"});
+        scene.decided_in(pods.namespace(), user, &right, true).await;
+        Self { pods, node, drainer, _app: app.into() }
     }
 
     /// Drains the node, and evicts the pod whose app is silent at its deadline. Each must succeed.

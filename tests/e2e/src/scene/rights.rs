@@ -4,12 +4,16 @@ use std::path::PathBuf;
 
 use anyhow::bail;
 use controlplane::{eventually, output_of};
+use evacuation_api::NodeEvacuation;
 use k8s_openapi::api::{
     authorization::v1::SubjectAccessReview,
     core::v1::ServiceAccount,
     rbac::v1::{ClusterRoleBinding, Role, RoleBinding},
 };
-use kube::{Api, Client, ResourceExt, api::PostParams};
+use kube::{
+    Api, Client, ResourceExt,
+    api::{Patch, PatchParams, PostParams},
+};
 use serde_json::{Value, json};
 
 use super::{PATIENCE, Scene};
@@ -46,9 +50,28 @@ impl Drainer {
         assert!(drained.success(), "{drained:?}");
     }
 
-    /// The name of the entries that the user's drain of a node makes.
-    pub fn entry(&self, node: &str) -> String {
-        format!("drain.evacuation.dev/{node}_{}", self.user.name)
+    /// Creates the drain of a node that [`Self::drains`] returns to. It does not begin before that.
+    pub async fn prepares(&self, node: &str) -> NodeEvacuation {
+        let drain = json!({
+            "metadata": {"generateName": "prepared-"},
+            "spec": {
+                "nodes": {"names": [node]}, "paused": true,
+                "pods": {"unmanaged": "Evict", "daemonSets": "Refuse"}, "requester": {"onRefusal": "Override"},
+            },
+        });
+        let drain = serde_json::from_value(drain).unwrap();
+        self.node_evacuations().create(&PostParams::default(), &drain).await.unwrap()
+    }
+
+    /// Lets a prepared drain begin.
+    pub async fn resumes(&self, drain: &NodeEvacuation) {
+        let patch = Patch::Merge(json!({"spec": {"paused": false}}));
+        let params = PatchParams::default();
+        self.node_evacuations().patch(&drain.name_any(), &params, &patch).await.unwrap();
+    }
+
+    fn node_evacuations(&self) -> Api<NodeEvacuation> {
+        Api::all(self.user.client.clone())
     }
 }
 
@@ -58,13 +81,15 @@ impl Scene {
         let user = self.user("drainer", &[]).await;
         let binding = json!({
             "metadata": {"name": user.name},
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "evacuation:drainer"},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "evacuation:node-drainer"},
             "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user.name}],
         });
         let bindings: Api<ClusterRoleBinding> = Api::all(self.admin());
         let binding = serde_json::from_value(binding).unwrap();
         bindings.create(&PostParams::default(), &binding).await.unwrap();
         let right = json!({"group": "", "resource": "pods", "subresource": "eviction", "verb": "create"});
+        self.decided(&user.name, &right, true).await;
+        let right = json!({"group": "evacuation.dev", "resource": "nodeevacuations", "verb": "create"});
         self.decided(&user.name, &right, true).await;
         let kubeconfig = self.control_plane().kubeconfig_for_user(&user.name, None).unwrap();
         Drainer { user, kubeconfig }
@@ -102,12 +127,19 @@ impl Scene {
 
     /// Binds a user, or the service account `system:serviceaccount:NAMESPACE:NAME`, to a role.
     pub async fn bind(&self, user: &str, kind: &str, role: &str) {
-        self.create::<RoleBinding>(json!({
+        self.bind_in(self.namespace(), user, kind, role).await;
+    }
+
+    /// The same in another namespace.
+    pub async fn bind_in(&self, namespace: &str, user: &str, kind: &str, role: &str) {
+        let binding = json!({
             "metadata": {"generateName": "binding-"},
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": role},
             "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}],
-        }))
-        .await;
+        });
+        let binding = serde_json::from_value(binding).unwrap();
+        let bindings: Api<RoleBinding> = Api::namespaced(self.admin(), namespace);
+        bindings.create(&PostParams::default(), &binding).await.unwrap();
     }
 
     /// The role bindings of the namespace.
@@ -117,9 +149,14 @@ impl Scene {
 
     /// Waits until the kube-apiserver knows that a user has a right, or no longer has it.
     pub async fn decided(&self, user: &str, right: &Value, allowed: bool) {
+        self.decided_in(self.namespace(), user, right, allowed).await;
+    }
+
+    /// The same for a right in another namespace.
+    pub async fn decided_in(&self, namespace: &str, user: &str, right: &Value, allowed: bool) {
         let api: Api<SubjectAccessReview> = Api::all(self.admin());
         let mut right = right.clone();
-        right["namespace"] = json!(self.namespace());
+        right["namespace"] = json!(namespace);
         let review = json!({"metadata": {}, "spec": {"user": user, "resourceAttributes": right}});
         let review: SubjectAccessReview = serde_json::from_value(review).unwrap();
         let decided = eventually(PATIENCE, "the rights are known", || async {

@@ -52,9 +52,11 @@ async fn an_entry_with_the_name_of_anothers_drain_does_not_make_it_fail() {
     let scene = scene("name").await;
     let (beside, tenant, node) = tokio::join!(Bystander::new(&scene), tenant(&scene), scene.own_node());
     let pod = scene.pod("db-0", PodSpec::default().on(&node)).await;
-    // The name that the plugin gives the drain's entry.
-    let taken = entry(&beside.drainer().entry(&node), json!({"window": far()}));
+    // The name of the drain's entry, which the tenant can guess once the drain is there.
+    let drain = beside.drainer().prepares(&node).await;
+    let taken = entry(&drain.entry_name().unwrap(), json!({"window": far()}));
     asks(&scene, &tenant, "db-0", &[taken]).await;
+    beside.drainer().resumes(&drain).await;
 
     beside.drainer().drains(&scene, &node).await;
     scene.pods.gone(&pod).await.unwrap();

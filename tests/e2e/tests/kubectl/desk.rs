@@ -83,9 +83,27 @@ impl Desk {
 
     /// Starts a kubectl that runs beside the test.
     pub(crate) fn start(&self, arguments: &[&str]) -> Process {
+        self.spawn(self.command(arguments))
+    }
+
+    /// Starts a kubectl that runs beside the test, and that takes no namespace.
+    pub(crate) fn start_in_cluster(&self, arguments: &[&str]) -> Process {
+        let mut command = self.platform().kubectl_command();
+        command.args(arguments);
+        self.spawn(command)
+    }
+
+    fn spawn(&self, command: Command) -> Process {
         let name = format!("kubectl-{}", self.namespace());
         let logs = self.platform().control_plane().logs();
-        Process::spawn(name, self.command(arguments), &logs).unwrap()
+        Process::spawn(name, command, &logs).unwrap()
+    }
+
+    /// Cancels the drain of a node, and returns what kubectl printed.
+    pub(crate) async fn cancel(&self, node: &str) -> String {
+        let output = self.platform().kubectl(&["evacuate", "cancel", node]).await.unwrap();
+        assert_eq!(output.code, Some(0), "{output:?}");
+        output.stdout
     }
 
     /// Writes a file and returns its path.

@@ -127,10 +127,10 @@ async fn an_unmanaged_pod_stops_the_drain_before_anything_is_cordoned() {
     assert!(!cordoned(&desk, &node).await);
     assert_eq!(desk.count().await, 0);
 
-    let output = evacuate(&desk, &node, &["--force", "--requester=nodomain"]).await;
+    let output = evacuate(&desk, &node, &["--force", "--reason=no reason"]).await;
     assert_eq!(output.code, Some(1), "{output:?}");
-    assert_has(&output.stderr, &["spec.requesters[0].name", "nodomain"]);
-    assert!(!cordoned(&desk, &node).await, "an entry that is no good cordons nothing");
+    assert_has(&output.stderr, &["spec.requester.reason", "no reason"]);
+    assert!(!cordoned(&desk, &node).await, "a request that is no good cordons nothing");
 
     let output = evacuate(&desk, &node, &["--force", "--timeout=60s"]).await;
     assert_eq!(output.code, Some(0), "{output:?}");

@@ -31,15 +31,21 @@ async fn a_refusal_leaves_the_pod_and_ends_with_code_2() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_silent_pod_at_the_timeout_ends_it_with_code_3_and_is_still_asked() {
+async fn a_silent_pod_at_the_timeout_ends_it_with_code_3_and_the_drain_continues() {
     let desk = Desk::new("drainlate").await;
     let node = own_node(&desk).await;
-    desk.pods.create("db-0", &PodSpec::watching().on(&node)).await.unwrap();
-    let output = evacuate(&desk, &node, &["--force", "--timeout=2s"]).await;
+    let pod = desk.pods.create("db-0", &PodSpec::watching().on(&node)).await.unwrap();
+    let output = evacuate(&desk, &node, &["--force", "--timeout=4s"]).await;
     assert_eq!(output.code, Some(3), "{output:?}");
-    assert_has(&output.stderr, &["not ended", "db-0"]);
+    assert_has(&output.stderr, &["not ended", "db-0", "timeout: ", "continues", "kubectl evacuate cancel"]);
     assert!(cordoned(&desk, &node).await);
     assert!(End::of(&desk.evacuation_of("db-0").await).is_none());
+
+    let _app = desk.answers(&pod, Answer::accept()).await;
+    desk.pods.gone(&pod).await.unwrap();
+    // The same command returns to the drain, and sees its end.
+    let output = evacuate(&desk, &node, &["--force", "--timeout=60s"]).await;
+    assert_eq!(output.code, Some(0), "{output:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -51,6 +57,7 @@ async fn a_pod_that_should_be_gone_for_long_is_not_waited_for_when_a_flag_says_s
     desk.pods.api().delete("stuck", &DeleteParams::default().grace_period(1)).await.unwrap();
     let output = evacuate(&desk, &node, &["--force", "--timeout=5s"]).await;
     assert_eq!(output.code, Some(3), "{output:?}");
+    desk.cancel(&node).await;
     let output = evacuate(&desk, &node, &["--force", "--skip-wait-for-delete-timeout=1", "--timeout=60s"]);
     let output = output.await;
     assert_eq!(output.code, Some(0), "{output:?}");
@@ -79,12 +86,13 @@ async fn an_interrupted_drain_leaves_things_as_they_are_and_says_so() {
     let desk = Desk::new("drainstop").await;
     let node = own_node(&desk).await;
     desk.pods.create("db-0", &PodSpec::watching().on(&node)).await.unwrap();
-    let draining = desk.start(&["evacuate", "node", &node, "--force"]);
+    let draining = desk.start_in_cluster(&["evacuate", "node", &node, "--force"]);
     draining.wait_for_log(PATIENCE, "db-0: Asking").await.unwrap();
     draining.signal(Signal::Interrupt).unwrap();
     let status = draining.wait(PATIENCE).await.unwrap();
     assert_eq!(status.code(), Some(130), "{status:?}");
-    assert_has(&draining.log().unwrap(), &["interrupted: ", "the evacuations continue"]);
+    let log = draining.log().unwrap();
+    assert_has(&log, &["interrupted: ", "continues", "kubectl evacuate status", "kubectl evacuate cancel"]);
     assert!(cordoned(&desk, &node).await);
     assert!(End::of(&desk.evacuation_of("db-0").await).is_none());
 }

@@ -12,6 +12,7 @@
 mod desk;
 mod discovery;
 mod drain;
+mod drain_course;
 mod drain_end;
 mod edit;
 mod input;

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::{
     desk::{Desk, assert_has},
-    drain::{evacuate, own_node},
+    drain::{cordoned, evacuate, own_node},
 };
 
 /// The flags of a window that opens once in four years.
@@ -42,8 +42,9 @@ async fn a_drain_waits_for_its_window_and_says_until_when() {
     arguments.extend(FAR);
     let output = evacuate(&desk, &node, &arguments).await;
     assert_eq!(output.code, Some(3), "{output:?}");
-    let said = format!("{}{}", output.stdout, output.stderr);
-    assert_has(&said, &["web-0: Scheduled (until", "-02-29T00:00:00Z)"]);
+    assert_has(&output.stdout, &["waits for its window, which opens at ", "-02-29T00:00:00Z"]);
+    assert!(!cordoned(&desk, &node).await, "nothing happens before the window opens");
+    desk.cancel(&node).await;
     let open = ["--force", "--timeout=60s", "--window=* * * * *", "--window-duration=1h"];
     let output = evacuate(&desk, &node, &open).await;
     assert_eq!(output.code, Some(0), "{output:?}");

@@ -1,0 +1,207 @@
+//! `kubectl evacuate cancel NAME|NODE...`
+
+mod cordon;
+mod find;
+
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Args;
+use evacuation_api::{ConditionType, Evacuation, NodeEvacuation};
+use evacuation_protocol::is_finished;
+use futures::{StreamExt, pin_mut};
+use kube::{
+    Api, Client, ResourceExt,
+    api::{DeleteParams, ListParams, Preconditions},
+    runtime::watcher::Event,
+};
+use tokio::time::{Instant, timeout_at};
+
+use self::{cordon::cordon, find::find};
+use crate::{
+    Exit,
+    connection::Connection,
+    node::has_entry,
+    output::say,
+    requester_flags::timeout,
+    watching::{drains, is_refused},
+};
+
+/// Maximum time that the command waits when no limit is wanted.
+const FOR_EVER: Duration = Duration::from_hours(24 * 365);
+
+/// Cancel drains: take their requests back, and uncordon the nodes that they cordoned.
+///
+/// The command waits until the responders know, and prints what it left.
+#[derive(Args, Debug)]
+pub struct Cancel {
+    /// Names of NodeEvacuations, or nodes: node/NAME, or the name of a node that is drained alone by you.
+    #[arg(value_name = "NAME|NODE", required = true)]
+    names: Vec<String>,
+    /// Stop waiting after this time, with exit code 3; 0 means never. The cancellation continues.
+    #[arg(long, value_name = "DURATION", value_parser = timeout, default_value = "2m")]
+    timeout: Duration,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+/// A drain that was deleted and is perhaps not gone.
+struct Canceled {
+    drain: NodeEvacuation,
+    /// UIDs of the Evacuations that held its entry and had not ended. `None` when they cannot be listed.
+    open: Option<Vec<String>>,
+}
+
+impl Cancel {
+    /// Carries the command out.
+    ///
+    /// # Errors
+    ///
+    /// A drain does not exist, or may not be deleted.
+    pub async fn run(self) -> anyhow::Result<Exit> {
+        let client = self.connection.client().await?;
+        let api: Api<NodeEvacuation> = Api::all(client.clone());
+        let mut wanted: Vec<NodeEvacuation> = Vec::new();
+        for name in &self.names {
+            for drain in find(&client, &api, name).await? {
+                if wanted.iter().all(|known| known.uid() != drain.uid()) {
+                    wanted.push(drain);
+                }
+            }
+        }
+        let mut canceled = Vec::new();
+        for drain in wanted {
+            canceled.push(delete(&client, &api, drain).await?);
+        }
+        let until = Instant::now() + self.timeout.min(FOR_EVER);
+        for canceled in canceled {
+            let name = canceled.drain.name_any();
+            let Ok(left) = timeout_at(until, canceled.left(&client)).await else {
+                eprintln!("timeout: the cancellation of nodeevacuation {name} continues");
+                return Ok(Exit::TimedOut);
+            };
+            say(format_args!("nodeevacuation {name} canceled: {}", left?))?;
+        }
+        Ok(Exit::Done)
+    }
+}
+
+async fn delete(
+    client: &Client,
+    api: &Api<NodeEvacuation>,
+    drain: NodeEvacuation,
+) -> anyhow::Result<Canceled> {
+    let name = drain.name_any();
+    let evacuations = evacuations(client).await;
+    let open = |e: &&Evacuation| has_entry(e, &drain) && !e.status.as_ref().is_some_and(is_finished);
+    let open = evacuations.map(|all| all.iter().filter(open).filter_map(ResourceExt::uid).collect());
+    let preconditions = Preconditions { uid: drain.uid(), resource_version: None };
+    let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
+    match api.delete(&name, &params).await {
+        Err(kube::Error::Api(status)) if status.code == 404 => {}
+        deleted => {
+            deleted.with_context(|| format!("nodeevacuation {name} cannot be deleted"))?;
+        }
+    }
+    Ok(Canceled { drain, open })
+}
+
+/// Returns all Evacuations, if the caller may list them.
+async fn evacuations(client: &Client) -> Option<Vec<Evacuation>> {
+    let all = Api::<Evacuation>::all(client.clone()).list(&ListParams::default()).await;
+    all.ok().map(|all| all.items)
+}
+
+impl Canceled {
+    /// Waits until the drain is gone. Returns what it left, in words.
+    async fn left(self, client: &Client) -> anyhow::Result<String> {
+        let last = self.until_gone(client).await?;
+        let taken_back = match (&self.open, evacuations(client).await) {
+            (Some(open), Some(now)) => taken_back(&last, open, &now),
+            _ => "its requests taken back".to_owned(),
+        };
+        let mut left = vec![taken_back];
+        for node in last.status.iter().flat_map(|status| &status.nodes) {
+            left.extend(cordon(client, node).await);
+        }
+        Ok(left.join(", "))
+    }
+
+    /// Waits until the drain is gone. Returns its last state.
+    async fn until_gone(&self, client: &Client) -> anyhow::Result<NodeEvacuation> {
+        let events = drains(client.clone(), Some(&self.drain.name_any()));
+        pin_mut!(events);
+        let (mut last, mut seen, mut allowed) = (self.drain.clone(), false, false);
+        while let Some(event) = events.next().await {
+            match event {
+                Ok(Event::Init) => seen = false,
+                Ok(Event::InitApply(found) | Event::Apply(found)) => {
+                    // A later drain of the same name is another one.
+                    if found.uid() != self.drain.uid() {
+                        break;
+                    }
+                    (last, seen) = (found, true);
+                }
+                Ok(Event::InitDone) if seen => allowed = true,
+                Ok(Event::InitDone | Event::Delete(_)) => break,
+                Err(error) if !allowed && is_refused(&error) => {
+                    return Err(error).context("the drain is being canceled, and cannot be watched");
+                }
+                Err(_) => {}
+            }
+        }
+        Ok(last)
+    }
+}
+
+/// Tells how many of those Evacuations lost the drain's entry and did not move their pod.
+fn taken_back(drain: &NodeEvacuation, open: &[String], now: &[Evacuation]) -> String {
+    let stays = |e: &&Evacuation| {
+        let entry = drain.entry_name();
+        let ended = e.status.as_ref().is_some_and(is_finished);
+        let holds = e.spec.requesters.iter().any(|requester| Some(&requester.name) == entry.as_ref());
+        let moved = e.status.as_ref().is_some_and(|status| status.is_true(ConditionType::Evacuated));
+        ((holds && !ended) || moved) && e.uid().is_some_and(|uid| open.contains(&uid))
+    };
+    let count = open.len().saturating_sub(now.iter().filter(stays).count());
+    format!("{count} request{} taken back", if count == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_requests_that_no_longer_ask_and_moved_no_pod_were_taken_back() {
+        let drain: NodeEvacuation = serde_json::from_value(json!({
+            "metadata": {"name": "d", "uid": "0123456789"}, "spec": {"nodes": {"names": ["a"]}},
+        }))
+        .unwrap();
+        let evacuation = |uid: &str, requesters: serde_json::Value, condition: &str| -> Evacuation {
+            let condition = json!({"type": condition, "status": "True", "reason": "R", "message": "",
+                                   "lastTransitionTime": "2026-11-20T22:00:00Z"});
+            serde_json::from_value(json!({
+                "metadata": {"name": uid, "uid": uid},
+                "spec": {"target": {"pod": {"name": "db-0"}}, "requesters": requesters},
+                "status": {"conditions": [condition]},
+            }))
+            .unwrap()
+        };
+        let entry = json!([{"owner": "alice", "name": drain.entry_name()}]);
+        let now = [
+            evacuation("canceled", json!([]), "Failed"),
+            evacuation("evicted", json!([]), "Evacuated"),
+            evacuation("accepted", entry, "Blocked"),
+        ];
+        let open = |uids: &[&str]| uids.iter().map(|&uid| uid.to_owned()).collect::<Vec<_>>();
+        for (uids, expected) in [
+            (&["canceled", "evicted", "accepted"][..], "1 request taken back"),
+            (&["canceled", "removed"], "2 requests taken back"),
+            (&[], "0 requests taken back"),
+        ] {
+            assert_eq!(taken_back(&drain, &open(uids), &now), expected);
+        }
+    }
+}

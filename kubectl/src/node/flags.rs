@@ -1,0 +1,154 @@
+//! The flags of `kubectl evacuate node`.
+
+use std::time::Duration;
+
+use clap::{ArgAction, Args, builder::NonEmptyStringValueParser};
+
+use crate::{
+    connection::Connection,
+    dry_run::DryRunFlag,
+    requester_flags::{OnRefusal, RequestFlags, timeout},
+};
+
+/// Drain nodes by asking: cordon them, ask each of their pods to move, and show the answers.
+///
+/// The command creates a NodeEvacuation, which the controller carries out, also after the command has ended.
+/// The same command again returns to a drain that is in progress.
+///
+/// Exit codes: 0 every node is drained, 1 an error, 2 a node is not drained because a pod was left alone or
+/// because the node was uncordoned, 3 the timeout was reached.
+#[derive(Args, Debug, Default)]
+#[allow(clippy::struct_excessive_bools, reason = "the flags are kubectl drain's")]
+pub struct Node {
+    /// Names of nodes, also as node/NAME.
+    #[arg(
+        value_name = "NODE",
+        required_unless_present = "selector",
+        conflicts_with = "selector",
+        value_parser = node_name
+    )]
+    pub(super) nodes: Vec<String>,
+    /// Drain all nodes with these labels.
+    #[arg(short = 'l', long, value_parser = NonEmptyStringValueParser::new())]
+    pub(super) selector: Option<String>,
+    /// Name of the NodeEvacuation; made from the node's name by default.
+    #[arg(long)]
+    pub(super) name: Option<String>,
+    /// Consequence of a refusal. With wait, the drain waits until the app changes its answer.
+    #[arg(long, value_enum, ignore_case = true, default_value = "give-up")]
+    pub(super) on_refusal: OnRefusal,
+    #[command(flatten)]
+    pub(super) request: RequestFlags,
+    /// Leave pods of DaemonSets alone. Without the flag such a pod stops the command.
+    #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value = "false",
+          default_missing_value = "true", hide_default_value = true, hide_possible_values = true)]
+    pub(super) ignore_daemonsets: bool,
+    /// Continue even if there are pods with emptyDir volumes, whose data is lost.
+    #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value = "false",
+          default_missing_value = "true", hide_default_value = true, hide_possible_values = true)]
+    pub(super) delete_emptydir_data: bool,
+    /// Continue even if there are pods without a controller, which nothing creates again.
+    #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value = "false",
+          default_missing_value = "true", hide_default_value = true, hide_possible_values = true)]
+    pub(super) force: bool,
+    /// Only the pods with these labels.
+    #[arg(long, value_name = "LABELS", value_parser = NonEmptyStringValueParser::new())]
+    pub(super) pod_selector: Option<String>,
+    /// Skip pods whose grace period ended more than this many seconds ago; 0 skips none.
+    #[arg(long, value_name = "SECONDS", default_value_t = 0)]
+    pub(super) skip_wait_for_delete_timeout: u32,
+    /// Maximum number of nodes that are drained at a time; all by default.
+    #[arg(long, value_name = "NODES", value_parser = clap::value_parser!(i32).range(1..))]
+    pub(super) max_parallel: Option<i32>,
+    /// Maximum number of pods that are asked at a time, of all nodes together; all by default.
+    #[arg(long, value_name = "PODS", value_parser = clap::value_parser!(i32).range(1..))]
+    pub(super) max_parallel_pods: Option<i32>,
+    /// Stop waiting after this time, with exit code 3; 0 means never. The drain continues.
+    #[arg(long, value_name = "DURATION", value_parser = timeout)]
+    pub(super) timeout: Option<Duration>,
+    /// Create the NodeEvacuation and do not wait.
+    #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value = "false",
+          default_missing_value = "true", hide_default_value = true, hide_possible_values = true)]
+    pub(super) detach: bool,
+    /// Print the pods that the drain would ask, skip, or be held back by, and change nothing. Exit code 1 if
+    /// a pod stops the drain.
+    #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value = "false",
+          default_missing_value = "true", hide_default_value = true, hide_possible_values = true,
+          conflicts_with_all = ["dry_run", "detach"])]
+    pub(super) plan: bool,
+    #[command(flatten)]
+    pub(super) dry_run: DryRunFlag,
+    #[command(flatten)]
+    pub(super) connection: Connection,
+}
+
+/// Returns a node's name, which may be given as node/NAME.
+pub(crate) fn node_name(text: &str) -> Result<String, String> {
+    let name = match text.split_once('/') {
+        None => text,
+        Some(("node" | "nodes" | "no", name)) => name,
+        Some((resource, _)) => return Err(format!("only nodes can be drained, not {resource}")),
+    };
+    if name.is_empty() { Err("the name of the node is missing".to_owned()) } else { Ok(name.to_owned()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser, Debug)]
+    struct Command {
+        #[command(flatten)]
+        node: Node,
+    }
+
+    fn parse(arguments: &[&str]) -> Result<Node, String> {
+        let all = ["node"].iter().chain(arguments);
+        Command::try_parse_from(all).map(|command| command.node).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_node_is_named_as_kubectl_prints_it() {
+        for (text, expected) in [
+            ("a", Some("a")),
+            ("node/a", Some("a")),
+            ("nodes/a", Some("a")),
+            ("pod/a", None),
+            ("node/", None),
+        ] {
+            assert_eq!(node_name(text).ok().as_deref(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn switches_take_true_and_false_as_kubectl_drain_does() {
+        for (flag, expected) in [("--force", true), ("--force=true", true), ("--force=false", false)] {
+            assert_eq!(parse(&["a", flag]).unwrap().force, expected, "{flag}");
+        }
+        assert_eq!(
+            parse(&["--ignore-daemonsets", "a"]).unwrap().nodes,
+            ["a"],
+            "a node is no value of a flag"
+        );
+    }
+
+    #[test]
+    fn usage_that_means_nothing_is_refused() {
+        for (arguments, expected) in [
+            (&[][..], "NODE"),
+            (&["a", "-l", "pool=b"], "--selector"),
+            (&["-l", ""], "--selector"),
+            (&["a", "-n", "shop"], "-n"),
+            (&["a", "--namespace=shop"], "--namespace"),
+            (&["a", "--plan", "--detach"], "--detach"),
+            (&["a", "--max-parallel=0"], "--max-parallel"),
+            (&["a", "--requester=acme.io/a"], "--requester"),
+            (&["a", "--force=perhaps"], "perhaps"),
+        ] {
+            let error = parse(arguments).unwrap_err();
+            assert!(error.contains(expected), "{expected} is not in {error}");
+        }
+    }
+}

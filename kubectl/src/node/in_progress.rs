@@ -1,0 +1,109 @@
+//! A drain of the same user and nodes that has not ended.
+
+use std::collections::BTreeSet;
+
+use anyhow::Context;
+use evacuation_api::{
+    DrainConditionType, NodeEvacuation, NodeEvacuationSpec, NodeSelection, default_node_evacuation,
+};
+use kube::{Api, Client, ResourceExt, api::ListParams};
+
+use super::Node;
+use crate::{connection::user_name, output::say};
+
+impl Node {
+    /// Returns the drain of this user and these nodes that is in progress, and says that it is shown. With
+    /// `--name` only the drain of that name counts.
+    pub(super) async fn in_progress(&self, client: &Client) -> anyhow::Result<Option<NodeEvacuation>> {
+        let user = user_name(client).await?;
+        let wanted = self.manifest()?;
+        let api: Api<NodeEvacuation> = Api::all(client.clone());
+        let drains = api.list(&ListParams::default()).await.context("nodeevacuations cannot be listed")?;
+        let named = |drain: &NodeEvacuation| self.name.as_ref().is_none_or(|name| *name == drain.name_any());
+        let ours = |drain: &NodeEvacuation| {
+            is_open_of(drain, &user) && is_same(&drain.spec.nodes, &wanted.spec.nodes) && named(drain)
+        };
+        let Some(drain) = drains.items.into_iter().find(ours) else { return Ok(None) };
+        let name = drain.name_any();
+        let since = drain.metadata.creation_timestamp.as_ref().map(|time| time.0.to_string());
+        say(format_args!(
+            "node drain {name} is in progress since {}; showing it",
+            since.unwrap_or_default()
+        ))?;
+        if !is_alike(&drain, &wanted) {
+            eprintln!("warning: {name} was created with other flags, which stay; to change them, first run:");
+            eprintln!("warning: kubectl evacuate cancel {name}");
+        }
+        if drain.spec.paused {
+            eprintln!("warning: {name} is paused; to continue: kubectl evacuate resume {name}");
+        }
+        Ok(Some(drain))
+    }
+}
+
+/// Returns true for a drain of that user that has neither ended nor been deleted.
+pub(crate) fn is_open_of(drain: &NodeEvacuation, user: &str) -> bool {
+    let Some(status) = &drain.status else { return false };
+    let owner = status.requester.as_ref().map(|requester| requester.user.as_str());
+    owner == Some(user)
+        && drain.metadata.deletion_timestamp.is_none()
+        && !status.is_true(DrainConditionType::Finished)
+}
+
+fn is_same(nodes: &NodeSelection, wanted: &NodeSelection) -> bool {
+    let set = |selection: &NodeSelection| selection.names.iter().cloned().collect::<BTreeSet<_>>();
+    set(nodes) == set(wanted) && nodes.selector == wanted.selector
+}
+
+/// Returns true when the specs differ in nothing but the order of the nodes and the pause.
+fn is_alike(drain: &NodeEvacuation, wanted: &NodeEvacuation) -> bool {
+    let spec = |drain: &NodeEvacuation| {
+        let mut drain = drain.clone();
+        default_node_evacuation(&mut drain);
+        NodeEvacuationSpec { nodes: NodeSelection::default(), paused: false, ..drain.spec }
+    };
+    spec(drain) == spec(wanted)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn drain(names: &Value, status: &Value) -> NodeEvacuation {
+        serde_json::from_value(json!({
+            "metadata": {"name": "d"}, "spec": {"nodes": {"names": names}}, "status": status,
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn only_a_drain_of_the_user_that_has_not_ended_is_in_progress() {
+        let requester = json!({"user": "alice", "time": "2026-11-20T22:00:00Z"});
+        let finished = json!([{"type": "Finished", "status": "True", "reason": "Drained", "message": "",
+                               "lastTransitionTime": "2026-11-20T22:00:00Z"}]);
+        let open = json!({"requester": requester});
+        let ended = json!({"requester": requester, "conditions": finished});
+        for (status, user, expected) in
+            [(&open, "alice", true), (&open, "bob", false), (&ended, "alice", false), (&json!({}), "", false)]
+        {
+            assert_eq!(is_open_of(&drain(&json!(["a"]), status), user), expected, "{status} {user}");
+        }
+        let mut deleted = drain(&json!(["a"]), &open);
+        deleted.metadata.deletion_timestamp = serde_json::from_value(json!("2026-11-20T22:00:00Z")).unwrap();
+        assert!(!is_open_of(&deleted, "alice"));
+    }
+
+    #[test]
+    fn the_same_nodes_in_another_order_are_the_same_drain() {
+        let nodes = |names: Value| drain(&names, &json!({})).spec.nodes;
+        assert!(is_same(&nodes(json!(["a", "b"])), &nodes(json!(["b", "a"]))));
+        assert!(!is_same(&nodes(json!(["a", "b"])), &nodes(json!(["a"]))));
+        let (one, two) = (drain(&json!(["a", "b"]), &json!({})), drain(&json!(["b", "a"]), &json!({})));
+        assert!(is_alike(&one, &two));
+        let mut harder = two;
+        harder.spec.requester.on_refusal = Some(evacuation_api::RefusalPolicy::Override);
+        assert!(!is_alike(&one, &harder));
+    }
+}

@@ -1,0 +1,58 @@
+//! Texts of objects as plain text of a terminal.
+
+use evacuation_api::DrainBlocker;
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt;
+
+/// Returns `NAMESPACE/NAME`.
+pub(crate) fn full_name(pod: &Pod) -> String {
+    format!("{}/{}", pod.namespace().unwrap_or_default(), pod.name_any())
+}
+
+/// Replaces control characters, with which a text of an app could write anywhere on the terminal.
+pub(crate) fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+/// Returns a blocker in one line.
+pub(crate) fn blocker(blocker: &DrainBlocker) -> String {
+    let place = match &blocker.pod {
+        Some(pod) => format!("pod/{pod}"),
+        None => format!("node/{}", blocker.node),
+    };
+    let owner = blocker.owner.as_ref().map(|owner| format!(" of {owner}")).unwrap_or_default();
+    plain(&format!("{place}{owner}: {}: {}", blocker.reason, blocker.message))
+}
+
+/// Joins the cells of rows to lines with aligned columns. The last cell of a row has no width.
+pub(crate) fn columns(rows: &[Vec<String>]) -> Vec<String> {
+    let width = |place: usize| {
+        rows.iter()
+            .filter_map(|row| row.get(place))
+            .map(|cell| cell.chars().count())
+            .max()
+            .unwrap_or_default()
+    };
+    let line = |row: &Vec<String>| {
+        let cells = row.iter().enumerate().map(|(place, cell)| format!("{cell:<0$}", width(place)));
+        cells.collect::<Vec<_>>().join("   ").trim_end().to_owned()
+    };
+    rows.iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_of_others_cannot_move_the_cursor() {
+        assert_eq!(plain("a\u{1b}[2Jb\nc"), "a [2Jb c");
+    }
+
+    #[test]
+    fn columns_are_as_wide_as_their_widest_cell() {
+        let row = |cells: &[&str]| cells.iter().map(|&cell| cell.to_owned()).collect::<Vec<_>>();
+        let rows = [row(&["NAME", "NODES", "MESSAGE"]), row(&["long-name", "1", ""])];
+        assert_eq!(columns(&rows), ["NAME        NODES   MESSAGE", "long-name   1"]);
+    }
+}

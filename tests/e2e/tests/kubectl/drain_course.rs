@@ -1,0 +1,192 @@
+//! Drains between their creation and their end: seen, joined, paused and canceled from the command line.
+
+use evacuation_api::NodeEvacuation;
+use evacuation_client::{Answer, End};
+use evacuation_e2e::PodSpec;
+use k8s_openapi::api::core::v1::Pod;
+use kube::{Api, ResourceExt, api::ListParams};
+
+use crate::{
+    desk::{Desk, assert_has},
+    drain::{cordoned, evacuate, own_node},
+};
+
+/// The drains of a node.
+async fn drains_of(desk: &Desk, node: &str) -> Vec<String> {
+    let api: Api<NodeEvacuation> = Api::all(desk.admin());
+    let all = api.list(&ListParams::default()).await.unwrap().items;
+    let of_node = all.iter().filter(|drain| drain.spec.nodes.names == [node]);
+    of_node.map(ResourceExt::name_any).collect()
+}
+
+/// A pod on that node whose app is asked.
+async fn asked_pod(desk: &Desk, node: &str) -> Pod {
+    desk.pods.create("db-0", &PodSpec::watching().on(node)).await.unwrap()
+}
+
+/// Runs kubectl, which must succeed.
+async fn kubectl(desk: &Desk, arguments: &[&str]) -> String {
+    let output = desk.platform().kubectl(arguments).await.unwrap();
+    assert_eq!(output.code, Some(0), "{arguments:?}: {output:?}");
+    output.stdout
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_run_returns_to_the_drain_in_progress() {
+    let desk = Desk::new("drainagain").await;
+    let node = own_node(&desk).await;
+    asked_pod(&desk, &node).await;
+    let output = evacuate(&desk, &node, &["--force", "--detach"]).await;
+    assert_eq!(output.code, Some(0), "{output:?}");
+    assert_has(&output.stdout, &["nodeevacuation.evacuation.dev/", " created"]);
+    assert_has(&output.stderr, &["kubectl evacuate status ", "kubectl evacuate cancel "]);
+    let first = drains_of(&desk, &node).await;
+    assert_eq!(first.len(), 1);
+
+    let output = evacuate(&desk, &format!("node/{node}"), &["--force", "--detach"]).await;
+    assert_eq!(output.code, Some(0), "{output:?}");
+    assert_has(&output.stdout, &[&format!("node drain {} is in progress since ", first[0])]);
+    assert!(!output.stderr.contains("other flags"), "{output:?}");
+    let output = evacuate(&desk, &node, &["--force", "--on-refusal=wait", "--timeout=1s"]).await;
+    assert_eq!(output.code, Some(3), "{output:?}");
+    assert_has(&output.stderr, &["was created with other flags"]);
+    assert_eq!(drains_of(&desk, &node).await, first);
+    desk.cancel(&node).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancellation_takes_requests_back_and_uncordons_and_reports_it() {
+    let desk = Desk::new("draincancel").await;
+    let node = own_node(&desk).await;
+    let pod = asked_pod(&desk, &node).await;
+    let _app = desk.answers(&pod, Answer::delay(std::time::Duration::from_mins(10))).await;
+    let output = evacuate(&desk, &node, &["--force", "--timeout=4s"]).await;
+    assert_eq!(output.code, Some(3), "{output:?}");
+    let name = drains_of(&desk, &node).await.remove(0);
+
+    let said = desk.cancel(&node).await;
+    let expected = format!("nodeevacuation {name} canceled: 1 request taken back, node/{node} uncordoned");
+    assert_eq!(said.trim(), expected);
+    assert!(!cordoned(&desk, &node).await);
+    assert!(matches!(End::of(&desk.evacuation_of("db-0").await), Some(End::Failed { .. })));
+    assert_eq!(drains_of(&desk, &node).await, [] as [&str; 0]);
+
+    let output = desk.platform().kubectl(&["evacuate", "cancel", &node]).await.unwrap();
+    assert_eq!(output.code, Some(1), "{output:?}");
+    assert_has(&output.stderr, &[&node]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancellation_says_who_keeps_the_node_cordoned() {
+    let desk = Desk::new("drainkept").await;
+    let node = own_node(&desk).await;
+    let (first, second) = (format!("{node}-first"), format!("{node}-second"));
+    for name in [&first, &second] {
+        let output = evacuate(&desk, &node, &["--name", name, "--timeout=60s"]).await;
+        assert_eq!(output.code, Some(0), "{output:?}");
+    }
+    let said = kubectl(&desk, &["evacuate", "cancel", &first]).await;
+    assert_has(&said, &[&format!("node/{node} still cordoned (needed by {second})")]);
+    kubectl(&desk, &["evacuate", "cancel", &second]).await;
+    desk.cordon(&node, true).await;
+    evacuate(&desk, &node, &["--timeout=60s"]).await;
+    let said = desk.cancel(&node).await;
+    assert_has(&said, &[&format!("node/{node} still cordoned (cordoned by someone else)")]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plan_names_what_would_happen_and_changes_nothing() {
+    let desk = Desk::new("drainplan").await;
+    let node = own_node(&desk).await;
+    desk.pods.create("web-0", &PodSpec::default().label("app", "web").on(&node)).await.unwrap();
+    desk.floor("web", ("app", "web"), 1).await;
+    let output = evacuate(&desk, &node, &["--plan"]).await;
+    assert_eq!(output.code, Some(1), "{output:?}");
+    assert_has(&output.stderr, &["web-0", "no controller creates it again", "--force"]);
+
+    let held = controlplane::eventually(crate::watch::PATIENCE, "the budget is in the plan", || async {
+        let output = evacuate(&desk, &node, &["--plan", "--force"]).await;
+        if output.stdout.contains("BudgetAllowsNone") { Ok(output) } else { Err(format!("{output:?}")) }
+    });
+    let held = held.await.unwrap();
+    assert_eq!(held.code, Some(0), "{held:?}");
+    let pod = format!("pod/{}/web-0 would be asked", desk.namespace());
+    assert_has(&held.stdout, &[&format!("node/{node} would be cordoned"), &pod, "would be held back"]);
+    assert!(!cordoned(&desk, &node).await);
+    assert_eq!(drains_of(&desk, &node).await, [] as [&str; 0]);
+    assert_eq!(desk.count().await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn status_and_why_show_what_blocks() {
+    let desk = Desk::new("drainstuck").await;
+    let node = own_node(&desk).await;
+    let pod = asked_pod(&desk, &node).await;
+    let _app = desk.answers(&pod, Answer::refuse("a backup runs")).await;
+    let draining = desk.start_in_cluster(&["evacuate", "node", &node, "--force", "--on-refusal=wait"]);
+    draining.wait_for_log(crate::watch::PATIENCE, ": Stuck: ").await.unwrap();
+    let name = drains_of(&desk, &node).await.remove(0);
+    let blocker = format!("pod/{}/db-0: Refused: ", desk.namespace());
+    assert_has(&draining.log().unwrap(), &[&blocker, "a backup runs", "to continue: "]);
+
+    let table = kubectl(&desk, &["evacuate", "status"]).await;
+    let row = table.lines().find(|line| line.starts_with(&name)).unwrap();
+    assert_has(row, &[&node, "Stuck", "0/1"]);
+    let page = kubectl(&desk, &["evacuate", "status", &name]).await;
+    assert_has(&page, &["Verdict:", "Stuck", &blocker, "a backup runs", "nothing changes by itself"]);
+    let json = kubectl(&desk, &["evacuate", "status", &name, "-o", "json"]).await;
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["status"]["blockers"][0]["reason"], "Refused");
+
+    let why = desk.kubectl(&["evacuate", "why", "pod/db-0"]).await;
+    assert_has(
+        &why,
+        &[
+            &format!("as drain.evacuation.dev/{name}-"),
+            "admin at ",
+            "self answered Refuse at ",
+            "a backup runs",
+            "What helps: the responder must change its answer",
+        ],
+    );
+    let watching = desk.start_in_cluster(&["evacuate", "status", &name, "--watch"]);
+    watching.wait_for_log(crate::watch::PATIENCE, "Verdict:     Stuck").await.unwrap();
+    desk.cancel(&name).await;
+    assert_eq!(watching.wait(crate::watch::PATIENCE).await.unwrap().code(), Some(0));
+    assert_eq!(draining.wait(crate::watch::PATIENCE).await.unwrap().code(), Some(1), "it was canceled");
+    // Both write to one log.
+    assert_has(&draining.log().unwrap(), &["is being canceled", &format!("nodeevacuation {name} is gone")]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_selector_drains_all_of_its_nodes_and_a_pause_holds_them() {
+    let desk = Desk::new("drainpool").await;
+    let control_plane = desk.control_plane();
+    let nodes: Vec<String> = (0..2).map(|number| format!("{}-{number}", desk.namespace())).collect();
+    for node in &nodes {
+        control_plane.add_node(node, &[("pool", desk.namespace())]).await.unwrap();
+        desk.pods.create(&format!("on-{node}"), &PodSpec::default().on(node)).await.unwrap();
+    }
+    let selector = format!("pool={}", desk.namespace());
+    let name = format!("pool-{}", desk.namespace());
+    let flags = ["evacuate", "node", "-l", &selector, "--name", &name, "--force", "--max-parallel=1"];
+    // A window that is far away keeps the drain from its end.
+    kubectl(&desk, &[&flags[..], &["--detach", "--window=0 0 29 2 *", "--window-duration=1h"]].concat())
+        .await;
+    assert_has(&kubectl(&desk, &["evacuate", "pause", &name]).await, &[&name, "paused"]);
+    assert_has(&kubectl(&desk, &["evacuate", "status", &name]).await, &["(paused)", "Starts:"]);
+    assert_has(&kubectl(&desk, &["evacuate", "resume", &name]).await, &[&name, "resumed"]);
+    kubectl(&desk, &["evacuate", "cancel", &name]).await;
+
+    let output = kubectl(&desk, &[&flags[..], &["--timeout=60s"]].concat()).await;
+    for node in &nodes {
+        assert_has(&output, &[&format!("node/{node} cordoned"), &format!("node/{node} evacuated")]);
+        assert!(cordoned(&desk, node).await);
+    }
+    assert_eq!(desk.count().await, 2);
+    let none = desk.platform().kubectl(&["evacuate", "node", "-l", "pool=no-such"]).await.unwrap();
+    assert_eq!(none.code, Some(1), "{none:?}");
+    assert_has(&none.stderr, &["no node has the labels"]);
+    let said = kubectl(&desk, &["evacuate", "cancel", &name]).await;
+    assert_has(&said, &["0 requests taken back", &format!("node/{} uncordoned", nodes[1])]);
+}
