@@ -206,6 +206,24 @@ fn a_pod_that_the_rules_refuse_keeps_its_node_from_being_cordoned() {
 }
 
 #[test]
+fn a_pod_that_the_rules_no_longer_concern_is_not_counted_as_gone() {
+    let spec = json!({"pods": {"daemonSets": "Refuse"}});
+    let (mut cluster, mut drain) = (Cluster::new(&["a"]), drain(spec));
+    cluster.add_pod("a", "p", &json!({}));
+    let owner =
+        json!([{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "2", "controller": true}]);
+    cluster.add_pod("a", "agent", &json!({"metadata": {"ownerReferences": owner}}));
+    for _ in 0..2 {
+        cluster.plan(&mut drain, 0);
+    }
+    let pods = |drain: &NodeEvacuation| drain.status.as_ref().unwrap().pods;
+    assert_eq!((pods(&drain).total, pods(&drain).blocked, pods(&drain).gone), (2, 1, 0));
+    drain.spec.pods.daemon_sets = Some(evacuation_api::DaemonSetRule::Skip);
+    assert_eq!(cluster.plan(&mut drain, 1), ["cordon a"]);
+    assert_eq!((pods(&drain).total, pods(&drain).waiting, pods(&drain).gone), (1, 1, 0));
+}
+
+#[test]
 fn phases_follow_one_another_and_the_pods_that_no_phase_picks_come_last() {
     let spec = json!({"phases": [{"selector": {"matchLabels": {"app": "web"}}}, {"minPriority": 5}]});
     let (mut cluster, mut drain) = (Cluster::new(&["a"]), drain(spec));
