@@ -236,7 +236,9 @@ impl Feature for Drains {
         rejections.retain(key, &snapshot.pod_uids());
         let world = snapshot.world();
         let DrainPlan { status, acts, wake_at } = plan(&drain, &world, now);
-        let nodes = status.nodes.iter().filter(|node| !node.phase.is_final());
+        // A deleted drain releases every node that it holds, also those that it has drained.
+        let deleted = drain.metadata.deletion_timestamp.is_some();
+        let nodes = status.nodes.iter().filter(|node| deleted || !node.phase.is_final());
         self.interest.set(key, &nodes.map(|node| node.name.clone()).collect(), &snapshot.namespaces());
         *lock(&self.spent) = began.elapsed();
 

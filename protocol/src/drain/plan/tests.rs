@@ -355,6 +355,20 @@ fn a_deleted_drain_takes_back_waits_for_those_who_were_asked_releases_and_ends()
 }
 
 #[test]
+fn a_deleted_drain_is_planned_again_after_its_nodes_are_released() {
+    let (mut cluster, mut drain) = (Cluster::new(&["a"]), drain(json!({})));
+    cluster.begun(&mut drain);
+    drain.metadata.deletion_timestamp = Some(condition_time(at(2)));
+    cluster.plan(&mut drain, 2);
+    // The release failed, and the status that is planned is the stored one.
+    let world = cluster.world();
+    let again = plan(&drain, &world, at(3));
+    assert_eq!(Some(&again.status), drain.status.as_ref());
+    assert_eq!(again.acts.iter().map(brief).collect::<Vec<_>>(), ["release a"]);
+    assert_eq!(again.wake_at, Some(at(4)));
+}
+
+#[test]
 fn an_eviction_that_was_accepted_keeps_a_deleted_drain_from_nothing() {
     let (mut cluster, mut drain) = (Cluster::new(&["a"]), drain(json!({})));
     cluster.add_pod("a", "p", &json!({}));
