@@ -62,6 +62,16 @@ impl Drains {
         })
     }
 
+    /// Queues a drain. One that went, or that a later one of its name replaced, can have left entries behind.
+    /// No Evacuation need change after it.
+    fn observe_drain(&self, change: &Change<NodeEvacuation>) {
+        let uid = |drain: &Option<Arc<NodeEvacuation>>| drain.as_ref().and_then(|d| d.metadata.uid.clone());
+        if change.old.is_some() && uid(&change.old) != uid(&change.new) {
+            lock(&self.suspected).insert(change.key.clone());
+        }
+        self.queue.add(change.key.clone());
+    }
+
     fn observe_node(&self, change: &Change<Node>) {
         if change.old.as_deref().map(essence) == change.new.as_deref().map(essence) {
             return;
@@ -190,13 +200,7 @@ impl Feature for Drains {
 
     fn handle(&self, event: &ClusterEvent<'_>) {
         let namespace = match event {
-            ClusterEvent::NodeEvacuation(change) => {
-                // It can have left entries, if its finalizer was removed by hand.
-                if change.new.is_none() {
-                    lock(&self.suspected).insert(change.key.clone());
-                }
-                return self.queue.add(change.key.clone());
-            }
+            ClusterEvent::NodeEvacuation(change) => return self.observe_drain(change),
             ClusterEvent::Node(change) => return self.observe_node(change),
             ClusterEvent::Pod(change) => {
                 let nodes = [&change.old, &change.new].into_iter().flatten();
@@ -242,6 +246,7 @@ impl Feature for Drains {
         rejections.retain(key, &snapshot.pod_uids());
         let world = snapshot.world();
         let DrainPlan { status, acts, wake_at } = plan(&drain, &world, now);
+        // A deleted drain releases every node that it holds, also those that it has drained.
         let deleted = drain.metadata.deletion_timestamp.is_some();
         let nodes = status.nodes.iter().filter(|node| deleted || !node.phase.is_final());
         self.interest.set(key, &nodes.map(|node| node.name.clone()).collect(), &snapshot.namespaces());
@@ -262,5 +267,33 @@ impl Feature for Drains {
         self.acts.requests().rejections().clear();
         lock(&self.written).clear();
         lock(&self.suspected).clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::cluster::testing::cluster_without_api;
+
+    #[tokio::test]
+    async fn a_drain_that_went_is_suspected_although_no_evacuation_changes() {
+        let drain = |uid: &str| {
+            let drain = json!({"metadata": {"name": "d", "uid": uid}, "spec": {"nodes": {}}});
+            Some(Arc::new(serde_json::from_value::<NodeEvacuation>(drain).unwrap()))
+        };
+        let table = [
+            (None, drain("1"), false),
+            (drain("1"), drain("1"), false),
+            (drain("1"), None, true),
+            (drain("1"), drain("2"), true),
+        ];
+        for (old, new, expected) in table {
+            let drains = Drains::new(&cluster_without_api());
+            let change = Change { key: ObjectKey::new("", "d"), old, new, missing: false };
+            drains.handle(&ClusterEvent::NodeEvacuation(&change));
+            assert_eq!(lock(&drains.suspected).contains(&change.key), expected, "{change:?}");
+        }
     }
 }

@@ -90,8 +90,8 @@ impl Requests {
         Ok(())
     }
 
-    /// Removes the entries of that name from an active Evacuation. The name is that of one drain. Returns false
-    /// when the Evacuation is gone.
+    /// Removes the entries of that name from an active Evacuation. The name is that of one drain. Returns
+    /// false when the Evacuation is gone.
     ///
     /// # Errors
     ///

@@ -15,6 +15,12 @@ pub(super) fn set(counts: &mut DrainPodCounts, left: DrainPodCounts) {
     };
 }
 
+/// Takes in the numbers of the pods before any of them was asked. A pod that is no longer among them is not
+/// gone: the rules of the drain changed, or another actor removed it.
+pub(super) fn set_unasked(counts: &mut DrainPodCounts, left: DrainPodCounts) {
+    *counts = DrainPodCounts { total: remaining(left), gone: 0, ..left };
+}
+
 /// Takes in that no pod is left.
 pub(super) fn all_gone(counts: &mut DrainPodCounts) {
     set(counts, DrainPodCounts::default());
@@ -54,6 +60,15 @@ mod tests {
         for (left, total, gone) in [(3, 3, 0), (2, 3, 1), (4, 5, 1), (0, 5, 5)] {
             set(&mut counts, waiting(left));
             assert_eq!((counts.total, counts.gone, counts.waiting), (total, gone, left));
+        }
+    }
+
+    #[test]
+    fn before_a_pod_was_asked_none_is_gone() {
+        let mut counts = DrainPodCounts::default();
+        for left in [3, 2, 0, 4] {
+            set_unasked(&mut counts, waiting(left));
+            assert_eq!((counts.total, counts.gone, counts.waiting), (left, 0, left));
         }
     }
 }

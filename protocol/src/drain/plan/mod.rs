@@ -277,7 +277,11 @@ impl<'w, 'a> Planner<'_, 'w, 'a> {
         let summary = summarize(&judgements, self.now);
         node.verdict = summary.verdict;
         node.message = Some(summary.message);
-        counts::set(&mut node.pods, summary.counts);
+        if policy == CordonPolicy::BeforeAsking && !state.is_settled() {
+            counts::set_unasked(&mut node.pods, summary.counts);
+        } else {
+            counts::set(&mut node.pods, summary.counts);
+        }
         // A node that others can still put pods on is not drained.
         let is_held = policy == CordonPolicy::Never || state.is_settled();
         node.phase = if is_held { pods.phase() } else { DrainedNodePhase::Draining };

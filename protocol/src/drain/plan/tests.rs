@@ -206,6 +206,24 @@ fn a_pod_that_the_rules_refuse_keeps_its_node_from_being_cordoned() {
 }
 
 #[test]
+fn a_pod_that_the_rules_no_longer_concern_is_not_counted_as_gone() {
+    let spec = json!({"pods": {"daemonSets": "Refuse"}});
+    let (mut cluster, mut drain) = (Cluster::new(&["a"]), drain(spec));
+    cluster.add_pod("a", "p", &json!({}));
+    let owner =
+        json!([{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "2", "controller": true}]);
+    cluster.add_pod("a", "agent", &json!({"metadata": {"ownerReferences": owner}}));
+    for _ in 0..2 {
+        cluster.plan(&mut drain, 0);
+    }
+    let pods = |drain: &NodeEvacuation| drain.status.as_ref().unwrap().pods;
+    assert_eq!((pods(&drain).total, pods(&drain).blocked, pods(&drain).gone), (2, 1, 0));
+    drain.spec.pods.daemon_sets = Some(evacuation_api::DaemonSetRule::Skip);
+    assert_eq!(cluster.plan(&mut drain, 1), ["cordon a"]);
+    assert_eq!((pods(&drain).total, pods(&drain).waiting, pods(&drain).gone), (1, 1, 0));
+}
+
+#[test]
 fn phases_follow_one_another_and_the_pods_that_no_phase_picks_come_last() {
     let spec = json!({"phases": [{"selector": {"matchLabels": {"app": "web"}}}, {"minPriority": 5}]});
     let (mut cluster, mut drain) = (Cluster::new(&["a"]), drain(spec));
@@ -334,6 +352,20 @@ fn a_deleted_drain_takes_back_waits_for_those_who_were_asked_releases_and_ends()
     assert_eq!(cluster.plan(&mut drain, 31), ["release a"], "it is waited for no longer than 30 s");
     cluster.cordon("a", false, None);
     assert_eq!(cluster.plan(&mut drain, 32), ["end"]);
+}
+
+#[test]
+fn a_deleted_drain_is_planned_again_after_its_nodes_are_released() {
+    let (mut cluster, mut drain) = (Cluster::new(&["a"]), drain(json!({})));
+    cluster.begun(&mut drain);
+    drain.metadata.deletion_timestamp = Some(condition_time(at(2)));
+    cluster.plan(&mut drain, 2);
+    // The release failed, and the status that is planned is the stored one.
+    let world = cluster.world();
+    let again = plan(&drain, &world, at(3));
+    assert_eq!(Some(&again.status), drain.status.as_ref());
+    assert_eq!(again.acts.iter().map(brief).collect::<Vec<_>>(), ["release a"]);
+    assert_eq!(again.wake_at, Some(at(4)));
 }
 
 #[test]

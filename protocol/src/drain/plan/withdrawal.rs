@@ -7,7 +7,7 @@ use evacuation_api::{DrainVerdict, Evacuation, NodeEvacuation, NodeEvacuationSta
 use super::{DrainAct, DrainPlan, DrainWorld, cordon::is_held, drain_entry, pods::is_accepted};
 use crate::{responders::awaits_acknowledgement, status::is_finished, time::after};
 
-/// Period after which the end is looked for again, in seconds.
+/// Period after which an acknowledgement or a release is looked for again, in seconds.
 const LOOK_AGAIN_SECONDS: i64 = 1;
 
 /// Plans the next step of a deleted drain. Nodes are released when no request is left and every responder
@@ -32,17 +32,20 @@ pub(super) fn withdraw<'a>(
         world.entries.iter().filter(open).filter(holds).map(|e| DrainAct::Withdraw(e)).collect();
     let unaware = |e: &&Evacuation| e.status.as_ref().is_some_and(|s| awaits_acknowledgement(s, now));
     let waits = world.entries.iter().filter(|e| unaware(e)).count();
+    // The finalizer goes in a later round, also when the status does not change before it.
+    let mut wake_at = Some(after(now, LOOK_AGAIN_SECONDS));
     if acts.is_empty() && waits == 0 {
         acts.extend(
             world.nodes.iter().filter(|node| is_held(node, name)).map(|node| DrainAct::Release(node)),
         );
         if acts.is_empty() {
             acts.push(DrainAct::ReleaseFinalizer);
+            wake_at = None;
         }
         status.message = Some("it was deleted; its nodes are being released".to_owned());
     } else {
         status.message = Some("it was deleted; its requests are being taken back".to_owned());
     }
     status.verdict = Some(DrainVerdict::Waiting);
-    DrainPlan { status, acts, wake_at: Some(after(now, LOOK_AGAIN_SECONDS)) }
+    DrainPlan { status, acts, wake_at }
 }

@@ -8,10 +8,13 @@ use k8s_openapi::{
 };
 
 use super::{Hold, asked::Ask, eviction::blocked_since, replacement, text};
-use crate::pod::{BudgetView, holding};
+use crate::pod::{BudgetView, controller, holding};
 
 /// Maximum number of budgets that a message names.
 const NAMED_BUDGETS: usize = 5;
+/// The ways out for a budget that does not count its pods.
+const COUNTED_WAY_OUT: &str = "let the budget select only pods whose owner has the subresource scale; or use \
+                               minAvailable with a number; or delete the budget";
 
 /// Returns the hold by the budgets of the pod.
 pub(super) fn hold(ask: &Ask<'_>) -> Option<Hold> {
@@ -92,6 +95,9 @@ impl<'a> One<'a> {
             return refused.then(|| self.exhausted(cause));
         }
         let expected = self.status.expected_pods.unwrap_or_default();
+        if expected == 0 && controller(self.ask.pod.pod).is_none() {
+            return Some(self.not_counted());
+        }
         if expected > 0 && self.desired >= expected {
             return Some(self.allows_none(expected));
         }
@@ -166,26 +172,35 @@ impl<'a> One<'a> {
             self.name(),
             text::remark([failed.message.as_str()])
         );
-        let way_out = "let the budget select only pods whose owner has the subresource scale; or use \
-                       minAvailable with a number; or delete the budget";
         let since = from_condition_time(&failed.last_transition_time).max(blocked_since(self.ask));
-        self.hold_by(DrainBlockerReason::BudgetNotComputed, since, cause, way_out).stuck()
+        self.hold_by(DrainBlockerReason::BudgetNotComputed, since, cause, COUNTED_WAY_OUT).stuck()
+    }
+
+    /// The disruption controller counts only pods with a controller, unless the limit is a number of
+    /// `minAvailable`. A budget that counts no pod allows no disruption, and reports no failure.
+    fn not_counted(&self) -> Hold {
+        let cause = format!(
+            "budget {} does not count the pod, because no controller owns it{}",
+            self.name(),
+            self.limit().map(|limit| format!(" ({limit})")).unwrap_or_default()
+        );
+        let since = blocked_since(self.ask);
+        self.hold_by(DrainBlockerReason::BudgetNotComputed, since, cause, COUNTED_WAY_OUT).stuck()
+    }
+
+    /// Returns the limit as the spec has it.
+    fn limit(&self) -> Option<String> {
+        let spec = self.budget.spec.as_ref()?;
+        let max = spec.max_unavailable.as_ref().map(|max| format!("maxUnavailable {}", text::amount(max)));
+        max.or_else(|| spec.min_available.as_ref().map(|min| format!("minAvailable {}", text::amount(min))))
     }
 
     fn allows_none(&self, expected: i32) -> Hold {
-        let spec = self.budget.spec.as_ref();
-        let limit = spec.and_then(|spec| {
-            let max =
-                spec.max_unavailable.as_ref().map(|max| format!("maxUnavailable {}", text::amount(max)));
-            max.or_else(|| {
-                spec.min_available.as_ref().map(|min| format!("minAvailable {}", text::amount(min)))
-            })
-        });
         let cause = format!(
             "budget {} allows no disruption even when all of its pods are healthy ({}{} of {} must be \
              healthy)",
             self.name(),
-            limit.map(|limit| format!("{limit}, ")).unwrap_or_default(),
+            self.limit().map(|limit| format!("{limit}, ")).unwrap_or_default(),
             self.desired,
             text::pods(usize::try_from(expected).unwrap_or_default()),
         );

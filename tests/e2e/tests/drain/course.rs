@@ -68,7 +68,7 @@ async fn deleting_a_drain_takes_its_requests_back_before_it_uncordons() {
     let node = stage.nodes[0].clone();
     let annotations = json!({RESPONDERS_ANNOTATION: json!([{"name": "self"}]).to_string()});
     let pod = stage.deployment("web", 1, annotations).await.remove(0);
-    let _app = stage.scene.app(&pod, |_| async { Answer::delay(std::time::Duration::from_secs(600)) }).await;
+    let _app = stage.scene.app(&pod, |_| async { Answer::delay(std::time::Duration::from_mins(10)) }).await;
     stage.drain("d", &[0], json!({})).await;
     let status = stage.until("d", "the app delays", |status| status.pods.delayed == 1).await;
     assert_eq!(entry(&status, &node).cordoned, CordonOwner::Ours);

@@ -9,6 +9,8 @@
 
 mod cordons;
 mod course;
+mod faults;
 mod limits;
 mod nodes;
 mod orphans;
+mod verdict;

@@ -12,6 +12,7 @@
 
 mod api_server;
 mod certificate;
+mod drain;
 mod embedded;
 mod etcd;
 mod in_flight;

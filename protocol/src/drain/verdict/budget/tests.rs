@@ -15,6 +15,7 @@ use crate::testing::{at, evacuation};
 fn a_budget_is_stuck_only_when_no_pod_can_make_room_in_it() {
     let healthy = pod(json!({}));
     let pending = starting("db-0");
+    let bare = pod(json!({"metadata": {"ownerReferences": []}}));
     let none = || budget(0, 3, 3, 3, json!({}));
     let behind = json!({"metadata": {"generation": 3}});
     let unseen = json!({"status": {"observedGeneration": null}});
@@ -61,6 +62,11 @@ fn a_budget_is_stuck_only_when_no_pod_can_make_room_in_it() {
             "no pod is expected yet",
             held(&healthy, &evicting(), &[budget(0, 0, 0, 0, json!({}))], &[]),
             "Blocked BudgetExhausted PodDisruptionBudget/db slow 0 -",
+        ),
+        (
+            "no pod is counted, because none has a controller",
+            held(&bare, &evicting(), &[budget(0, 1, 0, 0, json!({}))], &[]),
+            "Blocked BudgetNotComputed PodDisruptionBudget/db stuck 0 -",
         ),
         (
             "the numbers are those of an older budget",
