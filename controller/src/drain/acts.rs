@@ -5,15 +5,19 @@ use std::{error::Error, sync::Arc};
 use evacuation_api::{DRAIN_FINALIZER, NodeEvacuation, NodeEvacuationStatus};
 use evacuation_protocol::{DrainAct, cordon, release};
 use futures::{StreamExt, stream};
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::{
     Api, Client, ResourceExt,
     api::{DeleteParams, PostParams, Preconditions},
 };
-use tracing::debug;
+use tracing::{debug, warn};
 
-use super::{nodes::NodeWriter, requests::Requests};
-use crate::cluster::{CallError, Cluster, Leadership, ObjectKey, View, call};
+use super::{
+    nodes::NodeWriter,
+    rejections::{is_rejection, node_key},
+    requests::Requests,
+};
+use crate::cluster::{CallError, Cluster, Leadership, ObjectKey, ServerClock, View, call};
 
 /// Number of acts of one drain that are under way at a time.
 const AT_ONCE: usize = 16;
@@ -25,6 +29,7 @@ pub(super) struct Acts {
     view: Arc<View>,
     requests: Requests,
     nodes: NodeWriter,
+    clock: Arc<ServerClock>,
 }
 
 impl Acts {
@@ -36,6 +41,7 @@ impl Acts {
             view: Arc::clone(&cluster.view),
             requests: Requests::new(cluster),
             nodes: NodeWriter::new(cluster),
+            clock: Arc::clone(&cluster.clock),
         }
     }
 
@@ -69,16 +75,40 @@ impl Acts {
         self.leadership.check()?;
         let name = drain.name_any();
         match act {
-            DrainAct::Cordon(node) => self.nodes.change_cordon(node, cordon(node, &name), "cordon").await,
+            DrainAct::Cordon(node) => self.cordon(drain, node).await,
             DrainAct::Release(node) => match release(node, &name) {
                 Some(change) => self.nodes.change_cordon(node, change, "release").await,
                 None => Ok(()),
             },
             DrainAct::Ask(pod, entry) => self.requests.ask(&ObjectKey::of(drain), pod, entry).await,
-            DrainAct::Join(evacuation, entry) => self.requests.join(evacuation, entry).await,
+            DrainAct::Join(evacuation, entry) => {
+                self.requests.join(&ObjectKey::of(drain), evacuation, entry).await
+            }
             DrainAct::Withdraw(evacuation) => self.requests.withdraw(drain, evacuation).await,
             DrainAct::Remove(pod) => self.remove(pod).await,
             DrainAct::ReleaseFinalizer => self.release_finalizer(drain).await,
+        }
+    }
+
+    /// Cordons a node. A rejection is recorded, and is no failure.
+    async fn cordon(&self, drain: &NodeEvacuation, node: &Node) -> Result<(), CallError> {
+        let (key, name) = (ObjectKey::of(drain), node.name_any());
+        let (rejections, of_node) = (self.requests.rejections(), node_key(&name));
+        if rejections.rests(&key, &of_node) {
+            return Ok(());
+        }
+        match self.nodes.change_cordon(node, cordon(node, &key.name), "cordon").await {
+            Err(error) if is_rejection(&error) && !matches!(error.code(), 404 | 409) => {
+                let message = error.status().map(|status| status.message.clone()).unwrap_or_default();
+                warn!(node = name, message, "the API server does not let the controller cordon the node");
+                rejections.add(&key, &of_node, &message, self.clock.now());
+                Ok(())
+            }
+            Err(error) => Err(error),
+            Ok(()) => {
+                rejections.remove(&key, &of_node);
+                Ok(())
+            }
         }
     }
 

@@ -243,7 +243,7 @@ impl Feature for Drains {
         };
         let rejections = self.acts.requests().rejections();
         let snapshot = Snapshot::of(&self.view.index(), key, &drain, rejections);
-        rejections.retain(key, &snapshot.pod_uids());
+        rejections.retain(key, &snapshot.rejectable());
         let world = snapshot.world();
         let DrainPlan { status, acts, wake_at } = plan(&drain, &world, now);
         // A deleted drain releases every node that it holds, also those that it has drained.

@@ -1,4 +1,4 @@
-//! Requests that the API server rejected, by drain and pod.
+//! Requests that the API server rejected, by drain, and by pod or node.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -9,7 +9,7 @@ use std::{
 use chrono::{DateTime, Utc};
 use tokio::time::Instant;
 
-use crate::cluster::{ObjectKey, lock};
+use crate::cluster::{CallError, ObjectKey, lock};
 
 /// Pause before a rejected request is made again.
 const PAUSE: Duration = Duration::from_secs(10);
@@ -59,11 +59,11 @@ impl Rejections {
         }
     }
 
-    /// Keeps the rejections of these pods only.
-    pub(super) fn retain(&self, drain: &ObjectKey, pods: &BTreeSet<&str>) {
+    /// Keeps the rejections of these pods and nodes only.
+    pub(super) fn retain(&self, drain: &ObjectKey, wanted: &BTreeSet<String>) {
         let mut all = lock(&self.0);
         if let Some(of_drain) = all.get_mut(drain) {
-            of_drain.retain(|pod, _| pods.contains(pod.as_str()));
+            of_drain.retain(|key, _| wanted.contains(key));
         }
         all.retain(|_, pods| !pods.is_empty());
     }
@@ -72,6 +72,16 @@ impl Rejections {
     pub(super) fn clear(&self) {
         lock(&self.0).clear();
     }
+}
+
+/// Key of a node among the rejections.
+pub(super) fn node_key(node: &str) -> String {
+    format!("node/{node}")
+}
+
+/// Returns true when the API server rejects the request, and not merely this attempt.
+pub(super) fn is_rejection(error: &CallError) -> bool {
+    matches!(error.code(), 400..=499) && !matches!(error.code(), 408 | 429)
 }
 
 #[cfg(test)]
@@ -89,7 +99,7 @@ mod tests {
         rejections.add(&drain, "p", &"ü".repeat(MESSAGE), at(9));
         let (message, since) = rejections.of(&drain, "p").unwrap();
         assert_eq!((message.len(), since), (MESSAGE, at(1)));
-        rejections.retain(&drain, &BTreeSet::from(["other"]));
+        rejections.retain(&drain, &BTreeSet::from(["other".to_owned()]));
         assert_eq!(rejections.of(&drain, "p"), None);
     }
 }

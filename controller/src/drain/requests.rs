@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::{Client, ResourceExt, api::PostParams};
 use tracing::{debug, info};
 
-use super::rejections::Rejections;
+use super::rejections::{Rejections, is_rejection};
 use crate::cluster::{CallError, Cluster, ObjectKey, ServerClock, View, call, evacuations};
 
 /// Writer of the entries of drains.
@@ -66,11 +66,33 @@ impl Requests {
     }
 
     /// Adds the entry to an active Evacuation, or replaces it there.
-    pub(super) async fn join(&self, evacuation: &Evacuation, entry: &Requester) -> Result<(), CallError> {
+    ///
+    /// A rejection is recorded, and is no failure.
+    pub(super) async fn join(
+        &self,
+        drain: &ObjectKey,
+        evacuation: &Evacuation,
+        entry: &Requester,
+    ) -> Result<(), CallError> {
+        let uid = evacuation.spec.target.pod.uid.clone().unwrap_or_default();
+        if self.rejections.rests(drain, &uid) {
+            return Ok(());
+        }
         let mut next = evacuation.clone();
         next.spec.requesters.retain(|known| known.key() != entry.key());
         next.spec.requesters.push(entry.clone());
-        self.replace(next, "join").await.map(|_| ())
+        match self.replace(next, "join").await {
+            Err(error) if is_rejection(&error) && error.code() != 409 => {
+                let message = error.status().map(|status| status.message.clone()).unwrap_or_default();
+                debug!(evacuation = %ObjectKey::of(evacuation), message, "the request was rejected");
+                self.rejections.add(drain, &uid, &message, self.clock.now());
+                Ok(())
+            }
+            joined => {
+                self.rejections.remove(drain, &uid);
+                joined.map(|_| ())
+            }
+        }
     }
 
     /// Removes the entry of a drain from an active Evacuation.
@@ -131,9 +153,4 @@ fn wanted(pod: &Pod, entry: &Requester) -> Evacuation {
 fn is_settled_by_the_watch(error: &CallError) -> bool {
     ["ActiveEvacuationExists", "WrongPod", "FieldValueNotFound"].iter().any(|cause| error.has_cause(cause))
         || error.code() == 404
-}
-
-/// Returns true when the API server rejects the request, and not merely this attempt.
-fn is_rejection(error: &CallError) -> bool {
-    matches!(error.code(), 400..=499) && !matches!(error.code(), 408 | 429)
 }

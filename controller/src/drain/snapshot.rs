@@ -7,13 +7,14 @@ use std::{
 
 use chrono::{DateTime, Utc};
 use evacuation_api::{BlockedReason, DrainedNodePhase, Evacuation, EvacuationStatus, NodeEvacuation};
-use evacuation_protocol::{DrainWorld, PodOnNode, drain_entry};
+use evacuation_protocol::{DrainWorld, PodOnNode, RejectedNode, drain_entry};
 use k8s_openapi::api::{
     core::v1::{Node, Pod},
     policy::v1::PodDisruptionBudget,
 };
+use kube::ResourceExt;
 
-use super::rejections::Rejections;
+use super::rejections::{Rejections, node_key};
 use crate::cluster::{Index, ObjectKey, silent_since};
 
 /// The nodes of a drain, their pods, and what the pods' moves depend on.
@@ -22,6 +23,7 @@ pub(super) struct Snapshot {
     nodes: Vec<Arc<Node>>,
     pods: Vec<SeenPod>,
     entries: Vec<Arc<Evacuation>>,
+    rejected_nodes: Vec<(String, String, DateTime<Utc>)>,
 }
 
 struct SeenPod {
@@ -91,7 +93,12 @@ impl Snapshot {
         }
         let deleted = drain.metadata.deletion_timestamp.is_some();
         let entries = if deleted { entries(index, drain) } else { Vec::new() };
-        Self { nodes, pods, entries }
+        let rejected = |node: &&String| {
+            let (message, since) = rejections.of(key, &node_key(node))?;
+            Some(((*node).clone(), message, since))
+        };
+        let rejected_nodes = names.iter().filter_map(rejected).collect();
+        Self { nodes, pods, entries, rejected_nodes }
     }
 
     /// Returns the snapshot as the plan takes it.
@@ -100,6 +107,11 @@ impl Snapshot {
             nodes: self.nodes.iter().map(AsRef::as_ref).collect(),
             pods: self.pods.iter().map(SeenPod::on_node).collect(),
             entries: self.entries.iter().map(AsRef::as_ref).collect(),
+            rejected_nodes: self
+                .rejected_nodes
+                .iter()
+                .map(|(node, message, since)| RejectedNode { node, message, since: *since })
+                .collect(),
         }
     }
 
@@ -108,9 +120,10 @@ impl Snapshot {
         self.pods.iter().filter_map(|seen| seen.pod.metadata.namespace.clone()).collect()
     }
 
-    /// Returns the UIDs of the pods.
-    pub(super) fn pod_uids(&self) -> BTreeSet<&str> {
-        self.pods.iter().filter_map(|seen| seen.pod.metadata.uid.as_deref()).collect()
+    /// Returns the keys under which requests for its pods and nodes are rejected.
+    pub(super) fn rejectable(&self) -> BTreeSet<String> {
+        let pods = self.pods.iter().filter_map(|seen| seen.pod.metadata.uid.clone());
+        pods.chain(self.nodes.iter().map(|node| node_key(&node.name_any()))).collect()
     }
 }
 

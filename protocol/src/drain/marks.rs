@@ -69,7 +69,9 @@ pub fn condition_changes<'d>(
     let (pending, draining, drained) =
         (DrainedNodePhase::Pending, DrainedNodePhase::Draining, DrainedNodePhase::Drained);
     let in_progress = of(&[draining]);
-    let done = if in_progress.is_empty() { of(&[drained]) } else { Vec::new() };
+    // A node that takes pods again is no longer drained.
+    let cordoned = node.spec.as_ref().and_then(|spec| spec.unschedulable) == Some(true);
+    let done = if in_progress.is_empty() && cordoned { of(&[drained]) } else { Vec::new() };
     let wanted = [
         (MAINTENANCE_PLANNED, of(&[pending, draining, drained])),
         (DRAIN_IN_PROGRESS, in_progress),
@@ -117,7 +119,8 @@ mod tests {
 
     fn node(taints: &Value, conditions: &Value) -> Node {
         serde_json::from_value(json!({
-            "metadata": {"name": "n", "uid": "1"}, "spec": {"taints": taints}, "status": {"conditions": conditions},
+            "metadata": {"name": "n", "uid": "1"}, "spec": {"taints": taints, "unschedulable": true},
+            "status": {"conditions": conditions},
         }))
         .unwrap()
     }
@@ -164,6 +167,9 @@ mod tests {
             ]),
         );
         assert_eq!(marks(&marked, &[drain("a", "Drained")]), ["DrainInProgress=false ", "Drained=true a"]);
+        let mut uncordoned = marked.clone();
+        uncordoned.spec.as_mut().unwrap().unschedulable = None;
+        assert_eq!(marks(&uncordoned, &[drain("a", "Drained")]), ["DrainInProgress=false "]);
         assert_eq!(marks(&marked, &[]), ["MaintenancePlanned=false ", "DrainInProgress=false "]);
         let mut another = drain("a", "Draining");
         another.status.as_mut().unwrap().nodes[0].uid = Some("2".to_owned());

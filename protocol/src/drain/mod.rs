@@ -11,8 +11,8 @@ pub use self::{
     marks::{DRAIN_IN_PROGRESS, DRAINED, MAINTENANCE_PLANNED, NodeMark, condition_changes, due_taints},
     pick::{DrainFilters, Picked, pick},
     plan::{
-        CordonChange, DrainAct, DrainPlan, DrainWorld, PodOnNode, cordon, cordon_holders, drain_entry,
-        forget_holders, plan, release,
+        CordonChange, DrainAct, DrainPlan, DrainWorld, PodOnNode, RejectedNode, cordon, cordon_holders,
+        drain_entry, forget_holders, plan, release,
     },
     reason::{DrainRefusal, DrainSkip, DrainWarning},
     verdict::{DrainedPod, PodCount, PodJudgement, STUCK_AFTER_SECONDS, Standing, Summary, judge, summarize},

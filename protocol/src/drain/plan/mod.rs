@@ -12,6 +12,7 @@
 //! it, then asks. Nothing is asked on a node that is not cordoned, unless the spec says so. An act that is
 //! repeated after a restart does no harm.
 
+mod blockers;
 mod conditions;
 mod cordon;
 mod counts;
@@ -51,6 +52,19 @@ pub struct DrainWorld<'a> {
     pub pods: Vec<PodOnNode<'a>>,
     /// The Evacuations that hold or held the drain's entry. Needed only when the drain is deleted.
     pub entries: Vec<&'a Evacuation>,
+    /// The nodes that the API server did not let the controller cordon.
+    pub rejected_nodes: Vec<RejectedNode<'a>>,
+}
+
+/// A node that the API server did not let the controller cordon.
+#[derive(Clone, Copy, Debug)]
+pub struct RejectedNode<'a> {
+    /// The node's name.
+    pub node: &'a str,
+    /// Reply of the API server.
+    pub message: &'a str,
+    /// Time of the first rejection.
+    pub since: DateTime<Utc>,
 }
 
 /// A pod on a drained node, with what the cluster shows of it.
@@ -117,9 +131,13 @@ pub fn plan<'a>(drain: &NodeEvacuation, world: &DrainWorld<'a>, now: DateTime<Ut
     DrainPlan { status: plan.next, acts: plan.acts, wake_at: plan.wake_at }
 }
 
-/// Returns the time at which a drain begins: its creation, or the first opening of its window after it.
-/// `None` for a window that never opens.
+/// Returns the time at which a drain begins: its creation, or the first opening of its window after it. A drain
+/// that has begun keeps its time. `None` for a window that never opens.
 fn start_time(drain: &NodeEvacuation) -> Option<DateTime<Utc>> {
+    let begun = drain.status.as_ref().filter(|status| !status.nodes.is_empty());
+    if let Some(start) = begun.and_then(|status| status.start_time) {
+        return Some(start.0);
+    }
     let created =
         drain.metadata.creation_timestamp.as_ref().map_or(DateTime::UNIX_EPOCH, from_condition_time);
     match &drain.spec.requester.window {
@@ -292,8 +310,13 @@ impl<'w, 'a> Planner<'_, 'w, 'a> {
         let summary = summarize(judgements, self.now);
         let next = &mut self.next;
         next.pods = add_up(&next.nodes);
+        let failed = blockers::of_failed(&next.blockers, next);
+        let rejected = blockers::of_nodes(next, self.world);
+        let is_rejected = rejected.first().map(|first| format!("{}: {}", first.node, first.message));
         next.blockers = summary.blockers;
         next.blockers_omitted = summary.blockers_omitted;
+        blockers::add(next, failed);
+        blockers::add(next, rejected);
         let open = next.nodes.iter().filter(|node| !node.phase.is_final()).count();
         let draining = next.nodes.iter().any(|node| node.phase == DrainedNodePhase::Draining);
         let all_begun = next.nodes.iter().all(|node| node.phase != DrainedNodePhase::Pending);
@@ -303,6 +326,10 @@ impl<'w, 'a> Planner<'_, 'w, 'a> {
             let judged = !judgements.is_empty();
             next.verdict = Some(if judged { summary.verdict } else { DrainVerdict::Draining });
             next.message = Some(if judged { summary.message } else { "pods are being counted".to_owned() });
+            if let Some(message) = is_rejected {
+                next.verdict = Some(DrainVerdict::Stuck);
+                next.message = Some(message);
+            }
             self.wake_at = sooner(self.wake_at, summary.changes_at);
             self.wake(after(self.now, LOOK_AGAIN_SECONDS));
         } else if open > 0 {

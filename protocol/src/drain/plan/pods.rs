@@ -144,7 +144,12 @@ impl<'w, 'a> NodePods<'w, 'a> {
                 Standing::Asked(evacuation) if own(evacuation, entry) != Some(entry) => {
                     acts.push(DrainAct::Join(evacuation, Box::new(entry.clone())));
                 }
-                Standing::Leaving if member.completed && pod.metadata.deletion_timestamp.is_none() => {
+                Standing::Leaving
+                    if member.completed
+                        && !paused
+                        && !self.refused
+                        && pod.metadata.deletion_timestamp.is_none() =>
+                {
                     acts.push(DrainAct::Remove(pod));
                 }
                 _ => {}

@@ -74,6 +74,7 @@ impl Cluster {
             nodes: self.nodes.iter().collect(),
             pods: seen.collect(),
             entries: self.evacuations.iter().collect(),
+            rejected_nodes: Vec::new(),
         }
     }
 
@@ -410,4 +411,49 @@ fn completed_pods_are_deleted_and_late_ones_treated_as_the_spec_says() {
         cluster.add_pod("a", "late", &late);
         assert_eq!(cluster.plan(&mut drain, 6), expected, "{rule}");
     }
+}
+
+#[test]
+fn a_node_that_cannot_be_cordoned_is_named_as_what_holds_the_drain() {
+    let (mut cluster, mut drain) = (Cluster::new(&["a"]), drain(json!({})));
+    cluster.add_pod("a", "p", &json!({}));
+    cluster.plan(&mut drain, 0);
+    let rejected = RejectedNode { node: "a", message: "nodes is forbidden", since: at(0) };
+    let world = DrainWorld { rejected_nodes: vec![rejected], ..cluster.world() };
+    let status = plan(&drain, &world, at(1)).status;
+    assert_eq!(status.verdict, Some(DrainVerdict::Stuck));
+    let [blocker] = &status.blockers[..] else { panic!("{status:?}") };
+    assert_eq!((blocker.reason.as_str(), blocker.pod.as_deref()), ("NodeRejected", None));
+    assert!(blocker.message.contains("nodes is forbidden"), "{blocker:?}");
+}
+
+#[test]
+fn the_blocker_of_a_failed_node_stays_while_other_nodes_are_drained() {
+    let nodes = json!({"names": ["a", "b"]});
+    let (mut cluster, mut drain) = (Cluster::new(&["a", "b"]), drain(json!({"nodes": nodes})));
+    cluster.add_pod("a", "p", &json!({}));
+    cluster.add_pod("b", "q", &json!({}));
+    cluster.plan(&mut drain, 0);
+    cluster.cordon("a", true, Some("d"));
+    cluster.cordon("b", true, Some("d"));
+    cluster.ask(&drain, "p");
+    cluster.ask(&drain, "q");
+    cluster.cancel("p");
+    for second in 1..4 {
+        cluster.plan(&mut drain, second);
+        assert_eq!(phases(&drain), [Failed, Draining]);
+        let blockers = &drain.status.as_ref().unwrap().blockers;
+        assert_eq!(blockers.first().and_then(|b| b.pod.as_deref()), Some("ns/p"), "{second}: {blockers:?}");
+    }
+}
+
+#[test]
+fn a_window_that_changes_after_the_beginning_changes_no_deadline() {
+    let (cluster, mut drain) = (Cluster::new(&["a"]), drain(json!({"requester": {"deadlineSeconds": 60}})));
+    cluster.plan(&mut drain, 0);
+    drain.spec.requester.window =
+        serde_json::from_value(json!({"schedule": "0 1 * * *", "durationSeconds": 3600})).unwrap();
+    cluster.plan(&mut drain, 1);
+    assert_eq!(phases(&drain), [Draining]);
+    assert_eq!(drain_entry(&drain).unwrap().deadline.map(WholeSecond::time), Some(at(60)));
 }

@@ -24,7 +24,7 @@ pub(super) fn by_rules(pod: &DrainedPod<'_>, reasons: &[DrainRefusal], now: Date
     }
     ways.dedup();
     let cause = format!("the rules of the drain refuse the pod: {}", causes.join(", "));
-    let way_out = format!("set {}, or delete the pod", ways.join(" and "));
+    let way_out = format!("set {}, or leave the pod out by spec.pods.selector", ways.join(" and "));
     PodJudgement::held(PodCount::Blocked, pod, Hold::new(reason, object, now, cause, way_out).stuck())
 }
 

@@ -86,7 +86,7 @@ impl<'a> Failure<'a> {
         let mut way_out = match self.reason {
             DrainBlockerReason::ReplacementUnschedulable => {
                 "add capacity or uncordon a node; two drains that wait for each other's replacements show \
-                 exactly this, so pause or delete one of them"
+                 exactly this, so delete one of them"
             }
             DrainBlockerReason::ReplacementImage => "correct the name of the image, or let the nodes pull it",
             _ => "repair the app or its configuration",

@@ -97,7 +97,8 @@ impl Drains {
             let mut entries = pod.evacuation.iter().flat_map(|active| &active.entries);
             entries.any(|number| state.drains[*number].is_none())
         };
-        (0..state.drains.len()).all(over) && !(left && held) && !orphaned && !state.pods.iter().any(entries)
+        let rest = (left && held) || orphaned || state.pods.iter().any(entries);
+        (0..state.drains.len()).all(over) && !rest
     }
 }
 

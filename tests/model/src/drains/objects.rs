@@ -107,6 +107,7 @@ impl Objects {
             nodes: self.nodes.iter().collect(),
             pods: seen.collect(),
             entries: self.evacuations.iter().map(|(_, evacuation)| evacuation).collect(),
+            rejected_nodes: Vec::new(),
         }
     }
 }
