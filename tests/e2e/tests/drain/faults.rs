@@ -62,13 +62,16 @@ async fn pods_that_land_on_a_node_that_is_not_cordoned_are_asked_too() {
     stage.drain("d", &[0], drain).await;
     stage.until("d", "the pod is asked", |status| status.pods.asked == 1).await;
     assert!(!is_cordoned(&stage.node(0).await));
-    let second = pod_on(&stage, 0, "second", PodSpec::watching()).await;
-    let status = stage.until("d", "both are asked", |status| status.pods.asked == 2).await;
-    assert_eq!((status.pods.total, phases(&status)), (2, vec![DrainedNodePhase::Draining]));
-    let _apps = [
-        stage.scene.app(&first, |_| async { Answer::accept() }).await,
-        stage.scene.app(&second, |_| async { Answer::accept() }).await,
-    ];
+    // Its app is not asked when its containers do not run yet.
+    let second = json!({
+        "metadata": {"name": "second", "annotations": {"controlplane.test/gone-after": "100ms"}},
+        "spec": {"nodeName": stage.nodes[0], "containers": [{"name": "app", "image": "app"}]},
+    });
+    let second = stage.scene.raw_pod(&second).await;
+    stage.scene.pods.gone(&second).await.unwrap();
+    assert!(asked_pods(&stage.scene).await.contains(&"second".to_owned()));
+    assert!(stage.scene.stays(&first).await);
+    let _app = stage.scene.app(&first, |_| async { Answer::accept() }).await;
     let status = stage.drained("d").await;
     assert_eq!((status.pods.total, status.pods.gone), (2, 2));
     assert!(!is_cordoned(&stage.node(0).await));
