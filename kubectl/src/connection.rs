@@ -11,7 +11,7 @@ use kube::{
     config::{KubeConfigOptions, Kubeconfig},
 };
 
-use crate::requester_flags::timeout;
+use crate::duration::timeout;
 
 /// Cluster and user of the command.
 #[derive(Args, Debug, Default)]

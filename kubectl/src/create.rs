@@ -14,10 +14,11 @@ use crate::{
     complaint::complaint,
     connection::NamespacedConnection,
     dry_run::{DryRun, DryRunFlag},
+    duration::timeout,
     output::{Output, is_unread, render, say, warn},
     pod_name::pod_name,
     progress::{self, Lines},
-    requester_flags::{OnRefusal, RequesterFlags, name_part, timeout},
+    requester_flags::{OnRefusal, RequesterFlags, name_part},
     tracker::Tracker,
 };
 

@@ -8,6 +8,7 @@ mod complaint;
 mod connection;
 pub mod create;
 mod dry_run;
+mod duration;
 mod exit;
 mod label_selector;
 pub mod lint;

@@ -21,9 +21,9 @@ use self::{cordon::cordon, find::find};
 use crate::{
     Exit,
     connection::Connection,
+    duration::timeout,
     node::has_entry,
     output::say,
-    requester_flags::timeout,
     watching::{drains, is_refused},
 };
 

@@ -7,7 +7,8 @@ use clap::{ArgAction, Args, builder::NonEmptyStringValueParser};
 use crate::{
     connection::Connection,
     dry_run::DryRunFlag,
-    requester_flags::{OnRefusal, RequestFlags, timeout},
+    duration::timeout,
+    requester_flags::{OnRefusal, RequestFlags},
 };
 
 /// Drain nodes by asking: cordon them, ask each of their pods to move, and show the answers.

@@ -1,5 +1,5 @@
-//! Blockers beside those of the pods that are being moved: of nodes that cannot be cordoned, and of nodes whose
-//! drain failed.
+//! Blockers beside those of the pods that are being moved: of nodes that cannot be cordoned, and of nodes
+//! whose drain failed.
 
 use evacuation_api::{
     DrainBlocker, DrainBlockerReason, DrainedNodePhase, MAX_DRAIN_BLOCKERS, NodeEvacuationStatus,

@@ -131,8 +131,8 @@ pub fn plan<'a>(drain: &NodeEvacuation, world: &DrainWorld<'a>, now: DateTime<Ut
     DrainPlan { status: plan.next, acts: plan.acts, wake_at: plan.wake_at }
 }
 
-/// Returns the time at which a drain begins: its creation, or the first opening of its window after it. A drain
-/// that has begun keeps its time. `None` for a window that never opens.
+/// Returns the time at which a drain begins: its creation, or the first opening of its window after it.
+/// A drain that has begun keeps its time. `None` for a window that never opens.
 fn start_time(drain: &NodeEvacuation) -> Option<DateTime<Utc>> {
     let begun = drain.status.as_ref().filter(|status| !status.nodes.is_empty());
     if let Some(start) = begun.and_then(|status| status.start_time) {
