@@ -1,6 +1,6 @@
 //! Rules 3 and 5 for drains: the rights of the requester, and the verb `override` for all others.
 
-use evacuation_api::{DeadlineAction, NodeEvacuation, NodeEvacuationSpec};
+use evacuation_api::{CordonOwner, DeadlineAction, DrainConditionType, NodeEvacuation, NodeEvacuationSpec};
 use machinery_server::{ApiError, Cause, RequestContext};
 
 use super::NodeEvacuationStrategy;
@@ -44,9 +44,18 @@ impl NodeEvacuationStrategy {
     }
 }
 
-/// Returns true when a change concerns more than `paused`: then it needs the rights of a creation.
+/// Returns true when a change does more than pause the drain: then it needs the rights of a creation. To
+/// resume is to ask.
 pub(super) fn request_differs(spec: &NodeEvacuationSpec, old: &NodeEvacuationSpec) -> bool {
-    NodeEvacuationSpec { paused: old.paused, ..spec.clone() } != *old
+    let resumes = old.paused && !spec.paused;
+    resumes || NodeEvacuationSpec { paused: old.paused, ..spec.clone() } != *old
+}
+
+/// Returns true when the deletion of the drain changes nothing: it has ended, and holds no node.
+pub(super) fn holds_nothing(drain: &NodeEvacuation) -> bool {
+    let Some(status) = &drain.status else { return false };
+    let held = status.nodes.iter().any(|node| node.cordoned == CordonOwner::Ours);
+    status.is_true(DrainConditionType::Finished) && !held
 }
 
 /// Returns the conflict of a change of a drain that has ended.

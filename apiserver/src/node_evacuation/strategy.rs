@@ -12,7 +12,7 @@ use machinery_server::{ApiError, Column, DeleteContext, KindInfo, RequestContext
 use machinery_validation::FieldError;
 
 use super::{
-    ownership::{ended, request_differs},
+    ownership::{ended, holds_nothing, request_differs},
     status::validate_status,
     table,
     warning::warn,
@@ -153,10 +153,10 @@ impl Strategy for NodeEvacuationStrategy {
         _: DeleteContext,
         object: &mut NodeEvacuation,
     ) -> Result<(), ApiError> {
-        if is_finished(object) {
+        if holds_nothing(object) {
             return Ok(());
         }
-        self.require_ownership(context, object, "delete a drain that has not ended").await
+        self.require_ownership(context, object, "delete a drain that has not ended or holds nodes").await
     }
 
     /// The reserve is for users who may override every drain. Each creator of a cluster-scoped object may

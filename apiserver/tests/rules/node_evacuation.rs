@@ -195,6 +195,32 @@ async fn a_drain_is_deleted_by_its_user_or_with_override_and_by_anyone_once_it_h
 }
 
 #[tokio::test]
+async fn anyone_who_may_update_pauses_a_drain_and_only_its_user_resumes_it() {
+    let server = start().await;
+    let (jane, joe) = (user(&server, "jane"), user(&server, "joe"));
+    jane.create_of(DRAINS, &drain("d", &json!({}))).await.ok();
+    let paused = |paused: bool| json!({"spec": {"paused": paused}});
+    joe.merge_patch_at(DRAIN, paused(true)).await.ok();
+    joe.merge_patch_at(DRAIN, paused(false))
+        .await
+        .refused(403, "Forbidden")
+        .saying(r#"belongs to user "jane""#);
+    jane.merge_patch_at(DRAIN, paused(false)).await.ok();
+}
+
+#[tokio::test]
+async fn an_ended_drain_that_holds_a_node_is_deleted_by_its_user_only() {
+    let server = start().await;
+    user(&server, "jane").create_of(DRAINS, &drain("d", &json!({}))).await.ok();
+    let mut held = finish(&server, "d").await;
+    held["status"]["nodes"] = json!([{"name": "node-a", "phase": "Drained", "cordoned": "Ours"}]);
+    server.controller().in_namespace("").update_at("nodeevacuations/d/status", &held).await.ok();
+    let joe = user(&server, "joe");
+    joe.delete_at(DRAIN).await.refused(403, "Forbidden").saying("holds nodes");
+    user(&server, "jane").delete_at(DRAIN).await.ok();
+}
+
+#[tokio::test]
 async fn a_finalizer_that_the_creator_names_is_not_added_twice() {
     let server = start().await;
     let mut object = drain("d", &json!({}));

@@ -235,11 +235,11 @@ impl Feature for Drains {
 
     async fn reconcile(&self, key: &ObjectKey) -> Result<Requeue, CallError> {
         let (began, now) = (Instant::now(), self.clock.now());
-        self.withdraw_orphans(key).await?;
+        let orphans = self.withdraw_orphans(key).await;
         let known = self.view.index().drain(key);
         let Some(drain) = known else {
             self.forget(key);
-            return Ok(Requeue::OnEvent);
+            return orphans.map(|()| Requeue::OnEvent);
         };
         let rejections = self.acts.requests().rejections();
         let snapshot = Snapshot::of(&self.view.index(), key, &drain, rejections);
@@ -248,13 +248,15 @@ impl Feature for Drains {
         let DrainPlan { status, acts, wake_at } = plan(&drain, &world, now);
         // A deleted drain releases every node that it holds, also those that it has drained.
         let deleted = drain.metadata.deletion_timestamp.is_some();
-        let nodes = status.nodes.iter().filter(|node| deleted || !node.phase.is_final());
+        let concerns = |phase: DrainedNodePhase| !phase.is_final() || phase == DrainedNodePhase::Withdrawn;
+        let nodes = status.nodes.iter().filter(|node| deleted || concerns(node.phase));
         self.interest.set(key, &nodes.map(|node| node.name.clone()).collect(), &snapshot.namespaces());
         *lock(&self.spent) = began.elapsed();
 
         let released = acts.iter().any(|act| matches!(act, evacuation_protocol::DrainAct::ReleaseFinalizer));
         let written = if released { Written::Unchanged } else { self.record(key, &drain, &status).await? };
         self.acts.carry_out(&drain, &acts).await?;
+        orphans?;
         Ok(match written {
             // The acts that follow from what was written are planned with it.
             Written::Now => Requeue::Now,

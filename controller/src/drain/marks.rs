@@ -4,8 +4,11 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use evacuation_api::NodeEvacuation;
-use evacuation_protocol::{condition_changes, cordon_holders, due_taints, forget_holders, release};
+use evacuation_api::{DrainedNodePhase, NodeEvacuation};
+use evacuation_protocol::{
+    DRAIN_IN_PROGRESS, DRAINED, MAINTENANCE_PLANNED, condition_changes, cordon_holders, due_taints,
+    forget_holders, release,
+};
 use k8s_openapi::api::core::v1::Node;
 use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
@@ -64,6 +67,34 @@ impl NodeMarks {
     }
 }
 
+/// The part of a node from which its marks follow, and the marks.
+fn marks_of(node: &Node) -> impl PartialEq {
+    let spec = node.spec.as_ref();
+    let conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    let own = [MAINTENANCE_PLANNED, DRAIN_IN_PROGRESS, DRAINED];
+    let conditions = conditions.into_iter().filter(|c| own.contains(&c.type_.as_str()));
+    (
+        spec.and_then(|spec| spec.unschedulable),
+        spec.and_then(|spec| spec.taints.clone()),
+        conditions.map(|c| (c.type_.clone(), c.status.clone())).collect::<Vec<_>>(),
+    )
+}
+
+/// The time since which a condition has that value.
+fn since(node: &Node, condition: &str, value: &str) -> Option<String> {
+    let conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    let known = conditions.into_iter().find(|c| c.type_ == condition && c.status == value)?;
+    known.last_transition_time.as_ref().map(|time| time.0.to_string())
+}
+
+/// Returns true while a drain is at work on the node. It takes its requests back before it lets go of a node
+/// that someone else uncordoned.
+fn is_drained_by(drain: &NodeEvacuation, node: &Node) -> bool {
+    let nodes = drain.status.iter().flat_map(|status| &status.nodes);
+    let mut same = nodes.filter(|known| Some(&known.name) == node.metadata.name.as_ref());
+    drain.metadata.deletion_timestamp.is_none() && same.any(|known| known.phase == DrainedNodePhase::Draining)
+}
+
 #[async_trait]
 impl Feature for NodeMarks {
     fn name(&self) -> &'static str {
@@ -83,8 +114,10 @@ impl Feature for NodeMarks {
     }
 
     fn handle(&self, event: &ClusterEvent<'_>) {
-        if let ClusterEvent::Node(Change { key, new: Some(node), .. }) = event
-            && (forget_holders(node).is_some() || !self.unknown_holders(node).is_empty())
+        if let ClusterEvent::Node(Change { key, old, new: Some(node), .. }) = event
+            && (old.as_deref().is_some_and(|old| marks_of(old) != marks_of(node))
+                || forget_holders(node).is_some()
+                || !self.unknown_holders(node).is_empty())
         {
             self.queue.add(key.clone());
         }
@@ -128,7 +161,10 @@ impl Feature for NodeMarks {
             self.nodes.replace_taints(&node, &taints).await?;
             return Ok(Requeue::Now);
         }
-        if let Some(change) = forget_holders(&node) {
+        let draining = || all().any(|drain| is_drained_by(drain, &node));
+        if let Some(change) = forget_holders(&node)
+            && !draining()
+        {
             self.nodes.change_cordon(&node, change, "forget the holders of").await?;
             return Ok(Requeue::Now);
         }
@@ -140,9 +176,11 @@ impl Feature for NodeMarks {
             .into_iter()
             .map(|mark| {
                 let value = if mark.value { "True" } else { "False" };
+                // A change of the message alone is no transition.
+                let since = since(&node, mark.condition, value).unwrap_or_else(|| now.clone());
                 json!({
                     "type": mark.condition, "status": value, "reason": mark.reason, "message": mark.message,
-                    "lastTransitionTime": now, "lastHeartbeatTime": now,
+                    "lastTransitionTime": since, "lastHeartbeatTime": now,
                 })
             })
             .collect();

@@ -30,7 +30,7 @@ impl Orphans {
 
     /// Returns the drains that entries of an active Evacuation name and that the view does not show.
     pub(super) fn suspects(&self, evacuation: &Evacuation) -> BTreeSet<ObjectKey> {
-        if is_finished(evacuation) {
+        if is_finished(evacuation) || is_accepted(evacuation) {
             return BTreeSet::new();
         }
         let index = self.view.index();
@@ -40,10 +40,16 @@ impl Orphans {
 
     /// Withdraws the entries that name the drain of that key, and whose drain is gone. A live read confirms
     /// that, because the view can lag behind.
+    ///
+    /// # Errors
+    ///
+    /// The first failure. It does not keep the other entries from being withdrawn.
     pub(super) async fn withdraw(&self, key: &ObjectKey, requests: &Requests) -> Result<(), CallError> {
         let suspects: Vec<(Arc<Evacuation>, String)> = {
             let index = self.view.index();
-            let all = index.evacuations().filter(|(_, evacuation)| !is_finished(evacuation));
+            // No requester can withdraw once the API accepted the eviction.
+            let open = |evacuation: &Evacuation| !is_finished(evacuation) && !is_accepted(evacuation);
+            let all = index.evacuations().filter(|(_, evacuation)| open(evacuation));
             let of = |(_, evacuation): (&ObjectKey, &Arc<Evacuation>)| {
                 let named = |entry: &&str| drain_name(entry) == Some(key.name.as_str());
                 let left = made_for_others(evacuation).filter(named).find(|entry| !is_known(&index, entry));
@@ -57,12 +63,17 @@ impl Orphans {
         let api: Api<NodeEvacuation> = Api::all(self.client.clone());
         let live = call(format!("read nodeevacuation {key}"), api.get_opt(&key.name)).await?;
         let lives = live.as_ref().and_then(NodeEvacuation::entry_name);
+        let mut failure = None;
         for (evacuation, entry) in suspects.iter().filter(|(_, entry)| Some(entry) != lives.as_ref()) {
-            if requests.remove_entry(evacuation, entry).await? {
-                info!(evacuation = evacuation.name_any(), entry, "withdrawn: its drain is gone");
+            match requests.remove_entry(evacuation, entry).await {
+                Ok(true) => info!(evacuation = evacuation.name_any(), entry, "withdrawn: its drain is gone"),
+                Ok(false) => {}
+                Err(error) => {
+                    failure.get_or_insert(error);
+                }
             }
         }
-        Ok(())
+        failure.map_or(Ok(()), Err)
     }
 }
 
@@ -73,6 +84,11 @@ fn made_for_others(evacuation: &Evacuation) -> impl Iterator<Item = &str> {
         .filter(|entry| entry.left_time.is_none() && entry.user != entry.owner)
         .filter(|entry| entry.name.starts_with(DRAIN_ENTRY_PREFIX))
         .map(|entry| entry.name.as_str())
+}
+
+fn is_accepted(evacuation: &Evacuation) -> bool {
+    let eviction = evacuation.status.as_ref().and_then(|status| status.eviction.as_ref());
+    eviction.is_some_and(|eviction| eviction.accepted)
 }
 
 /// Name of the drain that an entry names.

@@ -68,7 +68,8 @@ impl Snapshot {
             names.iter().filter_map(|name| index.node(name)).collect()
         };
         let draining = status.iter().flat_map(|status| &status.nodes);
-        let draining = draining.filter(|node| node.phase == DrainedNodePhase::Draining);
+        let draining = draining
+            .filter(|node| matches!(node.phase, DrainedNodePhase::Draining | DrainedNodePhase::Withdrawn));
         let mut unready = HashMap::new();
         let mut pods = Vec::new();
         for node in draining {

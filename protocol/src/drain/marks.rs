@@ -32,12 +32,19 @@ pub struct NodeMark {
 }
 
 /// Returns the node's taints when they must change: the taint [`DUE_TAINT`] is there exactly while a drain
-/// that is not deleted has the node before it.
+/// that is not deleted has the node before it, or drains it uncordoned.
 pub fn due_taints<'d>(
     node: &Node,
     drains: impl IntoIterator<Item = &'d NodeEvacuation>,
 ) -> Option<Vec<Taint>> {
-    let due = drains.into_iter().any(|drain| phase_in(drain, node) == Some(DrainedNodePhase::Pending));
+    let cordoned = is_cordoned(node);
+    // A node that is drained before it is cordoned would take the replacements of its own pods.
+    let is_due = |phase| match phase {
+        DrainedNodePhase::Pending => true,
+        DrainedNodePhase::Draining => !cordoned,
+        _ => false,
+    };
+    let due = drains.into_iter().any(|drain| phase_in(drain, node).is_some_and(is_due));
     let mut taints: Vec<Taint> = node.spec.as_ref().and_then(|spec| spec.taints.clone()).unwrap_or_default();
     let tainted = taints.iter().any(|taint| taint.key == DUE_TAINT);
     if due == tainted {
@@ -70,7 +77,7 @@ pub fn condition_changes<'d>(
         (DrainedNodePhase::Pending, DrainedNodePhase::Draining, DrainedNodePhase::Drained);
     let in_progress = of(&[draining]);
     // A node that takes pods again is no longer drained.
-    let cordoned = node.spec.as_ref().and_then(|spec| spec.unschedulable) == Some(true);
+    let cordoned = is_cordoned(node);
     let done = if in_progress.is_empty() && cordoned { of(&[drained]) } else { Vec::new() };
     let wanted = [
         (MAINTENANCE_PLANNED, of(&[pending, draining, drained])),
@@ -88,6 +95,10 @@ pub fn condition_changes<'d>(
         (is_set != value || (value && says != mark.message)).then_some(mark)
     };
     wanted.into_iter().filter_map(change).collect()
+}
+
+fn is_cordoned(node: &Node) -> bool {
+    node.spec.as_ref().and_then(|spec| spec.unschedulable) == Some(true)
 }
 
 /// Returns the phase of that very node in a drain that is not deleted.

@@ -7,6 +7,9 @@ use chrono::TimeDelta;
 use controlplane::output_of;
 use tempfile::TempDir;
 
+/// Maximum number of attempts to start faketime.
+const ATTEMPTS: usize = 5;
+
 /// A wall clock for one process, which a test sets while the process runs. The monotonic clock stays right,
 /// as when a real clock is set.
 #[derive(Debug)]
@@ -22,18 +25,30 @@ impl FakeClock {
     ///
     /// Fails when `faketime` is not installed.
     pub async fn new() -> anyhow::Result<Self> {
-        let mut command = std::process::Command::new("faketime");
-        command.args(["-m", "-f", "+0", "printenv", "LD_PRELOAD"]);
-        let found =
-            output_of("faketime", command).await.context("faketime is needed: apt-get install faketime")?;
-        if !found.success() {
-            bail!("faketime does not work: {}", found.stderr);
-        }
-        let library = found.stdout.trim().to_owned();
+        let library = Self::library().await?;
         let folder = tempfile::tempdir().context("no temporary folder")?;
         let clock = Self { library, folder };
         clock.set(TimeDelta::zero())?;
         Ok(clock)
+    }
+
+    /// Path of the library that fakes the time.
+    async fn library() -> anyhow::Result<String> {
+        let mut attempts = 0;
+        loop {
+            let mut command = std::process::Command::new("faketime");
+            command.args(["-m", "-f", "+0", "printenv", "LD_PRELOAD"]);
+            let found = output_of("faketime", command).await;
+            let found = found.context("faketime is needed: apt-get install faketime")?;
+            if found.success() {
+                return Ok(found.stdout.trim().to_owned());
+            }
+            attempts += 1;
+            // A process that was killed left a semaphore under its id, which the next one of that id meets.
+            if attempts == ATTEMPTS || !found.stderr.contains("File exists") {
+                bail!("faketime does not work: {}", found.stderr);
+            }
+        }
     }
 
     /// Sets the clock ahead of the real one by this much; behind it when negative.

@@ -36,6 +36,16 @@ pub(super) fn set_paused(status: &mut NodeEvacuationStatus, paused: bool, now: D
     }
 }
 
+/// Ends a drain whose selector picks no node. A node that matches later is not drained.
+pub(super) fn end_without_nodes(status: &mut NodeEvacuationStatus, now: DateTime<Utc>) {
+    let message = "no node matches the selector";
+    status.verdict = Some(DrainVerdict::Stuck);
+    status.message = Some(message.to_owned());
+    set(status, DrainConditionType::Failed, true, "NoNodes", message, now);
+    set(status, DrainConditionType::Finished, true, "NoNodes", message, now);
+    status.finish_time = Some(stamp(now));
+}
+
 /// Ends a drain whose nodes have all come to their end. A drain that follows a selector goes on.
 pub(super) fn end(status: &mut NodeEvacuationStatus, follows: bool, now: DateTime<Utc>) {
     let failed: Vec<String> = status

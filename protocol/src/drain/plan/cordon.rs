@@ -30,9 +30,10 @@ impl CordonState {
 
     pub(super) fn owner(self) -> CordonOwner {
         match self {
-            Self::No | Self::Uncordoned => CordonOwner::No,
+            // The controller itself ends the cordon of other drains, which takes nothing back.
+            Self::No | Self::Uncordoned | Self::OtherDrains => CordonOwner::No,
             Self::Ours => CordonOwner::Ours,
-            Self::OtherDrains | Self::Others => CordonOwner::Others,
+            Self::Others => CordonOwner::Others,
         }
     }
 }

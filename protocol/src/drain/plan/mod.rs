@@ -20,6 +20,8 @@ mod nodes;
 mod pods;
 mod withdrawal;
 
+use std::collections::BTreeMap;
+
 use chrono::{DateTime, Utc};
 use evacuation_api::{
     CordonOwner, CordonPolicy, DrainBlocker, DrainConditionType, DrainVerdict, DrainedNode, DrainedNodePhase,
@@ -200,11 +202,19 @@ impl<'w, 'a> Planner<'_, 'w, 'a> {
 
     /// Drains each node that is in progress, and returns the judgements of its pods.
     fn drain_nodes(&mut self, entry: &Requester) -> Vec<PodJudgement> {
-        let begun: Vec<String> = self.stored_as(DrainedNodePhase::Draining);
-        let pods: Vec<NodePods<'w, 'a>> = begun
-            .iter()
-            .map(|name| NodePods::of(name, self.node_start(name), self.drain, entry, self.world, self.now))
-            .collect();
+        let mut on_nodes: BTreeMap<&str, Vec<&'w PodOnNode<'a>>> = BTreeMap::new();
+        for seen in &self.world.pods {
+            on_nodes.entry(seen.node).or_default().push(seen);
+        }
+        let of = |name: &String| {
+            let there = on_nodes.get(name.as_str()).map(Vec::as_slice).unwrap_or_default();
+            NodePods::of(name, self.node_start(name), self.drain, entry, there, self.now)
+        };
+        let pods: Vec<NodePods<'w, 'a>> = self.stored_as(DrainedNodePhase::Draining).iter().map(of).collect();
+        // A request that was under way when a node was uncordoned can arrive later.
+        let withdrawn: Vec<NodePods<'w, 'a>> =
+            self.stored_as(DrainedNodePhase::Withdrawn).iter().map(of).collect();
+        self.acts.extend(withdrawn.iter().flat_map(NodePods::withdrawals));
         let mut room = pods::room(&self.drain.spec, &pods);
         let mut all = Vec::new();
         for of_node in pods {
@@ -236,10 +246,13 @@ impl<'w, 'a> Planner<'_, 'w, 'a> {
         let live = self.world.nodes.iter().copied().find(|live| nodes::is(live, &node));
         let judgements = match live.map(|live| (live, cordon::state(live, name))) {
             None => {
-                nodes::gone(&mut node);
+                self.end_of_node(&mut node, pods);
                 Vec::new()
             }
-            Some((live, state)) if cordon::is_taken_back(state, node.cordoned) => {
+            Some((live, state))
+                if self.drain.spec.cordon != Some(CordonPolicy::Never)
+                    && cordon::is_taken_back(state, node.cordoned) =>
+            {
                 self.take_back(&mut node, live, pods);
                 Vec::new()
             }
@@ -249,6 +262,28 @@ impl<'w, 'a> Planner<'_, 'w, 'a> {
             *place = node;
         }
         judgements
+    }
+
+    /// Ends the drain of a node that was deleted: the cluster removes its pods. The pods of a node that
+    /// registered again live on, and are left alone.
+    fn end_of_node(&mut self, node: &mut DrainedNode, pods: &NodePods<'w, 'a>) {
+        let again = self.world.nodes.iter().any(|live| live.metadata.name.as_ref() == Some(&node.name));
+        if pods.is_empty() {
+            return nodes::gone(node);
+        }
+        if !again {
+            node.verdict = DrainVerdict::Draining;
+            node.message = Some("the node was deleted, and its pods are being removed".to_owned());
+            return;
+        }
+        let undo = pods.withdrawals();
+        if undo.is_empty() {
+            node.phase = DrainedNodePhase::Withdrawn;
+            node.cordoned = CordonOwner::No;
+        }
+        self.acts.extend(undo);
+        node.verdict = DrainVerdict::Waiting;
+        node.message = Some("another node took its name, and the drain leaves its pods alone".to_owned());
     }
 
     /// Takes the requests back on a node that someone else uncordoned, and then leaves the node alone.
@@ -303,6 +338,15 @@ impl<'w, 'a> Planner<'_, 'w, 'a> {
         // A node that others can still put pods on is not drained.
         let is_held = policy == CordonPolicy::Never || state.is_settled();
         node.phase = if is_held { pods.phase() } else { DrainedNodePhase::Draining };
+        if let Some(deadline) = entry.deadline {
+            let rejected = self.world.rejected_nodes.iter().any(|rejected| rejected.node == node.name);
+            if deadline.time() > self.now {
+                self.wake(deadline.time());
+            } else if pods.is_kept_back() || (rejected && !is_held) {
+                // No entry was made that could act at its deadline.
+                node.phase = DrainedNodePhase::Failed;
+            }
+        }
         judgements
     }
 
@@ -337,6 +381,8 @@ impl<'w, 'a> Planner<'_, 'w, 'a> {
             let paused = self.drain.spec.paused;
             let why = if paused { "it is paused" } else { "its nodes wait for their turn" };
             next.message = Some(why.to_owned());
+        } else if next.nodes.is_empty() && !self.drain.spec.nodes.follow {
+            conditions::end_without_nodes(next, self.now);
         } else if next.nodes.is_empty() {
             next.verdict = Some(DrainVerdict::Waiting);
             next.message = Some("no node matches its selector".to_owned());

@@ -9,7 +9,7 @@ use evacuation_api::{
 };
 use k8s_openapi::api::core::v1::Pod;
 
-use super::{DrainAct, DrainWorld, PodOnNode};
+use super::{DrainAct, PodOnNode};
 use crate::{
     Phase,
     drain::{
@@ -26,6 +26,9 @@ use crate::{
 pub(super) struct NodePods<'w, 'a> {
     pub(super) node: String,
     pods: Vec<Member<'w, 'a>>,
+    /// The active Evacuations of its pods that hold the drain's entry, also of pods that the rules no longer
+    /// pick.
+    requests: Vec<&'a Evacuation>,
     /// True when the drain's rules refuse a pod: then no further pod of the node is asked.
     refused: bool,
 }
@@ -39,22 +42,26 @@ struct Member<'w, 'a> {
 }
 
 impl<'w, 'a> NodePods<'w, 'a> {
-    /// Sorts the pods of a node whose drain began at `begun`.
+    /// Sorts the pods that are on a node whose drain began at `begun`.
     pub(super) fn of(
         node: &str,
         begun: DateTime<Utc>,
         drain: &NodeEvacuation,
         entry: &Requester,
-        world: &'w DrainWorld<'a>,
+        there: &[&'w PodOnNode<'a>],
         now: DateTime<Utc>,
     ) -> Self {
         let rules = &drain.spec.pods;
-        let concerned = |seen: &&PodOnNode<'a>| {
-            let labels = seen.pod.metadata.labels.clone().unwrap_or_default();
-            let late = rules.late.unwrap_or_default() == LateRule::Skip && created(seen.pod) > begun;
-            seen.node == node && !late && rules.selector.as_ref().is_none_or(|s| selects(s, &labels))
+        let without = BTreeMap::new();
+        let skips_late = rules.late.unwrap_or_default() == LateRule::Skip;
+        let concerned = |seen: &&&'w PodOnNode<'a>| {
+            let labels = seen.pod.metadata.labels.as_ref().unwrap_or(&without);
+            let late = skips_late && created(seen.pod) > begun;
+            !late && rules.selector.as_ref().is_none_or(|selector| selects(selector, labels))
         };
-        let seen: Vec<&'w PodOnNode<'a>> = world.pods.iter().filter(concerned).collect();
+        let requests = there.iter().flat_map(|seen| seen.evacuations.iter().copied());
+        let requests = requests.filter(|e| is_active(e) && own(e, entry).is_some()).collect();
+        let seen: Vec<&'w PodOnNode<'a>> = there.iter().filter(concerned).copied().collect();
         let picked = pick(seen.iter().map(|seen| seen.pod), &filters(&drain.spec), now);
         let by_uid: BTreeMap<Option<&str>, &'w PodOnNode<'a>> =
             seen.iter().map(|seen| (seen.pod.metadata.uid.as_deref(), *seen)).collect();
@@ -90,7 +97,7 @@ impl<'w, 'a> NodePods<'w, 'a> {
             let phase = phase_of(seen.pod);
             pods.push(Member { phase, completed: true, standing: Standing::Leaving, seen });
         }
-        Self { node: node.to_owned(), pods, refused }
+        Self { node: node.to_owned(), pods, requests, refused }
     }
 
     /// Returns false when a pod that the rules refuse keeps the drain from beginning. A node on which pods
@@ -127,7 +134,7 @@ impl<'w, 'a> NodePods<'w, 'a> {
 
     /// Returns the acts that move the pods, at most `room` new requests. Paused drains ask no further pod.
     pub(super) fn acts(&self, entry: &Requester, paused: bool, room: &mut usize) -> Vec<DrainAct<'a>> {
-        let mut acts = Vec::new();
+        let mut acts = self.dropped();
         let first = self.pods.iter().map(|member| member.phase).min();
         for member in self.pods.iter().filter(|member| Some(member.phase) == first) {
             let pod = member.seen.pod;
@@ -160,7 +167,34 @@ impl<'w, 'a> NodePods<'w, 'a> {
 
     /// Returns the withdrawals of every request on the node that can still be taken back.
     pub(super) fn withdrawals(&self) -> Vec<DrainAct<'a>> {
-        self.asked().filter(|evacuation| !is_accepted(evacuation)).map(DrainAct::Withdraw).collect()
+        let open = self.requests.iter().copied().filter(|evacuation| !is_accepted(evacuation));
+        open.map(DrainAct::Withdraw).collect()
+    }
+
+    /// Returns the withdrawals of the requests for pods that the rules no longer pick.
+    fn dropped(&self) -> Vec<DrainAct<'a>> {
+        let picked = |evacuation: &&Evacuation| {
+            let uid = evacuation.spec.target.pod.uid.as_deref();
+            self.pods.iter().any(|member| {
+                !matches!(member.standing, Standing::Refused(_))
+                    && member.seen.pod.metadata.uid.as_deref() == uid
+            })
+        };
+        let dropped = self.requests.iter().copied().filter(|e| !picked(e) && !is_accepted(e));
+        dropped.map(DrainAct::Withdraw).collect()
+    }
+
+    /// Returns true when no pod is left that must go.
+    pub(super) fn is_empty(&self) -> bool {
+        self.pods.is_empty()
+    }
+
+    /// Returns true when nothing moves, and something keeps a pod from being asked: the rules, or the API
+    /// server.
+    pub(super) fn is_kept_back(&self) -> bool {
+        let kept =
+            |m: &Member<'_, '_>| matches!(m.standing, Standing::Refused(_) | Standing::Rejected { .. });
+        self.in_progress() == 0 && self.pods.iter().any(kept)
     }
 
     /// Returns what holds each pod.
@@ -242,6 +276,14 @@ fn standing<'a>(seen: &PodOnNode<'a>, entry: &Requester) -> Standing<'a> {
     }
     if seen.pod.metadata.deletion_timestamp.is_some() {
         return Standing::Leaving;
+    }
+    // The owner, or a holder of the verb override, took the entry back while others ask on.
+    let left = |e: &&Evacuation| {
+        let recorded = e.status.iter().flat_map(|status| &status.requesters);
+        is_active(e) && recorded.into_iter().any(|r| r.key() == entry.key() && r.left_time.is_some())
+    };
+    if let Some(left) = seen.evacuations.iter().copied().find(left) {
+        return Standing::LeftAlone(left);
     }
     let recorded = |e: &&Evacuation| {
         let status = e.status.as_ref();

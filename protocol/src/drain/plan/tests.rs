@@ -302,7 +302,7 @@ fn a_cordon_of_another_drain_is_joined_before_anything_is_asked() {
 }
 
 #[test]
-fn a_node_that_was_deleted_or_replaced_is_no_longer_drained() {
+fn a_node_that_was_deleted_or_replaced_is_gone_when_its_pods_are() {
     for replaced in [false, true] {
         let (mut cluster, mut drain) = (Cluster::new(&["a"]), drain(json!({})));
         cluster.add_pod("a", "p", &json!({}));
@@ -311,8 +311,11 @@ fn a_node_that_was_deleted_or_replaced_is_no_longer_drained() {
             cluster.nodes[0].metadata.uid = Some("later".to_owned());
         } else {
             cluster.nodes.clear();
+            assert_eq!(cluster.plan(&mut drain, 1), [] as [&str; 0]);
+            assert_eq!(phases(&drain), [Draining], "its pods are still there");
         }
-        assert_eq!(cluster.plan(&mut drain, 1), [] as [&str; 0]);
+        cluster.pods.clear();
+        assert_eq!(cluster.plan(&mut drain, 2), [] as [&str; 0]);
         assert_eq!(phases(&drain), [Gone]);
         assert!(drain.status.as_ref().unwrap().is_true(DrainConditionType::Drained));
     }
@@ -456,4 +459,101 @@ fn a_window_that_changes_after_the_beginning_changes_no_deadline() {
     cluster.plan(&mut drain, 1);
     assert_eq!(phases(&drain), [Draining]);
     assert_eq!(drain_entry(&drain).unwrap().deadline.map(WholeSecond::time), Some(at(60)));
+}
+
+#[test]
+fn requests_for_pods_that_the_rules_no_longer_pick_are_taken_back() {
+    let (mut cluster, mut drain) = (Cluster::new(&["a"]), drain(json!({})));
+    cluster.add_pod("a", "p", &json!({"metadata": {"labels": {"app": "web"}}}));
+    cluster.add_pod("a", "q", &json!({}));
+    cluster.begun(&mut drain);
+    cluster.ask(&drain, "p");
+    cluster.ask(&drain, "q");
+    drain.spec.pods.selector = serde_json::from_value(json!({"matchLabels": {"app": "web"}})).unwrap();
+    assert_eq!(cluster.plan(&mut drain, 1), ["withdraw q"]);
+    cluster.cordon("a", false, Some("d"));
+    assert_eq!(cluster.plan(&mut drain, 2), ["withdraw p", "withdraw q"], "an uncordon takes all back");
+}
+
+#[test]
+fn a_request_that_arrives_after_the_uncordon_is_taken_back_too() {
+    let (mut cluster, mut drain) =
+        (Cluster::new(&["a", "b"]), drain(json!({"nodes": {"names": ["a", "b"]}})));
+    cluster.add_pod("a", "p", &json!({}));
+    cluster.add_pod("b", "q", &json!({}));
+    cluster.plan(&mut drain, 0);
+    for name in ["a", "b"] {
+        cluster.cordon(name, true, Some("d"));
+    }
+    cluster.plan(&mut drain, 1);
+    cluster.cordon("a", false, None);
+    cluster.plan(&mut drain, 2);
+    assert_eq!(phases(&drain), [Withdrawn, Draining]);
+    cluster.ask(&drain, "p");
+    assert_eq!(cluster.plan(&mut drain, 3), ["withdraw p", "ask q"]);
+}
+
+#[test]
+fn an_entry_that_was_taken_out_while_others_ask_on_is_not_made_again() {
+    let (mut cluster, mut drain) = (Cluster::new(&["a"]), drain(json!({})));
+    cluster.add_pod("a", "p", &json!({}));
+    cluster.begun(&mut drain);
+    cluster.ask(&drain, "p");
+    let evacuation = cluster.evacuation("p");
+    evacuation.spec.requesters = vec![Requester::named("a.b/other")];
+    evacuation.status.as_mut().unwrap().requesters[0].left_time = Some(at(1).into());
+    assert_eq!(cluster.plan(&mut drain, 2), [] as [&str; 0]);
+    assert_eq!(phases(&drain), [Failed]);
+}
+
+#[test]
+fn the_pods_of_a_node_that_registers_again_are_left_alone_and_the_drain_says_so() {
+    let (mut cluster, mut drain) = (Cluster::new(&["a"]), drain(json!({})));
+    cluster.add_pod("a", "p", &json!({}));
+    cluster.begun(&mut drain);
+    cluster.ask(&drain, "p");
+    cluster.nodes[0].metadata.uid = Some("later".to_owned());
+    assert_eq!(cluster.plan(&mut drain, 1), ["withdraw p"]);
+    cluster.cancel("p");
+    cluster.plan(&mut drain, 2);
+    assert_eq!(phases(&drain), [Withdrawn]);
+    assert!(drain.status.as_ref().unwrap().is_true(DrainConditionType::Failed));
+}
+
+#[test]
+fn the_end_of_another_drains_cordon_takes_nothing_back() {
+    let (mut cluster, mut drain) = (Cluster::new(&["a"]), drain(json!({"cordon": "Never"})));
+    cluster.add_pod("a", "p", &json!({}));
+    cluster.cordon("a", true, Some("other"));
+    cluster.plan(&mut drain, 0);
+    assert_eq!(cluster.plan(&mut drain, 1), ["ask p"]);
+    cluster.ask(&drain, "p");
+    cluster.cordon("a", false, None);
+    assert_eq!(cluster.plan(&mut drain, 2), [] as [&str; 0]);
+    assert_eq!(phases(&drain), [Draining]);
+}
+
+#[test]
+fn a_selector_that_picks_no_node_ends_the_drain_unless_it_follows() {
+    for (follow, ended) in [(false, true), (true, false)] {
+        let nodes = json!({"selector": {"matchLabels": {"pool": "old"}}, "follow": follow});
+        let (cluster, mut drain) = (Cluster::new(&["a"]), drain(json!({"nodes": nodes})));
+        cluster.plan(&mut drain, 0);
+        assert_eq!(drain.status.as_ref().unwrap().is_true(DrainConditionType::Failed), ended, "{follow}");
+    }
+}
+
+#[test]
+fn a_deadline_ends_the_drain_of_a_node_on_which_nothing_could_be_asked() {
+    let (mut cluster, mut drain) =
+        (Cluster::new(&["a"]), drain(json!({"requester": {"deadlineSeconds": 60}})));
+    cluster.add_pod("a", "bare", &json!({"metadata": {"ownerReferences": []}}));
+    cluster.plan(&mut drain, 0);
+    let world = cluster.world();
+    assert_eq!(plan(&drain, &world, at(58)).wake_at, Some(at(60)));
+    cluster.plan(&mut drain, 59);
+    assert_eq!(phases(&drain), [Draining]);
+    cluster.plan(&mut drain, 60);
+    assert_eq!(phases(&drain), [Failed]);
+    assert_eq!(drain.status.as_ref().unwrap().blockers[0].pod.as_deref(), Some("ns/bare"));
 }

@@ -1,6 +1,6 @@
 //! Ten of twenty nodes with 600 pods of one Deployment are drained at once, once under a budget of 10 % and
-//! once without. The peer is `kubectl drain` of the same nodes on the same cluster. A pod takes 1 to 2 s to
-//! end and as long to become ready.
+//! once without. Then twelve of the twenty are drained four at a time. The peer is `kubectl drain` of the
+//! same nodes on the same cluster, one process a node. A pod takes 1 to 2 s to end and as long to become ready.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -30,6 +30,21 @@ const MEAN: f64 = 1.5;
 /// Time limit of the preparations.
 const LONGEST: Duration = Duration::from_mins(5);
 
+/// Number of nodes that are drained one group after another, and the size of a group.
+const ROLLED: usize = 12;
+const AT_A_TIME: usize = 4;
+
+/// Nodes to drain.
+#[derive(Clone, Copy, Debug)]
+struct Plan<'a> {
+    /// Numbers of the nodes.
+    nodes: &'a [usize],
+    /// Number of nodes that are drained at a time.
+    at_a_time: usize,
+    /// True to protect the pods by a budget.
+    with_budget: bool,
+}
+
 /// The tool that drains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Tool {
@@ -38,10 +53,19 @@ enum Tool {
 }
 
 impl Tool {
-    fn arguments(self, node: &str) -> Vec<&str> {
+    /// Returns the commands that drain the nodes, that many at a time, as batches of commands that run at
+    /// once.
+    fn batches(self, nodes: &[String], at_a_time: usize) -> Vec<Vec<Vec<&str>>> {
         match self {
-            Self::Evacuate => vec!["evacuate", "node", node],
-            Self::Drain => vec!["drain", node],
+            Self::Evacuate => {
+                let limit = if at_a_time < nodes.len() { vec!["--max-parallel=4"] } else { Vec::new() };
+                let names = nodes.iter().map(String::as_str).collect();
+                vec![vec![[vec!["evacuate", "node"], names, limit].concat()]]
+            }
+            Self::Drain => {
+                let drain = |node| vec!["drain", String::as_str(node)];
+                nodes.chunks(at_a_time).map(|nodes| nodes.iter().map(drain).collect()).collect()
+            }
         }
     }
 
@@ -62,6 +86,8 @@ struct Drained {
     pods: f64,
     /// Number of calls of pods/eviction.
     evictions: f64,
+    /// Number of evictions that succeeded. A pod whose replacement was evicted again counts twice.
+    moves: f64,
     /// Number of all requests of those that drain.
     requests: f64,
     /// Number of drains that failed.
@@ -73,30 +99,55 @@ pub(crate) async fn run() -> anyhow::Result<Vec<Row>> {
     let control_plane = ControlPlane::builder().nodes(NODES).pod_ready_after(TAKES).pod_gone_after(TAKES);
     let platform = Platform::start(PlatformOptions { control_plane, ..PlatformOptions::default() }).await?;
     let mut rows = Vec::new();
+    let half: Vec<usize> = (1..=NODES).step_by(2).collect();
     for with_budget in [true, false] {
-        let ours = drained(&platform, Tool::Evacuate, with_budget).await?;
-        let theirs = drained(&platform, Tool::Drain, with_budget).await?;
+        let at_once = Plan { nodes: &half, at_a_time: half.len(), with_budget };
+        let ours = drained(&platform, Tool::Evacuate, at_once).await?;
+        let theirs = drained(&platform, Tool::Drain, at_once).await?;
         rows.extend(rows_of(with_budget, &ours, &theirs));
     }
+    let most: Vec<usize> = (1..=ROLLED).collect();
+    let rolling = Plan { nodes: &most, at_a_time: AT_A_TIME, with_budget: false };
+    let ours = drained(&platform, Tool::Evacuate, rolling).await?;
+    let theirs = drained(&platform, Tool::Drain, rolling).await?;
+    rows.extend(rolling_rows(&ours, &theirs));
     Ok(rows)
+}
+
+/// The rows of the drain of twelve nodes, four at a time.
+fn rolling_rows(ours: &Drained, theirs: &Drained) -> Vec<Row> {
+    let case = format!("{ROLLED} of {NODES} nodes, {AT_A_TIME} at a time, {} of {PODS} pods", ours.pods);
+    vec![
+        row(format!("wall time, {case}"), "s", Aim::Ratio(1.0), (ours.seconds, theirs.seconds)),
+        row(
+            format!("moves a pod, {case}"),
+            "moves",
+            Aim::Value(1.0),
+            (ours.moves / ours.pods, theirs.moves / theirs.pods),
+        ),
+        row(format!("failed drains, {case}"), "drains", Aim::Value(0.0), (ours.failed, theirs.failed)),
+    ]
+}
+
+fn row(case: String, unit: &'static str, aim: Aim, (value, peer_value): (f64, f64)) -> Row {
+    Row {
+        bench: "drain",
+        case,
+        value,
+        unit,
+        peer: "kubectl drain",
+        peer_value,
+        // Both can be none.
+        ratio: if value.max(peer_value) > 0.0 { value / peer_value } else { 1.0 },
+        aim: Some(aim),
+        better: Better::Lower,
+    }
 }
 
 fn rows_of(with_budget: bool, ours: &Drained, theirs: &Drained) -> Vec<Row> {
     let case = if with_budget { "under a budget of 10 %" } else { "without a budget" };
     let row = |what: &str, unit: &'static str, aim: Aim, of: &dyn Fn(&Drained) -> f64| {
-        let (value, peer_value) = (of(ours), of(theirs));
-        Row {
-            bench: "drain",
-            case: format!("{what}, {} of {PODS} pods {case}", ours.pods),
-            value,
-            unit,
-            peer: "kubectl drain",
-            peer_value,
-            // Both can be none.
-            ratio: if value.max(peer_value) > 0.0 { value / peer_value } else { 1.0 },
-            aim: Some(aim),
-            better: Better::Lower,
-        }
+        row(format!("{what}, {} of {PODS} pods {case}", ours.pods), unit, aim, (of(ours), of(theirs)))
     };
     // Each batch ends, is replaced, and its replacements become ready, before the next one goes.
     let batches = if with_budget { (ours.pods / count(PODS * BUDGET_PERCENT / 100)).ceil() } else { 1.0 };
@@ -110,21 +161,24 @@ fn rows_of(with_budget: bool, ours: &Drained, theirs: &Drained) -> Vec<Row> {
     ]
 }
 
-/// Drains every second node at once, and makes the cluster as it was before.
-async fn drained(platform: &Platform, tool: Tool, with_budget: bool) -> anyhow::Result<Drained> {
+/// Drains the nodes of a plan, and makes the cluster as it was before.
+async fn drained(platform: &Platform, tool: Tool, plan: Plan<'_>) -> anyhow::Result<Drained> {
     let pods = platform.namespace(tool.word()).await?;
-    deploy(platform, &pods, with_budget).await?;
-    let nodes: Vec<String> = (1..=NODES).step_by(2).map(|number| format!("node-{number}")).collect();
+    deploy(platform, &pods, plan.with_budget).await?;
+    let nodes: Vec<String> = plan.nodes.iter().map(|number| format!("node-{number}")).collect();
     let on_nodes = all(&pods).await?.iter().filter(|pod| is_on(pod, &nodes)).count();
     let before = platform.control_plane().audit_events()?.len();
 
     let start = Instant::now();
-    let runs = stream::iter(&nodes).map(async |node| {
-        let mut command = platform.kubectl_command();
-        command.args(tool.arguments(node));
-        output_of("kubectl", command).await
-    });
-    let outputs: Vec<_> = runs.buffer_unordered(nodes.len()).collect().await;
+    let mut outputs = Vec::new();
+    for batch in tool.batches(&nodes, plan.at_a_time) {
+        let runs = stream::iter(&batch).map(async |arguments| {
+            let mut command = platform.kubectl_command();
+            command.args(arguments);
+            output_of("kubectl", command).await
+        });
+        outputs.extend(runs.buffer_unordered(batch.len()).collect::<Vec<_>>().await);
+    }
     let seconds = start.elapsed().as_secs_f64();
     let mut failed = 0.0;
     for output in outputs {
@@ -138,8 +192,11 @@ async fn drained(platform: &Platform, tool: Tool, with_budget: bool) -> anyhow::
 
     let log = platform.control_plane().audit_events()?;
     let log: Vec<&AuditEvent> = log.iter().skip(before).filter(|event| is_of_the_drain(event)).collect();
-    let evictions =
-        log.iter().filter(|event| event.resource() == "pods" && event.subresource() == "eviction").count();
+    let evicted = |event: &&&AuditEvent| event.resource() == "pods" && event.subresource() == "eviction";
+    let evictions = log.iter().filter(evicted).count();
+    let moves = log.iter().filter(evicted).filter(|event| event.code() == 201).count();
+    let output = platform.kubectl(&["delete", "nodeevacuations", "--all"]).await?;
+    ensure!(output.success(), "{}", output.stderr);
     for node in &nodes {
         let output = platform.kubectl(&["uncordon", node]).await?;
         ensure!(output.success(), "{node}: {}", output.stderr);
@@ -149,6 +206,7 @@ async fn drained(platform: &Platform, tool: Tool, with_budget: bool) -> anyhow::
         seconds,
         pods: count(on_nodes),
         evictions: count(evictions),
+        moves: count(moves),
         requests: count(log.len()),
         failed,
     })

@@ -58,7 +58,7 @@ async fn drains_that_wait_for_each_others_replacements_are_stuck_until_one_is_de
         found.concerns(&all.iter().collect::<Vec<_>>(), &format!("Pod/{replacement}")).says(&[
             "cannot be scheduled",
             "two drains that wait for each other's replacements",
-            "pause or delete one of them",
+            "delete one of them",
         ]);
     }
     stage.delete("b").await;
