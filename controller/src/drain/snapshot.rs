@@ -6,7 +6,7 @@ use std::{
 };
 
 use chrono::{DateTime, Utc};
-use evacuation_api::{BlockedReason, DrainedNodePhase, Evacuation, EvacuationStatus, NodeEvacuation};
+use evacuation_api::{DrainedNodePhase, Evacuation, NodeEvacuation};
 use evacuation_protocol::{DrainWorld, PodOnNode, RejectedNode, drain_entry};
 use k8s_openapi::api::{
     core::v1::{Node, Pod},
@@ -15,7 +15,7 @@ use k8s_openapi::api::{
 use kube::ResourceExt;
 
 use super::rejections::{Rejections, node_key};
-use crate::cluster::{Index, ObjectKey, silent_since};
+use crate::cluster::{Index, ObjectKey, is_finished, silent_since};
 
 /// The nodes of a drain, their pods, and what the pods' moves depend on.
 #[derive(Default)]
@@ -79,8 +79,9 @@ impl Snapshot {
                 let mut of_pod = index.evacuations_of(&ObjectKey::of(pod.as_ref()));
                 of_pod.retain(|evacuation| evacuation.spec.target.pod.uid.as_deref() == Some(uid));
                 let budgets = index.budgets_of(pod);
-                let blocked = of_pod.iter().any(|evacuation| is_held_by_budget(evacuation));
-                let waits_for = if blocked { unready_of(index, &budgets, &mut unready) } else { Vec::new() };
+                let asked = of_pod.iter().any(|evacuation| !is_finished(evacuation));
+                let held = asked && budgets.iter().any(|budget| allows_none(budget));
+                let waits_for = if held { unready_of(index, &budgets, &mut unready) } else { Vec::new() };
                 pods.push(SeenPod {
                     node: node.name.clone(),
                     pod: Arc::clone(pod),
@@ -128,9 +129,10 @@ impl Snapshot {
     }
 }
 
-fn is_held_by_budget(evacuation: &Evacuation) -> bool {
-    let reason = evacuation.status.as_ref().and_then(EvacuationStatus::reason::<BlockedReason>);
-    reason == Some(BlockedReason::BudgetExhausted)
+/// Returns true when a budget allows no disruption now. The Evacuation can learn it later.
+fn allows_none(budget: &PodDisruptionBudget) -> bool {
+    let allowed = budget.status.as_ref().and_then(|status| status.disruptions_allowed);
+    allowed.unwrap_or_default() <= 0
 }
 
 /// The pods of those budgets that are not ready and not terminating.
