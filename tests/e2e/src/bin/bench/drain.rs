@@ -1,6 +1,7 @@
 //! Ten of twenty nodes with 600 pods of one Deployment are drained at once, once under a budget of 10 % and
 //! once without. Then twelve of the twenty are drained four at a time. The peer is `kubectl drain` of the
-//! same nodes on the same cluster, one process a node. A pod takes 1 to 2 s to end and as long to become ready.
+//! same nodes on the same cluster, one process a node. A pod takes 1 to 2 s to end and as long to become
+//! ready.
 
 use std::{collections::BTreeMap, time::Duration};
 

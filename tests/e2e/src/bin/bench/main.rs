@@ -25,7 +25,7 @@ struct Options {
 enum Name {
     /// From create to the app being asked, and from Accept to the eviction call.
     Latency,
-    /// Half of the nodes are drained at once, with a budget and without.
+    /// Half of the nodes are drained at once, with a budget and without; then most of them in turn.
     Drain,
     /// Measures the time without an available replica while a single one is evacuated.
     Surge,
