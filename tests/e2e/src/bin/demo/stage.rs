@@ -159,9 +159,12 @@ impl<'a> Stage<'a> {
             .map(|word| if word.contains(' ') { format!("\"{word}\"") } else { (*word).to_owned() });
         self.tell(format!("$ kubectl {}", words.collect::<Vec<_>>().join(" ")));
         let mut command = tokio::process::Command::from(self.platform.kubectl_command());
+        // A node is in no namespace.
+        let namespace = ["-n", self.namespace()];
+        let of_node = arguments.starts_with(&["evacuate", "node"]);
         command
             .args(arguments)
-            .args(["-n", self.namespace()])
+            .args(if of_node { &[][..] } else { &namespace[..] })
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .kill_on_drop(true);
