@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use evacuation_api::GROUP;
 use kube::{
     Client, Config,
     config::{KubeConfigOptions, Kubeconfig},
@@ -51,7 +52,7 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> Result<(), Ru
         store,
         pods: Arc::new(KubePods::new(client.clone())),
         authenticator,
-        authorizer: Arc::new(SubjectAccessReviewAuthorizer::new(client.clone())),
+        authorizer: Arc::new(SubjectAccessReviewAuthorizer::new(client.clone()).all_objects_first(GROUP)),
         namespaces: KubeNamespaces::start(client, shutdown.child_token()),
         shutdown_delay: Duration::from_secs(options.shutdown_delay_seconds),
         limits: options.limits,

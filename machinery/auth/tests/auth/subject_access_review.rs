@@ -82,6 +82,31 @@ async fn whatever_differs_is_another_question() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_right_to_all_objects_of_the_group_costs_one_review_and_a_right_to_one_is_found() {
+    let (client, calls) = answering(async |_, review| {
+        let name = review["spec"]["resourceAttributes"]["name"].as_str().unwrap_or_default().to_owned();
+        let allowed = review["spec"]["user"] == "jane" || name == "db-1";
+        reviewed(review, json!({"allowed": allowed}))
+    });
+    let authorizer = SubjectAccessReviewAuthorizer::new(client).all_objects_first("example.com");
+    let ask = async |user: &str, group: &str, name: &str| {
+        let mut attributes = evict(user);
+        let resource = attributes.resource.as_mut().unwrap();
+        (resource.group, resource.name) = (group.to_owned(), name.to_owned());
+        authorizer.authorize(&attributes).await.unwrap().is_allowed()
+    };
+    for name in ["db-0", "db-1", "db-2"] {
+        assert!(ask("jane", "example.com", name).await);
+    }
+    assert_eq!(calls.count(), 1);
+    assert!(!ask("joe", "example.com", "db-0").await);
+    assert!(ask("joe", "example.com", "db-1").await);
+    assert_eq!(calls.count(), 4, "one about all objects, and one about each");
+    assert!(ask("jane", "", "db-0").await && ask("jane", "", "db-1").await);
+    assert_eq!(calls.count(), 6, "objects of other groups are asked about by name");
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_review_says_who_and_what() {
     let (client, _) = answering(async |_, review: Value| {
         let spec = &review["spec"];
