@@ -12,6 +12,8 @@ mod evacuation_responder;
 mod kind;
 mod names;
 mod node_evacuation;
+mod node_evacuation_rule;
+mod node_evacuation_rule_status;
 mod node_evacuation_status;
 mod pod_annotations;
 mod registration_problems;
@@ -48,6 +50,14 @@ pub use node_evacuation::{
     DrainPhase, DrainRequester, EmptyDirRule, LateRule, MaxParallel, NodeEvacuation, NodeEvacuationSpec,
     NodeSelection, PodRules, TopologyLimit, UnmanagedRule, default_node_evacuation,
 };
+pub use node_evacuation_rule::{
+    ConditionPattern, DEFAULT_MAX_NODES, KeyPattern, NodeEvacuationRule, NodeEvacuationRuleSpec,
+    NodeEvacuationTemplate, NodeMarkPattern, NoticeDeadline, NoticeTime, RULE_FINALIZER, TaintPattern,
+    default_node_evacuation_rule,
+};
+pub use node_evacuation_rule_status::{
+    MarkedNode, MarkedNodePhase, NodeEvacuationRuleStatus, RULE_HOLDS_BACK,
+};
 pub use node_evacuation_status::{
     CordonOwner, DrainBlocker, DrainPodCounts, DrainUser, DrainVerdict, DrainedNode, DrainedNodePhase,
     MAX_DRAIN_BLOCKERS, MAX_DRAINED_NODES, NodeEvacuationStatus,
@@ -70,12 +80,13 @@ pub use status::{
 };
 pub use time::{Timestamp, WholeSecond, condition_time, from_condition_time};
 pub use validation::{
-    MAX_CA_BUNDLE_BYTES, MAX_DELAY_SECONDS, MAX_DRAIN_NAME_LENGTH, MAX_MESSAGE_LENGTH, MAX_OWNER_LENGTH,
-    MAX_PHASES, MAX_REASON_LENGTH, MAX_REQUESTERS, MAX_REQUESTERS_PER_OWNER, MAX_RESPONDERS,
-    MAX_RESPONDERS_BYTES, MAX_SCHEDULE_LENGTH, MAX_WINDOW_SECONDS, MIN_WINDOW_SECONDS, RESERVED_REQUESTERS,
-    ResponderParseError, is_qualified_name, parse_responders, validate_evacuation,
-    validate_evacuation_responder, validate_evacuation_update, validate_node_evacuation,
-    validate_node_evacuation_update, validate_responders, validate_response,
+    MAX_CA_BUNDLE_BYTES, MAX_DELAY_SECONDS, MAX_DRAIN_NAME_LENGTH, MAX_MARKS, MAX_MESSAGE_LENGTH,
+    MAX_OWNER_LENGTH, MAX_PHASES, MAX_REASON_LENGTH, MAX_REQUESTERS, MAX_REQUESTERS_PER_OWNER,
+    MAX_RESPONDERS, MAX_RESPONDERS_BYTES, MAX_RULE_NAME_LENGTH, MAX_SCHEDULE_LENGTH, MAX_WINDOW_SECONDS,
+    MIN_WINDOW_SECONDS, RESERVED_REQUESTERS, ResponderParseError, is_qualified_name, nodes_allowed,
+    parse_responders, validate_evacuation, validate_evacuation_responder, validate_evacuation_update,
+    validate_node_evacuation, validate_node_evacuation_rule, validate_node_evacuation_update,
+    validate_responders, validate_response,
 };
 pub use window::{DEFAULT_TIME_ZONE, Window};
 pub use window_calendar::{WindowCalendar, WindowError};

@@ -8,8 +8,8 @@ use machinery_server::{BuildError, Metrics, Namespaces, Registry, Server, Server
 use machinery_storage::Store;
 
 use crate::{
-    EvacuationResponderStrategy, EvacuationStrategy, LimitOptions, NodeEvacuationStrategy, Pods, Respond,
-    SelfEvacuationView,
+    EvacuationResponderStrategy, EvacuationStrategy, LimitOptions, NodeEvacuationRuleStrategy,
+    NodeEvacuationStrategy, Pods, Respond, SelfEvacuationView,
 };
 
 /// Dependencies of the server.
@@ -45,7 +45,9 @@ pub fn assemble(parts: Parts) -> Result<Server, BuildError> {
     let strategy =
         EvacuationStrategy::new(Arc::clone(&pods), Arc::clone(&responders), Arc::clone(&authorizer));
     let evacuations = Registry::with_limits(Arc::clone(&store), "", strategy, limits.objects());
-    let drains = NodeEvacuationStrategy::new(Arc::clone(&authorizer));
+    let rules = NodeEvacuationRuleStrategy::new(Arc::clone(&authorizer));
+    let rules = Registry::with_limits(Arc::clone(&store), "", rules, limits.objects());
+    let drains = NodeEvacuationStrategy::new(Arc::clone(&authorizer), Arc::clone(&rules));
     let drains = Registry::with_limits(store, "", drains, limits.objects());
     let respond = Respond::for_anyone(Arc::clone(&evacuations), Arc::clone(&pods), Arc::clone(&authorizer));
     let self_respond = Respond::for_target(Arc::clone(&evacuations), pods, Arc::clone(&authorizer));
@@ -62,6 +64,7 @@ pub fn assemble(parts: Parts) -> Result<Server, BuildError> {
         .action(SelfEvacuation::PLURAL, Arc::new(self_respond))
         .resource(responders)
         .resource(drains)
+        .resource(rules)
         .write_probe(probed)
         .authenticator(authenticator)
         .authorizer(authorizer)

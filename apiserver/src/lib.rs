@@ -6,7 +6,7 @@
 //! [`EvacuationStrategy`] then checks further rights of the caller
 //! ([`Authorizer`](machinery_auth::Authorizer)), reads the live pod ([`Pods`]), and calls
 //! `evacuation-protocol` to decide. [`EvacuationResponderStrategy`] guards registrations,
-//! [`NodeEvacuationStrategy`] guards drains, and [`Respond`] guards answers. [`SelfEvacuationView`] shows to
+//! [`NodeEvacuationStrategy`] guards drains, [`NodeEvacuationRuleStrategy`] the rules that open them, and [`Respond`] guards answers. [`SelfEvacuationView`] shows to
 //! a pod its own Evacuations. [`run`] starts everything.
 
 mod assemble;
@@ -17,6 +17,7 @@ mod evacuation;
 mod evacuation_responder;
 mod limits;
 mod node_evacuation;
+mod node_evacuation_rule;
 mod options;
 mod pods;
 mod refusal;
@@ -33,6 +34,7 @@ pub use evacuation::EvacuationStrategy;
 pub use evacuation_responder::EvacuationResponderStrategy;
 pub use limits::LimitOptions;
 pub use node_evacuation::NodeEvacuationStrategy;
+pub use node_evacuation_rule::NodeEvacuationRuleStrategy;
 pub use options::{Options, Storage};
 pub use pods::{KubePods, Pods, PodsError};
 pub use respond::Respond;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use evacuation_api::{Evacuation, GROUP, NodeEvacuation, VERSION};
+use evacuation_api::{DrainUser, Evacuation, GROUP, VERSION};
 use machinery_auth::{Attributes, Authorizer, ResourceAttributes, UserInfo};
 use machinery_server::{ApiError, RequestContext};
 
@@ -46,7 +46,7 @@ impl Rights {
     pub(crate) async fn require_drain(
         &self,
         context: &RequestContext,
-        drain: &str,
+        (plural, name): (&str, &str),
         deletes: bool,
     ) -> Result<(), ApiError> {
         let core = |resource| ResourceAttributes::new("", "v1", resource);
@@ -55,7 +55,7 @@ impl Rights {
             needed.push(("delete", core("pods")));
         }
         for (verb, resource) in needed {
-            self.require(context, (NodeEvacuation::PLURAL, drain), verb, resource).await?;
+            self.require(context, (plural, name), verb, resource).await?;
         }
         Ok(())
     }
@@ -70,15 +70,37 @@ impl Rights {
         self.may(&context.user, "override", resource.in_namespace(&context.namespace).named(evacuation)).await
     }
 
-    /// Returns true when the caller holds the verb `override` for that NodeEvacuation. An empty name stands
-    /// for all of them.
-    pub(crate) async fn may_override_drain(
+    /// Returns true when the caller holds the verb `override` for that cluster-scoped object. An empty name
+    /// stands for all objects of the kind.
+    pub(crate) async fn may_override_in_cluster(
         &self,
         context: &RequestContext,
-        drain: &str,
+        plural: &str,
+        name: &str,
     ) -> Result<bool, ApiError> {
-        let resource = ResourceAttributes::new(GROUP, VERSION, NodeEvacuation::PLURAL);
-        self.may(&context.user, "override", resource.named(drain)).await
+        let resource = ResourceAttributes::new(GROUP, VERSION, plural);
+        self.may(&context.user, "override", resource.named(name)).await
+    }
+
+    /// Requires that a cluster-scoped object belongs to the caller, or the verb `override`. `act` completes
+    /// the message "User U cannot". `cause` is the error's cause.
+    pub(crate) async fn require_ownership(
+        &self,
+        context: &RequestContext,
+        (plural, name): (&str, &str),
+        owner: Option<&DrainUser>,
+        act: &str,
+        cause: &str,
+    ) -> Result<(), ApiError> {
+        let (user, owner) = (&context.user.name, owner.map_or("", |owner| &owner.user));
+        if owner == user || self.may_override_in_cluster(context, plural, name).await? {
+            return Ok(());
+        }
+        let why = format!(
+            "User {user:?} cannot {act}: it belongs to user {owner:?}, and others need the verb override on \
+             {plural}.{GROUP}"
+        );
+        Err(refusal::forbidden_of(plural, name, &why).with_cause(cause, why))
     }
 
     /// Returns true when the caller may answer by that responder's name, or by any name of its domain.

@@ -4,7 +4,8 @@
 //!
 //! The `cluster` view watches the API and tells each feature what changed. A feature queues keys, and
 //! workers reconcile them while this process leads: `negotiation` asks responders and evicts, `builtin`
-//! plays two responders, `refresh` asks for pods in a crash loop, and `annotation_check` warns of mistakes.
+//! plays two responders, `drain` drains nodes, `rule` opens drains of marked nodes, `refresh` asks for pods in
+//! a crash loop, and `annotation_check` warns of mistakes.
 //! `process` wires them.
 //!
 //! # Guarantees
@@ -19,6 +20,7 @@ mod drain;
 mod negotiation;
 mod process;
 mod refresh;
+mod rule;
 
 pub use process::{Options, RunError, run, shutdown_signal};
 pub use refresh::RefreshOptions;

@@ -14,12 +14,13 @@
 //! 3. [`answer`] takes a responder's answer.
 //! 4. [`record_eviction`] turns the outcome of an attempt into the next status.
 //! 5. [`judge`] and [`summarize`] make the verdict of a drain.
+//! 6. [`plan_rules`] opens and closes the drains of marked nodes.
 //!
 //! # Modules
 //!
 //! The modules depend on each other in one direction. `status` and `pod` are at the bottom, then `policy`,
 //! `eviction`, `responders` and `requesters`. `negotiation` (the controller's decision), `status_update` (the
-//! server's check of it) and `drain` are at the top.
+//! server's check of it), `drain` and `rule` are at the top.
 
 mod drain;
 mod eviction;
@@ -28,6 +29,7 @@ mod pod;
 mod policy;
 mod requesters;
 mod responders;
+mod rule;
 mod status;
 mod status_update;
 #[cfg(test)]
@@ -56,6 +58,7 @@ pub use responders::{
     ACKNOWLEDGEMENT_SECONDS, AnswerError, DelayBound, NODE_UNREACHABLE, Registered, answer, asked_responders,
     awaits_acknowledgement, fix_responders, question, registered_responders, selects,
 };
+pub use rule::{RuleAct, RulePlan, RuleWorld, owner_rule, plan_rules};
 pub use status::{
     Actor, PHASE_TRANSITIONS, Phase, TRANSITIONS, Transition, cancel, finished_reason, is_finished, phase,
     phase_diagram, responder_diagram, transition_allowed,

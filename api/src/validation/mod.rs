@@ -4,6 +4,7 @@ mod endpoints;
 mod evacuation;
 mod evacuation_responder;
 mod node_evacuation;
+mod node_evacuation_rule;
 mod responders;
 mod response;
 mod selector;
@@ -18,6 +19,9 @@ pub use evacuation::{
 pub use evacuation_responder::validate_evacuation_responder;
 pub use node_evacuation::{
     MAX_DRAIN_NAME_LENGTH, MAX_PHASES, validate_node_evacuation, validate_node_evacuation_update,
+};
+pub use node_evacuation_rule::{
+    MAX_MARKS, MAX_RULE_NAME_LENGTH, nodes_allowed, validate_node_evacuation_rule,
 };
 pub use responders::{
     MAX_RESPONDERS, MAX_RESPONDERS_BYTES, ResponderParseError, parse_responders, validate_responders,

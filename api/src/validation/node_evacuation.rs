@@ -47,7 +47,8 @@ pub fn validate_node_evacuation_update(drain: &NodeEvacuation, old: &NodeEvacuat
     errors.0
 }
 
-fn validate_spec(errors: &mut Errors, path: &FieldPath, spec: &NodeEvacuationSpec) {
+/// Adds every problem of a spec.
+pub(super) fn validate_spec(errors: &mut Errors, path: &FieldPath, spec: &NodeEvacuationSpec) {
     validate_nodes(errors, &path.child("nodes"), &spec.nodes);
     validate_requester(errors, &path.child("requester"), &spec.requester);
     let pods = path.child("pods");

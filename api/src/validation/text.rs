@@ -82,13 +82,19 @@ pub fn is_qualified_name(name: &str) -> bool {
 
 /// Returns true for a DNS subdomain of RFC 1123, such as the name of a pod.
 pub(super) fn is_dns_subdomain(name: &str) -> bool {
-    let label = |label: &str| {
-        label.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
-            && !label.is_empty()
-            && !label.starts_with('-')
-            && !label.ends_with('-')
-    };
-    name.len() <= MAX_PART_LENGTH && name.split('.').all(label)
+    name.len() <= MAX_PART_LENGTH && name.split('.').all(is_label)
+}
+
+/// Returns true for a DNS label of RFC 1123: at most 63 bytes, without a dot.
+pub(super) fn is_dns_label(name: &str) -> bool {
+    name.len() <= 63 && is_label(name)
+}
+
+fn is_label(label: &str) -> bool {
+    label.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+        && !label.is_empty()
+        && !label.starts_with('-')
+        && !label.ends_with('-')
 }
 
 fn is_name_part(part: &str) -> bool {

@@ -1,5 +1,6 @@
 //! The kind NodeEvacuation: the server's part of a drain.
 
+mod of_rule;
 mod ownership;
 mod status;
 mod strategy;
@@ -7,3 +8,4 @@ mod table;
 mod warning;
 
 pub use strategy::NodeEvacuationStrategy;
+pub(crate) use warning::warn;

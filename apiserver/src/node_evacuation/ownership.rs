@@ -19,7 +19,7 @@ impl NodeEvacuationStrategy {
         drain: &NodeEvacuation,
     ) -> Result<(), ApiError> {
         let deletes = drain.spec.requester.at_deadline == Some(DeadlineAction::Delete);
-        self.rights.require_drain(context, name(drain), deletes).await
+        self.rights.require_drain(context, (NodeEvacuation::PLURAL, name(drain)), deletes).await
     }
 
     /// Requires that the drain belongs to the caller, or the verb `override`. `act` completes the message
@@ -30,17 +30,9 @@ impl NodeEvacuationStrategy {
         drain: &NodeEvacuation,
         act: &str,
     ) -> Result<(), ApiError> {
-        let (user, name) = (&context.user.name, name(drain));
-        let requester = drain.status.as_ref().and_then(|status| status.requester.as_ref());
-        let owner = requester.map_or("", |requester| &requester.user);
-        if owner == user || self.rights.may_override_drain(context, name).await? {
-            return Ok(());
-        }
-        let why = format!(
-            "User {user:?} cannot {act}: it belongs to user {owner:?}, and others need the verb override on \
-             nodeevacuations.evacuation.dev"
-        );
-        Err(refusal::forbidden_of(NodeEvacuation::PLURAL, name, &why).with_cause(OF_ANOTHER, why))
+        let owner = drain.status.as_ref().and_then(|status| status.requester.as_ref());
+        let object = (NodeEvacuation::PLURAL, name(drain));
+        self.rights.require_ownership(context, object, owner, act, OF_ANOTHER).await
     }
 }
 

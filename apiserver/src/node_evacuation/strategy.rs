@@ -8,7 +8,7 @@ use evacuation_api::{
     default_node_evacuation, validate_node_evacuation, validate_node_evacuation_update,
 };
 use machinery_auth::Authorizer;
-use machinery_server::{ApiError, Column, DeleteContext, KindInfo, RequestContext, Strategy};
+use machinery_server::{ApiError, Column, DeleteContext, KindInfo, Registry, RequestContext, Strategy};
 use machinery_validation::FieldError;
 
 use super::{
@@ -17,7 +17,7 @@ use super::{
     table,
     warning::warn,
 };
-use crate::rights::Rights;
+use crate::{NodeEvacuationRuleStrategy, rights::Rights};
 
 /// The rules of the kind NodeEvacuation.
 ///
@@ -25,18 +25,21 @@ use crate::rights::Rights;
 ///
 /// - A user who asks for a drain, or changes what it asks for, may evict pods in all namespaces and patch
 ///   nodes. With `atDeadline: Delete` the user may delete pods in all namespaces.
-/// - `status.requester` is the user who created the object. No writer changes it.
+/// - `status.requester` is the user who created the object, or the rule that the controller opened it for. No
+///   writer changes it.
 /// - Another user needs the verb `override` to change the request, or to delete a drain that has not ended.
 ///   To pause, and to change the metadata, the verb of the request is enough.
 /// - The end of a drain is final: conditions, finish time and spec stay.
 pub struct NodeEvacuationStrategy {
     pub(super) rights: Rights,
+    pub(super) rules: Arc<Registry<NodeEvacuationRuleStrategy>>,
 }
 
 impl NodeEvacuationStrategy {
-    /// Returns the strategy. `authorizer` checks rights beyond a request's verb.
-    pub fn new(authorizer: Arc<dyn Authorizer>) -> Self {
-        Self { rights: Rights::new(authorizer) }
+    /// Returns the strategy. `authorizer` checks rights beyond a request's verb. `rules` are the rules that
+    /// open drains.
+    pub fn new(authorizer: Arc<dyn Authorizer>, rules: Arc<Registry<NodeEvacuationRuleStrategy>>) -> Self {
+        Self { rights: Rights::new(authorizer), rules }
     }
 }
 
@@ -82,7 +85,8 @@ impl Strategy for NodeEvacuationStrategy {
         object: &mut NodeEvacuation,
     ) -> Result<(), ApiError> {
         self.require_rights(context, object).await?;
-        warn(context, &object.spec, None);
+        self.act_for_rule(context, object).await?;
+        warn(context, &object.spec, None, "spec");
         Ok(())
     }
 
@@ -120,7 +124,7 @@ impl Strategy for NodeEvacuationStrategy {
         if request_differs(&object.spec, &old.spec) {
             self.require_ownership(context, old, "change what the drain asks for").await?;
             self.require_rights(context, object).await?;
-            warn(context, &object.spec, Some(&old.spec));
+            warn(context, &object.spec, Some(&old.spec), "spec");
         }
         Ok(())
     }
@@ -162,7 +166,7 @@ impl Strategy for NodeEvacuationStrategy {
     /// The reserve is for users who may override every drain. Each creator of a cluster-scoped object may
     /// create it everywhere, so that right would reserve nothing.
     async fn may_use_reserve(&self, context: &RequestContext) -> Result<bool, ApiError> {
-        self.rights.may_override_drain(context, "").await
+        self.rights.may_override_in_cluster(context, NodeEvacuation::PLURAL, "").await
     }
 
     fn selectable_fields(&self) -> &'static [&'static str] {

@@ -3,11 +3,16 @@
 use evacuation_api::{DeadlineAction, EmptyDirRule, NodeEvacuationSpec, RefusalPolicy};
 use machinery_server::RequestContext;
 
-/// Warns of the dangers of a new spec, or of those that a change adds.
-pub(super) fn warn(context: &RequestContext, spec: &NodeEvacuationSpec, old: Option<&NodeEvacuationSpec>) {
+/// Warns of the dangers of a new spec at `path`, or of those that a change adds.
+pub(crate) fn warn(
+    context: &RequestContext,
+    spec: &NodeEvacuationSpec,
+    old: Option<&NodeEvacuationSpec>,
+    path: &str,
+) {
     let known: Vec<&str> = old.into_iter().flat_map(dangers).collect();
     for danger in dangers(spec).filter(|danger| !known.contains(danger)) {
-        context.warnings.add(danger);
+        context.warnings.add(&format!("{path}.{danger}"));
     }
 }
 
@@ -16,19 +21,19 @@ fn dangers(spec: &NodeEvacuationSpec) -> impl Iterator<Item = &'static str> {
     [
         (
             requester.deadline_seconds == Some(0),
-            "spec.requester.deadlineSeconds: 0 leaves responders no time to answer",
+            "requester.deadlineSeconds: 0 leaves responders no time to answer",
         ),
         (
             requester.at_deadline == Some(DeadlineAction::Delete),
-            "spec.requester.atDeadline: Delete ignores PodDisruptionBudgets",
+            "requester.atDeadline: Delete ignores PodDisruptionBudgets",
         ),
         (
             requester.on_refusal == Some(RefusalPolicy::Override),
-            "spec.requester.onRefusal: Override evicts pods whose responder refused",
+            "requester.onRefusal: Override evicts pods whose responder refused",
         ),
         (
             spec.pods.empty_dir_data == Some(EmptyDirRule::Delete),
-            "spec.pods.emptyDirData: Delete loses the data of emptyDir volumes",
+            "pods.emptyDirData: Delete loses the data of emptyDir volumes",
         ),
     ]
     .into_iter()

@@ -144,7 +144,7 @@ impl Authorizer for Shared {
             matches!(resource.resource.as_str(), "evacuations" | "selfevacuations" | "evacuationresponders");
         let everywhere = attributes.verb == "create" && resource.namespace.is_empty();
         // The creator of a cluster-scoped object always creates it everywhere.
-        let is_drain = resource.resource == "nodeevacuations";
+        let is_drain = matches!(resource.resource.as_str(), "nodeevacuations" | "nodeevacuationrules");
         if attributes.verb != "override" && (is_drain || (is_evacuation && !everywhere)) {
             return Ok(Verdict::Allowed);
         }

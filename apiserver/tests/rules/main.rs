@@ -9,6 +9,7 @@ mod creation;
 mod fence;
 mod harness;
 mod node_evacuation;
+mod node_evacuation_rule;
 mod node_evacuation_status;
 mod object_limits;
 mod registration;

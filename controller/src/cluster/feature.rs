@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use async_trait::async_trait;
-use evacuation_api::{Evacuation, NodeEvacuation};
+use evacuation_api::{Evacuation, NodeEvacuation, NodeEvacuationRule};
 use k8s_openapi::api::{
     apps::v1::ReplicaSet,
     core::v1::{Namespace, Node, Pod},
@@ -86,6 +86,7 @@ pub(crate) trait Feature: Send + Sync + 'static {
 pub(crate) enum Kind {
     Evacuations,
     NodeEvacuations,
+    NodeEvacuationRules,
     Pods,
     Budgets,
     Nodes,
@@ -99,6 +100,7 @@ impl Kind {
         match self {
             Self::Evacuations => "watch of evacuations",
             Self::NodeEvacuations => "watch of nodeevacuations",
+            Self::NodeEvacuationRules => "watch of nodeevacuationrules",
             Self::Pods => "watch of pods",
             Self::Budgets => "watch of poddisruptionbudgets",
             Self::Nodes => "watch of nodes",
@@ -113,6 +115,7 @@ impl Kind {
 pub(crate) enum ClusterEvent<'a> {
     Evacuation(&'a Change<Evacuation>),
     NodeEvacuation(&'a Change<NodeEvacuation>),
+    NodeEvacuationRule(&'a Change<NodeEvacuationRule>),
     Node(&'a Change<Node>),
     Pod(&'a Change<Pod>),
     Budget(&'a Change<PodDisruptionBudget>),

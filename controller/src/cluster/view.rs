@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use evacuation_api::{Evacuation, NodeEvacuation};
+use evacuation_api::{Evacuation, NodeEvacuation, NodeEvacuationRule};
 use k8s_openapi::api::{
     apps::v1::ReplicaSet,
     core::v1::{Namespace, Node, Pod},
@@ -35,6 +35,7 @@ macro_rules! viewed {
 viewed! {
     Evacuation => Evacuation,
     NodeEvacuation => NodeEvacuation,
+    NodeEvacuationRule => NodeEvacuationRule,
     Node => Node,
     Pod => Pod,
     PodDisruptionBudget => Budget,

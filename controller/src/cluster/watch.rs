@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fmt::Debug, time::Duration};
 
-use evacuation_api::{Evacuation, NodeEvacuation};
+use evacuation_api::{Evacuation, NodeEvacuation, NodeEvacuationRule};
 use futures::TryStreamExt;
 use k8s_openapi::api::{
     apps::v1::ReplicaSet,
@@ -48,6 +48,9 @@ pub(crate) fn follow_kinds(
         match kind {
             Kind::Evacuations => tasks.spawn(follow::<Evacuation>(cluster, kind, |_| {}, stop)),
             Kind::NodeEvacuations => tasks.spawn(follow::<NodeEvacuation>(cluster, kind, |_| {}, stop)),
+            Kind::NodeEvacuationRules => {
+                tasks.spawn(follow::<NodeEvacuationRule>(cluster, kind, |_| {}, stop))
+            }
             Kind::Pods => tasks.spawn(follow::<Pod>(cluster, kind, prune_pod, stop)),
             Kind::Budgets => tasks.spawn(follow::<PodDisruptionBudget>(cluster, kind, |_| {}, stop)),
             Kind::Nodes => {

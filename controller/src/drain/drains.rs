@@ -216,7 +216,10 @@ impl Feature for Drains {
                 &change.key.namespace
             }
             ClusterEvent::Budget(change) => &change.key.namespace,
-            ClusterEvent::Namespace(_) | ClusterEvent::ReplicaSet(_) | ClusterEvent::Affected(_) => return,
+            ClusterEvent::NodeEvacuationRule(_)
+            | ClusterEvent::Namespace(_)
+            | ClusterEvent::ReplicaSet(_)
+            | ClusterEvent::Affected(_) => return,
         };
         self.queue.add_all(self.interest.of_namespace(namespace));
     }

@@ -197,6 +197,7 @@ impl Feature for Negotiation {
             ClusterEvent::Pod(_)
             | ClusterEvent::Node(_)
             | ClusterEvent::NodeEvacuation(_)
+            | ClusterEvent::NodeEvacuationRule(_)
             | ClusterEvent::Namespace(_)
             | ClusterEvent::ReplicaSet(_) => {}
         }

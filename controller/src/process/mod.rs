@@ -26,6 +26,7 @@ use crate::{
     drain::{Drains, NodeMarks},
     negotiation::{Negotiation, Pusher},
     refresh::Refresher,
+    rule::Rules,
 };
 
 /// Maximum time for recording the attempts in progress when the process ends.
@@ -135,6 +136,7 @@ fn features(cluster: &Cluster, pusher: Pusher, options: &Options) -> Vec<Arc<dyn
         Gate::new(cluster),
         Drains::new(cluster),
         NodeMarks::new(cluster),
+        Rules::new(cluster),
         AnnotationCheck::new(cluster, options.refresh.refresh),
     ];
     if options.refresh.refresh {

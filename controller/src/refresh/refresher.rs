@@ -159,6 +159,7 @@ impl Feature for Refresher {
             | ClusterEvent::Budget(_)
             | ClusterEvent::Node(_)
             | ClusterEvent::NodeEvacuation(_)
+            | ClusterEvent::NodeEvacuationRule(_)
             | ClusterEvent::Affected(_) => {}
         }
     }

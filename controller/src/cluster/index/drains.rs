@@ -1,8 +1,8 @@
-//! NodeEvacuations in the index.
+//! NodeEvacuations and their rules in the index.
 
 use std::sync::Arc;
 
-use evacuation_api::NodeEvacuation;
+use evacuation_api::{NodeEvacuation, NodeEvacuationRule};
 
 use super::{Change, Index, Indexed, Table};
 use crate::cluster::ObjectKey;
@@ -18,6 +18,17 @@ impl Indexed for NodeEvacuation {
     }
 }
 
+impl Indexed for NodeEvacuationRule {
+    fn table(index: &mut Index) -> &mut Table<Self> {
+        &mut index.rules
+    }
+
+    /// A rule touches no Evacuation: its NodeEvacuations do.
+    fn changed(_: &mut Index, _: &Change<Self>) -> Vec<ObjectKey> {
+        Vec::new()
+    }
+}
+
 impl Index {
     /// The NodeEvacuation of that key.
     pub(crate) fn drain(&self, key: &ObjectKey) -> Option<Arc<NodeEvacuation>> {
@@ -27,5 +38,10 @@ impl Index {
     /// Every NodeEvacuation.
     pub(crate) fn drains(&self) -> impl Iterator<Item = (&ObjectKey, &Arc<NodeEvacuation>)> {
         self.drains.iter()
+    }
+
+    /// Every NodeEvacuationRule, ordered by name.
+    pub(crate) fn rules(&self) -> impl Iterator<Item = &Arc<NodeEvacuationRule>> {
+        self.rules.iter().map(|(_, rule)| rule)
     }
 }

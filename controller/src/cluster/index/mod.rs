@@ -13,7 +13,7 @@ use std::{
     sync::Arc,
 };
 
-use evacuation_api::{Evacuation, NodeEvacuation};
+use evacuation_api::{Evacuation, NodeEvacuation, NodeEvacuationRule};
 use k8s_openapi::api::{
     apps::v1::ReplicaSet,
     core::v1::{Namespace, Node, Pod},
@@ -29,8 +29,8 @@ pub(crate) use table::{Change, Table};
 
 use super::ObjectKey;
 
-/// Index of Evacuations, NodeEvacuations, pods, PodDisruptionBudgets and nodes, and of the metadata of
-/// namespaces and ReplicaSets.
+/// Index of Evacuations, NodeEvacuations and their rules, pods, PodDisruptionBudgets and nodes, and of the
+/// metadata of namespaces and ReplicaSets.
 ///
 /// # Flow
 ///
@@ -45,6 +45,7 @@ use super::ObjectKey;
 pub(crate) struct Index {
     evacuations: Table<Evacuation>,
     drains: Table<NodeEvacuation>,
+    rules: Table<NodeEvacuationRule>,
     pods: Table<Pod>,
     budgets: Table<PodDisruptionBudget>,
     nodes: Table<Node>,

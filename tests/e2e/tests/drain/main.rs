@@ -13,4 +13,5 @@ mod faults;
 mod limits;
 mod nodes;
 mod orphans;
+mod rules;
 mod verdict;

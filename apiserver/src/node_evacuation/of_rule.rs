@@ -1,0 +1,48 @@
+//! Drains that a rule opens: they belong to the user who created the rule.
+
+use evacuation_api::{NodeEvacuation, NodeEvacuationRule};
+use evacuation_protocol::owner_rule;
+use machinery_server::{ApiError, Reason, RequestContext};
+use machinery_validation::FieldErrorKind;
+
+use super::NodeEvacuationStrategy;
+use crate::refusal;
+
+/// Cause of a rejected creation: only the controller opens drains for rules.
+const FOR_RULE: &str = "NodeEvacuationForRule";
+
+impl NodeEvacuationStrategy {
+    /// Records the rule's user as the requester of a drain that names a rule as its controller. The caller
+    /// needs the verb `override`, because it acts for another user.
+    pub(super) async fn act_for_rule(
+        &self,
+        context: &RequestContext,
+        drain: &mut NodeEvacuation,
+    ) -> Result<(), ApiError> {
+        let Some(owner) = owner_rule(drain).cloned() else { return Ok(()) };
+        let name = drain.metadata.name.clone().unwrap_or_default();
+        if !self.rights.may_override_in_cluster(context, NodeEvacuation::PLURAL, &name).await? {
+            let why = format!(
+                "User {:?} cannot open a drain for nodeevacuationrule {:?}: it takes the verb override on \
+                 nodeevacuations.evacuation.dev",
+                context.user.name, owner.name
+            );
+            return Err(refusal::forbidden_of(NodeEvacuation::PLURAL, &name, &why).with_cause(FOR_RULE, why));
+        }
+        let rule = match self.rules.get("", &owner.name).await {
+            Ok(rule) => Some(rule),
+            Err(error) if error.reason() == Reason::NotFound => None,
+            Err(error) => return Err(error),
+        };
+        let rule = rule.filter(|rule| rule.metadata.uid.as_ref() == Some(&owner.uid));
+        let Some(rule) = rule else { return Err(unknown_rule(&owner.name)) };
+        let status = drain.status.get_or_insert_default();
+        status.requester = rule.status.and_then(|status| status.requester);
+        Ok(())
+    }
+}
+
+fn unknown_rule(rule: &str) -> ApiError {
+    let message = format!("there is no {} {rule:?} of that UID", NodeEvacuationRule::KIND);
+    refusal::invalid(FieldErrorKind::NotFound, &["metadata", "ownerReferences"], message)
+}

@@ -1,0 +1,195 @@
+//! The hooks of the kind NodeEvacuationRule.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use evacuation_api::{
+    DeadlineAction, DrainUser, NodeEvacuationRule, NodeEvacuationRuleSpec, NodeEvacuationRuleStatus,
+    RULE_FINALIZER, Timestamp, default_node_evacuation_rule, validate_node_evacuation_rule,
+};
+use machinery_auth::Authorizer;
+use machinery_server::{ApiError, Column, DeleteContext, KindInfo, RequestContext, Strategy};
+use machinery_validation::FieldError;
+
+use super::{status::validate_status, table};
+use crate::{node_evacuation::warn, rights::Rights};
+
+/// Cause of a rejected change or deletion: the rule belongs to another user.
+const OF_ANOTHER: &str = "NodeEvacuationRuleOfAnother";
+
+/// The rules of the kind NodeEvacuationRule.
+///
+/// # Guarantees
+///
+/// - A rule opens drains in the name of the user who created it. So this user needs the rights of a drain:
+///   to evict pods in all namespaces and to patch nodes, and with `atDeadline: Delete` to delete pods.
+/// - `status.requester` is that user. No writer changes it.
+/// - Another user needs the verb `override` to change the rule, or to delete it. To suspend a rule, the verb
+///   of the request is enough.
+pub struct NodeEvacuationRuleStrategy {
+    rights: Rights,
+}
+
+impl NodeEvacuationRuleStrategy {
+    /// Returns the strategy. `authorizer` checks rights beyond a request's verb.
+    pub fn new(authorizer: Arc<dyn Authorizer>) -> Self {
+        Self { rights: Rights::new(authorizer) }
+    }
+
+    async fn require_rights(
+        &self,
+        context: &RequestContext,
+        rule: &NodeEvacuationRule,
+    ) -> Result<(), ApiError> {
+        let deletes = rule.spec.template.requester.at_deadline == Some(DeadlineAction::Delete);
+        self.rights.require_drain(context, (NodeEvacuationRule::PLURAL, name(rule)), deletes).await
+    }
+
+    async fn require_ownership(
+        &self,
+        context: &RequestContext,
+        rule: &NodeEvacuationRule,
+        act: &str,
+    ) -> Result<(), ApiError> {
+        let owner = rule.status.as_ref().and_then(|status| status.requester.as_ref());
+        let object = (NodeEvacuationRule::PLURAL, name(rule));
+        self.rights.require_ownership(context, object, owner, act, OF_ANOTHER).await
+    }
+}
+
+#[async_trait]
+impl Strategy for NodeEvacuationRuleStrategy {
+    type Object = NodeEvacuationRule;
+
+    fn info(&self) -> KindInfo {
+        KindInfo {
+            namespaced: false,
+            singular: "nodeevacuationrule",
+            short_names: &["nodeevacrule"],
+            categories: &[],
+        }
+    }
+
+    fn default(&self, object: &mut NodeEvacuationRule) {
+        default_node_evacuation_rule(object);
+    }
+
+    /// Records the caller, and adds the finalizer with which the controller closes the drains.
+    fn prepare_for_create(&self, context: &RequestContext, object: &mut NodeEvacuationRule) {
+        let requester = DrainUser {
+            user: context.user.name.clone(),
+            groups: context.user.groups.clone(),
+            time: Timestamp(context.now),
+        };
+        object.status = Some(NodeEvacuationRuleStatus {
+            requester: Some(requester),
+            ..NodeEvacuationRuleStatus::default()
+        });
+        let finalizers = object.metadata.finalizers.get_or_insert_default();
+        if !finalizers.iter().any(|finalizer| finalizer == RULE_FINALIZER) {
+            finalizers.push(RULE_FINALIZER.to_owned());
+        }
+    }
+
+    fn validate(&self, _: &RequestContext, object: &NodeEvacuationRule) -> Vec<FieldError> {
+        validate_node_evacuation_rule(object)
+    }
+
+    async fn admit_create(
+        &self,
+        context: &RequestContext,
+        object: &mut NodeEvacuationRule,
+    ) -> Result<(), ApiError> {
+        self.require_rights(context, object).await?;
+        warn(context, &object.spec.template.spec_for(""), None, "spec.template");
+        Ok(())
+    }
+
+    fn prepare_for_update(
+        &self,
+        _: &RequestContext,
+        object: &mut NodeEvacuationRule,
+        old: &NodeEvacuationRule,
+    ) -> Result<(), ApiError> {
+        object.status.clone_from(&old.status);
+        Ok(())
+    }
+
+    fn validate_update(
+        &self,
+        _: &RequestContext,
+        object: &NodeEvacuationRule,
+        _: &NodeEvacuationRule,
+    ) -> Vec<FieldError> {
+        validate_node_evacuation_rule(object)
+    }
+
+    async fn admit_update(
+        &self,
+        context: &RequestContext,
+        object: &mut NodeEvacuationRule,
+        old: &NodeEvacuationRule,
+    ) -> Result<(), ApiError> {
+        if !opens_more(&object.spec, &old.spec) {
+            return Ok(());
+        }
+        self.require_ownership(context, old, "change the rule").await?;
+        self.require_rights(context, object).await?;
+        let (new, old) = (object.spec.template.spec_for(""), old.spec.template.spec_for(""));
+        warn(context, &new, Some(&old), "spec.template");
+        Ok(())
+    }
+
+    fn prepare_for_status_update(
+        &self,
+        _: &RequestContext,
+        object: &mut NodeEvacuationRule,
+        old: &NodeEvacuationRule,
+    ) -> Result<(), ApiError> {
+        object.spec = old.spec.clone();
+        let status = object.status.get_or_insert_default();
+        status.requester = old.status.as_ref().and_then(|old| old.requester.clone());
+        Ok(())
+    }
+
+    fn validate_status_update(
+        &self,
+        _: &RequestContext,
+        object: &NodeEvacuationRule,
+        _: &NodeEvacuationRule,
+    ) -> Vec<FieldError> {
+        object.status.as_ref().map(validate_status).unwrap_or_default()
+    }
+
+    async fn prepare_for_delete(
+        &self,
+        context: &RequestContext,
+        _: DeleteContext,
+        object: &mut NodeEvacuationRule,
+    ) -> Result<(), ApiError> {
+        self.require_ownership(context, object, "delete the rule").await
+    }
+
+    /// The reserve is for users who may override every rule, as for drains.
+    async fn may_use_reserve(&self, context: &RequestContext) -> Result<bool, ApiError> {
+        self.rights.may_override_in_cluster(context, NodeEvacuationRule::PLURAL, "").await
+    }
+
+    fn columns(&self) -> &'static [Column] {
+        table::COLUMNS
+    }
+
+    fn cells(&self, object: &NodeEvacuationRule) -> Vec<serde_json::Value> {
+        table::cells(object)
+    }
+}
+
+/// Returns true when a change does more than suspend the rule. To resume it is to open drains.
+fn opens_more(spec: &NodeEvacuationRuleSpec, old: &NodeEvacuationRuleSpec) -> bool {
+    let resumes = old.suspended && !spec.suspended;
+    resumes || NodeEvacuationRuleSpec { suspended: old.suspended, ..spec.clone() } != *old
+}
+
+fn name(rule: &NodeEvacuationRule) -> &str {
+    rule.metadata.name.as_deref().unwrap_or_default()
+}

@@ -1,0 +1,100 @@
+//! NodeEvacuationRules: the rights of users who make rules, and the drains that are opened for them.
+
+use serde_json::{Value, json};
+
+use crate::{
+    harness::Server,
+    node_evacuation::{drain, start, user},
+};
+
+const RULES: &str = "nodeevacuationrules";
+const RULE: &str = "nodeevacuationrules/spot";
+const DRAINS: &str = "nodeevacuations";
+
+fn rule(more: &Value) -> Value {
+    let mut spec = json!({"marks": [{"taint": {"key": "example.com/spot"}}]});
+    spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    json!({
+        "apiVersion": "evacuation.dev/v1alpha1", "kind": "NodeEvacuationRule",
+        "metadata": {"name": "spot"}, "spec": spec,
+    })
+}
+
+/// The rule `spot` of jane's.
+async fn of_jane(server: &Server) -> Value {
+    user(server, "jane").create_of(RULES, &rule(&json!({}))).await.ok()
+}
+
+#[tokio::test]
+async fn creating_a_rule_needs_the_rights_of_the_drains_that_it_opens() {
+    let server = Server::start().await;
+    let eve = user(&server, "eve");
+    let object = rule(&json!({"template": {"requester": {"deadlineSeconds": 60, "atDeadline": "Delete"}}}));
+    for (right, verb, resource) in [
+        ("create pods/eviction", "create", "pods/eviction"),
+        ("patch nodes", "patch", "nodes"),
+        ("delete pods", "delete", "pods"),
+    ] {
+        eve.create_of(RULES, &object).await.refused(403, "Forbidden").saying(&format!(
+            r#"nodeevacuationrules.evacuation.dev "spot" is forbidden: User "eve" cannot {verb} resource "{resource}""#
+        ));
+        server.cluster.grant("eve", right);
+    }
+    eve.create_of(RULES, &object).await.ok();
+}
+
+#[tokio::test]
+async fn the_server_fills_in_the_defaults_records_the_user_and_holds_the_rule_by_a_finalizer() {
+    let server = start().await;
+    let created = of_jane(&server).await;
+    assert_eq!(created["spec"]["maxNodes"], "10%");
+    assert_eq!(created["spec"]["template"]["requester"]["onRefusal"], "Wait");
+    assert_eq!(created["status"]["requester"]["user"], "jane");
+    assert_eq!(created["metadata"]["finalizers"], json!(["drain.evacuation.dev/close"]));
+}
+
+#[tokio::test]
+async fn a_bad_rule_gets_an_error_that_names_the_field() {
+    let server = start().await;
+    let reply = user(&server, "jane").create_of(RULES, &rule(&json!({"maxNodes": "all"}))).await;
+    reply.refused(422, "Invalid").saying("spec.maxNodes: Invalid value: must be a number of at least 1");
+}
+
+#[tokio::test]
+async fn another_user_may_suspend_a_rule_and_needs_override_for_all_else() {
+    let server = start().await;
+    of_jane(&server).await;
+    let joe = user(&server, "joe");
+    joe.edit_at(RULE, |object| object["spec"]["suspended"] = json!(true)).await.ok();
+    let resume = joe.edit_at(RULE, |object| object["spec"]["suspended"] = json!(false)).await;
+    resume.refused(403, "Forbidden").saying(r#"belongs to user "jane""#);
+    let change = joe.edit_at(RULE, |object| object["spec"]["maxNodes"] = json!("100%")).await;
+    change.refused(403, "Forbidden").saying("verb override on nodeevacuationrules.evacuation.dev");
+    joe.delete_at(RULE).await.refused(403, "Forbidden");
+    server.cluster.grant("joe", "override nodeevacuationrules spot");
+    joe.edit_at(RULE, |object| object["spec"]["maxNodes"] = json!("100%")).await.ok();
+    joe.delete_at(RULE).await.ok();
+}
+
+#[tokio::test]
+async fn a_drain_that_is_opened_for_a_rule_belongs_to_the_rules_user() {
+    let server = start().await;
+    let made = of_jane(&server).await;
+    let owner = |uid: &Value| {
+        json!([{"apiVersion": "evacuation.dev/v1alpha1", "kind": "NodeEvacuationRule", "name": "spot",
+                "uid": uid, "controller": true}])
+    };
+    let mut object = drain("spot-node-a", &json!({}));
+    object["metadata"]["ownerReferences"] = owner(&made["metadata"]["uid"]);
+    let joe = user(&server, "joe");
+    let refusal = joe.create_of(DRAINS, &object).await.refused(403, "Forbidden");
+    refusal.saying(r#"cannot open a drain for nodeevacuationrule "spot""#);
+
+    server.cluster.grant("joe", "override nodeevacuations spot-node-a");
+    let created = joe.create_of(DRAINS, &object).await.ok();
+    assert_eq!(created["status"]["requester"]["user"], "jane");
+
+    object["metadata"]["ownerReferences"] = owner(&json!("another"));
+    let reply = joe.create_of(DRAINS, &object).await.refused(422, "Invalid");
+    reply.saying(r#"there is no NodeEvacuationRule "spot" of that UID"#);
+}

@@ -1,0 +1,254 @@
+//! The feature: rules, and the nodes with their marks.
+
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use evacuation_api::{
+    DrainConditionType, DrainedNodePhase, NodeEvacuation, NodeEvacuationRule, NodeEvacuationRuleStatus,
+    RULE_HOLDS_BACK,
+};
+use evacuation_protocol::{RuleAct, RulePlan, RuleWorld, owner_rule, plan_rules};
+use futures::{StreamExt, stream};
+use k8s_openapi::api::core::v1::Node;
+use kube::{Resource, ResourceExt};
+use tokio::time::Instant;
+use tracing::warn;
+
+use super::acts::RuleActs;
+use crate::cluster::{
+    CallError, Change, Cluster, ClusterEvent, EventSink, Feature, Kind, Notice, ObjectKey, Requeue,
+    ServerClock, View, WorkQueue, WorkerSettings, due, lock,
+};
+
+/// Shortest and longest pause after a failure.
+const PAUSE: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(10));
+/// Number of acts that are under way at a time.
+const AT_ONCE: usize = 8;
+/// Ratio of the worker's rest to the time that planning took.
+const REST: u32 = 4;
+
+/// The feature that opens and closes the drains of rules. It has one key, for all rules.
+pub(crate) struct Rules {
+    view: Arc<View>,
+    clock: Arc<ServerClock>,
+    events: EventSink,
+    acts: RuleActs,
+    queue: WorkQueue<ObjectKey>,
+    /// Time that the last plan took.
+    spent: Mutex<Duration>,
+}
+
+impl Rules {
+    /// Returns the feature.
+    pub(crate) fn new(cluster: &Cluster) -> Arc<Self> {
+        Arc::new(Self {
+            view: Arc::clone(&cluster.view),
+            clock: Arc::clone(&cluster.clock),
+            events: cluster.events.clone(),
+            acts: RuleActs::new(cluster),
+            queue: WorkQueue::default(),
+            spent: Mutex::default(),
+        })
+    }
+
+    fn wake(&self) {
+        self.queue.add(ObjectKey::new("", "rules"));
+    }
+
+    /// Carries one rule's plan out: the status first. Returns true when the status changed.
+    async fn carry_out(&self, plan: &RulePlan<'_>) -> Result<bool, CallError> {
+        let changed = plan.rule.status.as_ref() != Some(&plan.status);
+        if changed && plan.rule.metadata.deletion_timestamp.is_none() {
+            self.acts.write_status(plan.rule, &plan.status).await?;
+            self.announce(plan);
+        }
+        let acts: Vec<_> = plan.acts.iter().map(|act| self.act(plan.rule, act)).collect();
+        let mut done = std::pin::pin!(stream::iter(acts).buffer_unordered(AT_ONCE));
+        let mut failure = None;
+        while let Some(result) = done.next().await {
+            if let Err(error) = result {
+                failure.get_or_insert(error);
+            }
+        }
+        failure.map_or(Ok(changed), Err)
+    }
+
+    /// Carries one act out, and publishes an Event for what users want to know of.
+    async fn act(&self, rule: &NodeEvacuationRule, act: &RuleAct<'_>) -> Result<(), CallError> {
+        let done = self.acts.act(rule, act).await;
+        let notice = match (act, &done) {
+            (RuleAct::Open(drain), Ok(())) => {
+                Notice::normal("DrainOpened", format!("opened nodeevacuation {}", drain.name_any()))
+            }
+            (RuleAct::Close(drain), Ok(())) => {
+                let name = drain.name_any();
+                Notice::normal("DrainClosed", format!("the mark is gone: deleted nodeevacuation {name}"))
+            }
+            (RuleAct::Open(drain), Err(error)) if error.code() != 409 => {
+                let why = error.status().map_or_else(|| error.to_string(), |status| status.message.clone());
+                Notice::warning("DrainNotOpened", format!("nodeevacuation {}: {why}", drain.name_any()))
+            }
+            _ => return done,
+        };
+        self.events.send_about(rule.object_ref(&()), notice);
+        done
+    }
+
+    /// Publishes an Event when the rule begins to hold nodes back.
+    fn announce(&self, plan: &RulePlan<'_>) {
+        let holds = |status: &NodeEvacuationRuleStatus| {
+            let condition = status.conditions.iter().find(|condition| condition.type_ == RULE_HOLDS_BACK);
+            condition
+                .filter(|condition| condition.status == "True")
+                .map(|condition| condition.message.clone())
+        };
+        let before = plan.rule.status.as_ref().and_then(holds);
+        if let (None, Some(message)) = (before, holds(&plan.status)) {
+            self.events.send_about(plan.rule.object_ref(&()), Notice::warning(RULE_HOLDS_BACK, message));
+        }
+    }
+
+    /// Closes drains whose rule is gone: an admin removed its finalizer, or an earlier leader opened them
+    /// late. A live read confirms it.
+    async fn close_orphans(
+        &self,
+        rules: &[Arc<NodeEvacuationRule>],
+        drains: &[Arc<NodeEvacuation>],
+    ) -> Result<(), CallError> {
+        let known: BTreeSet<&str> = rules.iter().filter_map(|rule| rule.metadata.uid.as_deref()).collect();
+        for drain in drains.iter().filter(|drain| drain.metadata.deletion_timestamp.is_none()) {
+            let Some(owner) = owner_rule(drain) else { continue };
+            if !known.contains(owner.uid.as_str()) && self.acts.is_gone(&owner.name, &owner.uid).await? {
+                self.acts.close(drain).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The part of a drain that its rule depends on. `None` for a drain of no rule.
+fn of_rule(drain: &NodeEvacuation) -> Option<impl PartialEq + use<>> {
+    let owner = owner_rule(drain)?.uid.clone();
+    let status = drain.status.as_ref();
+    let is_true = |kind| status.is_some_and(|status| status.is_true(kind));
+    let node = status.and_then(|status| status.nodes.first());
+    Some((
+        owner,
+        drain.metadata.uid.clone(),
+        drain.metadata.deletion_timestamp.is_some(),
+        drain.spec.requester.deadline_seconds,
+        (is_true(DrainConditionType::Drained), is_true(DrainConditionType::Failed)),
+        node.map(|node| (node.uid.clone(), node.phase == DrainedNodePhase::Gone)),
+    ))
+}
+
+/// The part of a node in which a mark or a notice can be.
+fn marks(node: &Node) -> impl PartialEq + use<> {
+    let conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    let conditions = conditions
+        .into_iter()
+        .map(|known| (known.type_.clone(), known.status.clone(), known.last_transition_time.clone()));
+    (
+        node.metadata.uid.clone(),
+        node.metadata.labels.clone(),
+        node.metadata.annotations.clone(),
+        node.spec.as_ref().and_then(|spec| spec.taints.clone()),
+        conditions.collect::<Vec<_>>(),
+    )
+}
+
+/// The part of a rule that this feature does not write.
+fn wanted(rule: &NodeEvacuationRule) -> impl PartialEq + use<> {
+    (rule.metadata.uid.clone(), rule.metadata.deletion_timestamp.clone(), rule.spec.clone())
+}
+
+/// Returns true if a part of the object differs before and after the change.
+fn differs<K, P: PartialEq>(change: &Change<K>, part: impl Fn(&K) -> P) -> bool {
+    change.old.as_deref().map(&part) != change.new.as_deref().map(&part)
+}
+
+#[async_trait]
+impl Feature for Rules {
+    fn name(&self) -> &'static str {
+        "rule"
+    }
+
+    fn watches(&self) -> &'static [Kind] {
+        &[Kind::NodeEvacuationRules, Kind::NodeEvacuations, Kind::Nodes]
+    }
+
+    fn queue(&self) -> &WorkQueue<ObjectKey> {
+        &self.queue
+    }
+
+    fn workers(&self) -> WorkerSettings {
+        WorkerSettings { count: 1, pause: PAUSE }
+    }
+
+    fn rest(&self) -> Duration {
+        *lock(&self.spent) * REST
+    }
+
+    fn handle(&self, event: &ClusterEvent<'_>) {
+        let concerns = match event {
+            ClusterEvent::NodeEvacuationRule(change) => differs(change, wanted),
+            ClusterEvent::NodeEvacuation(change) => differs(change, of_rule),
+            ClusterEvent::Node(change) => {
+                self.view.index().rules().next().is_some() && differs(change, marks)
+            }
+            _ => false,
+        };
+        if concerns {
+            self.wake();
+        }
+    }
+
+    fn resync(&self) {
+        self.wake();
+    }
+
+    async fn reconcile(&self, _: &ObjectKey) -> Result<Requeue, CallError> {
+        let (began, now) = (Instant::now(), self.clock.now());
+        let (rules, nodes, drains) = {
+            let index = self.view.index();
+            let rules: Vec<_> = index.rules().cloned().collect();
+            let drains: Vec<_> = index.drains().map(|(_, drain)| Arc::clone(drain)).collect();
+            let nodes: Vec<_> = if rules.is_empty() { Vec::new() } else { index.nodes().cloned().collect() };
+            (rules, nodes, drains)
+        };
+        let world = RuleWorld {
+            rules: rules.iter().map(AsRef::as_ref).collect(),
+            nodes: nodes.iter().map(AsRef::as_ref).collect(),
+            drains: drains.iter().map(AsRef::as_ref).collect(),
+        };
+        let plans = plan_rules(&world, now);
+        *lock(&self.spent) = began.elapsed();
+
+        let (mut again, mut failure) = (false, None);
+        for plan in &plans {
+            match self.carry_out(plan).await {
+                Ok(changed) => again |= changed,
+                Err(error @ CallError::NotLeading(_)) => return Err(error),
+                Err(error) => {
+                    let rule = plan.rule.name_any();
+                    warn!(rule, error = &error as &dyn std::error::Error, "not carried out");
+                    failure.get_or_insert(error);
+                }
+            }
+        }
+        self.close_orphans(&rules, &drains).await?;
+        if let Some(error) = failure {
+            return Err(error);
+        }
+        if again {
+            // What was recorded is opened next.
+            return Ok(Requeue::Now);
+        }
+        let wake_at = plans.iter().filter_map(|plan| plan.wake_at).min();
+        Ok(wake_at.map(|time| due(time, now)).into())
+    }
+}

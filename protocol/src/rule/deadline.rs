@@ -1,0 +1,149 @@
+//! The deadline of a marked node, read from its notice.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use evacuation_api::{NodeEvacuation, NoticeDeadline, NoticeTime, from_condition_time};
+use k8s_openapi::api::core::v1::Node;
+
+use crate::time::{after, sooner};
+
+/// Difference, in seconds, at which an open drain's deadline is changed. The server stamps the creation later
+/// than the controller decides.
+const TOLERANCE: i64 = 2;
+/// Maximum of `deadlineSeconds`.
+const LONGEST: i64 = i32::MAX as i64;
+
+/// The deadline of a node.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Deadline {
+    /// Time at which the remaining pods are evicted.
+    pub(super) time: Option<DateTime<Utc>>,
+    /// The reason for which the notice could not be read.
+    pub(super) problem: Option<String>,
+}
+
+/// Returns the deadline of a node whose mark appeared at `since`.
+pub(super) fn deadline(wanted: Option<&NoticeDeadline>, node: &Node, since: DateTime<Utc>) -> Deadline {
+    let Some(wanted) = wanted else { return Deadline::default() };
+    let counted = wanted.after_seconds.map(|seconds| after(since, seconds));
+    let (read, problem) = match wanted.from.as_ref().map(|from| read(from, node)) {
+        None => (None, None),
+        Some(Ok(time)) => (Some(time), None),
+        Some(Err(problem)) => (None, Some(problem)),
+    };
+    let reserve = wanted.reserve_seconds.unwrap_or_default();
+    Deadline { time: sooner(read, counted).map(|time| after(time, -reserve)), problem }
+}
+
+/// Returns the seconds from a drain's start to its deadline.
+pub(super) fn seconds_from(start: DateTime<Utc>, deadline: DateTime<Utc>) -> i64 {
+    (deadline - start).num_seconds().clamp(0, LONGEST)
+}
+
+/// Returns the `deadlineSeconds` that an open drain must get for its deadline. `None` when it has it.
+pub(super) fn change(drain: &NodeEvacuation, deadline: Option<DateTime<Utc>>) -> Option<i64> {
+    let start = from_condition_time(drain.metadata.creation_timestamp.as_ref()?);
+    let wanted = seconds_from(start, deadline?);
+    let known = drain.spec.requester.deadline_seconds;
+    known.is_none_or(|known| (known - wanted).abs() > TOLERANCE).then_some(wanted)
+}
+
+/// Reads the time of a notice.
+fn read(from: &NoticeTime, node: &Node) -> Result<DateTime<Utc>, String> {
+    let metadata = &node.metadata;
+    let (place, value) = match from {
+        NoticeTime { annotation: Some(key), .. } => {
+            (format!("annotation {key}"), metadata.annotations.as_ref().and_then(|all| all.get(key)))
+        }
+        NoticeTime { label: Some(key), .. } => {
+            (format!("label {key}"), metadata.labels.as_ref().and_then(|all| all.get(key)))
+        }
+        NoticeTime { taint, .. } => {
+            let key = taint.clone().unwrap_or_default();
+            let mut taints = node.spec.iter().flat_map(|spec| spec.taints.iter().flatten());
+            (format!("taint {key}"), taints.find(|taint| taint.key == key).and_then(|t| t.value.as_ref()))
+        }
+    };
+    let value = value.ok_or_else(|| format!("the node has no {place} with the time of the notice"))?;
+    parse(value).ok_or_else(|| {
+        let shown: String = value.chars().take(64).collect();
+        format!("{place}: {shown:?} is no time such as 2026-11-20T22:00:00Z, and no seconds since 1970")
+    })
+}
+
+/// Returns the time of an RFC 3339 text or of a number of seconds since 1970.
+fn parse(value: &str) -> Option<DateTime<Utc>> {
+    if let Ok(time) = DateTime::parse_from_rfc3339(value.trim()) {
+        return Some(time.with_timezone(&Utc));
+    }
+    let seconds: i64 = value.trim().parse().ok()?;
+    DateTime::UNIX_EPOCH.checked_add_signed(TimeDelta::try_seconds(seconds)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::at;
+    use serde_json::json;
+
+    #[test]
+    fn a_time_is_rfc_3339_or_seconds_since_1970() {
+        for (text, time) in [
+            ("2024-10-04T00:01:00Z", Some(at(60))),
+            ("2024-10-04T02:01:00+02:00", Some(at(60))),
+            ("1728000060", Some(at(60))),
+            (" 1728000060 ", Some(at(60))),
+            ("soon", None),
+            ("", None),
+            ("99999999999999999999", None),
+        ] {
+            assert_eq!(parse(text), time, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn the_earlier_of_the_notices_time_and_the_counted_one_counts_less_the_reserve() {
+        let node: Node = serde_json::from_value(json!({
+            "metadata": {"annotations": {"at": "2024-10-04T00:02:00Z", "bad": "soon"}, "labels": {"l": "1728000030"}},
+            "spec": {"taints": [{"key": "t", "value": "1728000040", "effect": "NoSchedule"}]},
+        }))
+        .unwrap();
+        let table = [
+            (json!({"from": {"annotation": "at"}}), Some(at(120)), None),
+            (json!({"from": {"label": "l"}}), Some(at(30)), None),
+            (json!({"from": {"taint": "t"}}), Some(at(40)), None),
+            (json!({"from": {"annotation": "at"}, "reserveSeconds": 20}), Some(at(100)), None),
+            (json!({"from": {"annotation": "at"}, "afterSeconds": 60}), Some(at(70)), None),
+            (
+                json!({"from": {"annotation": "bad"}, "afterSeconds": 60}),
+                Some(at(70)),
+                Some("annotation bad: \"soon\" is no time"),
+            ),
+            (json!({"from": {"annotation": "none"}}), None, Some("the node has no annotation none")),
+        ];
+        for (wanted, time, problem) in table {
+            let wanted: NoticeDeadline = serde_json::from_value(wanted).unwrap();
+            let found = deadline(Some(&wanted), &node, at(10));
+            assert_eq!(found.time, time, "{wanted:?}");
+            assert_eq!(found.problem.is_some(), problem.is_some(), "{found:?}");
+            assert!(found.problem.unwrap_or_default().starts_with(problem.unwrap_or_default()));
+        }
+        assert_eq!(deadline(None, &node, at(10)), Deadline::default());
+    }
+
+    #[test]
+    fn an_open_drain_gets_another_deadline_only_when_the_notice_changed() {
+        let drain = |seconds: Option<i64>| -> NodeEvacuation {
+            serde_json::from_value(json!({
+                "metadata": {"creationTimestamp": "2024-10-04T00:00:10Z"},
+                "spec": {"nodes": {}, "requester": {"deadlineSeconds": seconds}},
+            }))
+            .unwrap()
+        };
+        assert_eq!(change(&drain(Some(50)), Some(at(60))), None);
+        assert_eq!(change(&drain(Some(52)), Some(at(60))), None, "stamped later than decided");
+        assert_eq!(change(&drain(Some(50)), Some(at(30))), Some(20));
+        assert_eq!(change(&drain(Some(50)), Some(at(0))), Some(0), "the time is over");
+        assert_eq!(change(&drain(None), Some(at(60))), Some(50));
+        assert_eq!(change(&drain(Some(50)), None), None, "a notice that cannot be read changes nothing");
+    }
+}

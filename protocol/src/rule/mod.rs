@@ -1,0 +1,27 @@
+//! Drain by rule: the NodeEvacuations that follow from the marks of nodes.
+//!
+//! # Flow
+//!
+//! [`plan_rules`] takes every rule, every node and every NodeEvacuation, and returns each rule's next status
+//! and acts. A node with a mark is first recorded in the status of its rule. Its drain is opened in a later
+//! plan, so that the time at which the mark appeared survives a crash.
+//!
+//! # Guarantees
+//!
+//! - The rules together drain no more nodes than the largest `maxNodes` allows, whatever the marks say.
+//! - A drain that a user deleted is not opened again before its mark disappears.
+//! - A rule touches only NodeEvacuations that it owns.
+
+mod deadline;
+mod mark;
+mod owner;
+mod plan;
+mod planner;
+mod report;
+#[cfg(test)]
+mod tests;
+
+pub use self::{
+    owner::owner_rule,
+    plan::{RuleAct, RulePlan, RuleWorld, plan_rules},
+};

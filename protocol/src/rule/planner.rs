@@ -1,0 +1,171 @@
+//! The plan of one rule.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use chrono::{DateTime, Utc};
+use evacuation_api::{
+    DrainConditionType, MAX_DRAINED_NODES, MarkedNode, MarkedNodePhase, NodeEvacuation, NodeEvacuationRule,
+    nodes_allowed,
+};
+use k8s_openapi::api::core::v1::Node;
+
+use super::{
+    deadline::{Deadline, change, deadline, seconds_from},
+    mark::{Mark, marks_of},
+    owner::{drain_name, drain_of, drained_node, is_of_an_earlier_node, is_open, owns},
+    plan::{RuleAct, RulePlan, RuleWorld},
+    report::{limit_text, report},
+};
+use crate::time::{sooner, stamp};
+
+/// The phase of a node, and its reason in words.
+type Outcome = (MarkedNodePhase, Option<String>);
+
+/// The state of one planning.
+pub(super) struct Planner<'w, 'a> {
+    world: &'w RuleWorld<'a>,
+    rule: &'a NodeEvacuationRule,
+    now: DateTime<Utc>,
+    /// The rule's drains, by the names of their nodes.
+    own: BTreeMap<&'a str, &'a NodeEvacuation>,
+    /// The nodes of the stored status, by their names.
+    stored: BTreeMap<&'a str, &'a MarkedNode>,
+    allowed: usize,
+    acts: Vec<RuleAct<'a>>,
+}
+
+impl<'w, 'a> Planner<'w, 'a> {
+    pub(super) fn new(world: &'w RuleWorld<'a>, rule: &'a NodeEvacuationRule, now: DateTime<Utc>) -> Self {
+        let own = world.drains.iter().filter(|drain| owns(rule, drain));
+        let own = own.filter_map(|drain| Some((drained_node(drain)?, *drain))).collect();
+        let stored = rule.status.iter().flat_map(|status| &status.nodes);
+        let stored = stored.map(|node| (node.name.as_str(), node)).collect();
+        let limit = rule.spec.max_nodes.as_ref();
+        // The server fills the limit in.
+        let allowed = limit.and_then(|limit| nodes_allowed(limit, world.nodes.len())).unwrap_or(1);
+        Self { world, rule, now, own, stored, allowed, acts: Vec::new() }
+    }
+
+    /// Returns the plan. `drained` are the nodes under the drains of rules; the plan adds to them.
+    pub(super) fn plan(mut self, drained: &mut BTreeSet<&'a str>) -> RulePlan<'a> {
+        let (marked, wake_at) = self.marked();
+        let left_over = marked.len().saturating_sub(MAX_DRAINED_NODES);
+        let marked: Vec<_> = marked.into_iter().take(MAX_DRAINED_NODES).collect();
+        let nodes: Vec<MarkedNode> =
+            marked.into_iter().map(|(node, entry)| self.continue_with(node, entry, drained)).collect();
+        let kept: BTreeSet<&str> = nodes.iter().map(|node| node.name.as_str()).collect();
+        let unmarked = self.own.iter().filter(|(name, drain)| !kept.contains(*name) && is_open(drain));
+        let closes = unmarked.map(|(_, drain)| RuleAct::Close(drain));
+        let acts = self.acts.into_iter().chain(closes).collect();
+        let status = report(self.rule, nodes, left_over, self.allowed, self.now);
+        RulePlan { rule: self.rule, status, acts, wake_at }
+    }
+
+    /// Returns the nodes with a mark: those that are known first, then the longest marked. Also returns the
+    /// time at which another node will have one.
+    fn marked(&self) -> (Vec<(&'a Node, MarkedNode)>, Option<DateTime<Utc>>) {
+        let mut wake_at = None;
+        let mut marked = Vec::new();
+        for node in &self.world.nodes {
+            let found = marks_of(self.rule, node, self.now);
+            wake_at = sooner(wake_at, found.next);
+            marked.extend(self.entry(node, found.now).map(|entry| (*node, entry)));
+        }
+        let is_new = |entry: &MarkedNode| !self.stored.contains_key(entry.name.as_str());
+        marked.sort_by_cached_key(|(_, entry)| (is_new(entry), entry.since, entry.name.clone()));
+        (marked, wake_at)
+    }
+
+    /// Returns the entry of a node with marks: the stored one while its mark is still there.
+    fn entry(&self, node: &Node, marks: Vec<Mark>) -> Option<MarkedNode> {
+        let name = node.metadata.name.as_deref()?;
+        let known = self.stored.get(name).filter(|known| known.uid == node.metadata.uid);
+        let same = known.and_then(|known| marks.iter().find(|mark| mark.text == known.mark));
+        let Mark { text: mark, since } = same.cloned().or_else(|| marks.into_iter().next())?;
+        let seen = known.filter(|known| known.mark == mark).map(|known| known.since);
+        let since = since.map(stamp).or(seen).unwrap_or_else(|| stamp(self.now));
+        Some(MarkedNode {
+            name: name.to_owned(),
+            uid: node.metadata.uid.clone(),
+            mark,
+            since,
+            phase: known.map(|known| known.phase).unwrap_or_default(),
+            node_evacuation: known.and_then(|known| known.node_evacuation.clone()),
+            deadline: None,
+            message: None,
+        })
+    }
+
+    /// Returns the next state of a node, and adds its acts.
+    fn continue_with(
+        &mut self,
+        node: &'a Node,
+        mut entry: MarkedNode,
+        drained: &mut BTreeSet<&'a str>,
+    ) -> MarkedNode {
+        let Deadline { time, problem } = deadline(self.rule.spec.deadline.as_ref(), node, entry.since.0);
+        entry.deadline = time.map(stamp);
+        let drain = self.own.get(entry.name.as_str()).copied();
+        let current = drain.filter(|drain| is_open(drain) && !is_of_an_earlier_node(drain, node));
+        let was_opened = entry.node_evacuation.is_some();
+        let (phase, message) = match (current, drain) {
+            (Some(drain), _) => {
+                entry.node_evacuation.clone_from(&drain.metadata.name);
+                self.follow(drain, time)
+            }
+            (None, drain) if was_opened && !drain.is_some_and(is_open) => {
+                let message = "a user deleted the drain; the node is drained again when the mark comes anew";
+                (MarkedNodePhase::Dismissed, Some(message.to_owned()))
+            }
+            (None, Some(drain)) => {
+                entry.node_evacuation = None;
+                self.acts.extend(is_open(drain).then_some(RuleAct::Close(drain)));
+                (MarkedNodePhase::Pending, Some("waits for the end of an earlier drain".to_owned()))
+            }
+            (None, None) => self.open(node, &entry, drained),
+        };
+        entry.phase = phase;
+        entry.message = message.or(problem);
+        entry
+    }
+
+    /// Follows an open drain.
+    fn follow(&mut self, drain: &'a NodeEvacuation, deadline: Option<DateTime<Utc>>) -> Outcome {
+        let is_true = |kind| drain.status.as_ref().is_some_and(|status| status.is_true(kind));
+        if is_true(DrainConditionType::Drained) {
+            return (MarkedNodePhase::Drained, None);
+        }
+        if is_true(DrainConditionType::Failed) {
+            let message = drain.status.as_ref().and_then(|status| status.message.clone());
+            return (MarkedNodePhase::Failed, message);
+        }
+        let seconds = change(drain, deadline);
+        self.acts.extend(seconds.map(|seconds| RuleAct::SetDeadline(drain, seconds)));
+        (MarkedNodePhase::Draining, None)
+    }
+
+    /// Opens the drain of a node that is recorded, unless something holds it back.
+    fn open(&mut self, node: &'a Node, entry: &MarkedNode, drained: &mut BTreeSet<&'a str>) -> Outcome {
+        let held = |message: String| (MarkedNodePhase::Held, Some(message));
+        let name = node.metadata.name.as_deref().unwrap_or_default();
+        let wanted = drain_name(self.rule, node);
+        if self.rule.spec.suspended {
+            return held("the rule is suspended".to_owned());
+        }
+        if self.world.drains.iter().any(|drain| drain.metadata.name.as_ref() == Some(&wanted)) {
+            return held(format!("nodeevacuation {wanted} exists, and this rule did not open it"));
+        }
+        if !drained.contains(name) && drained.len() >= self.allowed {
+            return held(limit_text(self.rule, drained.len(), self.world.nodes.len()));
+        }
+        drained.insert(name);
+        let recorded = self.stored.get(name).is_some_and(|known| {
+            (&known.uid, &known.mark, known.phase) == (&entry.uid, &entry.mark, MarkedNodePhase::Pending)
+        });
+        if recorded {
+            let seconds = entry.deadline.map(|deadline| seconds_from(self.now, deadline.0));
+            self.acts.push(RuleAct::Open(Box::new(drain_of(self.rule, node, &entry.mark, seconds))));
+        }
+        (MarkedNodePhase::Pending, None)
+    }
+}

@@ -1,0 +1,195 @@
+//! Drains by rule: nodes that get and lose a mark.
+
+use anyhow::{bail, ensure};
+use controlplane::eventually;
+use evacuation_api::{MarkedNodePhase, NodeEvacuation, NodeEvacuationRule, NodeEvacuationRuleStatus};
+use evacuation_e2e::{
+    PlatformOptions, PodSpec, Scene,
+    scene::{PATIENCE, quick},
+};
+use kube::{
+    Api, ResourceExt,
+    api::{DeleteParams, Patch, PatchParams, PostParams},
+};
+use serde_json::{Value, json};
+
+use crate::nodes::{Stage, is_cordoned};
+
+/// The mark of the scenes.
+const TAINT: &str = "example.com/spot";
+
+impl Stage {
+    fn rules(&self) -> Api<NodeEvacuationRule> {
+        Api::all(self.scene.admin())
+    }
+
+    /// Creates a rule for the taint on this scene's nodes, with further fields of the spec. Its pods may be
+    /// unmanaged.
+    async fn rule(&self, name: &str, more: Value) -> NodeEvacuationRule {
+        let mut spec = json!({
+            "marks": [{"taint": {"key": TAINT}}],
+            "nodeSelector": {"matchLabels": {"pool": self.scene.namespace()}},
+            "maxNodes": "100%",
+            "template": {"pods": {"unmanaged": "Evict"}},
+        });
+        for (field, value) in more.as_object().unwrap() {
+            spec[field] = value.clone();
+        }
+        let rule =
+            serde_json::from_value(json!({"metadata": {"name": self.name(name)}, "spec": spec})).unwrap();
+        self.rules().create(&PostParams::default(), &rule).await.unwrap()
+    }
+
+    /// Gives a node the taint, with annotations, or takes it away.
+    async fn mark(&self, number: usize, marked: bool, annotations: Value) {
+        let taints = if marked { json!([{"key": TAINT, "effect": "PreferNoSchedule"}]) } else { Value::Null };
+        let patch =
+            Patch::Merge(json!({"metadata": {"annotations": annotations}, "spec": {"taints": taints}}));
+        self.node_api().patch(&self.nodes[number], &PatchParams::default(), &patch).await.unwrap();
+    }
+
+    /// Waits until the status of a rule is as wanted.
+    async fn rule_until(
+        &self,
+        name: &str,
+        what: &str,
+        wanted: impl Fn(&NodeEvacuationRuleStatus) -> bool,
+    ) -> NodeEvacuationRuleStatus {
+        let (api, name) = (self.rules(), self.name(name));
+        let found = eventually(PATIENCE, what, || async {
+            let status = api.get(&name).await?.status.unwrap_or_default();
+            if wanted(&status) { Ok(status) } else { bail!("{}", serde_json::to_string(&status)?) }
+        });
+        found.await.unwrap()
+    }
+
+    /// The drain that a rule opens for a node.
+    fn drain_of_rule(&self, rule: &str, number: usize) -> String {
+        format!("{}-{}", self.name(rule), self.nodes[number])
+    }
+
+    /// Waits until there is no drain of that name.
+    async fn drain_gone(&self, name: &str) {
+        let api = self.drains();
+        let gone = eventually(PATIENCE, "the drain is gone", || async {
+            ensure!(api.get_opt(name).await?.is_none(), "{name} is there");
+            Ok(())
+        });
+        gone.await.unwrap();
+    }
+}
+
+fn all(status: &NodeEvacuationRuleStatus, phases: &[MarkedNodePhase]) -> bool {
+    status.nodes.iter().map(|node| node.phase).eq(phases.iter().copied())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_with_a_notice_is_drained_by_its_time_and_put_back_when_the_notice_goes() {
+    let stage = Stage::new("notice", 1).await;
+    // A responder that is silent for longer than the notice lasts.
+    let spec = PodSpec::watching().on(&stage.nodes[0]);
+    let pod = stage.scene.pod("app", spec).await;
+    let deadline = json!({"from": {"annotation": "example.com/at"}, "reserveSeconds": 1});
+    stage.rule("spot", json!({"deadline": deadline})).await;
+    let at = chrono::Utc::now() + chrono::TimeDelta::seconds(8);
+    stage.mark(0, true, json!({"example.com/at": at.to_rfc3339()})).await;
+
+    let status = stage.rule_until("spot", "it is drained", |s| all(s, &[MarkedNodePhase::Drained])).await;
+    let drain = stage.drain_of_rule("spot", 0);
+    assert_eq!(status.nodes[0].node_evacuation.as_ref(), Some(&drain));
+    let evicted = stage.scene.evicted_at(&pod.name_any());
+    assert!(evicted < at, "{evicted} {at}");
+    assert!(at - evicted < chrono::TimeDelta::seconds(5), "the window was used: {evicted} {at}");
+    let opened: NodeEvacuation = stage.drains().get(&drain).await.unwrap();
+    let requester = opened.status.unwrap().requester.unwrap();
+    let rule = stage.rules().get(&stage.name("spot")).await.unwrap();
+    assert_eq!(requester.user, rule.status.unwrap().requester.unwrap().user, "the user who made the rule");
+    stage.node_until(0, "it is cordoned", is_cordoned).await;
+
+    stage.mark(0, false, json!({"example.com/at": null})).await;
+    stage.drain_gone(&drain).await;
+    stage.node_until(0, "it is in service", |node| !is_cordoned(node)).await;
+    stage.rule_until("spot", "no node is marked", |status| status.nodes.is_empty()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_drain_that_a_user_takes_back_stays_away_until_the_mark_comes_anew() {
+    let stage = Stage::new("dismiss", 1).await;
+    stage.scene.pod("app", quick(PodSpec::watching()).on(&stage.nodes[0])).await;
+    stage.rule("spot", json!({})).await;
+    stage.mark(0, true, Value::Null).await;
+    stage.rule_until("spot", "it is being drained", |s| all(s, &[MarkedNodePhase::Draining])).await;
+    let drain = stage.drain_of_rule("spot", 0);
+    stage.drains().delete(&drain, &DeleteParams::default()).await.unwrap();
+    stage.rule_until("spot", "it is dismissed", |s| all(s, &[MarkedNodePhase::Dismissed])).await;
+    stage.drain_gone(&drain).await;
+    stage.node_until(0, "it is in service", |node| !is_cordoned(node)).await;
+    // Any change of the node plans the rule again.
+    stage.mark(0, true, json!({"example.com/note": "again"})).await;
+    stage.rule_until("spot", "it stays dismissed", |s| all(s, &[MarkedNodePhase::Dismissed])).await;
+    assert!(stage.drains().get_opt(&drain).await.unwrap().is_none());
+
+    stage.mark(0, false, Value::Null).await;
+    stage.rule_until("spot", "no node is marked", |status| status.nodes.is_empty()).await;
+    stage.mark(0, true, Value::Null).await;
+    stage.rule_until("spot", "it is being drained", |s| all(s, &[MarkedNodePhase::Draining])).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deleted_rule_takes_its_drains_back_and_leaves_those_of_users() {
+    let stage = Stage::new("unrule", 2).await;
+    for number in [0, 1] {
+        stage.scene.pod(&format!("app-{number}"), quick(PodSpec::watching()).on(&stage.nodes[number])).await;
+    }
+    stage.drain("mine", &[1], json!({"pods": {"unmanaged": "Evict"}})).await;
+    stage.rule("spot", json!({})).await;
+    for number in [0, 1] {
+        stage.mark(number, true, Value::Null).await;
+    }
+    let both = [MarkedNodePhase::Draining; 2];
+    stage.rule_until("spot", "both are being drained", |status| all(status, &both)).await;
+    for number in [0, 1] {
+        stage.node_until(number, "it is cordoned", is_cordoned).await;
+    }
+    stage.rules().delete(&stage.name("spot"), &DeleteParams::default()).await.unwrap();
+    for number in [0, 1] {
+        stage.drain_gone(&stage.drain_of_rule("spot", number)).await;
+    }
+    stage.node_until(0, "it is in service", |node| !is_cordoned(node)).await;
+    assert!(is_cordoned(&stage.node(1).await), "the user's drain needs its cordon");
+    let gone = eventually(PATIENCE, "the rule is gone", || async {
+        let rule = stage.rules().get_opt(&stage.name("spot")).await?;
+        ensure!(rule.is_none(), "{rule:?}");
+        Ok(())
+    });
+    gone.await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_storm_of_marks_drains_no_more_nodes_than_the_limit_also_over_a_change_of_the_leader() {
+    let scene = Scene::alone("storm", PlatformOptions::default()).await;
+    let mut stage = Stage { scene, nodes: Vec::new() };
+    for number in 0..6 {
+        stage.add_node(number).await;
+    }
+    stage.rule("spot", json!({"maxNodes": 2})).await;
+    for number in 0..6 {
+        stage.mark(number, true, Value::Null).await;
+    }
+    let held = |status: &NodeEvacuationRuleStatus| (status.nodes_drained, status.nodes_held) == (2, 4);
+    let status = stage.rule_until("spot", "four nodes are held back", held).await;
+    let condition = status.conditions.iter().find(|condition| condition.type_ == "HoldsBack").unwrap();
+    assert_eq!((condition.status.as_str(), condition.reason.as_str()), ("True", "NodesHeld"));
+    assert!(condition.message.contains("maxNodes is 2"), "{}", condition.message);
+
+    stage.scene.kill_controller();
+    stage.scene.start_controller().await;
+    let number = status.nodes.iter().position(|node| node.phase == MarkedNodePhase::Held).unwrap();
+    let name = status.nodes[number].name.clone();
+    let number = stage.nodes.iter().position(|known| *known == name).unwrap();
+    stage.mark(number, false, Value::Null).await;
+    let held = |status: &NodeEvacuationRuleStatus| (status.nodes_drained, status.nodes_held) == (2, 3);
+    stage.rule_until("spot", "three nodes are held back", held).await;
+    let drains = stage.drains().list(&kube::api::ListParams::default()).await.unwrap().items;
+    assert_eq!(drains.len(), 2, "{drains:?}");
+}
