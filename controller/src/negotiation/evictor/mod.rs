@@ -10,7 +10,7 @@ use std::{sync::Arc, time::Duration};
 
 use evacuation_protocol::EvictionOutcome;
 use kube::Client;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 
 pub(crate) use attempts::{AttemptId, Attempts};
 pub(crate) use budget_queue::{BudgetQueues, BudgetStatus, Turn, TurnEnd};
@@ -19,17 +19,23 @@ use post::Timeouts;
 pub(crate) use post::{Manner, Order};
 pub(crate) use sightings::Sightings;
 
-use super::limiter::Limiter;
+use super::limiter::{Limiter, Permit};
 use crate::cluster::{Leadership, ObjectKey};
 
 /// Maximum number of evictions and deletions under way, over all namespaces.
 const AT_ONCE: usize = 64;
+/// Time for which an eviction keeps others of its budget from being posted. Two calls that write the status
+/// of one budget at a time collide, and the kube-apiserver lets one sleep 0.5 s. A call that takes longer
+/// than this sleeps already, and does not collide.
+const START: Duration = Duration::from_millis(50);
 
-/// Posts evictions and deletions. [`BudgetQueues`] keeps the number of those of one budget small, for they
-/// collide on the budget's status in the API.
+/// Posts evictions and deletions. Those of one budget collide on its status in the API. So
+/// [`BudgetQueues`] keeps their number small, and here they start one after the other.
 #[derive(Debug)]
 pub(crate) struct Evictor {
     limiter: Arc<Limiter<ObjectKey>>,
+    /// One permit a budget, for a call that has just begun.
+    starts: Arc<Limiter<ObjectKey>>,
 }
 
 /// An attempt that is over.
@@ -49,7 +55,7 @@ impl From<Option<EvictionOutcome>> for Posted {
 
 impl Default for Evictor {
     fn default() -> Self {
-        Self { limiter: Limiter::new(AT_ONCE, 1) }
+        Self { limiter: Limiter::new(AT_ONCE, 1), starts: Limiter::new(4 * AT_ONCE, 1) }
     }
 }
 
@@ -63,8 +69,11 @@ impl Evictor {
         until: Instant,
     ) -> Posted {
         let latest = until.checked_sub(Timeouts::least()).unwrap_or(until);
-        let permit = self.limiter.acquire(&order.pod.namespace, order.pod.clone());
-        let Ok(_permit) = timeout_at(latest, permit).await else {
+        let permits = async {
+            let start = self.start(order).await;
+            (start, self.limiter.acquire(&order.pod.namespace, order.pod.clone()).await)
+        };
+        let Ok((start, _permit)) = timeout_at(latest, permits).await else {
             return Some(EvictionOutcome::NotTaken).into();
         };
         if leadership.check().is_err() {
@@ -74,9 +83,25 @@ impl Evictor {
             return Some(EvictionOutcome::NotTaken).into();
         };
         let began = Instant::now();
-        let outcome = post::post(client, order, timeouts).await;
+        let mut call = std::pin::pin!(post::post(client, order, timeouts));
+        let outcome = match timeout(START, &mut call).await {
+            Ok(outcome) => outcome,
+            Err(_) => {
+                drop(start);
+                call.await
+            }
+        };
         let took = telling(outcome.as_ref(), began.elapsed());
         Posted { outcome, took }
+    }
+
+    /// Waits until no call of the pod's budget has just begun. A deletion, and an eviction without a budget,
+    /// collide with none.
+    async fn start(&self, order: &Order) -> Option<Permit<ObjectKey>> {
+        let budget = order.budgets.first().filter(|_| order.manner == Manner::Evict)?;
+        let namespace = &order.pod.namespace;
+        let (permit, _) = self.starts.acquire(namespace, ObjectKey::new(namespace, budget)).await;
+        Some(permit)
     }
 }
 
@@ -153,6 +178,30 @@ mod tests {
         let (request, _unanswered) = handle.next_request().await.expect("the other pod");
         assert!(request.uri().path().contains("/other/pods/db-0/"), "{}", request.uri());
         slow.iter().chain([&other]).for_each(tokio::task::JoinHandle::abort);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn evictions_of_one_budget_start_one_after_the_other_and_a_slow_one_holds_up_no_other() {
+        let (service, mut handle) = mock::pair::<http::Request<Body>, http::Response<Body>>();
+        let client = Client::new(service, "default");
+        let evictor = Arc::new(Evictor::default());
+        let until = Instant::now() + Duration::from_secs(9);
+        let began = Instant::now();
+        let calls: Vec<_> = ["a", "b", "c"]
+            .map(|pod| Order { budgets: vec!["web".to_owned()], ..order(pod) })
+            .map(|order| {
+                let (evictor, client) = (Arc::clone(&evictor), client.clone());
+                tokio::spawn(async move { evictor.post(&client, &Leadership::alone(), &order, until).await })
+            })
+            .into();
+        let (_, _unanswered) = handle.next_request().await.expect("the first");
+        assert_eq!(began.elapsed(), Duration::ZERO);
+        let (_, second) = handle.next_request().await.expect("the second");
+        assert_eq!(began.elapsed(), START, "the first is slow");
+        second.send_response(http::Response::builder().status(201).body(Body::empty()).unwrap());
+        let (_, _unanswered) = handle.next_request().await.expect("the third");
+        assert_eq!(began.elapsed(), START, "the second is over");
+        calls.iter().for_each(tokio::task::JoinHandle::abort);
     }
 
     #[tokio::test(start_paused = true)]
