@@ -1,3 +1,6 @@
+use std::fs::File;
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
+
 use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 
@@ -5,9 +8,15 @@ use crate::{ControlPlane, Error, Result};
 
 /// One line of the audit log: a request and its answer, `audit.k8s.io/v1` Event.
 ///
-/// Nothing but `pods/eviction` carries the request's body.
+/// Only `pods/eviction` and `poddisruptionbudgets/status` carry the request's body.
 #[derive(Debug, Clone)]
 pub struct AuditEvent(Value);
+
+impl From<Value> for AuditEvent {
+    fn from(event: Value) -> Self {
+        Self(event)
+    }
+}
 
 impl AuditEvent {
     /// The whole event.
@@ -75,6 +84,11 @@ impl AuditEvent {
         code.and_then(|code| u16::try_from(code).ok()).unwrap_or_default()
     }
 
+    /// Number of disruptions that a write of a budget's status allows; none for other requests.
+    pub fn disruptions_allowed(&self) -> Option<i64> {
+        self.0.pointer("/requestObject/status/disruptionsAllowed").and_then(Value::as_i64)
+    }
+
     /// Time at which the request arrived, to the microsecond.
     pub fn received(&self) -> Option<Timestamp> {
         self.time("/requestReceivedTimestamp")
@@ -95,12 +109,39 @@ impl ControlPlane {
     ///
     /// Fails when the log cannot be read.
     pub fn audit_events(&self) -> Result<Vec<AuditEvent>> {
+        self.audit_events_since(0)
+    }
+
+    /// The present length of the audit log in bytes, for [`ControlPlane::audit_events_since`].
+    ///
+    /// # Errors
+    ///
+    /// Fails when the log cannot be read.
+    pub fn audit_mark(&self) -> Result<u64> {
         let path = self.audit_log();
-        let text = match std::fs::read_to_string(path) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
-            read => read.map_err(Error::file("read", path))?,
-        };
-        Ok(parse(&text))
+        match std::fs::metadata(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(0),
+            read => Ok(read.map_err(Error::file("read", path))?.len()),
+        }
+    }
+
+    /// The requests after a mark, as [`ControlPlane::audit_events`] returns them.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the log cannot be read.
+    pub fn audit_events_since(&self, mark: u64) -> Result<Vec<AuditEvent>> {
+        let path = self.audit_log();
+        let mut text = String::new();
+        let read = File::open(path).and_then(|mut log| {
+            log.seek(SeekFrom::Start(mark))?;
+            log.read_to_string(&mut text)
+        });
+        match read {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+            Err(error) => Err(Error::file("read", path)(error)),
+            Ok(_) => Ok(parse(&text)),
+        }
     }
 }
 
@@ -112,6 +153,14 @@ fn parse(text: &str) -> Vec<AuditEvent> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_disruptions_that_a_write_allows_are_read() {
+        let line = |object: &str| format!(r#"{{"verb":"update","requestObject":{object}}}"#);
+        let allowed = |object: &str| parse(&line(object))[0].disruptions_allowed();
+        assert_eq!(allowed(r#"{"status":{"disruptionsAllowed":3}}"#), Some(3));
+        assert_eq!(allowed("{}"), None);
+    }
 
     #[test]
     fn an_eviction_is_read_with_who_what_and_when() {
