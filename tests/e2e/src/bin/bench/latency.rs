@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     apps::{self, Asked},
     peer,
-    report::{Aim, Better, Row},
+    report::{Aim, Row},
     samples::Samples,
 };
 
@@ -98,18 +98,9 @@ fn figures(
 ) -> Vec<Row> {
     [(50, median), (99, tail)]
         .map(|(percent, aim)| {
-            let (value, peer_value) = (ours.quantile(percent), theirs.quantile(percent));
-            Row {
-                bench: "latency",
-                case: format!("{case}: p{percent}"),
-                value,
-                unit: "ms",
-                peer,
-                peer_value,
-                ratio: value / peer_value,
-                aim: Some(Aim::Ratio(aim)),
-                better: Better::Lower,
-            }
+            Row::new("latency", format!("{case}: p{percent}"), "ms", ours.quantile(percent))
+                .beside(peer, theirs.quantile(percent))
+                .aim(Aim::Ratio(aim))
         })
         .into()
 }

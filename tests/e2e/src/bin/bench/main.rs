@@ -8,6 +8,7 @@ mod report;
 mod samples;
 mod surge;
 
+use anyhow::ensure;
 use clap::{Parser, ValueEnum};
 
 /// Measure, beside the peers.
@@ -19,14 +20,19 @@ struct Options {
     /// Print one JSON object a line instead of a table.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    scale: drain::Scale,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Name {
     /// From create to the app being asked, and from Accept to the eviction call.
     Latency,
-    /// Half of the nodes are drained at once, with a budget and without; then most of them in turn.
+    /// Half of the nodes are drained at once, with a budget and without; then most of them in turn; then a
+    /// node with many pods.
     Drain,
+    /// Growth of the cost of a drain with the cluster, up to 500 nodes with 15,000 pods. Draws a plot.
+    DrainScale,
     /// Measures the time without an available replica while a single one is evacuated.
     Surge,
 }
@@ -34,9 +40,12 @@ enum Name {
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let options = Options::parse();
+    let is_scale = options.name == Name::DrainScale;
+    ensure!(is_scale || options.scale == drain::Scale::default(), "--svg and --max-pods need drain-scale");
     let rows = match options.name {
         Name::Latency => latency::run().await?,
         Name::Drain => drain::run().await?,
+        Name::DrainScale => drain::run_scale(options.scale).await?,
         Name::Surge => surge::run().await?,
     };
     report::print(&rows, options.json)

@@ -26,7 +26,7 @@ use tokio::{
     time::{Instant, MissedTickBehavior, interval},
 };
 
-use crate::report::{Aim, Better, Row};
+use crate::report::{Aim, Row};
 
 /// Number of evacuations of the replica.
 const ROUNDS: usize = 10;
@@ -48,17 +48,9 @@ pub(crate) async fn run() -> anyhow::Result<Vec<Row>> {
     let theirs = drained(&platform).await?;
     let row = |what: &str, value: Duration, peer_value: Duration| {
         let (value, peer_value) = (value.as_secs_f64() * 1000.0, peer_value.as_secs_f64() * 1000.0);
-        Row {
-            bench: "surge",
-            case: format!("{what}, {ROUNDS} evacuations of a single replica"),
-            value,
-            unit: "ms",
-            peer: "kubectl drain --disable-eviction",
-            peer_value,
-            ratio: value / peer_value,
-            aim: Some(Aim::Value(0.0)),
-            better: Better::Lower,
-        }
+        Row::new("surge", format!("{what}, {ROUNDS} evacuations of a single replica"), "ms", value)
+            .beside("kubectl drain --disable-eviction", peer_value)
+            .aim(Aim::Value(0.0))
     };
     Ok(vec![
         row("downtime in total", ours.total, theirs.total),
