@@ -10,11 +10,11 @@ use tokio::time::Instant;
 
 use super::{
     processes::{Costs, Meter},
-    requests::{Requests, collisions, evicted, freed_to_eviction},
+    requests::{Requests, evicted},
+    timeline::Timeline,
     tool::Tool,
     workload::Workload,
 };
-use crate::samples::Samples;
 
 /// Nodes to drain.
 #[derive(Clone, Debug)]
@@ -38,10 +38,8 @@ pub(super) struct Drained {
     pub(super) failed: f64,
     /// Requests of those that drain.
     pub(super) requests: Requests,
-    /// Times from the moment at which the budget allows evictions again to the next call of one.
-    pub(super) freed_to_eviction: Samples,
-    /// Number of writes of budgets that another write forestalled.
-    pub(super) collisions: f64,
+    /// Times of the evictions.
+    pub(super) timeline: Timeline,
     /// CPU time and memory of the processes.
     pub(super) costs: Costs,
 }
@@ -86,8 +84,7 @@ impl Case {
             moves: count(evicted(&log)),
             failed: count(failed),
             requests: Requests::of(&log),
-            freed_to_eviction: freed_to_eviction(&log, workload.namespace()),
-            collisions: count(collisions(&log)),
+            timeline: Timeline::of(&log, workload.namespace()),
             costs,
         })
     }

@@ -39,7 +39,7 @@ impl Pair {
         self.alone(what, unit, of(&self.ours)).beside(PEER, of(&self.theirs))
     }
 
-    /// Returns the figures of every case: time, calls, requests, failures, CPU and memory.
+    /// Returns the figures of every case: times, calls, requests, failures, CPU and memory.
     pub(super) fn rows(&self, floor: f64, time: Aim) -> Vec<Row> {
         let calls = |drained: &Drained| drained.a_pod(count(drained.requests.of_kind(EVICTIONS)));
         let requests = |drained: &Drained| drained.a_pod(count(drained.requests.all()));
@@ -50,17 +50,22 @@ impl Pair {
             self.row("failed drains", "drains", |drained| drained.failed).aim(Aim::Value(0.0)),
             self.row("requests a pod", "requests", requests).aim(Aim::Ratio(1.0)),
         ];
+        rows.extend(self.rows_of_times());
         rows.extend(self.rows_of_requests());
         rows.extend(self.rows_of_processes());
         rows
     }
 
-    /// Returns the figures of a budget: the collisions of its writes, and the time from the moment at which
-    /// it allows evictions again to the next call of one. A budget that is never used up has no such times.
+    /// Returns the figures of a budget: the time in which it is used up, the collisions of its writes, and
+    /// the time from the moment at which it allows evictions again to the next call of one. A budget that is
+    /// never used up has no such times.
     pub(super) fn rows_of_the_budget(&self) -> Vec<Row> {
-        let collisions = |drained: &Drained| drained.a_pod(drained.collisions);
-        let mut rows = vec![self.row("collisions of writes of the budget a pod", "collisions", collisions)];
-        let (ours, theirs) = (&self.ours.freed_to_eviction, &self.theirs.freed_to_eviction);
+        let collisions = |drained: &Drained| drained.a_pod(count(drained.timeline.collisions));
+        let mut rows = vec![
+            self.row("collisions of writes of the budget a pod", "collisions", collisions),
+            self.row("time in which the budget is used up", "s", |drained| drained.timeline.used_up),
+        ];
+        let (ours, theirs) = (&self.ours.timeline.freed_to_call, &self.theirs.timeline.freed_to_call);
         let (freed, freed_for_peer) = (ours.len(), theirs.len());
         eprintln!("{}: the budget freed {freed} times, for {PEER} {freed_for_peer} times", self.case);
         for percent in if freed > 0 { &[50, 99][..] } else { &[] } {
@@ -69,6 +74,19 @@ impl Pair {
             rows.push(if freed_for_peer > 0 { row.beside(PEER, theirs.quantile(*percent)) } else { row });
         }
         rows
+    }
+
+    /// Returns the times that bound a drain: those of the calls, and those of the pods.
+    fn rows_of_times(&self) -> Vec<Row> {
+        let call = |percent| {
+            let what = format!("duration of an eviction call, p{percent}");
+            self.row(&what, "ms", move |drained| drained.timeline.calls.quantile(percent))
+        };
+        let end = |percent| {
+            let what = format!("from an eviction to the end of the pod, p{percent}");
+            self.row(&what, "ms", move |drained| drained.timeline.ends.quantile(percent))
+        };
+        vec![call(50), call(99), end(50), end(99)]
     }
 
     /// Returns one row for each kind of request that one of the tools often makes, the most frequent first.

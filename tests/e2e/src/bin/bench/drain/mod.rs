@@ -13,6 +13,7 @@ mod proc_files;
 mod processes;
 mod requests;
 mod scale;
+mod timeline;
 mod tool;
 mod workload;
 
