@@ -52,7 +52,7 @@ const ON_ONE_NODE: usize = 200;
 
 /// Runs the benchmark.
 pub(crate) async fn run() -> anyhow::Result<Vec<Row>> {
-    let platform = start(NODES).await?;
+    let platform = start(ControlPlane::builder().nodes(NODES)).await?;
     let half = || names((1..=NODES).step_by(2));
     let mut rows = at_once(&platform, half(), Some(BUDGET_PERCENT)).await?;
     rows.extend(at_once(&platform, half(), None).await?);
@@ -62,10 +62,9 @@ pub(crate) async fn run() -> anyhow::Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Starts a control plane with nodes.
-async fn start(nodes: usize) -> anyhow::Result<Platform> {
-    let control_plane: Builder =
-        ControlPlane::builder().nodes(nodes).pod_ready_after(TAKES).pod_gone_after(TAKES);
+/// Starts a control plane whose pods take their time.
+async fn start(control_plane: Builder) -> anyhow::Result<Platform> {
+    let control_plane = control_plane.pod_ready_after(TAKES).pod_gone_after(TAKES);
     Platform::start(PlatformOptions { control_plane, ..PlatformOptions::default() }).await
 }
 

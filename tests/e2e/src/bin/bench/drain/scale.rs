@@ -8,6 +8,7 @@ use std::{collections::BTreeMap, fs, path::PathBuf, time::Duration};
 
 use anyhow::Context;
 use clap::Args;
+use controlplane::ControlPlane;
 use evacuation_e2e::Platform;
 use tokio::time::{Instant, sleep};
 
@@ -38,6 +39,9 @@ const QUIET: Duration = Duration::from_secs(2);
 const IDLE: f64 = 0.05;
 /// Time limit for the controller to become idle.
 const LONGEST: Duration = Duration::from_mins(2);
+/// Time without a heartbeat after which a node counts as lost. Those of 500 nodes are late while the pods are
+/// created.
+const PATIENCE_WITH_NODES: &str = "--node-monitor-grace-period=10m";
 /// File of the plot.
 const SVG: &str = "target/drain-scale.svg";
 /// The processes of ours that run beside the cluster.
@@ -70,7 +74,8 @@ struct Size {
 pub(crate) async fn run(options: Scale) -> anyhow::Result<Vec<Row>> {
     let most = options.max_pods.unwrap_or(usize::MAX);
     let sizes: Vec<usize> = SIZES.into_iter().filter(|size| *size <= most).collect();
-    let platform = start(0).await?;
+    let patient = ControlPlane::builder().nodes(0).controller_manager_args(&[PATIENCE_WITH_NODES]);
+    let platform = start(patient).await?;
     let mut workload = Workload::new(&platform, "scale").await?;
     let mut measured: Vec<Size> = Vec::new();
     for pods in sizes {
