@@ -64,7 +64,8 @@ struct Size {
     nodes: usize,
     /// Time to create and start the pods that the size before did not have, in seconds.
     growth: f64,
-    /// Resident memory of the controller before the drains, in KiB.
+    /// Resident memory of the idle controller in KiB. It is measured after the drains, for the first ones
+    /// leave memory that the process keeps.
     memory: f64,
     ours: Vec<Drained>,
     theirs: Vec<Drained>,
@@ -110,7 +111,6 @@ impl Size {
         workload.ready().await?;
         let growth = start.elapsed().as_secs_f64();
         settle(platform).await?;
-        let memory = controller_memory(platform)?;
         let (mut ours, mut theirs) = (Vec::new(), Vec::new());
         for _ in 0..ROUNDS {
             for (tool, drains) in [(Tool::Evacuate, &mut ours), (Tool::Drain, &mut theirs)] {
@@ -120,6 +120,7 @@ impl Size {
                 settle(platform).await?;
             }
         }
+        let memory = controller_memory(platform)?;
         Ok(Self { pods, nodes, growth, memory, ours, theirs })
     }
 
