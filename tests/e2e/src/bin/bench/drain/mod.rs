@@ -78,7 +78,7 @@ async fn at_once(platform: &Platform, nodes: Vec<String>, budget: Option<usize>)
     let words = format!("{} of {PODS} pods {protected}", ours.pods);
     // Each batch ends, is replaced, and its replacements become ready, before the next one goes.
     let (floor, time) = budget.map_or((MEAN, Aim::Ratio(1.0)), |part| {
-        let floor = (ours.pods / count(PODS * part / 100)).ceil() * 2.0 * MEAN;
+        let floor = (ours.pods / count((PODS * part).div_ceil(100))).ceil() * 2.0 * MEAN;
         (floor, Aim::Value(floor * 1.2))
     });
     let pair = Pair { bench: "drain", case: words, ours, theirs };

@@ -92,7 +92,8 @@ impl Workload {
             "maxUnavailable": format!("{percent}%"), "selector": {"matchLabels": {APP.0: APP.1}}}});
         let budgets = self.api::<PodDisruptionBudget>();
         let budget = budgets.create(&PostParams::default(), &serde_json::from_value(budget)?).await?;
-        let part = self.deployments.iter().sum::<usize>() * percent / 100;
+        // A share of the pods is rounded up.
+        let part = (self.deployments.iter().sum::<usize>() * percent).div_ceil(100);
         let allows = async || {
             let status = budgets.get(&budget.name_any()).await?.status.context("no status")?;
             let allowed = usize::try_from(status.disruptions_allowed.unwrap_or(0))?;
