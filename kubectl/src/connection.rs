@@ -11,7 +11,7 @@ use kube::{
     config::{KubeConfigOptions, Kubeconfig},
 };
 
-use crate::duration::timeout;
+use crate::{duration::timeout, verbosity};
 
 /// Cluster and user of the command.
 #[derive(Args, Debug, Default)]
@@ -34,6 +34,9 @@ pub(crate) struct Connection {
     /// Maximum time that a reply of the server may take, such as 30s; 0 means no limit.
     #[arg(long, value_name = "DURATION", value_parser = request_timeout)]
     request_timeout: Option<Duration>,
+    /// Log level, as in kubectl: from 6 on each request is logged on standard error.
+    #[arg(short = 'v', long = "v", value_name = "LEVEL", default_value_t = 0, hide_default_value = true)]
+    verbosity: u8,
 }
 
 /// Cluster, user and namespace of a command whose objects live in namespaces.
@@ -49,11 +52,16 @@ pub(crate) struct NamespacedConnection {
 impl NamespacedConnection {
     /// Makes a client, whose default namespace is the chosen one.
     pub(crate) async fn client(&self) -> anyhow::Result<Client> {
+        Ok(Client::try_from(self.config().await?)?)
+    }
+
+    /// Returns the configuration of such a client.
+    pub(crate) async fn config(&self) -> anyhow::Result<Config> {
         let mut config = self.connection.config().await?;
         if let Some(namespace) = &self.namespace {
             config.default_namespace.clone_from(namespace);
         }
-        Ok(Client::try_from(config)?)
+        Ok(config)
     }
 }
 
@@ -64,6 +72,7 @@ impl Connection {
     }
 
     async fn config(&self) -> anyhow::Result<Config> {
+        verbosity::set(self.verbosity);
         let options = KubeConfigOptions {
             context: self.context.clone(),
             cluster: self.cluster.clone(),

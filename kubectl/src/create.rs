@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use clap::{Parser, builder::NonEmptyStringValueParser};
+use clap::{ArgAction, Parser, builder::NonEmptyStringValueParser};
 use evacuation_api::{Evacuation, PodTarget};
 use evacuation_client::Requester;
 use k8s_openapi::api::core::v1::Pod;
@@ -17,8 +17,9 @@ use crate::{
     duration::timeout,
     output::{Output, is_unread, render, say, warn},
     pod_name::pod_name,
-    progress::{self, Lines},
+    progress,
     requester_flags::{OnRefusal, RequesterFlags, name_part},
+    screen::Lines,
     tracker::Tracker,
 };
 
@@ -43,7 +44,8 @@ pub struct Create {
     #[command(flatten)]
     requester: RequesterFlags,
     /// Wait until every evacuation has ended: exit code 0 if all pods are gone, 2 if one was refused.
-    #[arg(long)]
+    #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value = "false",
+          default_missing_value = "true", hide_default_value = true, hide_possible_values = true)]
     wait: bool,
     /// With --wait: stop waiting after this time, with exit code 3; 0 means never. The evacuations continue.
     #[arg(long, value_name = "DURATION", value_parser = timeout, requires = "wait")]
@@ -142,6 +144,20 @@ fn target(pod: &Pod) -> PodTarget {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_switch_takes_true_and_false_and_a_timeout_needs_it() {
+        for (arguments, expected) in [
+            (&["c", "db-0", "--wait"][..], Some(true)),
+            (&["c", "db-0", "--wait=true", "--timeout=1m"], Some(true)),
+            (&["c", "db-0", "--wait=false"], Some(false)),
+            (&["c", "db-0"], Some(false)),
+            (&["c", "db-0", "--timeout=1m"], None),
+        ] {
+            let parsed = Create::try_parse_from(arguments).ok().map(|create| create.wait);
+            assert_eq!(parsed, expected, "{arguments:?}");
+        }
+    }
 
     #[test]
     fn a_pod_that_was_found_by_labels_is_asked_with_its_uid() {

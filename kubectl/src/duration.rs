@@ -22,6 +22,11 @@ pub(crate) fn timeout(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// Returns the seconds of a duration, rounded up, so that nothing happens before it has passed.
+pub(crate) fn whole_seconds(time: Duration) -> i64 {
+    i64::try_from(time.as_millis().div_ceil(1000)).unwrap_or(i64::MAX)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,5 +1,6 @@
 //! Texts of objects as plain text of a terminal.
 
+use chrono::TimeDelta;
 use evacuation_api::DrainBlocker;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
@@ -12,6 +13,25 @@ pub(crate) fn full_name(pod: &Pod) -> String {
 /// Replaces control characters, with which a text of an app could write anywhere on the terminal.
 pub(crate) fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+/// Separator of the cause and the way out in the message of a blocker.
+const WAY_OUT: &str = "; to continue: ";
+
+/// Returns the cause and the way out of a blocker's message.
+pub(crate) fn way_out(message: &str) -> (&str, Option<&str>) {
+    message.split_once(WAY_OUT).map_or((message, None), |(cause, way_out)| (cause, Some(way_out)))
+}
+
+/// Returns an age or a rest as kubectl prints it: `90s`, `5m`, `3h`, `2d`.
+pub(crate) fn short(age: TimeDelta) -> String {
+    let seconds = age.num_seconds().max(0);
+    match seconds {
+        0..120 => format!("{seconds}s"),
+        120..7200 => format!("{}m", seconds / 60),
+        7200..172_800 => format!("{}h", seconds / 3600),
+        _ => format!("{}d", seconds / 86_400),
+    }
 }
 
 /// Returns a blocker in one line.
@@ -47,6 +67,13 @@ mod tests {
     #[test]
     fn texts_of_others_cannot_move_the_cursor() {
         assert_eq!(plain("a\u{1b}[2Jb\nc"), "a [2Jb c");
+    }
+
+    #[test]
+    fn an_age_is_short() {
+        for (seconds, expected) in [(-3, "0s"), (90, "90s"), (300, "5m"), (10_800, "3h"), (200_000, "2d")] {
+            assert_eq!(short(TimeDelta::seconds(seconds)), expected);
+        }
     }
 
     #[test]

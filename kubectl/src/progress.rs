@@ -1,101 +1,46 @@
-//! The wait for evacuations, with a live bar on a terminal and lines elsewhere.
+//! The wait for evacuations, with a live drawing on a terminal and lines elsewhere.
 
-use std::time::Duration;
+use std::{io, pin::pin, time::Duration};
 
 use evacuation_api::Evacuation;
 use evacuation_client::watch as follow;
-use futures::{StreamExt, pin_mut};
-use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use futures::StreamExt;
 use kube::{Api, runtime::watcher};
 
 use crate::{
-    Exit,
+    Exit, drawing,
     output::say,
-    tracker::{Tracked, Tracker},
+    screen::{Lines, REDRAW, Screen},
+    tracked::Tracked,
+    tracker::Tracker,
     watching::is_refused,
 };
 
-/// Interval of the spinners and of the clock of the bar.
-const TICK: Duration = Duration::from_millis(200);
-
-/// Destination of lines when there is no terminal for the bar.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Lines {
-    /// Standard output.
-    Output,
-    /// Standard error.
-    Errors,
-}
-
-/// The progress: a bar with a line for each pod under way. Dropping it clears the screen.
-pub(crate) struct View {
-    without_terminal: Lines,
-    screen: MultiProgress,
-    bar: ProgressBar,
-    lines: std::collections::HashMap<String, ProgressBar>,
+/// The output: a screen, or lines.
+struct View {
+    lines: Lines,
+    screen: Option<Screen>,
 }
 
 impl View {
-    pub(crate) fn new(total: usize, without_terminal: Lines) -> Self {
-        let screen = MultiProgress::new();
-        let bar = screen.add(ProgressBar::new(u64::try_from(total).unwrap_or(u64::MAX)));
-        if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} pods ended, {elapsed}") {
-            bar.set_style(style);
-        }
-        bar.enable_steady_tick(TICK);
-        Self { without_terminal, screen, bar, lines: std::collections::HashMap::new() }
-    }
-
-    /// Prints a line above the bar.
-    pub(crate) fn print(&self, line: &str) -> std::io::Result<()> {
-        if self.bar.is_hidden() {
-            match self.without_terminal {
-                Lines::Output => say(line)?,
-                Lines::Errors => eprintln!("{line}"),
+    /// Shows that an Evacuation has changed. On a screen only its end is a line.
+    fn show(&mut self, tracked: &Tracked) -> io::Result<()> {
+        match (&mut self.screen, self.lines) {
+            (Some(screen), _) if tracked.end.is_some() => screen.print(&tracked.line()),
+            (Some(_), _) => Ok(()),
+            (None, Lines::Output) => say(tracked.line()),
+            (None, Lines::Errors) => {
+                eprintln!("{}", tracked.line());
+                Ok(())
             }
-        } else {
-            // A screen that cannot be written to must not end the drain.
-            let _ = self.screen.println(line);
         }
-        Ok(())
     }
 
-    /// Sets the position of the bar, and its length if it grew.
-    pub(crate) fn count(&self, ended: usize, total: usize) {
-        let total = u64::try_from(total).unwrap_or(u64::MAX);
-        if self.bar.length().is_none_or(|length| length < total) {
-            self.bar.set_length(total);
-        }
-        self.bar.set_position(u64::try_from(ended).unwrap_or(u64::MAX));
-    }
-
-    /// Shows the state of an Evacuation.
-    pub(crate) fn show(&mut self, tracked: &Tracked) -> std::io::Result<()> {
-        if self.bar.is_hidden() {
-            return self.print(&tracked.line());
-        }
-        if tracked.end.is_some() {
-            if let Some(line) = self.lines.remove(&tracked.evacuation) {
-                line.finish_and_clear();
-            }
-            return self.print(&tracked.line());
-        }
-        let line = self.lines.entry(tracked.evacuation.clone()).or_insert_with(|| {
-            let line = self.screen.add(ProgressBar::new_spinner());
-            line.enable_steady_tick(TICK);
-            line
-        });
-        line.set_message(tracked.line());
-        Ok(())
-    }
-}
-
-impl Drop for View {
-    fn drop(&mut self) {
-        for line in self.lines.values() {
-            line.finish_and_clear();
-        }
-        self.bar.finish_and_clear();
+    fn draw(&mut self, tracker: &Tracker) -> io::Result<()> {
+        let Some(screen) = &mut self.screen else { return Ok(()) };
+        let pods: Vec<_> = tracker.all().collect();
+        let canvas = screen.canvas();
+        screen.draw(drawing::evacuations(&pods, &canvas, chrono::Utc::now()))
     }
 }
 
@@ -110,7 +55,7 @@ pub(crate) async fn wait(
     timeout: Option<Duration>,
     lines: Lines,
 ) -> anyhow::Result<Exit> {
-    let mut view = View::new(tracker.len(), lines);
+    let mut view = View { lines, screen: Screen::of(lines) };
     // The first responder can be Active from the creation on: no event would show it.
     for tracked in tracker.all() {
         view.show(tracked)?;
@@ -120,8 +65,8 @@ pub(crate) async fn wait(
         Some(timeout) => tokio::time::timeout(timeout, watching).await.unwrap_or(Ok(())),
         None => watching.await,
     };
-    drop(view);
     outcome?;
+    view.draw(&tracker)?;
     for tracked in tracker.all().filter(|tracked| tracked.end.is_none()) {
         eprintln!("not ended: {} (evacuation {})", tracked.line(), tracked.evacuation);
     }
@@ -129,12 +74,19 @@ pub(crate) async fn wait(
 }
 
 async fn watch(api: Api<Evacuation>, tracker: &mut Tracker, view: &mut View) -> anyhow::Result<()> {
-    let events = follow(api, watcher::Config::default());
-    pin_mut!(events);
+    let mut events = pin!(follow(api, watcher::Config::default()));
     let mut listed = Vec::new();
     let mut allowed = false;
+    let mut redraw = tokio::time::interval(REDRAW);
     while !tracker.finished() {
-        let Some(event) = events.next().await else { break };
+        let event = tokio::select! {
+            event = events.next() => event,
+            _ = redraw.tick(), if view.screen.is_some() => {
+                view.draw(tracker)?;
+                continue;
+            }
+        };
+        let Some(event) = event else { break };
         let changed = match event {
             Ok(watcher::Event::Init) => {
                 listed.clear();
@@ -161,7 +113,6 @@ async fn watch(api: Api<Evacuation>, tracker: &mut Tracker, view: &mut View) -> 
         if let Some(tracked) = changed {
             view.show(tracked)?;
         }
-        view.count(tracker.ended(), tracker.len());
     }
     Ok(())
 }

@@ -2,44 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use evacuation_api::{ConditionType, Evacuation, FailedReason};
+use evacuation_api::{Evacuation, FailedReason};
 use evacuation_client::End;
-use evacuation_protocol::{active_answer, continues_by, state_word};
 
-use crate::Exit;
-
-/// One evacuation that the command waits for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Tracked {
-    /// The pod, as `NAMESPACE/NAME`.
-    pub(crate) pod: String,
-    /// The Evacuation, as `NAMESPACE/NAME`.
-    pub(crate) evacuation: String,
-    /// Its state in a word, such as `Asking`.
-    pub(crate) state: String,
-    /// The last answer.
-    pub(crate) answer: Option<String>,
-    /// Latest time at which it continues by itself.
-    pub(crate) until: Option<String>,
-    /// The message of the condition Blocked.
-    pub(crate) held_by: Option<String>,
-    /// Its end.
-    pub(crate) end: Option<End>,
-}
-
-impl Tracked {
-    /// One line for people.
-    pub(crate) fn line(&self) -> String {
-        let details = match &self.end {
-            Some(End::Failed { reason, message }) => vec![format!("{reason}: {message}")],
-            Some(End::Evacuated { .. }) => Vec::new(),
-            None => [&self.answer, &self.until, &self.held_by].into_iter().flatten().cloned().collect(),
-        };
-        let first = format!("{}: {}", self.pod, self.state);
-        let details = details.into_iter().map(|detail| format!("({detail})"));
-        std::iter::once(first).chain(details).collect::<Vec<_>>().join(" ")
-    }
-}
+use crate::{Exit, tracked::Tracked};
 
 /// The evacuations that a command waits for, by UID.
 #[derive(Debug, Default)]
@@ -50,7 +16,7 @@ pub(crate) struct Tracker {
 impl Tracker {
     /// Starts to follow an Evacuation. Returns its state.
     pub(crate) fn follow(&mut self, evacuation: &Evacuation) -> Tracked {
-        let tracked = describe(evacuation);
+        let tracked = Tracked::of(evacuation);
         self.tracked.insert(uid(evacuation).to_owned(), tracked.clone());
         tracked
     }
@@ -63,7 +29,7 @@ impl Tracker {
     /// Takes a change in. Returns the evacuation to show, if it is followed and changed visibly.
     pub(crate) fn apply(&mut self, evacuation: &Evacuation) -> Option<&Tracked> {
         let tracked = self.tracked.get_mut(uid(evacuation))?;
-        let now = describe(evacuation);
+        let now = Tracked::of(evacuation);
         if *tracked == now {
             return None;
         }
@@ -145,21 +111,6 @@ fn uid(evacuation: &Evacuation) -> &str {
     evacuation.metadata.uid.as_deref().unwrap_or_default()
 }
 
-fn describe(evacuation: &Evacuation) -> Tracked {
-    let namespace = evacuation.metadata.namespace.as_deref().unwrap_or_default();
-    let blocked = evacuation.status.as_ref().and_then(|status| status.true_condition(ConditionType::Blocked));
-    let blocked = blocked.map(|condition| condition.message.clone());
-    Tracked {
-        pod: format!("{namespace}/{}", evacuation.spec.target.pod.name),
-        evacuation: format!("{namespace}/{}", evacuation.metadata.name.as_deref().unwrap_or_default()),
-        state: state_word(evacuation).to_string(),
-        answer: active_answer(evacuation).map(|answer| format!("{answer:?}")),
-        until: continues_by(evacuation).map(|time| format!("until {}", time.format("%Y-%m-%dT%H:%M:%SZ"))),
-        held_by: blocked,
-        end: End::of(evacuation),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use evacuation_api::{EvacuationSpec, EvacuationStatus, PodTarget, Target, condition_time};
@@ -227,36 +178,6 @@ mod tests {
         assert!(tracker.apply(&evacuation("b", Some(("Evacuated", "Evicted")))).is_none(), "not ours");
         assert!(tracker.apply(&evacuation("a", Some(("Evacuated", "Evicted")))).is_some());
         assert!(tracker.finished());
-    }
-
-    #[test]
-    fn the_line_of_an_evacuation_that_waits_for_a_window_says_when_it_opens() {
-        let mut sleeping = evacuation("a", None);
-        sleeping.spec.requesters = serde_json::from_value(serde_json::json!([
-            {"name": "a.b/c", "window": {"schedule": "0 22 * * 6", "durationSeconds": 3600}},
-        ]))
-        .unwrap();
-        let now = chrono::DateTime::UNIX_EPOCH;
-        sleeping.status = Some(evacuation_protocol::begin(&sleeping.spec, "u", &[], now));
-        let mut tracker = Tracker::default();
-        tracker.follow(&sleeping);
-        let lines: Vec<_> = tracker.all().map(Tracked::line).collect();
-        assert_eq!(lines, ["shop/pod-a: Scheduled (until 1970-01-03T22:00:00Z)"]);
-    }
-
-    #[test]
-    fn a_line_says_what_was_answered_and_until_when() {
-        let mut delayed = evacuation("a", None);
-        let responder = serde_json::json!({
-            "name": "self", "priority": 1, "timeoutSeconds": 60, "maxDelaySeconds": 600, "state": "Active",
-            "activeTime": "2026-11-20T22:00:00Z", "answer": "Delay", "delayUntil": "2026-11-20T22:05:00Z",
-        });
-        let status = delayed.status.as_mut().unwrap();
-        status.responders = Some(vec![serde_json::from_value(responder).unwrap()]);
-        let mut tracker = Tracker::default();
-        tracker.follow(&evacuation("a", None));
-        let line = tracker.apply(&delayed).unwrap().line();
-        assert_eq!(line, "shop/pod-a: Delayed (Delay) (until 2026-11-20T22:05:00Z)");
     }
 
     #[test]

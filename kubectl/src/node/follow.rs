@@ -1,16 +1,13 @@
 //! The wait for a drain: a watch of its NodeEvacuation, and one of its Evacuations for the pods' answers.
+//!
+//! On a terminal the drain is drawn, and only what is final is a line. Elsewhere each change is a line.
 
-use std::{collections::BTreeSet, pin::pin, time::Duration};
+use std::{collections::BTreeSet, io, time::Duration};
 
 use anyhow::Context;
 use evacuation_api::{Evacuation, NodeEvacuation};
-use evacuation_client::watch;
-use futures::{Stream, StreamExt, stream};
-use kube::{
-    Api, Client, ResourceExt,
-    api::ListParams,
-    runtime::watcher::{self, Event},
-};
+use futures::{Stream, StreamExt};
+use kube::{Api, Client, ResourceExt, api::ListParams, runtime::watcher::Event};
 use tokio::time::Instant;
 
 use super::{
@@ -18,11 +15,14 @@ use super::{
     report::{Report, end},
 };
 use crate::{
-    Exit,
+    Exit, drawing,
+    output::say,
     plain::plain,
-    progress::{Lines, View},
+    screen::{Lines, REDRAW, Screen},
+    summary::summary,
+    tracked::Tracked,
     tracker::Tracker,
-    watching::{drains, is_refused},
+    watching::{Change, changes, is_refused},
 };
 
 /// Maximum time after the end of a drain in which its last Evacuations end.
@@ -32,24 +32,14 @@ const LAST_ENDS: Duration = Duration::from_secs(5);
 pub(super) struct Follow {
     pub(super) client: Client,
     pub(super) drain: NodeEvacuation,
-    /// True when this command created the drain: then every pod is shown, not only those that are not gone.
+    /// True when this command created the drain. Otherwise the pods may be anywhere on their way.
     pub(super) fresh: bool,
-    /// Number of pods that are to move, as far as known.
-    pub(super) pods: usize,
     /// Names of the nodes that are cordoned already.
     pub(super) cordoned: BTreeSet<String>,
 }
 
-/// One event of either watch.
-enum Change {
-    Drain(Box<Event<NodeEvacuation>>),
-    Pod(Box<Event<Evacuation>>),
-    DrainFailed(watcher::Error),
-    PodFailed(watcher::Error),
-}
-
 impl Follow {
-    /// Prints what changes until the drain has ended, the timeout is reached, or on Ctrl-C. The drain goes on
+    /// Shows what changes until the drain has ended, the timeout is reached, or on Ctrl-C. The drain goes on
     /// after the last two.
     ///
     /// # Errors
@@ -69,10 +59,12 @@ impl Follow {
             () = late => Err(("timeout", Exit::TimedOut)),
             Ok(()) = tokio::signal::ctrl_c() => Err(("interrupted", Exit::Interrupted)),
         };
-        let Course { tracker, view, .. } = course;
-        drop(view);
+        course.draw()?;
         match ended {
             Ok((exit, message)) => {
+                if exit != Exit::Errors {
+                    say(course.summary())?;
+                }
                 if exit != Exit::Done {
                     eprintln!("error: {message}");
                 }
@@ -82,10 +74,11 @@ impl Follow {
                 Ok(exit)
             }
             Err((why, exit)) => {
-                for tracked in tracker.all().filter(|tracked| tracked.end.is_none()) {
+                let open = course.tracker.all().filter(|tracked| tracked.end.is_none());
+                for tracked in open.filter(|_| course.screen.is_none()) {
                     eprintln!("not ended: {} (evacuation {})", tracked.line(), tracked.evacuation);
                 }
-                eprintln!("{why}: nodeevacuation {name} continues");
+                eprintln!("{why}: nodeevacuation {name} continues: {}", course.summary());
                 print_hints(&name);
                 Ok(exit)
             }
@@ -97,33 +90,43 @@ impl Follow {
 struct Course {
     name: String,
     uid: Option<String>,
-    fresh: bool,
     report: Report,
     tracker: Tracker,
-    view: View,
+    screen: Option<Screen>,
     /// The drain as it was last seen.
     drain: NodeEvacuation,
+    /// True while pods are taken in without a line each, because all of them are told together.
+    quiet: bool,
 }
 
 impl Course {
     fn new(follow: &Follow) -> Self {
-        let drain = &follow.drain;
+        let screen = Screen::of(Lines::Output);
         Self {
-            name: drain.name_any(),
-            uid: drain.uid(),
-            fresh: follow.fresh,
-            report: Report::new(follow.cordoned.clone()),
+            name: follow.drain.name_any(),
+            uid: follow.drain.uid(),
+            report: Report::new(follow.cordoned.clone(), screen.is_some()),
             tracker: Tracker::default(),
-            view: View::new(follow.pods, Lines::Output),
-            drain: drain.clone(),
+            screen,
+            drain: follow.drain.clone(),
+            quiet: !follow.fresh,
         }
     }
 
     /// Follows the drain to its end. Returns the exit and its reason.
     async fn watch(&mut self, client: &Client) -> anyhow::Result<(Exit, String)> {
-        let mut changes = pin!(changes(client, &self.name));
+        let mut changes = changes(client, Some(&self.name));
         let (mut seen, mut allowed, mut pods_allowed) = (false, false, false);
-        while let Some(change) = changes.next().await {
+        let mut redraw = tokio::time::interval(REDRAW);
+        loop {
+            let change = tokio::select! {
+                change = changes.next() => change,
+                _ = redraw.tick(), if self.screen.is_some() => {
+                    self.draw()?;
+                    continue;
+                }
+            };
+            let Some(change) = change else { return Ok(self.removed()) };
             match change {
                 Change::Drain(event) => match *event {
                     Event::Init => seen = false,
@@ -141,6 +144,7 @@ impl Course {
                 Change::PodFailed(error) if !pods_allowed && is_refused(&error) => {
                     pods_allowed = true;
                     eprintln!("warning: evacuations cannot be watched, so that single pods are not shown");
+                    self.tell_standing()?;
                 }
                 // A watch recovers by itself.
                 Change::DrainFailed(_) | Change::PodFailed(_) => {}
@@ -157,49 +161,84 @@ impl Course {
                 return Ok(ended);
             }
         }
-        Ok(self.removed())
     }
 
     fn removed(&self) -> (Exit, String) {
         (Exit::Errors, format!("nodeevacuation {} was deleted before its end", self.name))
     }
 
-    fn take_drain(&mut self, drain: NodeEvacuation) -> std::io::Result<()> {
+    fn take_drain(&mut self, drain: NodeEvacuation) -> io::Result<()> {
         for line in self.report.lines(&drain) {
-            self.view.print(&line)?;
-        }
-        if let Some(status) = &drain.status {
-            let number = |count: i32| usize::try_from(count).unwrap_or_default();
-            self.view.count(number(status.pods.gone), number(status.pods.total));
+            self.print(&line)?;
         }
         self.drain = drain;
         Ok(())
     }
 
-    fn take_event(&mut self, event: Event<Evacuation>) -> std::io::Result<()> {
+    fn take_event(&mut self, event: Event<Evacuation>) -> io::Result<()> {
         match event {
             Event::InitApply(evacuation) | Event::Apply(evacuation) => self.take_pod(&evacuation),
             Event::Delete(evacuation) if self.tracker.follows(&evacuation) => {
                 let shown = self.tracker.remove(&evacuation).cloned();
-                shown.map_or(Ok(()), |tracked| self.view.show(&tracked))
+                shown.map_or(Ok(()), |tracked| self.show(&tracked))
             }
-            Event::Init | Event::InitDone | Event::Delete(_) => Ok(()),
+            Event::InitDone => self.tell_standing(),
+            Event::Init | Event::Delete(_) => Ok(()),
         }
     }
 
-    fn take_pod(&mut self, evacuation: &Evacuation) -> std::io::Result<()> {
+    fn take_pod(&mut self, evacuation: &Evacuation) -> io::Result<()> {
         if self.tracker.follows(evacuation) {
             let changed = self.tracker.apply(evacuation).cloned();
-            return changed.map_or(Ok(()), |tracked| self.view.show(&tracked));
+            return changed.map_or(Ok(()), |tracked| self.show(&tracked));
         }
-        let ended = evacuation.status.as_ref().is_some_and(evacuation_protocol::is_finished);
-        if !has_entry(evacuation, &self.drain) || (ended && !self.fresh) {
+        if !has_entry(evacuation, &self.drain) {
             return Ok(());
         }
-        let namespace = evacuation.namespace().unwrap_or_default();
-        self.view.print(&plain(&format!("pod/{namespace}/{} asked", evacuation.spec.target.pod.name)))?;
         let tracked = self.tracker.follow(evacuation);
-        self.view.show(&tracked)
+        if self.screen.is_none() && !self.quiet {
+            self.print(&plain(&format!("pod/{} asked", tracked.pod)))?;
+        }
+        self.show(&tracked)
+    }
+
+    /// Says where each pod stands, once, for a drain that was in progress before.
+    fn tell_standing(&mut self) -> io::Result<()> {
+        if !std::mem::replace(&mut self.quiet, false) || self.screen.is_some() {
+            return Ok(());
+        }
+        say(format_args!("so far: {}", self.summary()))?;
+        for tracked in self.tracker.all().filter(|tracked| !tracked.is_gone()) {
+            say(tracked.line())?;
+        }
+        Ok(())
+    }
+
+    /// Shows that a pod has changed. On a screen only its end is a line: the rest is drawn.
+    fn show(&mut self, tracked: &Tracked) -> io::Result<()> {
+        if self.quiet || (self.screen.is_some() && tracked.end.is_none()) {
+            return Ok(());
+        }
+        self.print(&tracked.line())
+    }
+
+    fn print(&mut self, line: &str) -> io::Result<()> {
+        match &mut self.screen {
+            Some(screen) => screen.print(line),
+            None => say(line),
+        }
+    }
+
+    fn draw(&mut self) -> io::Result<()> {
+        let Some(screen) = &mut self.screen else { return Ok(()) };
+        let pods: Vec<_> = self.tracker.all().collect();
+        let canvas = screen.canvas();
+        screen.draw(drawing::drain(&self.drain, &pods, &canvas, chrono::Utc::now()))
+    }
+
+    fn summary(&self) -> String {
+        let counts = self.drain.status.as_ref().map(|status| status.pods).unwrap_or_default();
+        summary(&counts, self.tracker.all())
     }
 
     /// Shows the ends of the last Evacuations, which the watch of the pods can tell later than that of the
@@ -214,6 +253,7 @@ impl Course {
             for evacuation in &all.items {
                 self.take_pod(evacuation)?;
             }
+            self.tell_standing()?;
         }
         let until = Instant::now() + LAST_ENDS;
         while !self.tracker.finished() {
@@ -225,16 +265,6 @@ impl Course {
         }
         Ok(())
     }
-}
-
-/// Events of both watches.
-fn changes(client: &Client, name: &str) -> impl Stream<Item = Change> + use<> {
-    let drain = drains(client.clone(), Some(name));
-    let drain =
-        drain.map(|event| event.map_or_else(Change::DrainFailed, |event| Change::Drain(Box::new(event))));
-    let pods = watch(Api::<Evacuation>::all(client.clone()), watcher::Config::default());
-    let pods = pods.map(|event| event.map_or_else(Change::PodFailed, |event| Change::Pod(Box::new(event))));
-    stream::select(drain, pods.boxed())
 }
 
 /// Returns true when the Evacuation holds or held the entry of the drain. Another user can have an entry of

@@ -40,7 +40,7 @@ impl Node {
         if dry_run == DryRun::None
             && let Some(drain) = self.in_progress(&client).await?
         {
-            return self.follow(client, drain, false, 0, &nodes).await;
+            return self.follow(client, drain, false, &nodes).await;
         }
         let chosen = self.choose(&client, &nodes).await?;
         chosen.print_refusals();
@@ -58,7 +58,7 @@ impl Node {
             return self.print_dry_run(&nodes, &chosen);
         }
         say(format_args!("nodeevacuation.{GROUP}/{} created", drain.name_any()))?;
-        self.follow(client, drain, true, chosen.pods.len(), &nodes).await
+        self.follow(client, drain, true, &nodes).await
     }
 
     async fn create(&self, client: &Client) -> anyhow::Result<NodeEvacuation> {
@@ -73,7 +73,6 @@ impl Node {
         client: Client,
         drain: NodeEvacuation,
         fresh: bool,
-        pods: usize,
         nodes: &[CoreNode],
     ) -> anyhow::Result<Exit> {
         if self.detach {
@@ -81,7 +80,7 @@ impl Node {
             return Ok(Exit::Done);
         }
         let cordoned = nodes.iter().filter(|node| is_cordoned(node)).map(ResourceExt::name_any).collect();
-        Follow { client, drain, fresh, pods, cordoned }.run(self.timeout).await
+        Follow { client, drain, fresh, cordoned }.run(self.timeout).await
     }
 
     fn print_dry_run(&self, nodes: &[CoreNode], chosen: &Chosen) -> anyhow::Result<Exit> {

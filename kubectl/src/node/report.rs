@@ -19,6 +19,8 @@ use crate::{
 pub(super) struct Report {
     /// Names of the nodes that were cordoned before the drain.
     cordoned_before: BTreeSet<String>,
+    /// True when the verdict and the blockers are drawn, so that they need no lines.
+    drawn: bool,
     told: NodeEvacuationStatus,
     verdict: DrainVerdict,
     blockers: BTreeSet<[String; 4]>,
@@ -26,8 +28,8 @@ pub(super) struct Report {
 }
 
 impl Report {
-    pub(super) fn new(cordoned_before: BTreeSet<String>) -> Self {
-        Self { cordoned_before, ..Self::default() }
+    pub(super) fn new(cordoned_before: BTreeSet<String>, drawn: bool) -> Self {
+        Self { cordoned_before, drawn, ..Self::default() }
     }
 
     /// Takes the drain in. Returns a line for each visible change.
@@ -56,11 +58,12 @@ impl Report {
         let verdict = status.verdict.unwrap_or_default();
         let held = matches!(verdict, DrainVerdict::Slow | DrainVerdict::Stuck);
         let was_held = matches!(self.verdict, DrainVerdict::Slow | DrainVerdict::Stuck);
-        if verdict != self.verdict && (held || was_held) && !finished {
+        let told = finished || self.drawn;
+        if verdict != self.verdict && (held || was_held) && !told {
             let message = status.message.as_deref().unwrap_or_default();
             lines.push(plain(&format!("nodeevacuation {name}: {verdict:?}: {message}")));
         }
-        if held && !finished {
+        if held && !told {
             let new = status.blockers.iter().filter(|b| !self.blockers.contains(&key(b)));
             lines.extend(new.map(|b| format!("  {}", blocker(b))));
             self.blockers = status.blockers.iter().map(key).collect();
@@ -128,7 +131,7 @@ mod tests {
     #[test]
     fn each_change_of_a_node_is_told_once() {
         for (before, cordon) in [(None, "node/a cordoned"), (Some("a"), "node/a already cordoned")] {
-            let mut report = Report::new(before.into_iter().map(str::to_owned).collect());
+            let mut report = Report::new(before.into_iter().map(str::to_owned).collect(), false);
             let mut told = Vec::new();
             for nodes in [
                 node("Pending", "No"),

@@ -1,7 +1,5 @@
 //! The NodeEvacuation that the flags describe.
 
-use std::time::Duration;
-
 use evacuation_api::{
     DaemonSetRule, DrainRequester, EmptyDirRule, MaxParallel, NodeEvacuation, NodeEvacuationSpec,
     NodeSelection, PodRules, UnmanagedRule,
@@ -9,7 +7,7 @@ use evacuation_api::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
 use super::Node;
-use crate::label_selector;
+use crate::{duration::whole_seconds, label_selector};
 
 impl Node {
     /// Returns the object to create. Without `--name` the server makes the name.
@@ -92,13 +90,10 @@ fn read(flag: &str, text: Option<&str>) -> anyhow::Result<Option<LabelSelector>>
     text.map(read).transpose()
 }
 
-/// Returns the seconds of a duration, rounded up, so that nothing happens before it has passed.
-fn whole_seconds(time: Duration) -> i64 {
-    i64::try_from(time.as_millis().div_ceil(1000)).unwrap_or(i64::MAX)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use serde_json::{Value, json};
 
     use super::*;

@@ -1,24 +1,36 @@
 //! `kubectl evacuate status [NAME]`
+//!
+//! On a terminal the drains in progress are drawn until they have ended. Elsewhere, and with `-o`, the state
+//! is printed once, or each change of it with `--watch`.
 
+mod live;
 mod text;
 
 use std::io::IsTerminal;
 
 use anyhow::Context;
-use clap::{Args, ValueEnum};
+use clap::{ArgAction, Args, ValueEnum};
 use evacuation_api::{DrainConditionType, NodeEvacuation};
 use futures::{StreamExt, pin_mut};
 use kube::{Api, Client, ResourceExt, api::ListParams, runtime::watcher::Event};
 
-use self::text::{details, table};
+pub(crate) use self::text::verdict;
+use self::{
+    live::Live,
+    text::{details, table},
+};
 use crate::{
     Exit,
     connection::Connection,
     output::say,
+    screen::{Lines, Screen},
     watching::{drains, is_refused},
 };
 
-/// Show drains: all of them in a table, or the nodes and the blockers of one.
+/// Show drains: all of them in a table, or the nodes, the pods and the blockers of one.
+///
+/// On a terminal the command shows drains in progress live until they have ended. Ctrl-C ends only the
+/// command.
 #[derive(Args, Debug)]
 pub struct Status {
     /// Name of the NodeEvacuation; all by default.
@@ -27,9 +39,10 @@ pub struct Status {
     /// Output format.
     #[arg(short, long, value_enum)]
     output: Option<Format>,
-    /// Print again when it changes. With a name it ends when the drain ends.
-    #[arg(short, long)]
-    watch: bool,
+    /// Show changes, too; with a name until the drain has ended. On a terminal, without -o, it is the default.
+    #[arg(short, long, action = ArgAction::Set, num_args = 0..=1, require_equals = true,
+          default_missing_value = "true", hide_possible_values = true)]
+    watch: Option<bool>,
     #[command(flatten)]
     connection: Connection,
 }
@@ -66,7 +79,12 @@ impl Status {
     /// The drain does not exist, or drains cannot be read.
     pub async fn run(self) -> anyhow::Result<Exit> {
         let client = self.connection.client().await?;
-        if self.watch {
+        let screen = Screen::of(Lines::Output).filter(|_| self.output.is_none() && self.watch != Some(false));
+        if let Some(screen) = screen {
+            self.require(&client).await?;
+            return Live::new(self.name, screen).run(&client).await;
+        }
+        if self.watch == Some(true) {
             return self.watch(client).await;
         }
         let api: Api<NodeEvacuation> = Api::all(client);

@@ -7,7 +7,7 @@ use evacuation_api::{
 };
 use kube::ResourceExt;
 
-use crate::plain::{columns, plain};
+use crate::plain::{columns, plain, short};
 
 /// Number of characters of a bar.
 const BAR: usize = 20;
@@ -46,7 +46,7 @@ fn row(drain: &NodeEvacuation, now: DateTime<Utc>) -> Vec<String> {
 }
 
 /// Returns the verdict, or the word for the end or the cancellation of a drain.
-fn verdict(drain: &NodeEvacuation, status: &NodeEvacuationStatus) -> String {
+pub(crate) fn verdict(drain: &NodeEvacuation, status: &NodeEvacuationStatus) -> String {
     if drain.metadata.deletion_timestamp.is_some() {
         "Canceling".to_owned()
     } else if status.is_true(DrainConditionType::Failed) {
@@ -55,17 +55,6 @@ fn verdict(drain: &NodeEvacuation, status: &NodeEvacuationStatus) -> String {
         format!("{:?} (paused)", status.verdict.unwrap_or_default())
     } else {
         format!("{:?}", status.verdict.unwrap_or_default())
-    }
-}
-
-/// Returns an age as kubectl prints it: `90s`, `5m`, `3h`, `2d`.
-fn short(age: chrono::TimeDelta) -> String {
-    let seconds = age.num_seconds().max(0);
-    match seconds {
-        0..120 => format!("{seconds}s"),
-        120..7200 => format!("{}m", seconds / 60),
-        7200..172_800 => format!("{}h", seconds / 3600),
-        _ => format!("{}d", seconds / 86_400),
     }
 }
 
@@ -212,12 +201,5 @@ mod tests {
             assert!(page.contains(part), "{part:?} is not in\n{page}");
         }
         assert!(!details(&drain(), false).contains('#'));
-    }
-
-    #[test]
-    fn an_age_is_short() {
-        for (seconds, expected) in [(-3, "0s"), (90, "90s"), (300, "5m"), (10_800, "3h"), (200_000, "2d")] {
-            assert_eq!(short(chrono::TimeDelta::seconds(seconds)), expected);
-        }
     }
 }

@@ -72,7 +72,7 @@ impl Why {
 }
 
 /// Returns the Evacuation that is in progress, or else the one that was created last.
-fn newest(mut all: Vec<Evacuation>) -> Option<Evacuation> {
+pub(crate) fn newest(mut all: Vec<Evacuation>) -> Option<Evacuation> {
     let open = |e: &Evacuation| !e.status.as_ref().is_some_and(is_finished);
     all.sort_by_key(|e| (open(e), e.creation_timestamp()));
     all.pop()

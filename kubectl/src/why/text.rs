@@ -8,10 +8,7 @@ use evacuation_protocol::{BudgetView, DrainedPod, continues_by, judge, state_wor
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 
-use crate::plain::{full_name, plain};
-
-/// Separator of the cause and the way out in the message of a blocker.
-const WAY_OUT: &str = "; to continue: ";
+use crate::plain::{full_name, plain, way_out};
 
 /// A pod with what it depends on.
 pub(super) struct Page<'a> {
@@ -144,16 +141,14 @@ fn remarks(reason: Option<&String>, message: Option<&String>) -> String {
 }
 
 fn held(blocker: &DrainBlocker) -> Vec<String> {
-    let (cause, way_out) = blocker.message.split_once(WAY_OUT).unwrap_or((&blocker.message, ""));
+    let (cause, way_out) = way_out(&blocker.message);
     let object = blocker.object.as_ref().map(|object| format!(" by {object}")).unwrap_or_default();
     let stuck = if blocker.stuck { " (nothing changes by itself)" } else { "" };
     let mut lines = vec![
         format!("Held{object} since {}: {}{stuck}", stamp(blocker.since.0), blocker.reason),
         format!("  {cause}"),
     ];
-    if !way_out.is_empty() {
-        lines.push(format!("What helps: {way_out}"));
-    }
+    lines.extend(way_out.map(|way_out| format!("What helps: {way_out}")));
     lines
 }
 

@@ -9,6 +9,9 @@
     reason = "a test fails by panic, so that the logs are kept"
 )]
 
+mod answer;
+mod completion;
+mod connection;
 mod desk;
 mod discovery;
 mod drain;

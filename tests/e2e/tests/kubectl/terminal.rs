@@ -2,44 +2,100 @@
 
 use std::process::Command;
 
-use controlplane::output_of;
+use controlplane::{Output, Process, output_of};
+use evacuation_client::Answer;
 use evacuation_e2e::PodSpec;
 
 use crate::{
     desk::{Desk, assert_has},
     drain::own_node,
+    watch::PATIENCE,
 };
 
-#[tokio::test(flavor = "multi_thread")]
-async fn on_a_terminal_a_bar_shows_how_far_the_drain_is() {
-    // util-linux' script makes the terminal.
+/// kubectl on a terminal, which util-linux' script makes. `None` where there is no script.
+fn on_terminal(desk: &Desk, arguments: &str) -> Option<Command> {
     let probe = Command::new("script").arg("--version").output();
     if !probe.is_ok_and(|output| output.status.success()) {
         eprintln!("skipped: there is no script(1) to make a terminal");
-        return;
+        return None;
     }
-    let desk = Desk::new("terminal").await;
-    let node = own_node(&desk).await;
-    desk.pods.create("web-0", &PodSpec::default().on(&node)).await.unwrap();
     let kubectl = desk.platform().kubectl_command();
     let mut command = Command::new("script");
     for (key, value) in kubectl.get_envs() {
         command.env(key, value.unwrap_or_default());
     }
-    let inner =
-        format!("{} evacuate node {node} --force --timeout 60s", kubectl.get_program().to_string_lossy());
+    let inner = format!("stty rows 40 cols 120; {} {arguments}", kubectl.get_program().to_string_lossy());
     command.env("TERM", "xterm").args(["-qec", &inner, "/dev/null"]);
-    let output = output_of("script", command).await.unwrap();
+    Some(command)
+}
+
+async fn run(command: Command) -> Output {
+    output_of("script", command).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn on_a_terminal_a_bar_shows_how_far_the_drain_is() {
+    let desk = Desk::new("terminal").await;
+    let node = own_node(&desk).await;
+    desk.pods.create("web-0", &PodSpec::default().on(&node)).await.unwrap();
+    let Some(command) = on_terminal(&desk, &format!("evacuate node {node} --force --timeout 60s")) else {
+        return;
+    };
+    let output = run(command).await;
     assert_eq!(output.code, Some(0), "{output:?}");
-    let screen = output.stdout;
     assert_has(
-        &screen,
+        &output.stdout,
         &[
-            "0/1 pods ended",
+            "1/1",
             "web-0: Evacuated",
             &format!("node/{node} evacuated"),
-            // The bar redraws its lines in place.
-            "\u{1b}[",
+            "1 gone",
+            "Drained",
+            // The bars redraw their lines in place.
+            "\u{1b}[2K",
         ],
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn on_a_terminal_status_draws_the_answers_and_the_blockers_until_the_drain_ends() {
+    let desk = Desk::new("livestatus").await;
+    let node = own_node(&desk).await;
+    let (delays, refuses) = (("worker-0", Answer::delay(PATIENCE).message("3 jobs left")), "backup-0");
+    let worker = desk.pods.create(delays.0, &PodSpec::watching().on(&node)).await.unwrap();
+    let backup = desk.pods.create(refuses, &PodSpec::watching().on(&node)).await.unwrap();
+    let _worker = desk.answers(&worker, delays.1).await;
+    let _backup = desk.answers(&backup, Answer::refuse("a backup runs")).await;
+    let name = format!("live-{node}");
+    let arguments = ["evacuate", "node", &node, "--name", &name, "--force", "--on-refusal=wait", "--detach"];
+    let created = desk.platform().kubectl(&arguments).await.unwrap();
+    assert_eq!(created.code, Some(0), "{created:?}");
+
+    let Some(command) = on_terminal(&desk, &format!("evacuate status {name}")) else { return };
+    let logs = desk.platform().control_plane().logs();
+    let live = Process::spawn(format!("live-{node}"), command, &logs).unwrap();
+    for part in ["3 jobs left", "a backup runs", "held back by", "to continue: ", "0/2", "Stuck"] {
+        live.wait_for_log(PATIENCE, part).await.unwrap();
+    }
+    // Without a terminal the second run says at once where each pod stands.
+    let again = desk.start_in_cluster(&["evacuate", "node", &node, "--name", &name, "--force"]);
+    again.wait_for_log(PATIENCE, "so far: 0 gone, 1 delayed, 1 refused").await.unwrap();
+    again.wait_for_log(PATIENCE, "worker-0: Delayed (Delay: 3 jobs left) (until ").await.unwrap();
+    again.wait_for_log(PATIENCE, "backup-0: Refused (Refuse: a backup runs)").await.unwrap();
+    desk.cancel(&name).await;
+    assert_eq!(live.wait(PATIENCE).await.unwrap().code(), Some(0));
+    assert_has(&live.log().unwrap(), &[&format!("nodeevacuation {name} is gone")]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn on_a_terminal_waiting_for_evacuations_shows_their_answers() {
+    let desk = Desk::new("livewait").await;
+    let pod = desk.silent_pod("db-0").await;
+    let delay = Answer::delay(std::time::Duration::from_secs(3)).message("3 jobs left");
+    let _app = desk.answers(&pod, delay).await;
+    let arguments = format!("create evacuation db-0 -n {} --wait --timeout 60s", desk.namespace());
+    let Some(command) = on_terminal(&desk, &arguments) else { return };
+    let output = run(command).await;
+    assert_eq!(output.code, Some(0), "{output:?}");
+    assert_has(&output.stdout, &["0/1 pods ended", "\"3 jobs left\"", "db-0: Evacuated", "1/1 pods ended"]);
 }

@@ -73,8 +73,11 @@ async fn a_drain_tells_who_accepted_who_delays_until_when_who_was_silent_and_who
         assert!(found, "{words:?} of {pod} is not in\n{}", drained.stdout);
     };
     said("accepts", "Evacuated");
-    said("delays", &format!("(Delay) (until {until})"));
+    said("delays", &format!("(Delay: the cache is saved) (until {until})"));
     said("silent", "(until ");
+    said("silent", "Evacuated (responder self was silent for 2 s)");
     said("refuses", "Refused: responder self refused: a backup runs");
+    let summary = drained.stdout.lines().last();
+    assert_eq!(summary, Some("3 gone, 1 after 2 s of silence, 1 refused"), "{drained:?}");
     assert!(scene.stays(&refuses).await);
 }

@@ -1,0 +1,73 @@
+//! A line with a bar for each node.
+
+use evacuation_api::{DrainedNode, DrainedNodePhase};
+
+use super::canvas::{Canvas, Colour};
+use crate::plain::plain;
+
+/// Maximum number of columns of a bar.
+const BAR: usize = 30;
+/// Maximum number of columns of a node's name.
+const NAME: usize = 40;
+
+/// Returns a line for each node, at most `room` in all. Nodes in progress come first when not all fit.
+pub(super) fn nodes(nodes: &[DrainedNode], canvas: &Canvas, room: usize) -> Vec<String> {
+    let mut shown: Vec<&DrainedNode> = nodes.iter().collect();
+    if nodes.len() > room {
+        shown.sort_by_key(|node| match node.phase {
+            DrainedNodePhase::Draining => 0,
+            DrainedNodePhase::Pending => 2,
+            DrainedNodePhase::Drained | DrainedNodePhase::Gone => 3,
+            DrainedNodePhase::Withdrawn | DrainedNodePhase::Failed => 1,
+        });
+        shown.truncate(room.saturating_sub(1));
+    }
+    let omitted = nodes.len().saturating_sub(shown.len());
+    let name = shown.iter().map(|node| node.name.chars().count()).max().unwrap_or_default().min(NAME);
+    let number = |node: &DrainedNode| format!("{}/{}", node.pods.gone, node.pods.total);
+    let numbers = shown.iter().map(|node| number(node).len()).max().unwrap_or_default();
+    let mut lines: Vec<String> = shown
+        .iter()
+        .map(|node| {
+            let of = |count: i32| usize::try_from(count).unwrap_or_default();
+            let bar = match (node.pods.total, node.phase.is_final()) {
+                // An empty node has nothing to wait for.
+                (0, true) => bar(1, 1, canvas),
+                (0, false) => bar(0, 1, canvas),
+                _ => bar(of(node.pods.gone), of(node.pods.total), canvas),
+            };
+            let label = Canvas { width: NAME, ..*canvas }.cut(&node.name);
+            canvas.cut(&format!("{label:<name$}  {bar}  {:<numbers$}  {}", number(node), word(node, canvas)))
+        })
+        .collect();
+    if omitted > 0 {
+        lines.push(canvas.paint(Colour::Faint, &format!("and {omitted} more nodes")));
+    }
+    lines
+}
+
+/// Returns the state of a node in a word, and the reason when it was not drained.
+fn word(node: &DrainedNode, canvas: &Canvas) -> String {
+    match node.phase {
+        DrainedNodePhase::Pending => canvas.paint(Colour::Faint, "Pending"),
+        DrainedNodePhase::Draining => canvas.paint(Colour::of(node.verdict), &format!("{:?}", node.verdict)),
+        DrainedNodePhase::Drained => canvas.paint(Colour::Green, "Drained"),
+        DrainedNodePhase::Gone => canvas.paint(Colour::Green, "the node is gone"),
+        DrainedNodePhase::Withdrawn | DrainedNodePhase::Failed => {
+            let message = plain(node.message.as_deref().unwrap_or_default());
+            format!("{} {message}", canvas.paint(Colour::Red, &format!("{:?}", node.phase)))
+        }
+    }
+}
+
+/// Returns a bar. Without colours it is `[#####.....]`.
+pub(super) fn bar(done: usize, total: usize, canvas: &Canvas) -> String {
+    let width = BAR.min(canvas.width / 3);
+    let full = done.saturating_mul(width).checked_div(total).unwrap_or(width).min(width);
+    let (full, rest) = (full, width - full);
+    if !canvas.colours {
+        return format!("[{}{}]", "#".repeat(full), ".".repeat(rest));
+    }
+    let colour = if rest == 0 { Colour::Green } else { Colour::Yellow };
+    format!("{}{}", canvas.paint(colour, &"━".repeat(full)), canvas.paint(Colour::Faint, &"━".repeat(rest)))
+}

@@ -1,0 +1,158 @@
+use chrono::{DateTime, Utc};
+use evacuation_api::{Evacuation, NodeEvacuation};
+use serde_json::{Value, json};
+
+use super::{Canvas, drain, evacuations};
+use crate::tracked::Tracked;
+
+const WIDE: Canvas = Canvas { width: 120, height: 40, colours: false };
+
+fn now() -> DateTime<Utc> {
+    "2026-11-20T22:05:00Z".parse().unwrap()
+}
+
+fn drain_of(status: &Value) -> NodeEvacuation {
+    serde_json::from_value(json!({
+        "metadata": {"name": "d"}, "spec": {"nodes": {"names": ["a"]}}, "status": status,
+    }))
+    .unwrap()
+}
+
+fn blocker(pod: &str) -> Value {
+    json!({"node": "a", "pod": pod, "reason": "BudgetAllowsNone", "since": "2026-11-20T22:00:00Z", "stuck": true,
+           "owner": "StatefulSet/db", "message": "budget db allows none\u{7}; to continue: raise maxUnavailable"})
+}
+
+fn stuck(blockers: usize) -> Value {
+    let blockers: Vec<_> = (0..blockers).map(|number| blocker(&format!("shop/db-{number}"))).collect();
+    json!({
+        "verdict": "Stuck", "message": "1 pod cannot move", "pods": {"total": 10, "gone": 4},
+        "startTime": "2026-11-20T22:03:20Z", "expectedCompletion": "2026-11-20T22:05:42Z",
+        "nodes": [
+            {"name": "a", "phase": "Draining", "verdict": "Stuck", "pods": {"total": 4, "gone": 1}},
+            {"name": "node-b", "phase": "Drained", "verdict": "Drained", "pods": {"total": 6, "gone": 6}},
+            {"name": "c", "phase": "Withdrawn", "message": "someone uncordoned it"},
+        ],
+        "blockers": blockers, "blockersOmitted": 3,
+    })
+}
+
+fn tracked(pod: &str, status: &Value) -> Tracked {
+    let evacuation: Evacuation = serde_json::from_value(json!({
+        "metadata": {"name": pod, "namespace": "shop", "uid": pod},
+        "spec": {"target": {"pod": {"name": pod}}}, "status": status,
+    }))
+    .unwrap();
+    Tracked::of(&evacuation)
+}
+
+fn answered(pod: &str, answer: &str, message: &str) -> Tracked {
+    let until = (answer == "Delay").then_some("2026-11-20T22:05:42Z");
+    let responder = json!({
+        "name": "self", "priority": 1, "timeoutSeconds": 60, "maxDelaySeconds": 600, "state": "Active",
+        "activeTime": "2026-11-20T22:05:00Z", "answer": answer, "message": message, "delayUntil": until,
+    });
+    tracked(pod, &json!({"responders": [responder]}))
+}
+
+fn blocked(pod: &str) -> Tracked {
+    let condition = json!({"type": "Blocked", "status": "True", "reason": "BudgetExhausted", "message": "",
+                           "lastTransitionTime": "2026-11-20T22:00:00Z"});
+    tracked(
+        pod,
+        &json!({
+            "conditions": [condition], "responders": [],
+            "eviction": {"blockedBy": [{"kind": "PodDisruptionBudget", "name": "db"}]},
+        }),
+    )
+}
+
+fn gone(pod: &str) -> Tracked {
+    let condition = json!({"type": "Evacuated", "status": "True", "reason": "Evicted", "message": "",
+                           "lastTransitionTime": "2026-11-20T22:00:00Z"});
+    tracked(pod, &json!({"conditions": [condition]}))
+}
+
+#[test]
+fn a_drain_has_a_bar_for_each_node_the_pods_that_are_left_and_what_holds_them() {
+    let pods = [
+        answered("worker", "Delay", "3 jobs\u{1b}"),
+        blocked("db-0"),
+        answered("backup", "Refuse", "runs"),
+        gone("x"),
+    ];
+    let pods: Vec<_> = pods.iter().collect();
+    let lines = drain(&drain_of(&stuck(1)), &pods, &Canvas { width: 90, ..WIDE }, now());
+    assert_eq!(
+        lines,
+        [
+            "d  Stuck  4 gone, 1 blocked by budget shop/db, 1 delayed, 1 refused",
+            "a       [#######.......................]  1/4  Stuck",
+            "node-b  [##############################]  6/6  Drained",
+            "c       [##############################]  0/0  Withdrawn someone uncordoned it",
+            "  shop/backup   Refused   \"runs\"",
+            "  shop/db-0     Blocked   budget shop/db",
+            "  shop/worker   Delayed   \"3 jobs \", until 22:05:42Z (in 42s)",
+            "held back by",
+            "  BudgetAllowsNone shop/db-0 of StatefulSet/db: budget db allows none",
+            "    to continue: raise maxUnavailable",
+            "  3 more held back: see kubectl evacuate status --watch=false d",
+            "expected end 22:05:42Z (in 42s), running for 100s",
+        ]
+    );
+}
+
+#[test]
+fn no_drawing_is_wider_or_higher_than_the_terminal() {
+    let pods: Vec<_> =
+        (0..50).map(|number| answered(&format!("pod-{number}"), "Refuse", &"x".repeat(300))).collect();
+    let pods: Vec<_> = pods.iter().collect();
+    let mut status = stuck(20);
+    let node = |number: usize| json!({"name": format!("node-{number}-{}", "y".repeat(100)), "phase": "Draining", "pods": {"total": 9}});
+    status["nodes"] = (0..30).map(node).collect();
+    for (width, height) in [(20, 8), (80, 24), (200, 50), (1, 1)] {
+        for colours in [false, true] {
+            let lines = drain(&drain_of(&status), &pods, &Canvas { width, height, colours }, now());
+            assert!(lines.len() < height.max(7), "{} lines of {height}", lines.len());
+            for line in &lines {
+                assert!(console::measure_text_width(line) <= width.max(30), "{width}: {line}");
+            }
+        }
+    }
+    let lines = drain(&drain_of(&status), &pods, &Canvas { height: 30, ..WIDE }, now());
+    for part in ["and 22 more nodes", "more pods", "more held back"] {
+        assert!(lines.iter().any(|line| line.contains(part)), "{part:?} is not in {lines:#?}");
+    }
+}
+
+#[test]
+fn colours_say_what_is_stuck_and_what_is_done() {
+    let lines = drain(&drain_of(&stuck(1)), &[], &Canvas { colours: true, ..WIDE }, now());
+    assert!(lines[0].contains("\u{1b}[31mStuck"), "{lines:?}");
+    assert!(lines[2].contains("\u{1b}[32m━"), "{lines:?}");
+}
+
+#[test]
+fn a_drain_that_waits_says_for_what() {
+    let mut waiting = drain_of(&json!({
+        "verdict": "Waiting", "message": "its window opens at 22:30", "startTime": "2026-11-22T22:30:00Z",
+    }));
+    let lines = drain(&waiting, &[], &WIDE, now());
+    assert_eq!(
+        lines,
+        ["d  Waiting  0 gone; its window opens at 22:30", "begins 2026-11-22T22:30:00Z (in 2d)"]
+    );
+    waiting.spec.paused = true;
+    let lines = drain(&waiting, &[], &WIDE, now());
+    assert!(lines[1].ends_with("to continue: kubectl evacuate resume d"), "{lines:?}");
+}
+
+#[test]
+fn evacuations_without_a_drain_have_one_bar() {
+    let pods = [gone("a"), blocked("b")];
+    let lines = evacuations(&pods.iter().collect::<Vec<_>>(), &WIDE, now());
+    assert_eq!(
+        lines,
+        ["[###############...............] 1/2 pods ended", "  shop/b   Blocked   budget shop/db"]
+    );
+}

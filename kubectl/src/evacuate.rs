@@ -1,0 +1,60 @@
+//! The command line of `kubectl evacuate`.
+
+use clap::{Parser, Subcommand};
+
+use crate::{
+    Exit,
+    answer::Answer,
+    cancel::Cancel,
+    completion::{Complete, Completion},
+    lint::Lint,
+    node::Node,
+    pause::{Pause, Resume},
+    status::Status,
+    why::Why,
+};
+
+/// Drain by asking: each pod is asked to move and answers. And check manifests for it.
+#[derive(Parser)]
+#[command(name = "kubectl evacuate", bin_name = "kubectl evacuate", version)]
+pub struct Evacuate {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    Node(Box<Node>),
+    Status(Status),
+    Pause(Pause),
+    Resume(Resume),
+    Cancel(Cancel),
+    Why(Why),
+    Answer(Answer),
+    Lint(Lint),
+    Completion(Completion),
+    #[command(name = "__complete", hide = true)]
+    Complete(Complete),
+}
+
+impl Evacuate {
+    /// Carries the command out.
+    ///
+    /// # Errors
+    ///
+    /// As the subcommand.
+    pub async fn run(self) -> anyhow::Result<Exit> {
+        match self.task {
+            Task::Node(node) => node.run().await,
+            Task::Status(status) => status.run().await,
+            Task::Pause(pause) => pause.run().await,
+            Task::Resume(resume) => resume.run().await,
+            Task::Cancel(cancel) => cancel.run().await,
+            Task::Why(why) => why.run().await,
+            Task::Answer(answer) => answer.run().await,
+            Task::Lint(lint) => lint.run(),
+            Task::Completion(completion) => completion.run(),
+            Task::Complete(complete) => complete.run().await,
+        }
+    }
+}
