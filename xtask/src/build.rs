@@ -64,7 +64,7 @@ pub(crate) fn build(profile: Profile) -> anyhow::Result<Built> {
 }
 
 /// Cargo's target folder.
-fn target_folder() -> anyhow::Result<PathBuf> {
+pub(crate) fn target_folder() -> anyhow::Result<PathBuf> {
     let metadata = output(cargo()?.args(["metadata", "--format-version", "1", "--no-deps", "--offline"]))?;
     let metadata: serde_json::Value = serde_json::from_str(&metadata).context("cargo metadata is JSON")?;
     let folder = metadata.get("target_directory").and_then(serde_json::Value::as_str);

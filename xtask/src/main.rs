@@ -1,4 +1,4 @@
-//! The project's commands: `cargo xtask demo`, `test`, `model`, `check`, `bench`, `generate`.
+//! The project's commands: `cargo xtask demo`, `test`, `model`, `check`, `bench`, `generate`, `krew`.
 //!
 //! This crate stays small so that it compiles at once: it sees to what is needed, builds the rest, and starts
 //! it.
@@ -10,6 +10,7 @@ mod command;
 mod cycles;
 mod demo;
 mod generate;
+mod krew;
 mod model;
 mod prerequisites;
 mod suites;
@@ -43,6 +44,8 @@ enum Command {
     Bench(bench::Bench),
     /// Write the files that are made from the code, or check that they are up to date.
     Generate(generate::Generate),
+    /// Build the archives of the kubectl plugins, and krew's manifests.
+    Krew(krew::Krew),
 }
 
 fn main() -> anyhow::Result<()> {
@@ -54,5 +57,6 @@ fn main() -> anyhow::Result<()> {
         Command::Words => words::check(&command::root()?),
         Command::Bench(bench) => bench.run(),
         Command::Generate(generate) => generate.run(),
+        Command::Krew(krew) => krew.run(),
     }
 }
