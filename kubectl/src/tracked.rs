@@ -206,7 +206,8 @@ mod tests {
         let refused = responder(&json!({"answer": "Refuse", "message": "a backup runs"}));
         let line = tracked(&json!({"responders": [refused], "conditions": blocked})).line();
         assert_eq!(line, "shop/pod-a: Refused (Refuse: a backup runs)");
-        let skipped = json!({"answer": "Refuse", "message": "the deadline was reached", "state": "Interrupted"});
+        let skipped =
+            json!({"answer": "Refuse", "message": "the deadline was reached", "state": "Interrupted"});
         let line = tracked(&json!({"responders": [responder(&skipped)]})).line();
         assert_eq!(line, "shop/pod-a: Evicting (Refuse)");
     }

@@ -84,7 +84,7 @@ fn foot(drain: &NodeEvacuation, status: &NodeEvacuationStatus, now: DateTime<Utc
         (None, Some(start)) if !begun && now < start.0 => {
             parts.push(format!("begins {}", moment(start.0, now)))
         }
-        (None, _) if held => parts.push("no end is expected".to_owned()),
+        (None, _) if held => parts.push("the end is not known".to_owned()),
         (None, _) => {}
     }
     if let Some(start) = status.start_time.filter(|start| begun && start.0 <= now) {

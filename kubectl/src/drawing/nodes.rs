@@ -30,11 +30,11 @@ pub(super) fn nodes(nodes: &[DrainedNode], canvas: &Canvas, room: usize) -> Vec<
         .iter()
         .map(|node| {
             let of = |count: i32| usize::try_from(count).unwrap_or_default();
-            let bar = match (node.pods.total, node.phase.is_final()) {
+            let done = matches!(node.phase, DrainedNodePhase::Drained | DrainedNodePhase::Gone);
+            let bar = match node.pods.total {
                 // An empty node has nothing to wait for.
-                (0, true) => bar(1, 1, canvas),
-                (0, false) => bar(0, 1, canvas),
-                _ => bar(of(node.pods.gone), of(node.pods.total), canvas),
+                0 => bar(usize::from(done), 1, canvas),
+                total => bar(of(node.pods.gone), of(total), canvas),
             };
             let label = Canvas { width: NAME, ..*canvas }.cut(&node.name);
             canvas.cut(&format!("{label:<name$}  {bar}  {:<numbers$}  {}", number(node), word(node, canvas)))

@@ -1,6 +1,7 @@
 //! The wait for a drain: a watch of its NodeEvacuation, and one of its Evacuations for the pods' answers.
 //!
-//! On a terminal the drain is drawn, and only what is final is a line. Elsewhere each change is a line.
+//! On a terminal the drain is drawn, and only what the drawing does not tell is a line. Elsewhere each change
+//! is a line.
 
 use std::{collections::BTreeSet, io, time::Duration};
 
@@ -62,7 +63,8 @@ impl Follow {
         course.draw()?;
         match ended {
             Ok((exit, message)) => {
-                if exit != Exit::Errors {
+                // The drawing has the summary in its first line.
+                if exit != Exit::Errors && course.screen.is_none() {
                     say(course.summary())?;
                 }
                 if exit != Exit::Done {
@@ -214,9 +216,10 @@ impl Course {
         Ok(())
     }
 
-    /// Shows that a pod has changed. On a screen only its end is a line: the rest is drawn.
+    /// Shows that a pod has changed. On a screen only an end that its bar does not tell is a line.
     fn show(&mut self, tracked: &Tracked) -> io::Result<()> {
-        if self.quiet || (self.screen.is_some() && tracked.end.is_none()) {
+        let drawn = tracked.end.is_none() || (tracked.is_gone() && tracked.unanswered.is_empty());
+        if self.quiet || (self.screen.is_some() && drawn) {
             return Ok(());
         }
         self.print(&tracked.line())

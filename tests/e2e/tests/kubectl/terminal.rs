@@ -47,7 +47,6 @@ async fn on_a_terminal_a_bar_shows_how_far_the_drain_is() {
         &output.stdout,
         &[
             "1/1",
-            "web-0: Evacuated",
             &format!("node/{node} evacuated"),
             "1 gone",
             "Drained",
