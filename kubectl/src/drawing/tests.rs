@@ -108,6 +108,9 @@ fn no_drawing_is_wider_or_higher_than_the_terminal() {
         (0..50).map(|number| answered(&format!("pod-{number}"), "Refuse", &"x".repeat(300))).collect();
     let pods: Vec<_> = pods.iter().collect();
     let mut status = stuck(20);
+    for (number, blocker) in status["blockers"].as_array_mut().unwrap().iter_mut().enumerate() {
+        blocker["message"] = json!(format!("budget db-{number} allows none; to continue: raise it"));
+    }
     let node = |number: usize| json!({"name": format!("node-{number}-{}", "y".repeat(100)), "phase": "Draining", "pods": {"total": 9}});
     status["nodes"] = (0..30).map(node).collect();
     for (width, height) in [(20, 8), (80, 24), (200, 50), (1, 1)] {
@@ -123,6 +126,19 @@ fn no_drawing_is_wider_or_higher_than_the_terminal() {
     for part in ["and 22 more nodes", "more pods", "more held back"] {
         assert!(lines.iter().any(|line| line.contains(part)), "{part:?} is not in {lines:#?}");
     }
+}
+
+#[test]
+fn pods_that_the_same_cause_holds_share_one_blocker() {
+    let lines = drain(&drain_of(&stuck(5)), &[], &WIDE, now());
+    let held: Vec<_> = lines.iter().filter(|line| line.contains("BudgetAllowsNone")).collect();
+    assert_eq!(
+        held,
+        [
+            "  BudgetAllowsNone shop/db-0, shop/db-1, shop/db-2 and 2 more of StatefulSet/db: budget db allows none"
+        ]
+    );
+    assert!(lines.iter().any(|line| line.contains("3 more held back")), "{lines:?}");
 }
 
 #[test]
