@@ -15,7 +15,13 @@ pub(crate) struct Demo {
     /// Leave the cluster up and print how to use it with kubectl; Ctrl-C ends it.
     #[arg(long)]
     keep: bool,
+    /// Play only the drain of three nodes, and draw its terminal for README: docs/images/drain.svg.
+    #[arg(long, conflicts_with = "keep")]
+    svg: bool,
 }
+
+/// The picture that README shows.
+const PICTURE: &str = "docs/images/drain.svg";
 
 impl Demo {
     pub(crate) fn run(self) -> anyhow::Result<()> {
@@ -25,6 +31,9 @@ impl Demo {
         demo.env("CONTROLPLANE_BIN", &built.control_plane);
         if self.keep {
             demo.arg("--keep");
+        }
+        if self.svg {
+            demo.args(["--svg", PICTURE]);
         }
         // Ctrl-C is the demo's: it stops what it started, and this waits for it.
         ctrlc::set_handler(|| {}).context("Ctrl-C cannot be left to the demo")?;

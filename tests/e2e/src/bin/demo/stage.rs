@@ -7,7 +7,7 @@ use controlplane::{Output, eventually};
 use evacuation_api::Evacuation;
 use evacuation_e2e::{Platform, Pods};
 use k8s_openapi::api::{
-    apps::v1::Deployment,
+    apps::v1::{Deployment, StatefulSet},
     core::v1::{Node, Pod},
 };
 use kube::{
@@ -70,11 +70,17 @@ impl<'a> Stage<'a> {
 
     /// Opens or closes the nodes that are not drained to new pods.
     pub(crate) async fn open_others(&self, open: bool) -> anyhow::Result<()> {
+        for node in &self.others {
+            self.open(node, open).await?;
+        }
+        Ok(())
+    }
+
+    /// Opens or closes a node to new pods.
+    pub(crate) async fn open(&self, node: &str, open: bool) -> anyhow::Result<()> {
         let nodes: Api<Node> = Api::all(self.platform.client()?);
         let patch = json!({"spec": {"unschedulable": !open}});
-        for node in &self.others {
-            nodes.patch(node, &PatchParams::default(), &Patch::Merge(&patch)).await?;
-        }
+        nodes.patch(node, &PatchParams::default(), &Patch::Merge(&patch)).await?;
         Ok(())
     }
 
@@ -85,32 +91,25 @@ impl<'a> Stage<'a> {
         replicas: usize,
         responders: Option<&Value>,
     ) -> anyhow::Result<()> {
-        let labels = json!({"app": name});
-        let annotations =
-            responders.map(|entries| json!({evacuation_api::RESPONDERS_ANNOTATION: entries.to_string()}));
-        let deployment = json!({
-            "metadata": {"name": name},
-            "spec": {
-                "replicas": replicas,
-                "selector": {"matchLabels": labels},
-                "template": {
-                    "metadata": {"labels": labels, "annotations": annotations},
-                    "spec": {
-                        "containers": [{"name": "app", "image": "app"}],
-                        // It goes to a node with none of these, where there is one.
-                        "affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{
-                            "weight": 100,
-                            "podAffinityTerm": {"topologyKey": "kubernetes.io/hostname", "labelSelector": {
-                                "matchExpressions": [{"key": "app", "operator": "Exists"}],
-                            }},
-                        }]}},
-                    },
-                },
-            },
-        });
-        let deployment: Deployment = serde_json::from_value(deployment)?;
+        let deployment: Deployment = serde_json::from_value(workload(name, replicas, responders))?;
         let api: Api<Deployment> = Api::namespaced(self.platform.client()?, self.namespace());
         api.create(&PostParams::default(), &deployment).await?;
+        Ok(())
+    }
+
+    /// Creates a StatefulSet, whose pods are named `NAME-0`, `NAME-1`, ..., and have the label `app`.
+    pub(crate) async fn deploy_numbered(
+        &self,
+        name: &str,
+        replicas: usize,
+        responders: Option<&Value>,
+    ) -> anyhow::Result<()> {
+        let mut set = workload(name, replicas, responders);
+        set["spec"]["serviceName"] = json!(name);
+        set["spec"]["podManagementPolicy"] = json!("Parallel");
+        let set: StatefulSet = serde_json::from_value(set)?;
+        let api: Api<StatefulSet> = Api::namespaced(self.platform.client()?, self.namespace());
+        api.create(&PostParams::default(), &set).await?;
         Ok(())
     }
 
@@ -190,4 +189,31 @@ impl<'a> Stage<'a> {
         }
         Ok(text)
     }
+}
+
+/// A workload of that many pods with the label `app`.
+fn workload(name: &str, replicas: usize, responders: Option<&Value>) -> Value {
+    let labels = json!({"app": name});
+    let annotations =
+        responders.map(|entries| json!({evacuation_api::RESPONDERS_ANNOTATION: entries.to_string()}));
+    json!({
+        "metadata": {"name": name},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {"labels": labels, "annotations": annotations},
+                "spec": {
+                    "containers": [{"name": "app", "image": "app"}],
+                    // It goes to a node with none of these, where there is one.
+                    "affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{
+                        "weight": 100,
+                        "podAffinityTerm": {"topologyKey": "kubernetes.io/hostname", "labelSelector": {
+                            "matchExpressions": [{"key": "app", "operator": "Exists"}],
+                        }},
+                    }]}},
+                },
+            },
+        },
+    })
 }

@@ -4,6 +4,7 @@ mod accepted;
 mod cast;
 mod drained;
 mod overridden;
+mod rack;
 mod replaced;
 mod withdrawn;
 
@@ -11,6 +12,7 @@ pub(crate) use accepted::accepted;
 pub(crate) use cast::Cast;
 pub(crate) use drained::drained;
 pub(crate) use overridden::overridden;
+pub(crate) use rack::{command as rack_command, rack};
 pub(crate) use replaced::replaced;
 pub(crate) use withdrawn::withdrawn;
 
