@@ -5,6 +5,7 @@
 //! platforms there and runs the command once more.
 
 use std::{
+    fmt::Write,
     fs,
     path::{Path, PathBuf},
 };
@@ -100,7 +101,11 @@ fn archives(folder: &Path, prefix: &str) -> anyhow::Result<Vec<Archive>> {
         let platform = file.strip_prefix(prefix).and_then(|rest| rest.strip_suffix(".tar.gz"));
         let Some((os, arch)) = platform.and_then(|platform| platform.split_once('-')) else { continue };
         let bytes = fs::read(&path).with_context(|| format!("{} cannot be read", path.display()))?;
-        let sha256 = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+        let sha256 = Sha256::digest(&bytes).iter().fold(String::new(), |mut text, byte| {
+            // Writing to a text does not fail.
+            let _ = write!(text, "{byte:02x}");
+            text
+        });
         found.push(Archive { sha256, os: os.to_owned(), arch: arch.to_owned(), file });
     }
     Ok(found)
@@ -125,7 +130,8 @@ fn manifest_of(
     for Archive { file, os, arch, sha256 } in archives {
         let suffix = if os == "windows" { ".exe" } else { "" };
         let url = url.trim_end_matches('/');
-        text.push_str(&format!(
+        let _ = write!(
+            text,
             "  - selector: {{matchLabels: {{os: {os}, arch: {arch}}}}}
     uri: {url}/{file}
     sha256: {sha256}
@@ -134,7 +140,7 @@ fn manifest_of(
     - {{from: {program}{suffix}, to: .}}
     - {{from: {LICENSE}, to: .}}
 "
-        ));
+        );
     }
     Ok(text)
 }

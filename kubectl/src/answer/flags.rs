@@ -23,12 +23,12 @@ pub struct Answer {
     pub(super) evacuation: Whose,
     /// The answer.
     #[arg(value_name = "ANSWER", value_enum, ignore_case = true)]
-    answer: Choice,
+    choice: Choice,
     /// Name of the responder that answers; the Active one by default.
     #[arg(long, value_name = "NAME")]
     pub(super) as_responder: Option<String>,
     /// For a delay: its duration, such as 30s.
-    #[arg(long = "for", value_name = "DURATION", value_parser = duration, required_if_eq("answer", "delay"))]
+    #[arg(long = "for", value_name = "DURATION", value_parser = duration, required_if_eq("choice", "delay"))]
     delay: Option<Duration>,
     /// For a refusal: time after which the responder may be asked again, such as 10m.
     #[arg(long, value_name = "DURATION", value_parser = duration)]
@@ -66,13 +66,13 @@ impl Answer {
     /// Returns the answer without its responder and its target.
     pub(super) fn spec(&self) -> Result<EvacuationResponseSpec, String> {
         let only = |flag: &str, given: bool, of: Choice| {
-            let wrong = given && self.answer != of;
+            let wrong = given && self.choice != of;
             if wrong { Err(format!("{flag} is only for the answer {of:?}").to_lowercase()) } else { Ok(()) }
         };
         only("--for", self.delay.is_some(), Choice::Delay)?;
         only("--retry-after", self.retry_after.is_some(), Choice::Refuse)?;
         Ok(EvacuationResponseSpec {
-            answer: Some(match self.answer {
+            answer: Some(match self.choice {
                 Choice::Accept => Word::Accept,
                 Choice::Delay => Word::Delay,
                 Choice::Refuse => Word::Refuse,

@@ -1,6 +1,6 @@
 //! The candidates for a word, as far as the command line alone tells them. Pure.
 
-use clap::{Arg, Command};
+use clap::{Arg, Command, builder::Str};
 
 /// Candidates for a word.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -45,8 +45,12 @@ pub(super) fn complete(root: &Command, words: &[String]) -> Found {
     for word in before {
         line.take(word);
     }
-    let mut found = Found { prefix: last.to_owned(), given: line.positionals.clone(), ..Found::default() };
-    found.connection = line.connection.clone();
+    let mut found = Found {
+        prefix: last.to_owned(),
+        given: line.positionals.clone(),
+        connection: line.connection.clone(),
+        ..Found::default()
+    };
     if let Some(flag) = line.pending {
         found.value_of(flag);
     } else if let Some((name, value)) = last.split_once('=').filter(|_| last.starts_with('-')) {
@@ -110,13 +114,11 @@ impl<'a> Line<'a> {
 
     fn flag(&self, word: &str) -> Option<&'a Arg> {
         let mut arguments = self.command.get_arguments();
-        match word.strip_prefix("--") {
-            Some(long) => arguments.find(|arg| arg.get_long() == Some(long)),
-            None => {
-                let short = word.strip_prefix('-')?.chars().next()?;
-                arguments.find(|arg| arg.get_short() == Some(short))
-            }
+        if let Some(long) = word.strip_prefix("--") {
+            return arguments.find(|arg| arg.get_long() == Some(long));
         }
+        let short = word.strip_prefix('-')?.chars().next()?;
+        arguments.find(|arg| arg.get_short() == Some(short))
     }
 }
 
@@ -126,7 +128,7 @@ impl Found {
         let values = arg.get_possible_values();
         let shown = values.iter().filter(|value| !value.is_hide_set());
         self.candidates = shown.map(|value| (value.get_name().to_owned(), help(value.get_help()))).collect();
-        let value_name = arg.get_value_names().and_then(|names| names.first()).map(|name| name.as_str());
+        let value_name = arg.get_value_names().and_then(|names| names.first()).map(Str::as_str);
         self.wanted = match (arg.get_id().as_str(), value_name) {
             ("namespace", _) => Some(Wanted::Namespaces),
             ("context", _) => Some(Wanted::Contexts),

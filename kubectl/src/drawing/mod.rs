@@ -82,7 +82,7 @@ fn foot(drain: &NodeEvacuation, status: &NodeEvacuationStatus, now: DateTime<Utc
     match (&status.expected_completion, &status.start_time) {
         (Some(end), _) => parts.push(format!("expected end {}", moment(end.0, now))),
         (None, Some(start)) if !begun && now < start.0 => {
-            parts.push(format!("begins {}", moment(start.0, now)))
+            parts.push(format!("begins {}", moment(start.0, now)));
         }
         (None, _) if held => parts.push("the end is not known".to_owned()),
         (None, _) => {}

@@ -75,15 +75,15 @@ async fn enter(stage: &Stage<'_>) -> anyhow::Result<(Pod, Vec<Pod>)> {
     stage.open(stage.node(), false).await?;
     stage.open_others(false).await?;
     let watching = json!([{"name": "self"}]);
-    stage.deploy_numbered("web", 9, None).await?;
+    stage.deploy_numbered("api", 9, None).await?;
     stage.deploy_numbered("ledger", 2, None).await?;
     stage.deploy_numbered("jobs", 1, Some(&watching)).await?;
     stage.pods().budget("ledger", ("app", "ledger"), 0).await?;
-    stage.ready("web", 9).await?;
+    stage.ready("api", 9).await?;
     let ledgers = stage.ready("ledger", 2).await?;
     let mut jobs = stage.ready("jobs", 1).await?;
     stage.open_others(true).await?;
-    stage.tell(format!("three nodes, {}, run nine web pods, and:", RACK.join(", ")));
+    stage.tell(format!("three nodes, {}, run nine pods of api, and:", RACK.join(", ")));
     stage.tell(format!("  jobs     needs {} s first", WORK.as_secs()));
     stage
         .tell(format!("  ledger   two replicas, under a budget that allows none for {} s", BUDGET.as_secs()));
