@@ -1,6 +1,6 @@
 //! The command line of `kubectl evacuate`.
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::{
     Exit,
@@ -54,7 +54,7 @@ impl Evacuate {
             Task::Answer(answer) => answer.run().await,
             Task::Lint(lint) => lint.run(),
             Task::Completion(completion) => completion.run(),
-            Task::Complete(complete) => complete.run().await,
+            Task::Complete(complete) => complete.run(Self::command()).await,
         }
     }
 }

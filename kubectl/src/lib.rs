@@ -12,6 +12,7 @@ pub mod create;
 mod drawing;
 mod dry_run;
 mod duration;
+mod entry;
 mod evacuate;
 mod exit;
 mod label_selector;
@@ -30,6 +31,7 @@ mod surroundings;
 mod tracked;
 mod tracker;
 mod verbosity;
+mod verdict;
 mod watching;
 pub mod why;
 

@@ -22,7 +22,7 @@ use crate::{
     Exit,
     connection::Connection,
     duration::timeout,
-    node::has_entry,
+    entry::has_entry,
     output::say,
     watching::{drains, is_refused},
 };

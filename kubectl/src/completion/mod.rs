@@ -7,13 +7,13 @@ mod names;
 mod words;
 
 use anyhow::Context;
-use clap::{Args, CommandFactory};
+use clap::{Args, Command};
 
 use self::{
     names::names,
     words::{Found, complete},
 };
-use crate::{Evacuate, Exit, output::say, plain::plain};
+use crate::{Exit, output::say, plain::plain};
 
 /// The program that kubectl runs.
 const SCRIPT: &str = "#!/bin/sh\nexec kubectl-evacuate __complete -- \"$@\"";
@@ -56,13 +56,12 @@ impl Completion {
 }
 
 impl Complete {
-    /// Carries the command out. A cluster that cannot be reached gives no candidates.
+    /// Carries the command out for that command line. A cluster that cannot be reached gives no candidates.
     ///
     /// # Errors
     ///
     /// Standard output is closed.
-    pub async fn run(self) -> anyhow::Result<Exit> {
-        let mut root = Evacuate::command();
+    pub async fn run(self, mut root: Command) -> anyhow::Result<Exit> {
         root.build();
         let Found { mut candidates, wanted, connection, prefix, given } = complete(&root, &self.words);
         if let Some(wanted) = wanted {
@@ -76,3 +75,6 @@ impl Complete {
         Ok(Exit::Done)
     }
 }
+
+#[cfg(test)]
+mod tests;

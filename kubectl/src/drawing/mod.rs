@@ -17,9 +17,9 @@ pub(crate) use self::canvas::Canvas;
 use self::{canvas::Colour, nodes::nodes};
 use crate::{
     plain::{plain, short},
-    status::verdict,
     summary::summary,
     tracked::Tracked,
+    verdict::verdict,
 };
 
 /// Draws one drain with the pods that it has asked.

@@ -17,6 +17,7 @@ use super::{
 };
 use crate::{
     Exit, drawing,
+    entry::has_entry,
     output::say,
     plain::plain,
     screen::{Lines, REDRAW, Screen},
@@ -268,13 +269,4 @@ impl Course {
         }
         Ok(())
     }
-}
-
-/// Returns true when the Evacuation holds or held the entry of the drain. Another user can have an entry of
-/// the same name.
-pub(crate) fn has_entry(evacuation: &Evacuation, drain: &NodeEvacuation) -> bool {
-    let owner = drain.status.as_ref().and_then(|status| status.requester.as_ref());
-    let (Some(owner), Some(name)) = (owner, drain.entry_name()) else { return false };
-    let mut recorded = evacuation.status.iter().flat_map(|status| &status.requesters);
-    recorded.any(|requester| requester.owner == owner.user && requester.name == name)
 }

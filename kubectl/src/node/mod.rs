@@ -20,7 +20,7 @@ use k8s_openapi::api::core::v1::Node as CoreNode;
 use kube::{Api, Client, ResourceExt, api::PostParams};
 
 pub use self::flags::Node;
-pub(crate) use self::{flags::node_name, follow::has_entry, pods::is_cordoned};
+pub(crate) use self::{flags::node_name, pods::is_cordoned};
 use self::{follow::Follow, pods::Chosen};
 use crate::{Exit, dry_run::DryRun, output::say, plain::full_name};
 

@@ -11,7 +11,7 @@ use super::text::{details, table};
 use crate::{
     Exit,
     drawing::{self, Canvas},
-    node::has_entry,
+    entry::has_entry,
     output::say,
     screen::{REDRAW, Screen},
     tracked::Tracked,

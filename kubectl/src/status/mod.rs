@@ -14,7 +14,6 @@ use evacuation_api::{DrainConditionType, NodeEvacuation};
 use futures::{StreamExt, pin_mut};
 use kube::{Api, Client, ResourceExt, api::ListParams, runtime::watcher::Event};
 
-pub(crate) use self::text::verdict;
 use self::{
     live::Live,
     text::{details, table},
@@ -39,7 +38,7 @@ pub struct Status {
     /// Output format.
     #[arg(short, long, value_enum)]
     output: Option<Format>,
-    /// Show changes, too; with a name until the drain has ended. On a terminal, without -o, it is the default.
+    /// Show changes, too; with a name until the drain has ended. The default on a terminal without -o.
     #[arg(short, long, action = ArgAction::Set, num_args = 0..=1, require_equals = true,
           default_missing_value = "true", hide_possible_values = true)]
     watch: Option<bool>,

@@ -2,12 +2,14 @@
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use evacuation_api::{
-    CordonOwner, DrainConditionType, DrainPodCounts, NodeEvacuation, NodeEvacuationStatus, Timestamp,
-    from_condition_time,
+    CordonOwner, DrainPodCounts, NodeEvacuation, NodeEvacuationStatus, Timestamp, from_condition_time,
 };
 use kube::ResourceExt;
 
-use crate::plain::{columns, plain, short};
+use crate::{
+    plain::{columns, plain, short},
+    verdict::verdict,
+};
 
 /// Number of characters of a bar.
 const BAR: usize = 20;
@@ -43,19 +45,6 @@ fn row(drain: &NodeEvacuation, now: DateTime<Utc>) -> Vec<String> {
         age.map(short).unwrap_or_default(),
         plain(status.message.as_deref().unwrap_or_default()),
     ]
-}
-
-/// Returns the verdict, or the word for the end or the cancellation of a drain.
-pub(crate) fn verdict(drain: &NodeEvacuation, status: &NodeEvacuationStatus) -> String {
-    if drain.metadata.deletion_timestamp.is_some() {
-        "Canceling".to_owned()
-    } else if status.is_true(DrainConditionType::Failed) {
-        "Failed".to_owned()
-    } else if drain.spec.paused && !status.is_true(DrainConditionType::Finished) {
-        format!("{:?} (paused)", status.verdict.unwrap_or_default())
-    } else {
-        format!("{:?}", status.verdict.unwrap_or_default())
-    }
 }
 
 /// Returns the page of one drain. With `bars` each node has a bar.

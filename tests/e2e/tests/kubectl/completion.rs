@@ -1,6 +1,6 @@
 //! Completion in the shell, as kubectl itself asks for it.
 
-use std::{os::unix::fs::PermissionsExt, process::Command};
+use std::os::unix::fs::PermissionsExt;
 
 use controlplane::output_of;
 use evacuation_e2e::PodSpec;
@@ -34,7 +34,7 @@ impl<'a> Shell<'a> {
         let path = kubectl.get_envs().find(|(key, _)| *key == "PATH").and_then(|(_, value)| value).unwrap();
         let path = format!("{}:{}", self.folder.path().display(), path.to_string_lossy());
         kubectl.env("PATH", path).arg("__complete").args(words);
-        let output = output_of("kubectl", Command::from(kubectl)).await.unwrap();
+        let output = output_of("kubectl", kubectl).await.unwrap();
         assert_eq!(output.code, Some(0), "{output:?}");
         output.stdout
     }

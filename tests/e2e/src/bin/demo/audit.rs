@@ -45,12 +45,12 @@ impl Audit {
 
     /// Time at which a budget was last changed by hand.
     pub(crate) fn budget_changed(&self, name: &str, namespace: &str) -> anyhow::Result<Timestamp> {
-        let patches = self.0.iter().filter(|event| {
+        let mut patches = self.0.iter().filter(|event| {
             event.resource() == "poddisruptionbudgets"
                 && event.subresource().is_empty()
                 && (event.name(), event.namespace(), event.verb()) == (name, namespace, "patch")
         });
-        let last = patches.last().and_then(AuditEvent::received);
+        let last = patches.next_back().and_then(AuditEvent::received);
         last.with_context(|| format!("budget {name} was not changed"))
     }
 

@@ -1,6 +1,6 @@
 //! The main job as a story in acts: an operator evacuates pods and a node, overrides a refusal at a deadline,
-//! takes a request back, moves a single replica without downtime, and drains three nodes at once; the apps are
-//! asked and answer; every answer is honoured.
+//! takes a request back, moves a single replica without downtime, and drains three nodes at once; the apps
+//! are asked and answer; every answer is honoured.
 //!
 //! Real processes throughout: a Kubernetes control plane with kwok for nodes, our API server and controller,
 //! kubectl with our plugins, apps from the client crate's examples and one in Python. Each act is held

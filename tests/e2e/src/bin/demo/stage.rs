@@ -104,10 +104,8 @@ impl<'a> Stage<'a> {
         replicas: usize,
         responders: Option<&Value>,
     ) -> anyhow::Result<()> {
-        let mut set = workload(name, replicas, responders);
-        set["spec"]["serviceName"] = json!(name);
-        set["spec"]["podManagementPolicy"] = json!("Parallel");
-        let set: StatefulSet = serde_json::from_value(set)?;
+        let mut set: StatefulSet = serde_json::from_value(workload(name, replicas, responders))?;
+        set.spec.pod_management_policy = Some("Parallel".to_owned());
         let api: Api<StatefulSet> = Api::namespaced(self.platform.client()?, self.namespace());
         api.create(&PostParams::default(), &set).await?;
         Ok(())

@@ -1,7 +1,7 @@
 //! A command on a terminal, recorded and drawn.
 //!
-//! util-linux' script makes the terminal. What the command writes is kept with its times, read by
-//! [`Terminal`] and drawn by [`svg`].
+//! util-linux' script makes the terminal. The output of the command is kept with its times, read by a
+//! [`Terminal`], and drawn as SVG.
 
 mod svg;
 mod terminal;
