@@ -173,6 +173,22 @@ mod tests {
     }
 
     #[test]
+    fn an_archive_holds_the_program_and_the_licence_and_is_found_with_its_checksum() {
+        let folder = target_folder().unwrap().join(format!("krew-test-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("kubectl-evacuate"), "a program").unwrap();
+        pack(&folder.join("evacuate-v1-linux-amd64.tar.gz"), &folder, "kubectl-evacuate").unwrap();
+        fs::write(folder.join("evacuate-v0-linux-amd64.tar.gz"), "another version").unwrap();
+        let found = archives(&folder, "evacuate-v1-").unwrap();
+        let listed = command("tar").unwrap().arg("-tzf").arg(folder.join(&found[0].file)).output().unwrap();
+        fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(String::from_utf8_lossy(&listed.stdout), "kubectl-evacuate\nLICENSE\n");
+        let [archive] = found.as_slice() else { panic!("{found:?}") };
+        assert_eq!((archive.os.as_str(), archive.arch.as_str()), ("linux", "amd64"));
+        assert_eq!(archive.sha256.len(), 64);
+    }
+
+    #[test]
     fn the_templates_are_of_programs_that_exist() {
         for (plugin, _) in PLUGINS {
             let file = root().unwrap().join(format!("deploy/krew/{plugin}.yaml"));
