@@ -14,6 +14,11 @@ use crate::{
 
 /// kubectl on a terminal, which util-linux' script makes. `None` where there is no script.
 fn on_terminal(desk: &Desk, arguments: &str) -> Option<Command> {
+    started_on_terminal(desk, "exec", arguments)
+}
+
+/// The same, started by another command.
+fn started_on_terminal(desk: &Desk, starter: &str, arguments: &str) -> Option<Command> {
     let probe = Command::new("script").arg("--version").output();
     if !probe.is_ok_and(|output| output.status.success()) {
         eprintln!("skipped: there is no script(1) to make a terminal");
@@ -24,7 +29,8 @@ fn on_terminal(desk: &Desk, arguments: &str) -> Option<Command> {
     for (key, value) in kubectl.get_envs() {
         command.env(key, value.unwrap_or_default());
     }
-    let inner = format!("stty rows 40 cols 120; {} {arguments}", kubectl.get_program().to_string_lossy());
+    let inner =
+        format!("stty rows 40 cols 120; {starter} {} {arguments}", kubectl.get_program().to_string_lossy());
     command.env("TERM", "xterm").args(["-qec", &inner, "/dev/null"]);
     Some(command)
 }
@@ -97,4 +103,27 @@ async fn on_a_terminal_waiting_for_evacuations_shows_their_answers() {
     let output = run(command).await;
     assert_eq!(output.code, Some(0), "{output:?}");
     assert_has(&output.stdout, &["0/1 pods ended", "\"3 jobs left\"", "db-0: Evacuated", "1/1 pods ended"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn on_a_terminal_an_interrupt_leaves_the_drawing_and_says_how_to_return_and_to_undo() {
+    let desk = Desk::new("liveinterrupt").await;
+    let node = own_node(&desk).await;
+    desk.pods.create("db-0", &PodSpec::watching().on(&node)).await.unwrap();
+    let name = format!("stop-{node}");
+    let arguments = format!("evacuate node {node} --name {name} --force");
+    let interrupted = "timeout --foreground --signal INT 12";
+    let Some(command) = started_on_terminal(&desk, interrupted, &arguments) else { return };
+    let output = run(command).await;
+    let end = output.stdout.rsplit("\u{1b}[2K").next().unwrap_or_default();
+    assert_has(
+        end,
+        &[
+            "db-0",
+            "Asking",
+            &format!("interrupted: nodeevacuation {name} continues: 0 gone, 1 asked"),
+            &format!("to see it: kubectl evacuate status {name}"),
+            &format!("to undo it: kubectl evacuate cancel {name}"),
+        ],
+    );
 }
