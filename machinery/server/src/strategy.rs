@@ -222,6 +222,12 @@ pub trait Strategy: Send + Sync + 'static {
         Ok(false)
     }
 
+    /// Returns the user in whose share of the kind's limits the object counts: a quarter of the objects and
+    /// bytes of its namespace, or of all objects of a cluster-scoped kind. `None` for a kind without shares.
+    fn shared_by(&self, _object: &Self::Object) -> Option<String> {
+        None
+    }
+
     /// Returns the claims of the object. They are short, and contain no `/`.
     fn claims(&self, _object: &Self::Object) -> Vec<String> {
         Vec::new()

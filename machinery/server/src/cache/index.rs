@@ -9,7 +9,7 @@ use std::{
 use super::{
     change::Change,
     scope::Scope,
-    usage::{NamespaceUsage, Usage},
+    usage::{NamespaceUsage, Usage, namespace_of},
 };
 use crate::{Object, stored::Stored};
 
@@ -73,6 +73,13 @@ impl<O: Object> Index<O> {
     /// Returns the usage of a namespace and of all namespaces.
     pub(crate) fn usage(&self, namespace: &str) -> (Usage, Usage) {
         (self.usage.of(namespace), self.usage.total())
+    }
+
+    /// Returns the usage of the objects of a namespace that a test picks.
+    pub(crate) fn usage_of(&self, namespace: &str, picks: impl Fn(&O) -> bool) -> Usage {
+        let of_namespace = self.objects.iter().filter(|(key, _)| namespace_of(key) == namespace);
+        let picked = of_namespace.filter(|(_, stored)| picks(stored));
+        picked.fold(Usage::default(), |sum, (_, stored)| sum.plus(Usage::object(stored.size())))
     }
 
     /// Returns the usage of all namespaces, and the largest number and size of any namespace.

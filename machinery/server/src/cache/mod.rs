@@ -139,6 +139,11 @@ impl<O: Object> UsageView<'_, O> {
         self.0.index.usage(namespace)
     }
 
+    /// Returns the usage of the objects of a namespace that a test picks. It looks at every object.
+    pub(crate) fn of_picked(&self, namespace: &str, picks: impl Fn(&O) -> bool) -> Usage {
+        self.0.index.usage_of(namespace, picks)
+    }
+
     /// Returns true when the cache has an object under that key that was written after a revision.
     pub(crate) fn shows(&self, key: &str, after: i64) -> bool {
         self.0.index.get(key).is_some_and(|stored| stored.revision() > after)

@@ -75,7 +75,8 @@ impl NamespaceUsage {
     }
 }
 
-fn namespace_of(key: &str) -> &str {
+/// Returns the namespace of a key relative to the kind's prefix.
+pub(super) fn namespace_of(key: &str) -> &str {
     key.split_once('/').map_or("", |(namespace, _)| namespace)
 }
 

@@ -73,7 +73,7 @@ impl<S: Strategy> Registry<S> {
         let key = self.key_of(&object);
         let name = kube::Resource::meta(&object).name.clone().unwrap_or_default();
         let encoded = encode(&mut object)?;
-        let reservation = self.reserve(context, &name, 0, Usage::object(encoded.len())).await?;
+        let reservation = self.reserve(context, &object, 0, Usage::object(encoded.len())).await?;
         let mut stale = Stale::new();
         for attempt in 0..ATTEMPTS {
             let claims = self.strategy.claims(&object);

@@ -17,6 +17,9 @@ use crate::{
 /// strategy admits to the reserve ([`Strategy::may_use_reserve`]). A tenant that fills its namespace does not
 /// exclude them.
 ///
+/// A kind can have shares ([`Strategy::shared_by`]): one user has at most a quarter of `namespace_objects` and
+/// `namespace_bytes`, unless the strategy admits the user to the reserve.
+///
 /// # What counts
 ///
 /// Every stored object counts with all its bytes, including its status and finished objects. A limit is
@@ -48,16 +51,27 @@ impl ObjectLimits {
 }
 
 /// The limit that a write would exceed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Exceeded {
     /// Reason of the cause: what is limited.
     reason: &'static str,
-    unit: &'static str,
+    unit: String,
     requested: usize,
     used: usize,
     limit: usize,
     /// True when it would exceed the limit with the reserve too.
     reserve: bool,
+}
+
+/// A limit, and the use of it.
+struct Check {
+    reason: &'static str,
+    unit: String,
+    requested: usize,
+    used: usize,
+    /// Limit without the reserve.
+    ordinary: usize,
+    limit: usize,
 }
 
 /// Limits of a kind, and the writes that the watch cache does not show yet.
@@ -82,6 +96,8 @@ struct Write {
     key: String,
     base: i64,
     usage: Usage,
+    /// User in whose share it counts.
+    user: Option<String>,
     /// Absent while the write is under way.
     revision: Option<i64>,
 }
@@ -136,12 +152,14 @@ impl Quota {
         [namespace_objects, namespace_bytes, total_bytes].iter().all(|limit| *limit == usize::MAX)
     }
 
-    /// Reserves room for a write that adds `added` to a namespace.
+    /// Reserves room for a write that adds `added` to a namespace. `shared_by` returns the user in whose share
+    /// an object counts.
     fn reserve<O: crate::Object>(
         &self,
         cache: &Cache<O>,
         write: Write,
         with_reserve: bool,
+        shared_by: impl Fn(&O) -> Option<String>,
     ) -> Result<Reservation, Exceeded> {
         let mut pending = lock(&self.pending);
         let (namespace, added) = (&write.namespace, write.usage);
@@ -156,20 +174,49 @@ impl Quota {
         let own =
             sum(&mut pending.writes.values().filter(|write| write.namespace == *namespace).filter(open), own);
         let total = sum(&mut pending.writes.values().filter(open), total);
+        let user = write.user.as_deref().filter(|_| !with_reserve);
+        let of_user = user.map(|user| {
+            let same = |write: &&Write| write.namespace == *namespace && write.user.as_deref() == Some(user);
+            let shown = shown.of_picked(namespace, |object| shared_by(object).as_deref() == Some(user));
+            let used = sum(&mut pending.writes.values().filter(same).filter(open), shown);
+            (user, used)
+        });
         let limits = &self.limits;
-        let checks = [
-            (
+        let check = |reason, unit: &str, requested, used, limit: usize| Check {
+            reason,
+            unit: unit.to_owned(),
+            requested,
+            used,
+            ordinary: limit - limit / 4,
+            limit,
+        };
+        let mut checks = vec![
+            check(
                 "NamespaceObjectLimit",
                 "objects of the namespace",
                 added.objects,
                 own.objects,
                 limits.namespace_objects,
             ),
-            ("NamespaceByteLimit", "bytes of the namespace", added.bytes, own.bytes, limits.namespace_bytes),
-            ("TotalByteLimit", "bytes of all namespaces", added.bytes, total.bytes, limits.total_bytes),
+            check(
+                "NamespaceByteLimit",
+                "bytes of the namespace",
+                added.bytes,
+                own.bytes,
+                limits.namespace_bytes,
+            ),
+            check("TotalByteLimit", "bytes of all namespaces", added.bytes, total.bytes, limits.total_bytes),
         ];
-        for (reason, unit, requested, used, limit) in checks {
-            let ordinary = limit - limit / 4;
+        if let Some((user, used)) = of_user {
+            let share = |reason, what: &str, requested, used, limit: usize| Check {
+                ordinary: limit / 4,
+                ..check(reason, &format!("{what} of user {user:?}"), requested, used, limit)
+            };
+            let (objects, bytes) = (limits.namespace_objects, limits.namespace_bytes);
+            checks.push(share("UserObjectLimit", "objects", added.objects, used.objects, objects));
+            checks.push(share("UserByteLimit", "bytes", added.bytes, used.bytes, bytes));
+        }
+        for Check { reason, unit, requested, used, ordinary, limit } in checks {
             let most = if with_reserve { limit } else { ordinary };
             if requested > 0 && used.saturating_add(requested) > most {
                 return Err(Exceeded {
@@ -199,7 +246,7 @@ impl<S: Strategy> Registry<S> {
     pub(super) async fn reserve(
         &self,
         context: &RequestContext,
-        name: &str,
+        object: &S::Object,
         base: i64,
         added: Usage,
     ) -> Result<Option<Reservation>, ApiError> {
@@ -208,11 +255,14 @@ impl<S: Strategy> Registry<S> {
         }
         // Before it is filled the cache would show nothing as used.
         self.cache.wait_for(0).await?;
+        let name = kube::Resource::meta(object).name.clone().unwrap_or_default();
+        let user = self.strategy.shared_by(object);
         let try_reserve = |with_reserve| {
-            let key = Keys::relative(&context.namespace, name);
-            let write =
-                Write { namespace: context.namespace.clone(), key, base, usage: added, revision: None };
-            self.quota.reserve(&self.cache, write, with_reserve)
+            let (namespace, user) = (context.namespace.clone(), user.clone());
+            let key = Keys::relative(&namespace, &name);
+            let write = Write { namespace, key, base, usage: added, user, revision: None };
+            let shared_by = |object: &S::Object| self.strategy.shared_by(object);
+            self.quota.reserve(&self.cache, write, with_reserve, shared_by)
         };
         let mut result = try_reserve(false);
         if result.is_err() {
@@ -225,7 +275,7 @@ impl<S: Strategy> Registry<S> {
         }
         result.map(Some).map_err(|exceeded| {
             lock(&self.quota.pending).refused += 1;
-            self.exceeded(context, name, &exceeded)
+            self.exceeded(context, &name, &exceeded)
         })
     }
 

@@ -127,9 +127,8 @@ impl<S: Strategy> Registry<S> {
         let encoded = if removed { None } else { Some(encode(&mut object)?) };
         let size = encoded.as_ref().filter(|_| limited).map_or(0, Bytes::len);
         let growth = size.saturating_sub(old.size());
-        let name = kube::Resource::meta(&object).name.clone().unwrap_or_default();
-        let reservation =
-            self.reserve(context, &name, old.revision(), Usage { objects: 0, bytes: growth }).await?;
+        let added = Usage { objects: 0, bytes: growth };
+        let reservation = self.reserve(context, &object, old.revision(), added).await?;
         let after = if removed { Vec::new() } else { self.strategy.claims(&object) };
         let before = self.strategy.claims(old);
         let plan = ClaimPlan::new(self, kube::Resource::meta(&object), before, after, stale).await?;
