@@ -123,6 +123,8 @@ words! {
         UnhealthyPod,
         /// A replacement cannot be scheduled.
         ReplacementUnschedulable,
+        /// A volume of a replacement cannot be attached: another node still has it.
+        ReplacementVolume,
         /// The image of a replacement cannot be pulled.
         ReplacementImage,
         /// A replacement crashes.

@@ -60,7 +60,8 @@ pub use node_evacuation_rule_status::{
 };
 pub use node_evacuation_status::{
     CordonOwner, DrainBlocker, DrainPodCounts, DrainUser, DrainVerdict, DrainedNode, DrainedNodePhase,
-    MAX_DRAIN_BLOCKERS, MAX_DRAINED_NODES, NodeEvacuationStatus,
+    LeftAlonePod, MAX_DAEMON_SET_PODS, MAX_DRAIN_BLOCKERS, MAX_DRAINED_NODES, MAX_LEFT_ALONE_PODS,
+    NodeEvacuationStatus,
 };
 pub use pod_annotations::{
     AnnotationProblem, AnnotationValueError, annotation_problems, is_own_annotation, parse_duration,

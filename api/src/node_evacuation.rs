@@ -96,6 +96,10 @@ pub struct NodeEvacuationSpec {
     /// True to begin no node and to ask no further pod. Pods that were asked go on.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub paused: bool,
+    /// Seconds after the end of the drain at which it is deleted, which uncordons the nodes that it cordoned.
+    /// Without it, a drain that has ended stays.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ttl_seconds_after_finished: Option<i64>,
 }
 
 /// The nodes to drain: by their names, or by a selector.
@@ -154,7 +158,8 @@ pub struct PodRules {
     /// Pods with emptyDir volumes, whose data is lost; `Refuse` by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub empty_dir_data: Option<EmptyDirRule>,
-    /// Pods that no controller creates again; `Refuse` by default.
+    /// Pods that no controller creates again, also those whose DaemonSet does not exist; `Refuse` by
+    /// default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unmanaged: Option<UnmanagedRule>,
     /// Pods that come to a node while it is drained; `Evacuate` by default.
@@ -177,6 +182,9 @@ pub enum DaemonSetRule {
     Skip,
     /// Their node is not drained.
     Refuse,
+    /// They are asked when all other pods of the node are gone. Each is asked once: the pods that their
+    /// DaemonSets create in their place are left alone.
+    Last,
 }
 
 /// Rule for pods with emptyDir volumes.

@@ -10,6 +10,10 @@ use crate::{DrainConditionType, Timestamp};
 pub const MAX_DRAINED_NODES: usize = 500;
 /// Maximum number of entries in `status.blockers`.
 pub const MAX_DRAIN_BLOCKERS: usize = 20;
+/// Maximum number of entries in `status.leftAlone`.
+pub const MAX_LEFT_ALONE_PODS: usize = 200;
+/// Maximum number of pods of DaemonSets that a drain asks on one node.
+pub const MAX_DAEMON_SET_PODS: usize = 32;
 
 /// The progress of a drain.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -44,12 +48,21 @@ pub struct NodeEvacuationStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub nodes: Vec<DrainedNode>,
+    /// Number of nodes that match the selector and are not drained, because the drain has 500 nodes already.
+    /// Controller.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub nodes_omitted: i32,
     /// What holds the drain back, the oldest first, at most 20. Controller.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub blockers: Vec<DrainBlocker>,
     /// Number of blockers that are not listed. Controller.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub blockers_omitted: i32,
+    /// The pods on nodes in progress that the drain has asked and that stay, at most 200. They are not asked
+    /// again, also when their Evacuations are gone. Controller.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["uid"]))]
+    pub left_alone: Vec<LeftAlonePod>,
     /// `Drained`, `Failed`, `Finished` and `Paused`. Controller.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
@@ -156,6 +169,11 @@ pub struct DrainedNode {
     /// Time at which its drain began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_time: Option<Timestamp>,
+    /// UIDs of the DaemonSet pods that are asked last, at most 32: those that were on the node when all other
+    /// pods were gone. Other pods of DaemonSets are left alone from then on. Empty before, and after the end.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "set"))]
+    pub daemon_set_pods: Vec<String>,
 }
 
 /// The phase of a node's drain.
@@ -195,6 +213,25 @@ pub enum CordonOwner {
     Ours,
     /// Someone else.
     Others,
+}
+
+/// A pod that a drain asked once and that stays.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LeftAlonePod {
+    /// The pod's UID.
+    pub uid: String,
+    /// The node.
+    pub node: String,
+    /// The pod, as `NAMESPACE/NAME`.
+    pub pod: String,
+    /// Name of the Evacuation by which it was asked. It can be gone.
+    pub evacuation: String,
+    /// The reason for which the Evacuation failed. Absent when only this drain's request ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Time at which the request ended.
+    pub since: Timestamp,
 }
 
 /// Something that holds a drain back.

@@ -56,6 +56,7 @@ impl Surroundings {
         DrainedPod {
             node: pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()).unwrap_or_default(),
             unready: self.unready_of(pod, &budgets),
+            attach_failures: &[],
             pod,
             standing,
             budgets,

@@ -57,6 +57,8 @@ pub(super) fn validate_spec(errors: &mut Errors, path: &FieldPath, spec: &NodeEv
     }
     let skip = spec.pods.skip_terminating_seconds;
     errors.within(pods.child("skipTerminatingSeconds"), skip, 1, MAX_SECONDS);
+    let ttl = spec.ttl_seconds_after_finished;
+    errors.within(path.child("ttlSecondsAfterFinished"), ttl, 0, MAX_SECONDS);
     let phases = path.child("phases");
     if spec.phases.len() > MAX_PHASES {
         let message = format!("must have at most {MAX_PHASES} items, has {}", spec.phases.len());
@@ -165,6 +167,7 @@ mod tests {
             "requester": {"deadlineSeconds": 60},
             "pods": {"selector": {"matchLabels": {"app": "db"}}},
             "phases": [{"selector": {"matchLabels": {"tier": "web"}}, "minPriority": 0}],
+            "ttlSecondsAfterFinished": 0,
             "maxParallel": {"nodes": 1, "pods": 5, "perTopologyKey": {"key": "topology.kubernetes.io/zone", "nodes": 1}},
         })
     }
@@ -203,6 +206,7 @@ mod tests {
                 "Invalid spec.requester.window.schedule",
             ),
             ("/pods", json!({"skipTerminatingSeconds": 0}), "Invalid spec.pods.skipTerminatingSeconds"),
+            ("/ttlSecondsAfterFinished", json!(-1), "Invalid spec.ttlSecondsAfterFinished"),
             ("/phases", json!([{}]), "Required spec.phases[0]"),
             ("/phases", json!([{"minPriority": 2, "maxPriority": 1}]), "Invalid spec.phases[0].minPriority"),
             ("/phases", json!(vec![json!({"minPriority": 1}); 17]), "TooMany spec.phases"),

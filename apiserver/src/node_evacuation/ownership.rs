@@ -1,5 +1,6 @@
 //! Rules 3 and 5 for drains: the rights of the requester, and the verb `override` for all others.
 
+use chrono::{DateTime, Utc};
 use evacuation_api::{CordonOwner, DeadlineAction, DrainConditionType, NodeEvacuation, NodeEvacuationSpec};
 use machinery_server::{ApiError, Cause, RequestContext};
 
@@ -48,6 +49,11 @@ pub(super) fn holds_nothing(drain: &NodeEvacuation) -> bool {
     let Some(status) = &drain.status else { return false };
     let held = status.nodes.iter().any(|node| node.cordoned == CordonOwner::Ours);
     status.is_true(DrainConditionType::Finished) && !held
+}
+
+/// Returns true when the drain has ended and its time to live is over: its user asked for the deletion.
+pub(super) fn is_expired(drain: &NodeEvacuation, now: DateTime<Utc>) -> bool {
+    evacuation_protocol::drain_expiry(drain).is_some_and(|time| time <= now)
 }
 
 /// Returns the conflict of a change of a drain that has ended.

@@ -1,7 +1,8 @@
 //! Updates of the status by the controller: their bounds, and the end that is final (rule 6).
 
 use evacuation_api::{
-    DrainConditionType, MAX_DRAIN_BLOCKERS, MAX_DRAINED_NODES, MAX_MESSAGE_LENGTH, NodeEvacuationStatus,
+    DrainConditionType, MAX_DAEMON_SET_PODS, MAX_DRAIN_BLOCKERS, MAX_DRAINED_NODES, MAX_LEFT_ALONE_PODS,
+    MAX_MESSAGE_LENGTH, NodeEvacuationStatus,
 };
 use machinery_validation::{FieldError, FieldErrorKind, FieldPath};
 
@@ -12,11 +13,17 @@ pub(super) fn validate_status(status: &NodeEvacuationStatus, old: &NodeEvacuatio
     let lists = [
         ("nodes", status.nodes.len(), MAX_DRAINED_NODES),
         ("blockers", status.blockers.len(), MAX_DRAIN_BLOCKERS),
+        ("leftAlone", status.left_alone.len(), MAX_LEFT_ALONE_PODS),
     ];
-    for (list, items, most) in lists {
+    let lists = lists.into_iter().map(|(list, items, most)| (path.child(list), items, most));
+    let of_nodes = status.nodes.iter().enumerate().map(|(i, node)| {
+        let list = path.child("nodes").index(i).child("daemonSetPods");
+        (list, node.daemon_set_pods.len(), MAX_DAEMON_SET_PODS)
+    });
+    for (field, items, most) in lists.chain(of_nodes) {
         if items > most {
             let message = format!("must have at most {most} items, has {items}");
-            errors.push(FieldError { kind: FieldErrorKind::TooMany, field: path.child(list), message });
+            errors.push(FieldError { kind: FieldErrorKind::TooMany, field, message });
         }
     }
     errors.extend(messages(&path, status).filter(|(_, text)| text.len() > MAX_MESSAGE_LENGTH).map(
@@ -112,9 +119,16 @@ mod tests {
     fn nodes_blockers_and_messages_are_bounded() {
         let long = "x".repeat(MAX_MESSAGE_LENGTH + 1);
         let most = &long[1..];
+        let left = json!({"uid": "u", "node": "n", "pod": "a/b", "evacuation": "e",
+                          "since": "2026-01-01T00:00:00Z"});
         for (new, error) in [
             (json!({"nodes": vec![node(""); MAX_DRAINED_NODES + 1]}), "TooMany status.nodes"),
             (json!({"blockers": vec![blocker(""); MAX_DRAIN_BLOCKERS + 1]}), "TooMany status.blockers"),
+            (json!({"leftAlone": vec![left; MAX_LEFT_ALONE_PODS + 1]}), "TooMany status.leftAlone"),
+            (
+                json!({"nodes": [{"name": "a", "daemonSetPods": vec!["u"; MAX_DAEMON_SET_PODS + 1]}]}),
+                "TooMany status.nodes[0].daemonSetPods",
+            ),
             (json!({"message": long}), "TooLong status.message"),
             (json!({"nodes": [node(""), node(&long)]}), "TooLong status.nodes[1].message"),
             (json!({"blockers": [blocker(&long)]}), "TooLong status.blockers[0].message"),

@@ -12,7 +12,7 @@ use machinery_server::{ApiError, Column, DeleteContext, KindInfo, Registry, Requ
 use machinery_validation::FieldError;
 
 use super::{
-    ownership::{ended, holds_nothing, request_differs},
+    ownership::{ended, holds_nothing, is_expired, request_differs},
     status::validate_status,
     table,
     warning::warn,
@@ -28,7 +28,9 @@ use crate::{NodeEvacuationRuleStrategy, rights::Rights};
 /// - `status.requester` is the user who created the object, or the rule that the controller opened it for. No
 ///   writer changes it.
 /// - Another user needs the verb `override` to change the request, or to delete a drain that has not ended.
-///   To pause, and to change the metadata, the verb of the request is enough.
+///   To pause, to change the metadata, and to delete a drain whose time to live is over, the verb of the
+///   request is enough.
+/// - No user has more than a quarter of the drains.
 /// - The end of a drain is final: conditions, finish time and spec stay.
 pub struct NodeEvacuationStrategy {
     pub(super) rights: Rights,
@@ -157,7 +159,7 @@ impl Strategy for NodeEvacuationStrategy {
         _: DeleteContext,
         object: &mut NodeEvacuation,
     ) -> Result<(), ApiError> {
-        if holds_nothing(object) {
+        if holds_nothing(object) || is_expired(object, context.now) {
             return Ok(());
         }
         self.require_ownership(context, object, "delete a drain that has not ended or holds nodes").await
@@ -167,6 +169,11 @@ impl Strategy for NodeEvacuationStrategy {
     /// create it everywhere, so that right would reserve nothing.
     async fn may_use_reserve(&self, context: &RequestContext) -> Result<bool, ApiError> {
         self.rights.may_override_in_cluster(context, NodeEvacuation::PLURAL, "").await
+    }
+
+    /// Each user has a share, so that no user keeps others from draining.
+    fn shared_by(&self, object: &NodeEvacuation) -> Option<String> {
+        object.status.as_ref()?.requester.as_ref().map(|requester| requester.user.clone())
     }
 
     fn selectable_fields(&self) -> &'static [&'static str] {

@@ -253,12 +253,64 @@ async fn dangerous_requests_are_warned_of_when_they_are_made() {
 #[tokio::test]
 async fn users_who_fill_the_limit_leave_room_for_those_who_may_override_every_drain() {
     let server = start_with(LimitOptions { max_objects_per_namespace: 4, ..LimitOptions::default() }).await;
-    let jane = user(&server, "jane");
-    for name in ["a", "b", "c"] {
-        jane.create_of(DRAINS, &drain(name, &json!({}))).await.ok();
+    for name in ["a", "b", "c", "d"] {
+        server.cluster.grant(name, "patch nodes");
+        server.cluster.grant(name, "create pods/eviction");
     }
-    let refused = jane.create_of(DRAINS, &drain("d", &json!({}))).await.refused(403, "Forbidden");
+    for name in ["a", "b", "c"] {
+        user(&server, name).create_of(DRAINS, &drain(name, &json!({}))).await.ok();
+    }
+    let refused =
+        user(&server, "d").create_of(DRAINS, &drain("d", &json!({}))).await.refused(403, "Forbidden");
     refused.cause("NamespaceObjectLimit");
     server.cluster.grant("joe", "override nodeevacuations");
     user(&server, "joe").create_of(DRAINS, &drain("d", &json!({}))).await.ok();
+}
+
+#[tokio::test]
+async fn a_user_who_takes_all_drains_that_it_can_gets_a_quarter_and_keeps_nobody_from_draining() {
+    let server = start_with(LimitOptions { max_objects_per_namespace: 8, ..LimitOptions::default() }).await;
+    let jane = user(&server, "jane");
+    for name in ["a", "b"] {
+        jane.create_of(DRAINS, &drain(name, &json!({}))).await.ok();
+    }
+    let refused = jane.create_of(DRAINS, &drain("c", &json!({}))).await.refused(403, "Forbidden");
+    refused.saying("objects of user \"jane\": requested 1, used 2, limit 2").cause("UserObjectLimit");
+    let joe = user(&server, "joe");
+    joe.create_of(DRAINS, &drain("c", &json!({}))).await.ok();
+    joe.merge_patch_at(&format!("{DRAINS}/c"), json!({"spec": {"paused": true}})).await.ok();
+
+    jane.delete_at(&format!("{DRAINS}/a")).await;
+    server.cluster.grant("jane", "override nodeevacuations");
+    jane.create_of(DRAINS, &drain("d", &json!({}))).await.ok();
+}
+
+#[tokio::test]
+async fn only_a_drain_whose_time_to_live_is_over_is_deleted_by_anyone_who_may_delete() {
+    let server = start().await;
+    let (jane, controller) = (user(&server, "jane"), server.controller().in_namespace(""));
+    let (past, future) = ("2026-01-01T00:00:00.000000Z", "2999-01-01T00:00:00.000000Z");
+    for (name, ttl, end, allowed) in [
+        ("over", json!(0), Some(past), true),
+        ("later", json!(0), Some(future), false),
+        ("without", json!(null), Some(past), false),
+        ("running", json!(0), None, false),
+    ] {
+        jane.create_of(DRAINS, &drain(name, &json!({"ttlSecondsAfterFinished": ttl}))).await.ok();
+        let condition = |kind: &str| {
+            json!({"type": kind, "status": "True", "reason": "Drained", "message": "",
+                   "lastTransitionTime": "2026-01-01T00:00:00Z"})
+        };
+        let conditions = end.map(|_| [condition("Finished"), condition("Drained")]);
+        let nodes = json!([{"name": "node-a", "cordoned": "Ours"}]);
+        let status = json!({"nodes": nodes, "conditions": conditions, "finishTime": end});
+        let path = format!("{DRAINS}/{name}/status");
+        controller.merge_patch_at(&path, json!({"status": status})).await.ok();
+        let deleted = user(&server, "joe").delete_at(&format!("{DRAINS}/{name}")).await;
+        if allowed {
+            deleted.ok();
+        } else {
+            deleted.refused(403, "Forbidden").cause("NodeEvacuationOfAnother");
+        }
+    }
 }

@@ -86,6 +86,7 @@ impl Acts {
             }
             DrainAct::Withdraw(evacuation) => self.requests.withdraw(drain, evacuation).await,
             DrainAct::Remove(pod) => self.remove(pod).await,
+            DrainAct::Delete => self.delete(drain).await,
             DrainAct::ReleaseFinalizer => self.release_finalizer(drain).await,
         }
     }
@@ -142,6 +143,19 @@ impl Acts {
         let written = call(format!("write the status of nodeevacuation {name}"), written).await?;
         self.view.apply(written);
         Ok(())
+    }
+
+    /// Deletes a drain that has ended. The finalizer keeps it until its nodes are released.
+    async fn delete(&self, drain: &NodeEvacuation) -> Result<(), CallError> {
+        let name = drain.name_any();
+        let api: Api<NodeEvacuation> = Api::all(self.client.clone());
+        let preconditions = Preconditions { uid: drain.uid(), resource_version: drain.resource_version() };
+        let parameters = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
+        let delete = api.delete(&name, &parameters);
+        match call(format!("delete nodeevacuation {name}, whose time to live is over"), delete).await {
+            Err(error) if error.code() == 404 => Ok(()),
+            done => done.map(|_| ()),
+        }
     }
 
     async fn release_finalizer(&self, drain: &NodeEvacuation) -> Result<(), CallError> {

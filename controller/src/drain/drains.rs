@@ -8,14 +8,23 @@ use std::{
 
 use async_trait::async_trait;
 use evacuation_api::{
-    CordonOwner, DrainVerdict, DrainedNodePhase, Evacuation, NodeEvacuation, NodeEvacuationStatus,
+    ConditionType, CordonOwner, DrainConditionType, DrainVerdict, DrainedNode, DrainedNodePhase, Evacuation,
+    NodeEvacuation, NodeEvacuationStatus,
 };
 use evacuation_protocol::{DrainPlan, plan};
 use k8s_openapi::api::core::v1::Node;
 use kube::Resource;
 use tokio::time::Instant;
 
-use super::{acts::Acts, interest::Interest, orphans::Orphans, snapshot::Snapshot};
+use super::{
+    acts::Acts,
+    daemon_sets::DaemonSets,
+    departed::Departed,
+    interest::Interest,
+    orphans::{Orphans, known_drain},
+    snapshot::Snapshot,
+    volumes::Volumes,
+};
 use crate::cluster::{
     CallError, Change, Cluster, ClusterEvent, EventSink, Feature, Kind, Notice, ObjectKey, Requeue,
     ServerClock, View, WorkQueue, WorkerSettings, due, lock, silent_since,
@@ -36,6 +45,9 @@ pub(crate) struct Drains {
     acts: Acts,
     interest: Interest,
     orphans: Orphans,
+    daemon_sets: DaemonSets,
+    volumes: Volumes,
+    departed: Departed,
     /// Drains that entries name and that the view did not show.
     suspected: Mutex<BTreeSet<ObjectKey>>,
     queue: WorkQueue<ObjectKey>,
@@ -55,6 +67,9 @@ impl Drains {
             acts: Acts::new(cluster),
             interest: Interest::default(),
             orphans: Orphans::new(cluster.client.clone(), Arc::clone(&cluster.view)),
+            daemon_sets: DaemonSets::new(cluster.client.clone()),
+            volumes: Volumes::new(cluster.client.clone()),
+            departed: Departed::default(),
             suspected: Mutex::default(),
             queue: WorkQueue::default(),
             written: Mutex::default(),
@@ -69,7 +84,32 @@ impl Drains {
         if change.old.is_some() && uid(&change.old) != uid(&change.new) {
             lock(&self.suspected).insert(change.key.clone());
         }
+        if change.new.as_deref().is_none_or(is_over) {
+            self.departed.forget(&change.key);
+        }
         self.queue.add(change.key.clone());
+    }
+
+    fn observe_evacuation(&self, change: &Change<Evacuation>) {
+        match (&change.old, &change.new) {
+            (_, Some(evacuation)) => self.suspect(evacuation),
+            (Some(gone), None) => self.note_departed(gone),
+            (None, None) => {}
+        }
+    }
+
+    /// Keeps a failed Evacuation that is gone, until the drains in progress that asked by it have recorded its
+    /// pod.
+    fn note_departed(&self, gone: &Arc<Evacuation>) {
+        let status = gone.status.as_ref();
+        if !status.is_some_and(|status| status.is_true(ConditionType::Failed)) {
+            return;
+        }
+        let index = self.view.index();
+        let entries = status.iter().flat_map(|status| &status.requesters).map(|entry| entry.name.as_str());
+        for drain in entries.filter_map(|entry| known_drain(&index, entry)).filter(|drain| !is_over(drain)) {
+            self.departed.add(ObjectKey::of(drain.as_ref()), gone);
+        }
     }
 
     fn observe_node(&self, change: &Change<Node>) {
@@ -105,6 +145,7 @@ impl Drains {
 
     fn forget(&self, key: &ObjectKey) {
         self.interest.forget(key);
+        self.departed.forget(key);
         self.acts.requests().rejections().retain(key, &BTreeSet::new());
         lock(&self.written).remove(key);
     }
@@ -132,6 +173,10 @@ impl Drains {
         if stored.verdict != next.verdict {
             self.announce(drain, next);
         }
+        if stored.nodes_omitted == 0 && next.nodes_omitted > 0 {
+            let message = next.message.clone().unwrap_or_default();
+            self.events.send_about(drain.object_ref(&()), Notice::warning("NodesOmitted", message));
+        }
         Ok(Written::Now)
     }
 
@@ -157,11 +202,21 @@ enum Written {
 
 /// The part of a status whose change is written at once.
 fn outline(status: &NodeEvacuationStatus) -> impl PartialEq {
-    let nodes: Vec<(String, DrainedNodePhase, CordonOwner)> =
-        status.nodes.iter().map(|node| (node.name.clone(), node.phase, node.cordoned)).collect();
+    let node = |node: &DrainedNode| {
+        let last = !node.daemon_set_pods.is_empty();
+        (node.name.clone(), node.phase, node.cordoned, last)
+    };
+    let nodes: Vec<(String, DrainedNodePhase, CordonOwner, bool)> = status.nodes.iter().map(node).collect();
+    let left_alone: Vec<String> = status.left_alone.iter().map(|pod| pod.uid.clone()).collect();
     let conditions: Vec<(String, String)> =
         status.conditions.iter().map(|c| (c.type_.clone(), c.status.clone())).collect();
-    (nodes, status.verdict, conditions, status.observed_generation)
+    (nodes, left_alone, status.verdict, conditions, status.observed_generation)
+}
+
+/// Returns true for a drain that has ended or was deleted: it asks no pod any more.
+fn is_over(drain: &NodeEvacuation) -> bool {
+    let ended = drain.status.as_ref().is_some_and(|status| status.is_true(DrainConditionType::Finished));
+    ended || drain.metadata.deletion_timestamp.is_some()
 }
 
 /// The part of a node that a drain depends on.
@@ -210,9 +265,7 @@ impl Feature for Drains {
                 &change.key.namespace
             }
             ClusterEvent::Evacuation(change) => {
-                if let Some(evacuation) = change.new.as_deref() {
-                    self.suspect(evacuation);
-                }
+                self.observe_evacuation(change);
                 &change.key.namespace
             }
             ClusterEvent::Budget(change) => &change.key.namespace,
@@ -245,9 +298,13 @@ impl Feature for Drains {
             return orphans.map(|()| Requeue::OnEvent);
         };
         let rejections = self.acts.requests().rejections();
-        let snapshot = Snapshot::of(&self.view.index(), key, &drain, rejections);
+        let departed = self.departed.of(key);
+        let snapshot = Snapshot::of(&self.view.index(), key, &drain, rejections, &departed);
         rejections.retain(key, &snapshot.rejectable());
-        let world = snapshot.world();
+        let daemon_sets = if is_over(&drain) { BTreeSet::new() } else { snapshot.daemon_sets() };
+        let missing = self.daemon_sets.missing(daemon_sets).await?;
+        let attach_failures = self.volumes.failures(snapshot.unready(), now).await;
+        let world = snapshot.world(missing, attach_failures);
         let DrainPlan { status, acts, wake_at } = plan(&drain, &world, now);
         // A deleted drain releases every node that it holds, also those that it has drained.
         let deleted = drain.metadata.deletion_timestamp.is_some();
@@ -258,6 +315,7 @@ impl Feature for Drains {
 
         let released = acts.iter().any(|act| matches!(act, evacuation_protocol::DrainAct::ReleaseFinalizer));
         let written = if released { Written::Unchanged } else { self.record(key, &drain, &status).await? };
+        self.departed.remove(key, &departed);
         self.acts.carry_out(&drain, &acts).await?;
         orphans?;
         Ok(match written {

@@ -100,8 +100,13 @@ fn drain_name(entry: &str) -> Option<&str> {
 }
 
 fn is_known(index: &Index, entry: &str) -> bool {
-    let drain = drain_name(entry).and_then(|name| index.drain(&ObjectKey::new("", name)));
-    drain.and_then(|drain| drain.entry_name()).as_deref() == Some(entry)
+    known_drain(index, entry).is_some()
+}
+
+/// Returns the drain in the view that made the entry.
+pub(super) fn known_drain(index: &Index, entry: &str) -> Option<Arc<NodeEvacuation>> {
+    let drain = index.drain(&ObjectKey::new("", drain_name(entry)?))?;
+    (drain.entry_name().as_deref() == Some(entry)).then_some(drain)
 }
 
 #[cfg(test)]

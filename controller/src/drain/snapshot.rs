@@ -7,7 +7,7 @@ use std::{
 
 use chrono::{DateTime, Utc};
 use evacuation_api::{DrainedNodePhase, Evacuation, NodeEvacuation};
-use evacuation_protocol::{DrainWorld, PodOnNode, RejectedNode, drain_entry};
+use evacuation_protocol::{AttachFailure, DrainWorld, PodOnNode, RejectedNode, daemon_set_key, drain_entry};
 use k8s_openapi::api::{
     core::v1::{Node, Pod},
     policy::v1::PodDisruptionBudget,
@@ -57,6 +57,7 @@ impl Snapshot {
         key: &ObjectKey,
         drain: &NodeEvacuation,
         rejections: &Rejections,
+        departed: &[Arc<Evacuation>],
     ) -> Self {
         let status = drain.status.as_ref();
         let taken_in = status.iter().flat_map(|status| &status.nodes).map(|node| &node.name);
@@ -77,6 +78,7 @@ impl Snapshot {
             for pod in index.pods_on(&node.name) {
                 let uid = pod.metadata.uid.as_deref().unwrap_or_default();
                 let mut of_pod = index.evacuations_of(&ObjectKey::of(pod.as_ref()));
+                of_pod.extend(departed.iter().cloned());
                 of_pod.retain(|evacuation| evacuation.spec.target.pod.uid.as_deref() == Some(uid));
                 let budgets = index.budgets_of(pod);
                 let asked = of_pod.iter().any(|evacuation| !is_finished(evacuation));
@@ -103,8 +105,22 @@ impl Snapshot {
         Self { nodes, pods, entries, rejected_nodes }
     }
 
+    /// Returns the DaemonSets that the pods name as their controller, as `NAMESPACE/NAME`.
+    pub(super) fn daemon_sets(&self) -> BTreeSet<String> {
+        self.pods.iter().filter_map(|seen| daemon_set_key(&seen.pod)).collect()
+    }
+
+    /// Returns the pods for which the budgets of asked pods wait. A pod can be there more than once.
+    pub(super) fn unready(&self) -> impl Iterator<Item = &Arc<Pod>> {
+        self.pods.iter().flat_map(|seen| &seen.unready)
+    }
+
     /// Returns the snapshot as the plan takes it.
-    pub(super) fn world(&self) -> DrainWorld<'_> {
+    pub(super) fn world(
+        &self,
+        missing_daemon_sets: BTreeSet<String>,
+        attach_failures: Vec<AttachFailure>,
+    ) -> DrainWorld<'_> {
         DrainWorld {
             nodes: self.nodes.iter().map(AsRef::as_ref).collect(),
             pods: self.pods.iter().map(SeenPod::on_node).collect(),
@@ -114,6 +130,8 @@ impl Snapshot {
                 .iter()
                 .map(|(node, message, since)| RejectedNode { node, message, since: *since })
                 .collect(),
+            missing_daemon_sets,
+            attach_failures,
         }
     }
 

@@ -62,7 +62,7 @@ impl Node {
         let pods = stream::iter(nodes).map(|node| self.pods_on(client, node)).buffered(LISTS);
         let pods: Vec<Pod> = pods.try_collect::<Vec<_>>().await?.into_iter().flatten().collect();
         let filters = DrainFilters {
-            ignore_daemon_sets: self.ignore_daemonsets,
+            daemon_sets: self.daemon_set_rule(),
             delete_empty_dir_data: self.delete_emptydir_data,
             force: self.force,
             skip_wait_for_delete_seconds: i64::from(self.skip_wait_for_delete_timeout),

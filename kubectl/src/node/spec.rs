@@ -35,6 +35,7 @@ impl Node {
             max_parallel: (limits != MaxParallel::default()).then_some(limits),
             cordon: None,
             paused: false,
+            ttl_seconds_after_finished: None,
         })
     }
 
@@ -69,13 +70,17 @@ impl Node {
         }
     }
 
+    /// Returns the rule for the pods of DaemonSets.
+    pub(super) fn daemon_set_rule(&self) -> DaemonSetRule {
+        if self.ignore_daemonsets { DaemonSetRule::Skip } else { DaemonSetRule::Refuse }
+    }
+
     fn pod_rules(&self) -> anyhow::Result<PodRules> {
-        let daemon_sets = if self.ignore_daemonsets { DaemonSetRule::Skip } else { DaemonSetRule::Refuse };
         let empty_dirs = if self.delete_emptydir_data { EmptyDirRule::Delete } else { EmptyDirRule::Refuse };
         let unmanaged = if self.force { UnmanagedRule::Evict } else { UnmanagedRule::Refuse };
         let patience = i64::from(self.skip_wait_for_delete_timeout);
         Ok(PodRules {
-            daemon_sets: Some(daemon_sets),
+            daemon_sets: Some(self.daemon_set_rule()),
             empty_dir_data: Some(empty_dirs),
             unmanaged: Some(unmanaged),
             late: None,

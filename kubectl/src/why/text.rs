@@ -173,7 +173,15 @@ mod tests {
     }
 
     fn seen<'a>(pod: &'a Pod, standing: Standing<'a>) -> DrainedPod<'a> {
-        DrainedPod { node: "a", pod, standing, budgets: vec![], unready: vec![], node_silent_since: None }
+        DrainedPod {
+            node: "a",
+            pod,
+            standing,
+            budgets: vec![],
+            unready: vec![],
+            attach_failures: &[],
+            node_silent_since: None,
+        }
     }
 
     #[test]

@@ -9,11 +9,14 @@ mod verdict;
 
 pub use self::{
     marks::{DRAIN_IN_PROGRESS, DRAINED, MAINTENANCE_PLANNED, NodeMark, condition_changes, due_taints},
-    pick::{DrainFilters, Picked, pick},
+    pick::{DrainFilters, Picked, daemon_set_key, pick},
     plan::{
         CordonChange, DrainAct, DrainPlan, DrainWorld, PodOnNode, RejectedNode, cordon, cordon_holders,
-        drain_entry, forget_holders, plan, release,
+        drain_entry, drain_expiry, forget_holders, plan, release,
     },
     reason::{DrainRefusal, DrainSkip, DrainWarning},
-    verdict::{DrainedPod, PodCount, PodJudgement, STUCK_AFTER_SECONDS, Standing, Summary, judge, summarize},
+    verdict::{
+        AttachFailure, DrainedPod, PodCount, PodJudgement, STUCK_AFTER_SECONDS, Standing, Summary, judge,
+        summarize, volume_in,
+    },
 };

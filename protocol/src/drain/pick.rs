@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use chrono::{DateTime, Utc};
+use evacuation_api::DaemonSetRule;
 use k8s_openapi::api::core::v1::Pod;
 
 use super::{DrainRefusal, DrainSkip, DrainWarning};
@@ -11,11 +12,11 @@ use crate::{
     time::after,
 };
 
-/// Filters of a drain: the pods that it may evacuate.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// Filters of a drain: the pods that it may evacuate. The defaults are those of `kubectl drain`.
+#[derive(Clone, Debug, PartialEq)]
 pub struct DrainFilters {
-    /// Leave pods of DaemonSets alone, instead of refusing to drain (`--ignore-daemonsets`).
-    pub ignore_daemon_sets: bool,
+    /// Leave pods of DaemonSets alone (`--ignore-daemonsets`), refuse to drain, or evacuate them.
+    pub daemon_sets: DaemonSetRule,
     /// Evacuate pods with emptyDir volumes, whose data is lost (`--delete-emptydir-data`).
     pub delete_empty_dir_data: bool,
     /// Evacuate pods that no controller replaces (`--force`).
@@ -26,6 +27,32 @@ pub struct DrainFilters {
     /// Missing DaemonSets that pods name as their controller, as `NAMESPACE/NAME`. With `force` their pods
     /// are evacuated.
     pub missing_daemon_sets: BTreeSet<String>,
+}
+
+impl Default for DrainFilters {
+    fn default() -> Self {
+        Self {
+            daemon_sets: DaemonSetRule::Refuse,
+            delete_empty_dir_data: false,
+            force: false,
+            skip_wait_for_delete_seconds: 0,
+            missing_daemon_sets: BTreeSet::new(),
+        }
+    }
+}
+
+impl DrainFilters {
+    /// Returns the name of the DaemonSet that manages the pod, unless it is missing.
+    pub(super) fn living_daemon_set<'p>(&self, pod: &'p Pod) -> Option<&'p str> {
+        daemon_set(pod)
+            .filter(|_| !daemon_set_key(pod).is_some_and(|k| self.missing_daemon_sets.contains(&k)))
+    }
+}
+
+/// Returns the DaemonSet that a pod names as its controller, as `NAMESPACE/NAME`. It need not exist.
+pub fn daemon_set_key(pod: &Pod) -> Option<String> {
+    let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
+    daemon_set(pod).map(|name| format!("{namespace}/{name}"))
 }
 
 /// The pods of a node, sorted by what a drain does with them.
@@ -104,15 +131,13 @@ fn judge(pod: &Pod, filters: &DrainFilters, now: DateTime<Utc>) -> Verdict {
             refusals.push(refusal);
         }
     };
-    if let Some(name) = daemon_set(pod) {
-        let key = format!("{}/{name}", pod.metadata.namespace.as_deref().unwrap_or_default());
-        if filters.missing_daemon_sets.contains(&key) {
-            weigh(filters.force, DrainRefusal::MissingDaemonSet, DrainWarning::MissingDaemonSet);
-        } else if filters.ignore_daemon_sets {
-            return Verdict::Skip(DrainSkip::DaemonSet);
-        } else {
-            refusals.push(DrainRefusal::DaemonSet);
-            return Verdict::Refuse(refusals);
+    if daemon_set(pod).is_some() {
+        let rule = filters.living_daemon_set(pod).map(|_| filters.daemon_sets);
+        match rule {
+            None => weigh(filters.force, DrainRefusal::MissingDaemonSet, DrainWarning::MissingDaemonSet),
+            Some(DaemonSetRule::Skip) => return Verdict::Skip(DrainSkip::DaemonSet),
+            Some(DaemonSetRule::Refuse) => return Verdict::Refuse(vec![DrainRefusal::DaemonSet]),
+            Some(DaemonSetRule::Last) => {}
         }
     }
     if has_empty_dir(pod) {

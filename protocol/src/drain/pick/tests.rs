@@ -44,10 +44,12 @@ fn fate(patch: &Value, filters: &DrainFilters) -> String {
 #[test]
 fn each_filter_means_what_kubectl_drain_means_by_it() {
     let plain = DrainFilters::default();
-    let ignoring = DrainFilters { ignore_daemon_sets: true, ..plain.clone() };
+    let ignoring = DrainFilters { daemon_sets: DaemonSetRule::Skip, ..plain.clone() };
+    let last = DrainFilters { daemon_sets: DaemonSetRule::Last, ..plain.clone() };
     let with_data = DrainFilters { delete_empty_dir_data: true, ..plain.clone() };
     let force = DrainFilters { force: true, ..plain.clone() };
     let orphans = DrainFilters { missing_daemon_sets: ["ns/o".to_owned()].into(), ..plain.clone() };
+    let last_orphans = DrainFilters { daemon_sets: DaemonSetRule::Last, ..orphans.clone() };
     let forced_orphans = DrainFilters { force: true, ..orphans.clone() };
     let impatient = DrainFilters { skip_wait_for_delete_seconds: 60, ..plain.clone() };
 
@@ -55,6 +57,8 @@ fn each_filter_means_what_kubectl_drain_means_by_it() {
     let mirror =
         json!({"metadata": {"annotations": {"kubernetes.io/config.mirror": "x"}, "ownerReferences": null}});
     let scratch = json!({"spec": {"volumes": [{"name": "v", "emptyDir": {}}]}});
+    let mut daemon_scratch = daemon.clone();
+    merge(&mut daemon_scratch, &scratch);
     let bare = json!({"metadata": {"ownerReferences": null}});
     let released = json!({"metadata": {"ownerReferences": null, "annotations": {"surge.evacuation.dev/released": "{}"}}});
     let bare_scratch =
@@ -73,7 +77,11 @@ fn each_filter_means_what_kubectl_drain_means_by_it() {
         (&json!({}), &plain, "evacuate"),
         (&daemon, &plain, "refuse DaemonSet"),
         (&daemon, &ignoring, "skip DaemonSet"),
+        (&daemon, &last, "evacuate"),
+        (&daemon_scratch, &last, "refuse LocalStorage"),
+        (&daemon_scratch, &ignoring, "skip DaemonSet"),
         (&daemon, &orphans, "refuse MissingDaemonSet"),
+        (&daemon, &last_orphans, "refuse MissingDaemonSet"),
         (&daemon, &forced_orphans, "evacuate, warn MissingDaemonSet"),
         (&mirror, &plain, "skip Mirror"),
         (&scratch, &plain, "refuse LocalStorage"),

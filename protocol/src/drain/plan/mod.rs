@@ -16,17 +16,19 @@ mod blockers;
 mod conditions;
 mod cordon;
 mod counts;
+mod entry;
+mod left_alone;
 mod nodes;
 mod pods;
+mod standing;
 mod withdrawal;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
 use evacuation_api::{
     CordonOwner, CordonPolicy, DrainBlocker, DrainConditionType, DrainVerdict, DrainedNode, DrainedNodePhase,
-    Evacuation, NodeEvacuation, NodeEvacuationStatus, Requester, WholeSecond, WindowCalendar,
-    from_condition_time,
+    Evacuation, NodeEvacuation, NodeEvacuationStatus, Requester,
 };
 use k8s_openapi::api::{
     core::v1::{Node, Pod},
@@ -34,11 +36,13 @@ use k8s_openapi::api::{
 };
 
 pub use cordon::{CordonChange, cordon, forget_holders, holders as cordon_holders, release};
+pub use entry::{drain_entry, drain_expiry};
 
-use super::verdict::{PodJudgement, summarize};
+use super::verdict::{AttachFailure, PodJudgement, summarize};
 use crate::time::{after, sooner, stamp};
 use cordon::CordonState;
 use counts::add_up;
+use entry::start_time;
 use pods::NodePods;
 
 /// Period after which a drain in progress is planned again, in seconds, although nothing changed: a request
@@ -56,6 +60,11 @@ pub struct DrainWorld<'a> {
     pub entries: Vec<&'a Evacuation>,
     /// The nodes that the API server did not let the controller cordon.
     pub rejected_nodes: Vec<RejectedNode<'a>>,
+    /// DaemonSets that pods on these nodes name as their controller and that do not exist, as
+    /// `NAMESPACE/NAME`.
+    pub missing_daemon_sets: BTreeSet<String>,
+    /// Volumes that cannot be attached, of the pods in [`PodOnNode::unready`].
+    pub attach_failures: Vec<AttachFailure>,
 }
 
 /// A node that the API server did not let the controller cordon.
@@ -104,6 +113,8 @@ pub enum DrainAct<'a> {
     Withdraw(&'a Evacuation),
     /// Delete a pod that has ended.
     Remove(&'a Pod),
+    /// Delete the drain, which has ended: its time to live is over.
+    Delete,
     /// Remove the finalizer of the deleted drain: nothing is left to undo.
     ReleaseFinalizer,
 }
@@ -126,46 +137,16 @@ pub fn plan<'a>(drain: &NodeEvacuation, world: &DrainWorld<'a>, now: DateTime<Ut
         return withdrawal::withdraw(drain, stored, world, now);
     }
     if stored.is_true(DrainConditionType::Finished) {
-        return DrainPlan { status: stored, ..DrainPlan::default() };
+        let expiry = drain_expiry(drain);
+        let (acts, wake_at) = match expiry {
+            Some(time) if time <= now => (vec![DrainAct::Delete], None),
+            later => (Vec::new(), later),
+        };
+        return DrainPlan { status: stored, acts, wake_at };
     }
     let mut plan = Planner { drain, world, now, next: stored, acts: Vec::new(), wake_at: None };
     plan.run();
     DrainPlan { status: plan.next, acts: plan.acts, wake_at: plan.wake_at }
-}
-
-/// Returns the time at which a drain begins: its creation, or the first opening of its window after it.
-/// A drain that has begun keeps its time. `None` for a window that never opens.
-fn start_time(drain: &NodeEvacuation) -> Option<DateTime<Utc>> {
-    let begun = drain.status.as_ref().filter(|status| !status.nodes.is_empty());
-    if let Some(start) = begun.and_then(|status| status.start_time) {
-        return Some(start.0);
-    }
-    let created =
-        drain.metadata.creation_timestamp.as_ref().map_or(DateTime::UNIX_EPOCH, from_condition_time);
-    match &drain.spec.requester.window {
-        Some(window) => WindowCalendar::read(window).ok()?.first_open(created),
-        None => Some(created),
-    }
-}
-
-/// Returns the drain's entry. Its owner is the user who drains. `None` before the server recorded the user.
-pub fn drain_entry(drain: &NodeEvacuation) -> Option<Requester> {
-    let wanted = &drain.spec.requester;
-    let owner = &drain.status.as_ref()?.requester.as_ref()?.user;
-    let start = start_time(drain)?;
-    let deadline = wanted.deadline_seconds.map(|seconds| WholeSecond::from(after(start, seconds)));
-    let name = drain.metadata.name.as_deref().unwrap_or_default();
-    let message = || format!("nodeevacuation {name} drains the pod's node");
-    Some(Requester {
-        owner: owner.clone(),
-        reason: Some(wanted.reason.clone().unwrap_or_else(|| "NodeMaintenance".to_owned())),
-        message: Some(wanted.message.clone().unwrap_or_else(message)),
-        on_refusal: Some(wanted.on_refusal.unwrap_or_default()),
-        deadline,
-        at_deadline: deadline.map(|_| wanted.at_deadline.unwrap_or_default()),
-        grace_period_seconds: wanted.grace_period_seconds,
-        ..Requester::named(drain.entry_name()?)
-    })
 }
 
 /// The state of one planning.
@@ -206,15 +187,16 @@ impl<'w, 'a> Planner<'_, 'w, 'a> {
         for seen in &self.world.pods {
             on_nodes.entry(seen.node).or_default().push(seen);
         }
-        let of = |name: &String| {
-            let there = on_nodes.get(name.as_str()).map(Vec::as_slice).unwrap_or_default();
-            NodePods::of(name, self.node_start(name), self.drain, entry, there, self.now)
+        let missing = &self.world.missing_daemon_sets;
+        let of = |node: &DrainedNode| {
+            let there = on_nodes.get(node.name.as_str()).map(Vec::as_slice).unwrap_or_default();
+            NodePods::of(node, self.drain, entry, there, missing, self.now)
         };
-        let pods: Vec<NodePods<'w, 'a>> = self.stored_as(DrainedNodePhase::Draining).iter().map(of).collect();
+        let pods: Vec<NodePods<'w, 'a>> = self.stored_as(DrainedNodePhase::Draining).map(of).collect();
         // A request that was under way when a node was uncordoned can arrive later.
-        let withdrawn: Vec<NodePods<'w, 'a>> =
-            self.stored_as(DrainedNodePhase::Withdrawn).iter().map(of).collect();
+        let withdrawn: Vec<NodePods<'w, 'a>> = self.stored_as(DrainedNodePhase::Withdrawn).map(of).collect();
         self.acts.extend(withdrawn.iter().flat_map(NodePods::withdrawals));
+        left_alone::update(&mut self.next, self.world, &pods, self.now);
         let mut room = pods::room(&self.drain.spec, &pods);
         let mut all = Vec::new();
         for of_node in pods {
@@ -223,14 +205,9 @@ impl<'w, 'a> Planner<'_, 'w, 'a> {
         all
     }
 
-    fn stored_as(&self, phase: DrainedNodePhase) -> Vec<String> {
+    fn stored_as(&self, phase: DrainedNodePhase) -> impl Iterator<Item = &DrainedNode> {
         let stored = self.drain.status.iter().flat_map(|status| &status.nodes);
-        stored.filter(|node| node.phase == phase).map(|node| node.name.clone()).collect()
-    }
-
-    fn node_start(&self, name: &str) -> DateTime<Utc> {
-        let node = self.next.nodes.iter().find(|node| node.name == name);
-        node.and_then(|node| node.start_time).map_or(self.now, |time| time.0)
+        stored.filter(move |node| node.phase == phase)
     }
 
     fn drain_node(
@@ -258,6 +235,9 @@ impl<'w, 'a> Planner<'_, 'w, 'a> {
             }
             Some((live, state)) => self.continue_node(&mut node, (live, state), pods, entry, room),
         };
+        if node.phase.is_final() {
+            node.daemon_set_pods.clear();
+        }
         if let Some(place) = self.next.nodes.get_mut(place) {
             *place = node;
         }
@@ -321,7 +301,7 @@ impl<'w, 'a> Planner<'_, 'w, 'a> {
         if policy != CordonPolicy::BeforeAsking || state.is_settled() {
             self.acts.extend(pods.acts(entry, spec.paused, room));
         }
-        let mut judgements = pods.judgements(self.now);
+        let mut judgements = pods.judgements(&self.world.attach_failures, self.now);
         let before = self.drain.status.iter().flat_map(|status| &status.blockers).cloned();
         let before: Vec<DrainBlocker> = before.collect();
         for judgement in &mut judgements {
@@ -338,6 +318,9 @@ impl<'w, 'a> Planner<'_, 'w, 'a> {
         // A node that others can still put pods on is not drained.
         let is_held = policy == CordonPolicy::Never || state.is_settled();
         node.phase = if is_held { pods.phase() } else { DrainedNodePhase::Draining };
+        if let Some(last) = pods.last_phase().filter(|_| is_held && !spec.paused) {
+            node.daemon_set_pods = last;
+        }
         if let Some(deadline) = entry.deadline {
             let rejected = self.world.rejected_nodes.iter().any(|rejected| rejected.node == node.name);
             if deadline.time() > self.now {
@@ -389,6 +372,7 @@ impl<'w, 'a> Planner<'_, 'w, 'a> {
         } else {
             conditions::end(next, self.drain.spec.nodes.follow, self.now);
         }
+        nodes::tell_omitted(&mut self.next);
     }
 
     fn wait(&mut self, why: &str) {

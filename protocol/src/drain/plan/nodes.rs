@@ -4,15 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
 use evacuation_api::{
-    CordonOwner, DrainVerdict, DrainedNode, DrainedNodePhase, MAX_DRAINED_NODES, NodeEvacuationSpec,
-    NodeEvacuationStatus, NodeSelection,
+    CordonOwner, DrainVerdict, DrainedNode, DrainedNodePhase, MAX_DRAINED_NODES, MAX_MESSAGE_LENGTH,
+    NodeEvacuationSpec, NodeEvacuationStatus, NodeSelection,
 };
 use k8s_openapi::api::core::v1::Node;
 
 use super::counts;
-use crate::{responders::selects, time::stamp};
+use crate::{responders::selects, status::cut, time::stamp};
 
-/// Takes in the nodes when the drain begins, and the later ones of a drain that follows its selector.
+/// Takes in the nodes when the drain begins, and the later ones of a drain that follows its selector. Counts
+/// the matching nodes for which there is no room.
 pub(super) fn take_in(status: &mut NodeEvacuationStatus, wanted: &NodeSelection, nodes: &[&Node]) {
     let begins = status.nodes.is_empty();
     let names: Vec<String> = match &wanted.selector {
@@ -23,8 +24,9 @@ pub(super) fn take_in(status: &mut NodeEvacuationStatus, wanted: &NodeSelection,
             let picked = nodes.iter().filter(labels).filter_map(|node| node.metadata.name.clone());
             picked.collect::<BTreeSet<_>>().into_iter().collect()
         }
-        _ => Vec::new(),
+        _ => return,
     };
+    status.nodes_omitted = 0;
     for name in names {
         let node = nodes.iter().find(|node| node.metadata.name.as_ref() == Some(&name));
         let uid = node.and_then(|node| node.metadata.uid.clone());
@@ -34,7 +36,7 @@ pub(super) fn take_in(status: &mut NodeEvacuationStatus, wanted: &NodeSelection,
         match known {
             Some(known) if known.uid == uid || known.phase != DrainedNodePhase::Gone => {}
             Some(known) => *known = DrainedNode { name, uid, ..DrainedNode::default() },
-            None if full => {}
+            None if full => status.nodes_omitted = status.nodes_omitted.saturating_add(1),
             None if uid.is_none() => status.nodes.push(missing(name)),
             None => status.nodes.push(DrainedNode { name, uid, ..DrainedNode::default() }),
         }
@@ -48,6 +50,21 @@ fn missing(name: String) -> DrainedNode {
         verdict: DrainVerdict::Stuck,
         name,
         ..DrainedNode::default()
+    }
+}
+
+/// Adds to the message that nodes match and are not drained.
+pub(super) fn tell_omitted(status: &mut NodeEvacuationStatus) {
+    let omitted = status.nodes_omitted;
+    if omitted > 0 {
+        let noun = if omitted == 1 { "node matches" } else { "nodes match" };
+        let told = format!(
+            "; {omitted} more {noun} the selector and stay, because a drain has at most \
+                            {MAX_DRAINED_NODES} nodes"
+        );
+        let message = status.message.take().unwrap_or_default();
+        let message = cut(&message, MAX_MESSAGE_LENGTH.saturating_sub(told.len()));
+        status.message = Some(message + &told);
     }
 }
 

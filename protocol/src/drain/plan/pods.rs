@@ -1,25 +1,27 @@
 //! The pods of one node: which are asked now, and what becomes of the others.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
 use evacuation_api::{
-    ConditionType, CordonPolicy, DaemonSetRule, DrainPhase, DrainedNodePhase, EmptyDirRule, Evacuation,
-    LateRule, NodeEvacuation, NodeEvacuationSpec, Requester, UnmanagedRule, from_condition_time,
+    CordonPolicy, DaemonSetRule, DrainPhase, DrainedNode, DrainedNodePhase, EmptyDirRule, Evacuation,
+    LateRule, LeftAlonePod, MAX_DAEMON_SET_PODS, NodeEvacuation, NodeEvacuationSpec, Requester,
+    UnmanagedRule, from_condition_time,
 };
 use k8s_openapi::api::core::v1::Pod;
 
-use super::{DrainAct, PodOnNode};
+use super::{
+    DrainAct, PodOnNode,
+    standing::{is_accepted, is_active, own, standing},
+};
 use crate::{
     Phase,
     drain::{
         DrainFilters, pick,
-        verdict::{DrainedPod, PodJudgement, Standing, judge},
+        verdict::{AttachFailure, DrainedPod, PodJudgement, Standing, judge, record},
     },
     phase,
-    policy::has_expired,
     responders::selects,
-    status::is_finished,
 };
 
 /// The pods of one node that its drain concerns.
@@ -31,6 +33,8 @@ pub(super) struct NodePods<'w, 'a> {
     requests: Vec<&'a Evacuation>,
     /// True when the drain's rules refuse a pod: then no further pod of the node is asked.
     refused: bool,
+    /// True once the pods are recorded that are asked in the phase [`LAST`].
+    last_begun: bool,
 }
 
 /// A pod that must go before its node is drained.
@@ -41,28 +45,43 @@ struct Member<'w, 'a> {
     completed: bool,
 }
 
+/// The phase of the pods of DaemonSets, after all others.
+const LAST: usize = usize::MAX;
+
 impl<'w, 'a> NodePods<'w, 'a> {
-    /// Sorts the pods that are on a node whose drain began at `begun`.
+    /// Sorts the pods that are on a node. DaemonSets that do not exist are named in `missing`.
     pub(super) fn of(
-        node: &str,
-        begun: DateTime<Utc>,
+        node: &DrainedNode,
         drain: &NodeEvacuation,
         entry: &Requester,
         there: &[&'w PodOnNode<'a>],
+        missing: &BTreeSet<String>,
         now: DateTime<Utc>,
     ) -> Self {
         let rules = &drain.spec.pods;
+        let begun = node.start_time.map_or(now, |time| time.0);
+        let filters = filters(&drain.spec, missing);
         let without = BTreeMap::new();
+        let last = |pod: &Pod| {
+            filters.daemon_sets == DaemonSetRule::Last && filters.living_daemon_set(pod).is_some()
+        };
+        let last_begun = !node.daemon_set_pods.is_empty();
+        let replaced = |pod: &Pod| {
+            let uid = pod.metadata.uid.as_ref();
+            last_begun && last(pod) && !node.daemon_set_pods.iter().any(|known| Some(known) == uid)
+        };
         let skips_late = rules.late.unwrap_or_default() == LateRule::Skip;
         let concerned = |seen: &&&'w PodOnNode<'a>| {
             let labels = seen.pod.metadata.labels.as_ref().unwrap_or(&without);
             let late = skips_late && created(seen.pod) > begun;
-            !late && rules.selector.as_ref().is_none_or(|selector| selects(selector, labels))
+            !late
+                && !replaced(seen.pod)
+                && rules.selector.as_ref().is_none_or(|selector| selects(selector, labels))
         };
         let requests = there.iter().flat_map(|seen| seen.evacuations.iter().copied());
         let requests = requests.filter(|e| is_active(e) && own(e, entry).is_some()).collect();
         let seen: Vec<&'w PodOnNode<'a>> = there.iter().filter(concerned).copied().collect();
-        let picked = pick(seen.iter().map(|seen| seen.pod), &filters(&drain.spec), now);
+        let picked = pick(seen.iter().map(|seen| seen.pod), &filters, now);
         let by_uid: BTreeMap<Option<&str>, &'w PodOnNode<'a>> =
             seen.iter().map(|seen| (seen.pod.metadata.uid.as_deref(), *seen)).collect();
         let find = |pod: &Pod| by_uid.get(&pod.metadata.uid.as_deref()).copied();
@@ -89,15 +108,17 @@ impl<'w, 'a> NodePods<'w, 'a> {
             }
         }
         let refused = !pods.is_empty();
+        let left_alone = drain.status.as_ref().map(|status| status.left_alone.as_slice()).unwrap_or_default();
         for seen in picked.evacuate.iter().filter_map(|pod| find(pod)) {
-            let standing = standing(seen, entry);
-            pods.push(Member { phase: phase_of(seen.pod), completed: false, standing, seen });
+            let standing = standing(seen, entry, left_alone);
+            let phase = if last(seen.pod) { LAST } else { phase_of(seen.pod) };
+            pods.push(Member { phase, completed: false, standing, seen });
         }
         for seen in picked.completed.iter().filter_map(|pod| find(pod)) {
             let phase = phase_of(seen.pod);
             pods.push(Member { phase, completed: true, standing: Standing::Leaving, seen });
         }
-        Self { node: node.to_owned(), pods, requests, refused }
+        Self { node: node.name.clone(), pods, requests, refused, last_begun }
     }
 
     /// Returns false when a pod that the rules refuse keeps the drain from beginning. A node on which pods
@@ -113,8 +134,8 @@ impl<'w, 'a> NodePods<'w, 'a> {
             CordonPolicy::BeforeAsking => true,
             CordonPolicy::AfterAnswers => {
                 let answered = |e: &Evacuation| matches!(phase(e), Phase::Evicting | Phase::Evacuated);
-                let waits = self.pods.iter().any(|m| matches!(m.standing, Standing::Waiting));
-                !waits && self.asked().all(answered)
+                let waits = |m: &Member<'_, '_>| m.phase != LAST && matches!(m.standing, Standing::Waiting);
+                !self.pods.iter().any(waits) && self.asked().all(answered)
             }
         }
     }
@@ -135,7 +156,7 @@ impl<'w, 'a> NodePods<'w, 'a> {
     /// Returns the acts that move the pods, at most `room` new requests. Paused drains ask no further pod.
     pub(super) fn acts(&self, entry: &Requester, paused: bool, room: &mut usize) -> Vec<DrainAct<'a>> {
         let mut acts = self.dropped();
-        let first = self.pods.iter().map(|member| member.phase).min();
+        let first = self.first_phase().filter(|phase| *phase != LAST || self.last_begun);
         for member in self.pods.iter().filter(|member| Some(member.phase) == first) {
             let pod = member.seen.pod;
             match &member.standing {
@@ -163,6 +184,27 @@ impl<'w, 'a> NodePods<'w, 'a> {
             }
         }
         acts
+    }
+
+    fn first_phase(&self) -> Option<usize> {
+        self.pods.iter().map(|member| member.phase).min()
+    }
+
+    /// Returns the UIDs of the DaemonSet pods to ask, when all others are gone and these are not recorded
+    /// yet. At most [`MAX_DAEMON_SET_PODS`].
+    pub(super) fn last_phase(&self) -> Option<Vec<String>> {
+        let due = !self.last_begun && !self.refused && self.first_phase() == Some(LAST);
+        let uids = self.pods.iter().filter_map(|member| member.seen.pod.metadata.uid.clone());
+        due.then(|| uids.take(MAX_DAEMON_SET_PODS).collect())
+    }
+
+    /// Returns the records of the pods that were left alone and whose Evacuations are known.
+    pub(super) fn left_alone(&self, now: DateTime<Utc>) -> Vec<LeftAlonePod> {
+        let record = |member: &Member<'w, 'a>| match member.standing {
+            Standing::LeftAlone(evacuation) => Some(record(&self.node, member.seen.pod, evacuation, now)),
+            _ => None,
+        };
+        self.pods.iter().filter_map(record).collect()
     }
 
     /// Returns the withdrawals of every request on the node that can still be taken back.
@@ -198,7 +240,11 @@ impl<'w, 'a> NodePods<'w, 'a> {
     }
 
     /// Returns what holds each pod.
-    pub(super) fn judgements(&self, now: DateTime<Utc>) -> Vec<PodJudgement> {
+    pub(super) fn judgements(
+        &self,
+        attach_failures: &[AttachFailure],
+        now: DateTime<Utc>,
+    ) -> Vec<PodJudgement> {
         let judged = |member: &Member<'w, 'a>| {
             let seen = member.seen;
             judge(
@@ -208,6 +254,7 @@ impl<'w, 'a> NodePods<'w, 'a> {
                     standing: member.standing.clone(),
                     budgets: seen.budgets.clone(),
                     unready: seen.unready.clone(),
+                    attach_failures,
                     node_silent_since: seen.node_silent_since,
                 },
                 now,
@@ -219,10 +266,10 @@ impl<'w, 'a> NodePods<'w, 'a> {
     /// Returns the node's phase: drained when no pod is left, and failed when only pods are left that were
     /// left alone, or those of later phases after them.
     pub(super) fn phase(&self) -> DrainedNodePhase {
-        let Some(first) = self.pods.iter().map(|member| member.phase).min() else {
-            return DrainedNodePhase::Drained;
+        let Some(first) = self.first_phase() else { return DrainedNodePhase::Drained };
+        let left = |member: &Member<'_, '_>| {
+            matches!(member.standing, Standing::LeftAlone(_) | Standing::LeftAloneBefore(_))
         };
-        let left = |member: &Member<'_, '_>| matches!(member.standing, Standing::LeftAlone(_));
         let stays = self.pods.iter().filter(|m| m.phase == first).all(left);
         let moves = self.pods.iter().any(|m| matches!(m.standing, Standing::Asked(_) | Standing::Leaving));
         if stays && !moves { DrainedNodePhase::Failed } else { DrainedNodePhase::Draining }
@@ -237,66 +284,19 @@ pub(super) fn room(spec: &NodeEvacuationSpec, nodes: &[NodePods<'_, '_>]) -> usi
     most.saturating_sub(busy)
 }
 
-fn filters(spec: &NodeEvacuationSpec) -> DrainFilters {
+fn filters(spec: &NodeEvacuationSpec, missing: &BTreeSet<String>) -> DrainFilters {
     let rules = &spec.pods;
     DrainFilters {
-        ignore_daemon_sets: rules.daemon_sets.unwrap_or_default() == DaemonSetRule::Skip,
+        daemon_sets: rules.daemon_sets.unwrap_or_default(),
         delete_empty_dir_data: rules.empty_dir_data.unwrap_or_default() == EmptyDirRule::Delete,
         force: rules.unmanaged.unwrap_or_default() == UnmanagedRule::Evict,
         skip_wait_for_delete_seconds: rules.skip_terminating_seconds.unwrap_or_default(),
-        ..DrainFilters::default()
+        missing_daemon_sets: missing.clone(),
     }
 }
 
 fn created(pod: &Pod) -> DateTime<Utc> {
     pod.metadata.creation_timestamp.as_ref().map_or(DateTime::UNIX_EPOCH, from_condition_time)
-}
-
-fn is_active(evacuation: &Evacuation) -> bool {
-    !evacuation.status.as_ref().is_some_and(is_finished) && evacuation.metadata.deletion_timestamp.is_none()
-}
-
-/// Returns true when the API accepted the eviction: no requester can withdraw any more.
-pub(super) fn is_accepted(evacuation: &Evacuation) -> bool {
-    let eviction = evacuation.status.as_ref().and_then(|status| status.eviction.as_ref());
-    eviction.is_some_and(|eviction| eviction.accepted)
-}
-
-fn own<'e>(evacuation: &'e Evacuation, entry: &Requester) -> Option<&'e Requester> {
-    evacuation.spec.requesters.iter().find(|requester| requester.key() == entry.key())
-}
-
-/// Returns the standing of a pod that may be asked.
-fn standing<'a>(seen: &PodOnNode<'a>, entry: &Requester) -> Standing<'a> {
-    let with_entry = seen.evacuations.iter().copied().filter(|e| is_active(e) && own(e, entry).is_some());
-    if let Some(active) = with_entry.into_iter().next() {
-        let expired = active.status.as_ref().and_then(|status| status.policy.as_ref());
-        let expired = expired.is_some_and(|policy| has_expired(policy, entry.key()));
-        return if expired { Standing::LeftAlone(active) } else { Standing::Asked(active) };
-    }
-    if seen.pod.metadata.deletion_timestamp.is_some() {
-        return Standing::Leaving;
-    }
-    // The owner, or a holder of the verb override, took the entry back while others ask on.
-    let left = |e: &&Evacuation| {
-        let recorded = e.status.iter().flat_map(|status| &status.requesters);
-        is_active(e) && recorded.into_iter().any(|r| r.key() == entry.key() && r.left_time.is_some())
-    };
-    if let Some(left) = seen.evacuations.iter().copied().find(left) {
-        return Standing::LeftAlone(left);
-    }
-    let recorded = |e: &&Evacuation| {
-        let status = e.status.as_ref();
-        let asked = status.is_some_and(|s| s.requesters.iter().any(|r| r.key() == entry.key()));
-        asked && !is_active(e) && status.is_some_and(|status| status.is_true(ConditionType::Failed))
-    };
-    if let Some(ended) = seen.evacuations.iter().copied().find(recorded) {
-        return Standing::LeftAlone(ended);
-    }
-    match seen.rejected {
-        Some((message, since)) => Standing::Rejected { message, since },
-        None => Standing::Waiting,
-    }
 }
 
 /// Returns the phase of a pod: the first that picks it, or the one after the last.

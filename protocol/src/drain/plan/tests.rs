@@ -1,5 +1,5 @@
 use DrainedNodePhase::{Drained, Draining, Failed, Gone, Pending, Withdrawn};
-use evacuation_api::{CORDONED_BY_ANNOTATION, condition_time};
+use evacuation_api::{CORDONED_BY_ANNOTATION, WholeSecond, condition_time};
 use serde_json::{Value, json};
 
 use super::*;
@@ -8,12 +8,16 @@ use crate::{
     testing::{RUNNING, at},
 };
 
+mod last;
+mod records;
+
 /// A cluster that carries out what a drain plans, as far as a test lets it.
 #[derive(Default)]
 struct Cluster {
     nodes: Vec<Node>,
     pods: Vec<(String, Pod)>,
     evacuations: Vec<Evacuation>,
+    missing_daemon_sets: BTreeSet<String>,
 }
 
 fn drain(spec: Value) -> NodeEvacuation {
@@ -75,6 +79,8 @@ impl Cluster {
             pods: seen.collect(),
             entries: self.evacuations.iter().collect(),
             rejected_nodes: Vec::new(),
+            missing_daemon_sets: self.missing_daemon_sets.clone(),
+            attach_failures: Vec::new(),
         }
     }
 
@@ -144,6 +150,7 @@ fn brief(act: &DrainAct<'_>) -> String {
         DrainAct::Join(e, _) => format!("join {}", evacuation(e)),
         DrainAct::Withdraw(e) => format!("withdraw {}", evacuation(e)),
         DrainAct::Remove(p) => format!("remove {}", pod(p)),
+        DrainAct::Delete => "delete".to_owned(),
         DrainAct::ReleaseFinalizer => "end".to_owned(),
     }
 }

@@ -4,7 +4,7 @@
 use chrono::{DateTime, Utc};
 use evacuation_api::{DrainVerdict, Evacuation, NodeEvacuation, NodeEvacuationStatus};
 
-use super::{DrainAct, DrainPlan, DrainWorld, cordon::is_held, drain_entry, pods::is_accepted};
+use super::{DrainAct, DrainPlan, DrainWorld, cordon::is_held, drain_entry, standing::is_accepted};
 use crate::{responders::awaits_acknowledgement, status::is_finished, time::after};
 
 /// Period after which an acknowledgement or a release is looked for again, in seconds.

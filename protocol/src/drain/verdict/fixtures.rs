@@ -148,7 +148,15 @@ pub(super) fn answered(e: Evacuation, answer: Answer, retry: Option<i64>) -> Eva
 }
 
 pub(super) fn drained<'a>(pod: &'a Pod, standing: Standing<'a>) -> DrainedPod<'a> {
-    DrainedPod { node: "n", pod, standing, budgets: Vec::new(), unready: Vec::new(), node_silent_since: None }
+    DrainedPod {
+        node: "n",
+        pod,
+        standing,
+        budgets: Vec::new(),
+        unready: Vec::new(),
+        attach_failures: &[],
+        node_silent_since: None,
+    }
 }
 
 /// A judgement as a line: count, reason, object, stuck or slow, since and expected in seconds.
@@ -168,6 +176,12 @@ pub(super) fn line(judgement: &PodJudgement) -> String {
     format!("{:?} {} {object} {word} {since} {expected}", judgement.count, blocker.reason)
 }
 
+/// A volume that cannot be attached for the pod of that UID since 0.
+pub(super) fn attached_elsewhere(uid: &str) -> AttachFailure {
+    let message = "Multi-Attach error for volume \"pvc-1\" Volume is already used by pod(s) db-0".to_owned();
+    AttachFailure { pod_uid: uid.to_owned(), message, since: at(0) }
+}
+
 /// Judges at 1000 a pod whose eviction its budgets hold back.
 pub(super) fn held(
     pod: &Pod,
@@ -175,9 +189,11 @@ pub(super) fn held(
     budgets: &[PodDisruptionBudget],
     unready: &[Pod],
 ) -> PodJudgement {
+    let failures = [attached_elsewhere("volume")];
     let mut pod = drained(pod, Standing::Asked(e));
     pod.budgets = budgets.iter().collect();
     pod.unready = unready.iter().collect();
+    pod.attach_failures = &failures;
     judge(&pod, at(1000))
 }
 

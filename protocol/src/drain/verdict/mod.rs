@@ -19,13 +19,18 @@ mod refused;
 mod replacement;
 mod summary;
 mod text;
+mod volume;
 
 use chrono::{DateTime, Utc};
-use evacuation_api::{DrainBlocker, Evacuation};
+use evacuation_api::{DrainBlocker, Evacuation, LeftAlonePod};
 use k8s_openapi::api::{core::v1::Pod, policy::v1::PodDisruptionBudget};
 
 use self::hold::Hold;
-pub use self::summary::{Summary, summarize};
+pub(super) use self::refused::record;
+pub use self::{
+    summary::{Summary, summarize},
+    volume::{AttachFailure, volume_in},
+};
 use super::DrainRefusal;
 use crate::{
     pod::controller,
@@ -52,6 +57,8 @@ pub struct DrainedPod<'a> {
     /// Pods that the same budgets select, or that have the same controller, and that are neither ready nor
     /// terminating: the replacements that it waits for. The pod itself and pods that have ended do not count.
     pub unready: Vec<&'a Pod>,
+    /// Volumes that cannot be attached, of pods in `unready` and others.
+    pub attach_failures: &'a [AttachFailure],
     /// The time since which the kubelet of its node does not report.
     pub node_silent_since: Option<DateTime<Utc>>,
 }
@@ -74,6 +81,8 @@ pub enum Standing<'a> {
     Asked(&'a Evacuation),
     /// The Evacuation ended and the pod was left alone.
     LeftAlone(&'a Evacuation),
+    /// As [`Standing::LeftAlone`], and the Evacuation is gone: the drain's status remembers it.
+    LeftAloneBefore(LeftAlonePod),
     /// It terminates, or has ended and is deleted. No active Evacuation holds the entry of this drain.
     Leaving,
 }
@@ -120,6 +129,7 @@ pub fn judge(pod: &DrainedPod<'_>, now: DateTime<Utc>) -> PodJudgement {
         Standing::Rejected { message, since } => refused::by_server(pod, message, *since, now),
         Standing::Asked(evacuation) => asked::judge(pod, evacuation, now),
         Standing::LeftAlone(evacuation) => refused::left_alone(pod, evacuation, now),
+        Standing::LeftAloneBefore(record) => refused::left_alone_before(pod, record),
         Standing::Leaving => PodJudgement::of(PodCount::Evicting),
     }
 }

@@ -2,11 +2,13 @@
 
 use chrono::{DateTime, Utc};
 use evacuation_api::{
-    ConditionType, DrainBlockerReason, Evacuation, EvacuationStatus, FailedReason, from_condition_time,
+    ConditionType, DrainBlockerReason, Evacuation, EvacuationStatus, FailedReason, LeftAlonePod,
+    from_condition_time,
 };
+use k8s_openapi::api::core::v1::Pod;
 
 use super::{DrainedPod, Hold, PodCount, PodJudgement, text};
-use crate::{DrainRefusal, pod::daemon_set};
+use crate::{DrainRefusal, pod::daemon_set, time::stamp};
 
 /// Judges a pod that the pod rules of the drain refuse. The first reason names the blocker.
 pub(super) fn by_rules(pod: &DrainedPod<'_>, reasons: &[DrainRefusal], now: DateTime<Utc>) -> PodJudgement {
@@ -31,7 +33,7 @@ pub(super) fn by_rules(pod: &DrainedPod<'_>, reasons: &[DrainRefusal], now: Date
 /// Returns the reason of the blocker, and the field that lets the pod be asked or left alone.
 fn rule(refusal: DrainRefusal) -> (DrainBlockerReason, &'static str) {
     match refusal {
-        DrainRefusal::DaemonSet => (DrainBlockerReason::DaemonSet, "spec.pods.daemonSets: Skip"),
+        DrainRefusal::DaemonSet => (DrainBlockerReason::DaemonSet, "spec.pods.daemonSets: Skip or Last"),
         DrainRefusal::LocalStorage => (
             DrainBlockerReason::LocalStorage,
             "spec.pods.emptyDirData: Delete (the data of its emptyDir volumes is lost)",
@@ -60,14 +62,59 @@ pub(super) fn left_alone(pod: &DrainedPod<'_>, evacuation: &Evacuation, now: Dat
     let status = evacuation.status.as_ref();
     let failed = status.and_then(|status| status.true_condition(ConditionType::Failed));
     let reason = status.and_then(EvacuationStatus::reason::<FailedReason>);
-    let said = failed.map(|condition| condition.message.as_str());
+    let said = text::remark(failed.map(|condition| condition.message.as_str()));
+    let since = ended_at(status, now);
+    stays(pod, reason, &said, since, text::name(&evacuation.metadata))
+}
+
+/// Judges a pod that was left alone, and whose Evacuation is gone.
+pub(super) fn left_alone_before(pod: &DrainedPod<'_>, record: &LeftAlonePod) -> PodJudgement {
+    let reason = record.reason.as_deref().and_then(FailedReason::parse);
+    stays(pod, reason, "", record.since.0, &record.evacuation)
+}
+
+/// Returns the record of a pod that was left alone.
+pub(in crate::drain) fn record(
+    node: &str,
+    pod: &Pod,
+    evacuation: &Evacuation,
+    now: DateTime<Utc>,
+) -> LeftAlonePod {
+    let status = evacuation.status.as_ref();
+    let reason = status.and_then(EvacuationStatus::reason::<FailedReason>);
+    let metadata = &pod.metadata;
+    LeftAlonePod {
+        uid: metadata.uid.clone().unwrap_or_default(),
+        node: node.to_owned(),
+        pod: format!("{}/{}", metadata.namespace.as_deref().unwrap_or_default(), text::name(metadata)),
+        evacuation: text::name(&evacuation.metadata).to_owned(),
+        reason: reason.map(|reason| reason.as_str().to_owned()),
+        since: stamp(ended_at(status, now)),
+    }
+}
+
+fn ended_at(status: Option<&EvacuationStatus>, now: DateTime<Utc>) -> DateTime<Utc> {
+    let failed = status.and_then(|status| status.true_condition(ConditionType::Failed));
+    failed
+        .map(|condition| from_condition_time(&condition.last_transition_time))
+        .or_else(|| status?.finish_time.map(|time| time.0))
+        .unwrap_or(now)
+}
+
+fn stays(
+    pod: &DrainedPod<'_>,
+    reason: Option<FailedReason>,
+    said: &str,
+    since: DateTime<Utc>,
+    evacuation: &str,
+) -> PodJudgement {
     let ended = match reason {
         Some(FailedReason::Refused) => "a responder refused",
         Some(FailedReason::Canceled) => "the request was canceled",
         Some(FailedReason::DeadlineGaveUp) => "the deadline passed",
         None => "the request ended",
     };
-    let cause = format!("the pod was left alone, because {ended}{}", text::remark(said));
+    let cause = format!("the pod was left alone, because {ended}{said}");
     let way_out = match reason {
         Some(FailedReason::Canceled) => "find out who canceled it; then drain again, or delete the pod",
         _ => {
@@ -75,11 +122,7 @@ pub(super) fn left_alone(pod: &DrainedPod<'_>, evacuation: &Evacuation, now: Dat
              spec.requester.onRefusal: Override"
         }
     };
-    let since = failed
-        .map(|condition| from_condition_time(&condition.last_transition_time))
-        .or_else(|| status?.finish_time.map(|time| time.0))
-        .unwrap_or(now);
-    let object = format!("Evacuation/{}", text::name(&evacuation.metadata));
+    let object = format!("Evacuation/{evacuation}");
     let count = if reason == Some(FailedReason::Refused) { PodCount::Refused } else { PodCount::Blocked };
     let hold = Hold::new(DrainBlockerReason::LeftAlone, object, since, cause, way_out);
     PodJudgement::held(count, pod, hold.stuck())

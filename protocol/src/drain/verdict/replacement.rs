@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use evacuation_api::{DrainBlockerReason, from_condition_time};
 use k8s_openapi::api::core::v1::{Pod, PodCondition};
 
-use super::{DrainedPod, Hold, text};
+use super::{AttachFailure, DrainedPod, Hold, text};
 use crate::pod::{LivePod, PodPhase};
 
 /// Reasons of a waiting container whose image is missing, as the kubelet writes them.
@@ -32,6 +32,8 @@ impl Replacements<'_> {
 pub(super) struct Failure<'a> {
     pod: &'a Pod,
     reason: DrainBlockerReason,
+    /// The object that must change: the pod, if it is not another one.
+    object: Option<String>,
     since: Option<DateTime<Utc>>,
     what: String,
 }
@@ -53,7 +55,7 @@ pub(super) fn sort<'a>(pod: &DrainedPod<'a>) -> Replacements<'a> {
     };
     let mut replacements = Replacements { hopeful: 0, worst: None };
     for other in pod.unready.iter().copied().filter(counts) {
-        let Some(failure) = Failure::of(other) else {
+        let Some(failure) = Failure::of(other, pod.attach_failures) else {
             replacements.hopeful = replacements.hopeful.saturating_add(1);
             continue;
         };
@@ -65,15 +67,16 @@ pub(super) fn sort<'a>(pod: &DrainedPod<'a>) -> Replacements<'a> {
 }
 
 impl<'a> Failure<'a> {
-    fn of(pod: &'a Pod) -> Option<Self> {
-        unschedulable(pod).or_else(|| container(pod))
+    fn of(pod: &'a Pod, attach_failures: &[AttachFailure]) -> Option<Self> {
+        unschedulable(pod).or_else(|| container(pod)).or_else(|| volume(pod, attach_failures))
     }
 
     fn order(&self) -> (u8, &str) {
         let rank = match self.reason {
             DrainBlockerReason::ReplacementUnschedulable => 0,
-            DrainBlockerReason::ReplacementImage => 1,
-            _ => 2,
+            DrainBlockerReason::ReplacementVolume => 1,
+            DrainBlockerReason::ReplacementImage => 2,
+            _ => 3,
         };
         (rank, text::name(&self.pod.metadata))
     }
@@ -88,6 +91,11 @@ impl<'a> Failure<'a> {
                 "add capacity or uncordon a node; two drains that wait for each other's replacements show \
                  exactly this, so delete one of them"
             }
+            DrainBlockerReason::ReplacementVolume => {
+                "let the pod that uses the volume go, and repair the kubelet and the volume driver of its \
+                 node, which detach the volume; or, once it is certain that the node is off, add the taint \
+                 node.kubernetes.io/out-of-service:NoExecute to it, or delete the VolumeAttachment"
+            }
             DrainBlockerReason::ReplacementImage => "correct the name of the image, or let the nodes pull it",
             _ => "repair the app or its configuration",
         }
@@ -96,7 +104,8 @@ impl<'a> Failure<'a> {
             way_out.push_str("; or set unhealthyPodEvictionPolicy: AlwaysAllow in the budget");
         }
         let since = self.since.unwrap_or(now);
-        Hold::new(self.reason, format!("Pod/{name}"), since, cause, way_out).stuck_when_it_lasts(now)
+        let object = self.object.unwrap_or_else(|| format!("Pod/{name}"));
+        Hold::new(self.reason, object, since, cause, way_out).stuck_when_it_lasts(now)
     }
 }
 
@@ -109,6 +118,7 @@ fn unschedulable(pod: &Pod) -> Option<Failure<'_>> {
     Some(Failure {
         pod,
         reason: DrainBlockerReason::ReplacementUnschedulable,
+        object: None,
         since: since(pod, scheduled),
         what: format!("which cannot be scheduled{}", text::remark(scheduled.message.as_deref())),
     })
@@ -129,7 +139,13 @@ fn container(pod: &Pod) -> Option<Failure<'_>> {
     if let Some((name, state)) = find(IMAGE_REASONS) {
         let said = text::remark(state.message.as_deref());
         let what = format!("the image of whose container {name} cannot be pulled{said}");
-        return Some(Failure { pod, reason: DrainBlockerReason::ReplacementImage, since, what });
+        return Some(Failure {
+            pod,
+            reason: DrainBlockerReason::ReplacementImage,
+            object: None,
+            since,
+            what,
+        });
     }
     let (name, state) = find(CRASH_REASONS)?;
     let reason = state.reason.as_deref().unwrap_or_default();
@@ -137,7 +153,23 @@ fn container(pod: &Pod) -> Option<Failure<'_>> {
     let message = state.message.as_deref().filter(|_| reason != "CrashLoopBackOff");
     let what =
         format!("whose container {name} does not run{}", text::remark([reason].into_iter().chain(message)));
-    Some(Failure { pod, reason: DrainBlockerReason::ReplacementCrashing, since, what })
+    Some(Failure { pod, reason: DrainBlockerReason::ReplacementCrashing, object: None, since, what })
+}
+
+/// Returns the failure of a volume that the pod, which has a node, waits for.
+fn volume<'p>(pod: &'p Pod, failures: &[AttachFailure]) -> Option<Failure<'p>> {
+    let failure = failures.iter().find(|failure| Some(&failure.pod_uid) == pod.metadata.uid.as_ref())?;
+    if LivePod::of(pod).phase != PodPhase::Pending {
+        return None;
+    }
+    let said = text::remark([failure.message.as_str()]);
+    Some(Failure {
+        pod,
+        reason: DrainBlockerReason::ReplacementVolume,
+        object: failure.volume().map(|name| format!("PersistentVolume/{}", text::quote(name))),
+        since: Some(failure.since),
+        what: format!("which waits for a volume that cannot be attached to its node{said}"),
+    })
 }
 
 /// Returns the condition of that type.

@@ -9,9 +9,12 @@
 
 mod cordons;
 mod course;
+mod crowd;
+mod daemon_sets;
 mod faults;
 mod limits;
 mod nodes;
 mod orphans;
+mod records;
 mod rules;
 mod verdict;

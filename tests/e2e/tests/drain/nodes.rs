@@ -97,8 +97,13 @@ impl Stage {
 
     /// Deletes a drain, and waits until it is gone.
     pub(crate) async fn delete(&self, name: &str) {
+        self.drains().delete(&self.name(name), &DeleteParams::default()).await.unwrap();
+        self.gone(name).await;
+    }
+
+    /// Waits until a drain is gone.
+    pub(crate) async fn gone(&self, name: &str) {
         let (api, name) = (self.drains(), self.name(name));
-        api.delete(&name, &DeleteParams::default()).await.unwrap();
         let gone = eventually(PATIENCE, "the drain is gone", || async {
             match api.get_opt(&name).await? {
                 Some(found) => bail!("{}", serde_json::to_string(&found)?),

@@ -9,13 +9,16 @@ pub enum DrainLaw {
     Withdrawal,
     /// Of every request.
     Cordoned,
+    /// Of every request for a pod of a DaemonSet.
+    Last,
     /// Liveness, from every state in which no act is under way.
     Ends,
 }
 
 impl DrainLaw {
     /// Every law.
-    pub const ALL: &'static [Self] = &[Self::Cordon, Self::Withdrawal, Self::Cordoned, Self::Ends];
+    pub const ALL: &'static [Self] =
+        &[Self::Cordon, Self::Withdrawal, Self::Cordoned, Self::Last, Self::Ends];
 
     /// The law as a sentence.
     pub const fn words(self) -> &'static str {
@@ -23,6 +26,9 @@ impl DrainLaw {
             Self::Cordon => "no drain uncordons a node that a person or another drain keeps cordoned",
             Self::Withdrawal => "no eviction follows the withdrawal of the last entry",
             Self::Cordoned => "no pod is asked on a node that was never cordoned",
+            Self::Last => {
+                "a pod of a DaemonSet is asked after all others of its node, and no drain asks its replacement"
+            }
             Self::Ends => {
                 "every drain with a deadline ends, a deleted one goes, and no cordon and no entry is left of it"
             }

@@ -30,6 +30,9 @@ pub struct DrainConfig {
     pub drains: [&'static [usize]; 2],
     /// The node of each pod.
     pub pods: &'static [usize],
+    /// Pods that belong to a DaemonSet, by number. It creates another one in the place of each, and the drains
+    /// ask such pods last.
+    pub daemons: &'static [usize],
     /// True when the first drain has a deadline.
     pub deadline: bool,
     /// Maximum number of cordons and uncordons by people.
@@ -47,6 +50,7 @@ pub fn drain_worlds() -> Vec<DrainConfig> {
         about: "two drains of one node, both deleted at any time",
         drains: [&[0], &[0]],
         pods: &[0],
+        daemons: &[],
         deadline: false,
         people: 0,
         deletions: 2,
@@ -75,6 +79,23 @@ pub fn drain_worlds() -> Vec<DrainConfig> {
             drains: [&[0], &[0, 1]],
             deadline: true,
             deletions: 1,
+            ..shared
+        },
+        DrainConfig {
+            name: "last",
+            about: "two drains of one node with a pod of a DaemonSet beside another, one deleted",
+            pods: &[0, 0],
+            daemons: &[1],
+            deletions: 1,
+            ..shared
+        },
+        DrainConfig {
+            name: "last-late",
+            about: "two drains of one node with a pod of a DaemonSet, and late requests of an earlier leader",
+            daemons: &[0],
+            deadline: true,
+            deletions: 0,
+            leaders: 1,
             ..shared
         },
     ]

@@ -72,10 +72,10 @@ impl Drains {
             for pod in 0..state.pods.len() {
                 state.withdraw_orphans(pod);
                 if state.pods[pod].evacuation.as_ref().is_some_and(|active| active.in_flight) {
-                    state.outcome(pod, true);
+                    state.outcome(&self.config, pod, true);
                 } else if state.may_evict(&self.config, pod) {
                     state.evict(pod);
-                    state.outcome(pod, true);
+                    state.outcome(&self.config, pod, true);
                 }
             }
             if state == before {
@@ -185,7 +185,7 @@ impl Model for Drains {
                 }
             }
             DrainAction::Evict { pod } => state.evict(pod),
-            DrainAction::Outcome { pod, goes } => state.outcome(pod, goes),
+            DrainAction::Outcome { pod, goes } => state.outcome(&self.config, pod, goes),
             DrainAction::Orphans { pod } => state.withdraw_orphans(pod),
             DrainAction::Release { node } => state.release_from_the_gone(node),
             DrainAction::Forget { node } => state.forget_holders(node),
@@ -213,6 +213,7 @@ impl Model for Drains {
             Property::<Self>::always(DrainLaw::Cordoned.words(), |_, s| {
                 !s.broken.contains(&DrainLaw::Cordoned)
             }),
+            Property::<Self>::always(DrainLaw::Last.words(), |_, s| !s.broken.contains(&DrainLaw::Last)),
             Property::<Self>::always(DrainLaw::Ends.words(), |model, s| {
                 !s.pending.is_empty() || model.ends(s)
             }),

@@ -45,7 +45,10 @@ fn described(config: &DrainConfig, number: usize) -> Option<NodeEvacuation> {
     let deadline = (config.deadline && number == 0).then_some(60);
     let drain = json!({
         "metadata": {"name": drain_name(number), "uid": format!("{number}{number}{number}{number}{number}{number}{number}{number}-"), "creationTimestamp": "1970-01-01T00:00:00Z"},
-        "spec": {"nodes": {"names": names}, "requester": {"deadlineSeconds": deadline}},
+        "spec": {
+            "nodes": {"names": names}, "requester": {"deadlineSeconds": deadline},
+            "pods": {"daemonSets": if config.daemons.is_empty() { "Skip" } else { "Last" }},
+        },
     });
     serde_json::from_value(drain).ok()
 }
@@ -65,13 +68,13 @@ impl Objects {
         let mut evacuations = Vec::new();
         for (number, pod) in state.pods.iter().enumerate() {
             if let Some(active) = &pod.evacuation {
-                evacuations.push((number, evacuation_of(config, number, active)));
+                evacuations.push((number, evacuation_of(config, (number, pod.generation), active)));
             }
             if !pod.canceled_for.is_empty() {
                 let entries = pod.canceled_for.clone();
                 let ended =
                     EvacuationState { recorded: entries.clone(), entries, ..EvacuationState::default() };
-                let mut ended = evacuation_of(config, number, &ended);
+                let mut ended = evacuation_of(config, (number, pod.generation), &ended);
                 ended.status = ended.status.map(|status| {
                     let mut status = cancel(&status, "the last requester left", at(0));
                     // The apps of this model acknowledge at once.
@@ -83,7 +86,8 @@ impl Objects {
                 evacuations.push((number, ended));
             }
         }
-        let pods = (0..state.pods.len()).map(pod_of).collect();
+        let pods = state.pods.iter().enumerate();
+        let pods = pods.map(|(number, pod)| pod_of(config, number, pod.generation)).collect();
         Self { nodes: nodes.collect(), pods, evacuations }
     }
 
@@ -108,6 +112,8 @@ impl Objects {
             pods: seen.collect(),
             entries: self.evacuations.iter().map(|(_, evacuation)| evacuation).collect(),
             rejected_nodes: Vec::new(),
+            missing_daemon_sets: std::collections::BTreeSet::new(),
+            attach_failures: Vec::new(),
         }
     }
 }
@@ -128,17 +134,25 @@ pub(super) fn node_of(number: usize, node: &NodeState) -> Node {
     }))
 }
 
-fn pod_of(number: usize) -> Pod {
+fn uid(pod: usize, generation: u8) -> String {
+    format!("p{pod}-{generation}")
+}
+
+fn pod_of(config: &DrainConfig, number: usize, generation: u8) -> Pod {
     let name = format!("p{number}");
-    let owner =
-        json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "1", "controller": true});
+    let kind = if config.daemons.contains(&number) { "DaemonSet" } else { "ReplicaSet" };
+    let owner = json!({"apiVersion": "apps/v1", "kind": kind, "name": "r", "uid": "1", "controller": true});
     parse(json!({
-        "metadata": {"name": name, "namespace": "ns", "uid": name, "ownerReferences": [owner]},
+        "metadata": {"name": name, "namespace": "ns", "uid": uid(number, generation), "ownerReferences": [owner]},
         "spec": {"containers": []}, "status": {"phase": "Running"},
     }))
 }
 
-fn evacuation_of(config: &DrainConfig, pod: usize, state: &EvacuationState) -> Evacuation {
+fn evacuation_of(
+    config: &DrainConfig,
+    (pod, generation): (usize, u8),
+    state: &EvacuationState,
+) -> Evacuation {
     let name = format!("p{pod}");
     let entries: Vec<Requester> = state.entries.iter().filter_map(|drain| entry(config, *drain)).collect();
     let time = "1970-01-01T00:00:00Z";
@@ -151,7 +165,7 @@ fn evacuation_of(config: &DrainConfig, pod: usize, state: &EvacuationState) -> E
     let responder = if state.accepted { "Completed" } else { "Active" };
     parse(json!({
         "metadata": {"name": name, "namespace": "ns"},
-        "spec": {"target": {"pod": {"name": name, "uid": name}}, "requesters": entries},
+        "spec": {"target": {"pod": {"name": name, "uid": uid(pod, generation)}}, "requesters": entries},
         "status": {
             "requesters": recorded,
             "responders": [{

@@ -47,6 +47,10 @@ pub(super) struct PodState {
     pub(super) evacuation: Option<EvacuationState>,
     /// Drains whose entry an earlier, canceled Evacuation held.
     pub(super) canceled_for: BTreeSet<usize>,
+    /// Number of pods of its DaemonSet that went before it.
+    pub(super) generation: u8,
+    /// Drains that have asked it or one before it, with the generation.
+    pub(super) asked: BTreeSet<(usize, u8)>,
 }
 
 /// What a drain sees of an active Evacuation.
@@ -73,12 +77,12 @@ pub(super) struct PendingAct {
     pub(super) late: bool,
 }
 
-/// An act, by the number of its node or pod.
+/// An act, by the number of its node or pod. A question has the pod's UID: its generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Act {
     Cordon(usize),
     Release(usize),
-    Ask(usize),
+    Ask(usize, u8),
     Join(usize),
     Withdraw(usize),
     End,

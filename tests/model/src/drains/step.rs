@@ -59,12 +59,13 @@ impl DrainState {
                 self.node_changed(node);
             }
             Act::Release(node) if !stale => self.release(number, node),
-            Act::Ask(pod) => self.ask(config, number, pod),
+            Act::Ask(pod, generation) => self.ask(config, number, pod, generation),
             Act::Join(pod) if !stale => {
                 if let Some(active) = &mut self.pods[pod].evacuation {
                     active.entries.insert(number);
                     active.recorded.insert(number);
                     self.evacuation_changed(pod);
+                    self.note_asked(config, number, pod);
                 }
             }
             Act::Withdraw(pod) if !stale => self.withdraw(number, pod),
@@ -88,9 +89,10 @@ impl DrainState {
         self.node_changed(node);
     }
 
-    fn ask(&mut self, config: &DrainConfig, number: usize, pod: usize) {
+    /// The server takes a question only for the pod of that UID.
+    fn ask(&mut self, config: &DrainConfig, number: usize, pod: usize, generation: u8) {
         let state = &mut self.pods[pod];
-        if state.gone || state.evacuation.is_some() {
+        if state.gone || state.evacuation.is_some() || state.generation != generation {
             return;
         }
         let only = std::collections::BTreeSet::from([number]);
@@ -101,6 +103,21 @@ impl DrainState {
             self.broken.insert(DrainLaw::Cordoned);
         }
         self.evacuation_changed(pod);
+        self.note_asked(config, number, pod);
+    }
+
+    /// Records that a drain asks a pod, and checks the order of the pods of DaemonSets.
+    fn note_asked(&mut self, config: &DrainConfig, number: usize, pod: usize) {
+        let generation = self.pods[pod].generation;
+        let others = (0..self.pods.len()).filter(|other| {
+            config.pods.get(*other) == config.pods.get(pod) && !config.daemons.contains(other)
+        });
+        let too_early = others.into_iter().any(|other| !self.pods[other].gone);
+        let again = self.pods[pod].asked.iter().any(|(drain, known)| *drain == number && *known < generation);
+        if config.daemons.contains(&pod) && (too_early || again) {
+            self.broken.insert(DrainLaw::Last);
+        }
+        self.pods[pod].asked.insert((number, generation));
     }
 
     /// The server refuses a withdrawal while an eviction is in flight: the fence.
@@ -126,10 +143,14 @@ impl DrainState {
         self.evacuation_changed(pod);
     }
 
-    /// The outcome of an attempt: the pod goes, or a budget refuses.
-    pub(super) fn outcome(&mut self, pod: usize, goes: bool) {
+    /// The outcome of an attempt: the pod goes, or a budget refuses. A DaemonSet creates another pod at once.
+    pub(super) fn outcome(&mut self, config: &DrainConfig, pod: usize, goes: bool) {
         let state = &mut self.pods[pod];
-        if goes {
+        if goes && config.daemons.contains(&pod) {
+            state.generation = state.generation.saturating_add(1);
+            state.evacuation = None;
+            state.canceled_for.clear();
+        } else if goes {
             state.gone = true;
             state.evacuation = None;
         } else if let Some(active) = &mut state.evacuation {
@@ -213,10 +234,13 @@ fn act(act: &DrainAct<'_>) -> Option<Act> {
     match act {
         DrainAct::Cordon(node) => number(node.metadata.name.as_ref()).map(Act::Cordon),
         DrainAct::Release(node) => number(node.metadata.name.as_ref()).map(Act::Release),
-        DrainAct::Ask(pod, _) => number(pod.metadata.name.as_ref()).map(Act::Ask),
+        DrainAct::Ask(pod, _) => {
+            let (_, generation) = pod.metadata.uid.as_deref()?.split_once('-')?;
+            Some(Act::Ask(number(pod.metadata.name.as_ref())?, generation.parse().ok()?))
+        }
         DrainAct::Join(evacuation, _) => number(evacuation.metadata.name.as_ref()).map(Act::Join),
         DrainAct::Withdraw(evacuation) => number(evacuation.metadata.name.as_ref()).map(Act::Withdraw),
-        DrainAct::Remove(_) => None,
+        DrainAct::Remove(_) | DrainAct::Delete => None,
         DrainAct::ReleaseFinalizer => Some(Act::End),
     }
 }

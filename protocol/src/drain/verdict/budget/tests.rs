@@ -213,6 +213,34 @@ fn a_replacement_that_fails_is_stuck_unless_others_make_the_room() {
 }
 
 #[test]
+fn a_volume_that_is_attached_elsewhere_is_named_unless_the_pod_fails_otherwise() {
+    let healthy = pod(json!({}));
+    let held_by = |replacement: Pod| held(&healthy, &evicting(), &[exhausted()], &[replacement]);
+    let judgement = held_by(starting("volume"));
+    assert_eq!(line(&judgement), "Blocked ReplacementVolume PersistentVolume/pvc-1 stuck 0 -");
+    let message = judgement.blocker.unwrap().message;
+    for words in [
+        "budget db waits for pod volume, which waits for a volume that cannot be attached to its node",
+        r#"Multi-Attach error for volume "pvc-1" Volume is already used by pod(s) db-0"#,
+        "node.kubernetes.io/out-of-service:NoExecute",
+        "delete the VolumeAttachment",
+    ] {
+        assert!(message.contains(words), "{words:?} is not in {message:?}");
+    }
+    for (replacement, reason) in [
+        (unschedulable("volume"), "ReplacementUnschedulable"),
+        (waiting("volume", "ErrImagePull"), "ReplacementImage"),
+        (starting("another"), "BudgetExhausted"),
+    ] {
+        let blocker = held_by(replacement).blocker.unwrap();
+        assert_eq!(blocker.reason, reason, "{}", blocker.message);
+    }
+    let mut running = starting("volume");
+    running.status.get_or_insert_default().phase = Some("Running".to_owned());
+    assert_eq!(held_by(running).blocker.unwrap().reason, "BudgetExhausted", "the volume is attached");
+}
+
+#[test]
 fn a_failure_that_the_cluster_retries_is_stuck_when_it_lasts() {
     let (healthy, sick) = (pod(json!({})), pod(unready()));
     let (budget, needed) = (exhausted(), budget(0, 1, 2, 3, json!({})));

@@ -6,6 +6,7 @@ mod budgets;
 mod leaving;
 mod replacements;
 mod rules;
+mod volume;
 mod webhook;
 
 use anyhow::bail;

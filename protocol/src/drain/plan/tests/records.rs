@@ -1,0 +1,128 @@
+//! What a drain records: the pods that stay, and the nodes for which it has no room.
+
+use evacuation_api::{MAX_DRAINED_NODES, MAX_LEFT_ALONE_PODS};
+use serde_json::json;
+
+use super::*;
+
+fn left_alone(drain: &NodeEvacuation) -> Vec<String> {
+    let status = drain.status.as_ref().unwrap();
+    status.left_alone.iter().map(|known| format!("{} {:?}", known.pod, known.reason)).collect()
+}
+
+/// A drain of node `a`, on which pod `p` was left alone while pod `q` was asked.
+fn with_one_left_alone() -> (Cluster, NodeEvacuation) {
+    let (mut cluster, mut drain) = (Cluster::new(&["a"]), drain(json!({})));
+    cluster.add_pod("a", "p", &json!({}));
+    cluster.add_pod("a", "q", &json!({}));
+    cluster.begun(&mut drain);
+    cluster.ask(&drain, "p");
+    cluster.ask(&drain, "q");
+    cluster.cancel("p");
+    cluster.plan(&mut drain, 2);
+    (cluster, drain)
+}
+
+#[test]
+fn a_pod_that_was_left_alone_is_not_asked_again_when_its_evacuation_is_gone() {
+    let (mut cluster, mut drain) = with_one_left_alone();
+    assert_eq!(left_alone(&drain), ["ns/p Some(\"Canceled\")"]);
+    let before = drain.status.as_ref().unwrap().blockers.clone();
+    cluster.evacuations.retain(|e| e.metadata.name.as_deref() != Some("p"));
+    assert_eq!(cluster.plan(&mut drain, 3), [] as [&str; 0], "it was asked once");
+    let after = drain.status.as_ref().unwrap().blockers.clone();
+    assert_eq!(after[0].reason, "LeftAlone");
+    assert_eq!((&after[0].object, after[0].since), (&before[0].object, before[0].since));
+
+    cluster.pods.retain(|(_, pod)| pod.metadata.name.as_deref() != Some("q"));
+    cluster.plan(&mut drain, 4);
+    assert_eq!(phases(&drain), [Failed]);
+    assert_eq!(left_alone(&drain).len(), 1);
+}
+
+#[test]
+fn the_record_of_a_pod_goes_with_the_pod() {
+    let (mut cluster, mut drain) = with_one_left_alone();
+    cluster.pods.retain(|(_, pod)| pod.metadata.name.as_deref() != Some("p"));
+    cluster.plan(&mut drain, 3);
+    assert_eq!(left_alone(&drain), [] as [&str; 0]);
+    // A StatefulSet creates a pod of the same name, which is another pod.
+    cluster.add_pod("a", "p", &json!({"metadata": {"uid": "later"}}));
+    assert_eq!(cluster.plan(&mut drain, 4), ["ask p"]);
+}
+
+#[test]
+fn the_record_is_bounded_and_pods_beyond_it_are_known_by_their_evacuations() {
+    let (mut cluster, mut drain) = (Cluster::new(&["a"]), drain(json!({})));
+    let names: Vec<String> = (0..=MAX_LEFT_ALONE_PODS).map(|n| format!("p{n:03}")).collect();
+    for name in &names {
+        cluster.add_pod("a", name, &json!({}));
+    }
+    cluster.add_pod("a", "q", &json!({}));
+    cluster.begun(&mut drain);
+    for name in &names {
+        cluster.ask(&drain, name);
+        cluster.cancel(name);
+    }
+    cluster.ask(&drain, "q");
+    assert_eq!(cluster.plan(&mut drain, 2), [] as [&str; 0]);
+    assert_eq!(left_alone(&drain).len(), MAX_LEFT_ALONE_PODS);
+    assert_eq!(cluster.plan(&mut drain, 3), [] as [&str; 0]);
+    cluster.evacuations.retain(|e| e.metadata.name.as_deref() == Some("q"));
+    assert_eq!(cluster.plan(&mut drain, 4), [format!("ask {}", names[MAX_LEFT_ALONE_PODS])]);
+}
+
+#[test]
+fn nodes_for_which_there_is_no_room_are_counted_and_told() {
+    for (more, told) in [(0, None), (1, Some("1 more node matches")), (12, Some("12 more nodes match"))] {
+        let mut cluster = Cluster::default();
+        for number in 0..MAX_DRAINED_NODES + more {
+            cluster.add_node(&format!("n{number:04}"), &json!({"pool": "old"}));
+        }
+        let nodes = json!({"selector": {"matchLabels": {"pool": "old"}}});
+        let mut drain = drain(json!({"nodes": nodes, "maxParallel": {"nodes": 1}}));
+        for second in 0..2 {
+            cluster.plan(&mut drain, second);
+            let status = drain.status.as_ref().unwrap();
+            assert_eq!(status.nodes.len(), MAX_DRAINED_NODES);
+            assert_eq!(usize::try_from(status.nodes_omitted).unwrap(), more);
+            let message = status.message.as_deref().unwrap();
+            let says = message.contains("the selector and stay");
+            assert_eq!(says, told.is_some(), "{message}");
+            assert!(told.is_none_or(|told| message.matches(told).count() == 1), "{message}");
+        }
+    }
+}
+
+#[test]
+fn a_drain_that_follows_its_selector_counts_the_omitted_nodes_anew() {
+    let mut cluster = Cluster::default();
+    for number in 0..=MAX_DRAINED_NODES {
+        cluster.add_node(&format!("n{number:04}"), &json!({"pool": "old"}));
+    }
+    let nodes = json!({"selector": {"matchLabels": {"pool": "old"}}, "follow": true});
+    let mut drain = drain(json!({"nodes": nodes, "maxParallel": {"nodes": 1}}));
+    cluster.plan(&mut drain, 0);
+    assert_eq!(drain.status.as_ref().unwrap().nodes_omitted, 1);
+    cluster.nodes.pop();
+    cluster.plan(&mut drain, 1);
+    assert_eq!(drain.status.as_ref().unwrap().nodes_omitted, 0);
+}
+
+#[test]
+fn a_drain_with_a_time_to_live_is_deleted_that_long_after_its_end_and_uncordons() {
+    let (mut cluster, mut drain) = (Cluster::new(&["a"]), drain(json!({"ttlSecondsAfterFinished": 60})));
+    assert_eq!(cluster.begun(&mut drain), [] as [&str; 0]);
+    assert!(drain.status.as_ref().unwrap().is_true(DrainConditionType::Finished));
+    let world = cluster.world();
+    let waiting = plan(&drain, &world, at(59));
+    assert_eq!((waiting.acts, waiting.wake_at), (vec![], Some(at(60))));
+    assert_eq!(cluster.plan(&mut drain, 60), ["delete"]);
+    drain.metadata.deletion_timestamp = Some(condition_time(at(60)));
+    assert_eq!(cluster.plan(&mut drain, 61), ["release a"]);
+
+    drain.metadata.deletion_timestamp = None;
+    drain.spec.ttl_seconds_after_finished = None;
+    let world = cluster.world();
+    assert_eq!(plan(&drain, &world, at(1_000_000)).wake_at, None, "without one it stays");
+}

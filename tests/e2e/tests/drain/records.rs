@@ -1,0 +1,95 @@
+//! What a drain remembers of its pods, and how long the drain itself is kept.
+
+use std::time::Duration;
+
+use anyhow::bail;
+use controlplane::eventually;
+use evacuation_api::{DrainConditionType, DrainedNodePhase};
+use evacuation_client::Answer;
+use evacuation_e2e::{
+    PodSpec,
+    scene::{PATIENCE, end_of, quick},
+};
+use k8s_openapi::api::core::v1::Pod;
+use kube::{
+    ResourceExt,
+    api::{DeleteParams, ListParams},
+};
+use serde_json::json;
+
+use crate::nodes::{Stage, holders, is_cordoned, phases};
+
+async fn pod(stage: &Stage, name: &str) -> Pod {
+    stage.scene.pod(name, quick(PodSpec::watching()).on(&stage.nodes[0])).await
+}
+
+/// Deletes the Evacuation of a pod, and waits until it is gone.
+async fn delete_evacuation(stage: &Stage, pod: &str) {
+    let name = stage.scene.evacuation_of(pod).await.name_any();
+    let api = stage.scene.evacuations();
+    api.delete(&name, &DeleteParams::default()).await.unwrap();
+    let gone = eventually(PATIENCE, "the evacuation is gone", || async {
+        match api.get_opt(&name).await? {
+            Some(found) => bail!("{found:?}"),
+            None => Ok(()),
+        }
+    });
+    gone.await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pods_that_were_left_alone_are_asked_once_also_when_their_evacuations_are_deleted() {
+    let stage = Stage::new("once", 1).await;
+    let (refuses, canceled, last) =
+        (pod(&stage, "refuses").await, pod(&stage, "canceled").await, pod(&stage, "last").await);
+    let _refuses = stage.scene.app(&refuses, |_| async { Answer::refuse("Busy", "not now") }).await;
+    let _delays = stage.scene.app(&canceled, |_| async { Answer::delay(Duration::from_mins(10)) }).await;
+    let drain = json!({"requester": {"onRefusal": "GiveUp"}, "pods": {"unmanaged": "Evict"}});
+    stage.drain("d", &[0], drain).await;
+    stage.until("d", "one app delays", |status| status.pods.delayed == 1).await;
+    let refused = stage.scene.evacuation_of("refuses").await.name_any();
+    let ended = stage.scene.pods.until(&refused, "it has ended", |e| end_of(e).is_some()).await.unwrap();
+    assert_eq!(end_of(&ended).as_deref(), Some("Failed Refused"));
+
+    // An ended one, as at the end of its time to live, and one in progress.
+    delete_evacuation(&stage, "refuses").await;
+    delete_evacuation(&stage, "canceled").await;
+    let status = stage.until("d", "both are recorded", |status| status.left_alone.len() == 2).await;
+    let mut known: Vec<_> = status.left_alone.iter().map(|p| (p.pod.clone(), p.reason.clone())).collect();
+    known.sort();
+    let namespace = stage.scene.namespace();
+    let expected = [("canceled", "Canceled"), ("refuses", "Refused")]
+        .map(|(pod, reason)| (format!("{namespace}/{pod}"), Some(reason.to_owned())));
+    assert_eq!(known, expected);
+
+    let _accepts = stage.scene.app(&last, |_| async { Answer::accept() }).await;
+    let status =
+        stage.until("d", "the drain has ended", |status| status.is_true(DrainConditionType::Failed)).await;
+    assert_eq!(phases(&status), [DrainedNodePhase::Failed]);
+    assert_eq!(status.blockers.iter().filter(|b| b.reason == "LeftAlone").count(), 2, "{status:?}");
+    let all = stage.scene.evacuations().list(&ListParams::default()).await.unwrap().items;
+    let asked: Vec<&str> = all.iter().map(|e| e.spec.target.pod.name.as_str()).collect();
+    assert_eq!(asked, ["last"], "no pod was asked again");
+    assert!(stage.scene.stays(&refuses).await && stage.scene.stays(&canceled).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_drain_whose_time_to_live_is_over_is_deleted_and_its_node_uncordoned() {
+    let stage = Stage::new("ttl", 1).await;
+    stage.drain("keeps", &[0], json!({})).await;
+    stage.drained("keeps").await;
+    stage.drain("d", &[0], json!({"ttlSecondsAfterFinished": 3})).await;
+    let ended = stage.drained("d").await.finish_time.unwrap().0;
+    stage.gone("d").await;
+    let passed = chrono::Utc::now() - ended;
+    assert!(passed >= chrono::TimeDelta::seconds(2), "it was kept for {passed}");
+    let node = stage.node(0).await;
+    assert!(is_cordoned(&node), "another drain holds it");
+    assert_eq!(holders(&node), Some(stage.name("keeps").as_str()));
+    stage.delete("keeps").await;
+
+    stage.drain("d", &[0], json!({"ttlSecondsAfterFinished": 0})).await;
+    stage.gone("d").await;
+    let node = stage.node(0).await;
+    assert!(!is_cordoned(&node) && holders(&node).is_none());
+}
