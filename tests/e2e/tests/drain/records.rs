@@ -42,7 +42,7 @@ async fn pods_that_were_left_alone_are_asked_once_also_when_their_evacuations_ar
     let stage = Stage::new("once", 1).await;
     let (refuses, canceled, last) =
         (pod(&stage, "refuses").await, pod(&stage, "canceled").await, pod(&stage, "last").await);
-    let _refuses = stage.scene.app(&refuses, |_| async { Answer::refuse("Busy", "not now") }).await;
+    let _refuses = stage.scene.app(&refuses, |_| async { Answer::refuse("not now") }).await;
     let _delays = stage.scene.app(&canceled, |_| async { Answer::delay(Duration::from_mins(10)) }).await;
     let drain = json!({"requester": {"onRefusal": "GiveUp"}, "pods": {"unmanaged": "Evict"}});
     stage.drain("d", &[0], drain).await;

@@ -99,7 +99,8 @@ async fn a_replacement_whose_volume_is_attached_to_the_drained_node_holds_the_dr
     found.concerns(&pods.iter().collect::<Vec<_>>(), &format!("PersistentVolume/{volume}")).says(&[
         "budget guard waits for pod web-",
         "a volume that cannot be attached to its node",
-        &format!("Multi-Attach error for volume \"{volume}\""),
+        // The words before are "Waiting for detach", or "Multi-Attach error" in earlier versions.
+        &format!("for volume \"{volume}\" Volume is already used by pod(s) web-"),
         "delete the VolumeAttachment",
     ]);
     assert_eq!(found.blocker.owner.as_deref(), Some("ReplicaSet/web"));
