@@ -1,7 +1,7 @@
 //! The DaemonSets that pods name as their controller, and that can be missing.
 //!
-//! A DaemonSet is read by its name, and the result is kept for a moment. All nodes share the same few DaemonSets,
-//! so that a drain makes a few reads, and no watch is needed.
+//! A DaemonSet is read by its name, and the result is kept for a moment. All nodes share the same few
+//! DaemonSets, so that a drain makes a few reads, and no watch is needed.
 
 use std::{
     collections::{BTreeSet, HashMap},

@@ -1,7 +1,7 @@
 //! Evacuations that failed and are gone, until the drains that asked by them have recorded their pods.
 //!
-//! A user can delete an Evacuation before its drain has seen that it failed. Without this memory the drain would
-//! ask the pod again.
+//! A user can delete an Evacuation before its drain has seen that it failed. Without this memory the drain
+//! would ask the pod again.
 
 use std::{
     collections::HashMap,

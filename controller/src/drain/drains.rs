@@ -98,8 +98,8 @@ impl Drains {
         }
     }
 
-    /// Keeps a failed Evacuation that is gone, until the drains in progress that asked by it have recorded its
-    /// pod.
+    /// Keeps a failed Evacuation that is gone, until the drains in progress that asked by it have recorded
+    /// its pod.
     fn note_departed(&self, gone: &Arc<Evacuation>) {
         let status = gone.status.as_ref();
         if !status.is_some_and(|status| status.is_true(ConditionType::Failed)) {

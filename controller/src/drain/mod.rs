@@ -10,9 +10,9 @@
 //! # Guarantees
 //!
 //! Everything that a drain did is in objects: the phase of each node in the status, the cordon's holders in
-//! an annotation of the node, the requests in Evacuations, and the pods that stay in the status again. Memory holds
-//! only the API server's rejections of requests, which come again, and failed Evacuations that went before the
-//! status names their pods. Each write is guarded by the state that was decided on.
+//! an annotation of the node, the requests in Evacuations, and the pods that stay in the status again. Memory
+//! holds only the API server's rejections of requests, which come again, and failed Evacuations that went
+//! before the status names their pods. Each write is guarded by the state that was decided on.
 
 mod acts;
 mod daemon_sets;

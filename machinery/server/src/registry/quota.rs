@@ -17,8 +17,8 @@ use crate::{
 /// strategy admits to the reserve ([`Strategy::may_use_reserve`]). A tenant that fills its namespace does not
 /// exclude them.
 ///
-/// A kind can have shares ([`Strategy::shared_by`]): one user has at most a quarter of `namespace_objects` and
-/// `namespace_bytes`, unless the strategy admits the user to the reserve.
+/// A kind can have shares ([`Strategy::shared_by`]): one user has at most a quarter of `namespace_objects`
+/// and `namespace_bytes`, unless the strategy admits the user to the reserve.
 ///
 /// # What counts
 ///
@@ -152,8 +152,8 @@ impl Quota {
         [namespace_objects, namespace_bytes, total_bytes].iter().all(|limit| *limit == usize::MAX)
     }
 
-    /// Reserves room for a write that adds `added` to a namespace. `shared_by` returns the user in whose share
-    /// an object counts.
+    /// Reserves room for a write that adds `added` to a namespace. `shared_by` returns the user in whose
+    /// share an object counts.
     fn reserve<O: crate::Object>(
         &self,
         cache: &Cache<O>,

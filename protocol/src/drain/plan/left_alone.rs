@@ -1,7 +1,7 @@
 //! The record of the pods that a drain asked and that stay.
 //!
-//! An ended Evacuation is deleted after its time to live, or by a user. Without the record, the drain would ask
-//! its pod again.
+//! An ended Evacuation is deleted after its time to live, or by a user. Without the record, the drain would
+//! ask its pod again.
 
 use std::collections::BTreeSet;
 

@@ -2,13 +2,14 @@
 
 use chrono::{DateTime, Utc};
 
-/// A volume that cannot be attached to the node of a pod, as an Event of the attach/detach controller or of the
-/// kubelet tells.
+/// A volume that cannot be attached to the node of a pod, as an Event of the attach/detach controller or of
+/// the kubelet tells.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttachFailure {
     /// UID of the pod that waits for the volume.
     pub pod_uid: String,
-    /// Message of the Event, such as `Multi-Attach error for volume "pvc-1" Volume is already used by pod(s) db-0`.
+    /// Message of the Event, such as `Multi-Attach error for volume "pvc-1" Volume is already used by pod(s)
+    /// db-0`.
     pub message: String,
     /// Time of the first Event.
     pub since: DateTime<Utc>,

@@ -132,7 +132,7 @@ impl Drained {
         let status = ended.await.unwrap();
         assert!(status.is_true(DrainConditionType::Drained), "{status:?}");
 
-        // The API server can carry an eviction out and reply 504 on a busy machine, so that 201 may be missing.
+        // The API server can carry an eviction out and reply 504 on a busy machine: 201 may be missing.
         let mut evicted: BTreeMap<String, usize> = BTreeMap::new();
         for event in &scene.all_evictions() {
             *evicted.entry(event.name().to_owned()).or_default() += usize::from(event.code() == 201);

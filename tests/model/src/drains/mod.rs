@@ -30,8 +30,8 @@ pub struct DrainConfig {
     pub drains: [&'static [usize]; 2],
     /// The node of each pod.
     pub pods: &'static [usize],
-    /// Pods that belong to a DaemonSet, by number. It creates another one in the place of each, and the drains
-    /// ask such pods last.
+    /// Pods that belong to a DaemonSet, by number. It creates another one in the place of each, and the
+    /// drains ask such pods last.
     pub daemons: &'static [usize],
     /// True when the first drain has a deadline.
     pub deadline: bool,

@@ -1,5 +1,5 @@
 //! A volume that is still attached to the drained node. The attach/detach controller is Kubernetes' own. The
-//! scene plays the volume's driver, and kwok the kubelet, which starts the replacement never.
+//! scene plays the volume's driver. The kubelet is kwok, which is told not to start the replacement.
 
 use controlplane::eventually;
 use evacuation_api::DrainBlockerReason;
