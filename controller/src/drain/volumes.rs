@@ -126,7 +126,8 @@ fn failure(
     before: Option<AttachFailure>,
     now: DateTime<Utc>,
 ) -> Option<AttachFailure> {
-    let of = |reason: &'static str| events.iter().filter(move |event| event.reason.as_deref() == Some(reason));
+    let of =
+        |reason: &'static str| events.iter().filter(move |event| event.reason.as_deref() == Some(reason));
     let attached = |volume: Option<&str>, since: Option<DateTime<Utc>>| {
         let same = |event: &&Event| volume_in(event.message.as_deref().unwrap_or_default()) == volume;
         of(SUCCEEDED).filter(same).any(|event| last_time(event) >= since)

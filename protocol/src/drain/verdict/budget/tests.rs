@@ -215,7 +215,9 @@ fn a_replacement_that_fails_is_stuck_unless_others_make_the_room() {
 #[test]
 fn a_volume_that_is_attached_elsewhere_is_named_unless_the_pod_fails_otherwise() {
     let healthy = pod(json!({}));
-    let held_by = |replacement: k8s_openapi::api::core::v1::Pod| held(&healthy, &evicting(), &[exhausted()], &[replacement]);
+    let held_by = |replacement: k8s_openapi::api::core::v1::Pod| {
+        held(&healthy, &evicting(), &[exhausted()], &[replacement])
+    };
     let judgement = held_by(starting("volume"));
     assert_eq!(line(&judgement), "Blocked ReplacementVolume PersistentVolume/pvc-1 stuck 0 -");
     let message = judgement.blocker.unwrap().message;
