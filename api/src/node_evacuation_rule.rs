@@ -185,7 +185,17 @@ impl NodeEvacuationTemplate {
     pub fn spec_for(&self, node: &str) -> NodeEvacuationSpec {
         let Self { requester, pods, phases, max_parallel, cordon } = self.clone();
         let nodes = NodeSelection { names: vec![node.to_owned()], ..NodeSelection::default() };
-        NodeEvacuationSpec { nodes, requester, pods, phases, max_parallel, cordon, paused: false }
+        NodeEvacuationSpec {
+            nodes,
+            requester,
+            pods,
+            phases,
+            max_parallel,
+            cordon,
+            paused: false,
+            // The drain goes with its mark.
+            ttl_seconds_after_finished: None,
+        }
     }
 }
 
