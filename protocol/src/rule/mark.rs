@@ -1,5 +1,7 @@
 //! The marks of a node that a rule names.
 
+use std::collections::BTreeMap;
+
 use chrono::{DateTime, Utc};
 use evacuation_api::{
     ConditionPattern, KeyPattern, NodeEvacuationRule, NodeMarkPattern, TaintPattern, from_condition_time,
@@ -34,7 +36,7 @@ pub(super) fn marks_of(rule: &NodeEvacuationRule, node: &Node, now: DateTime<Utc
         return marks;
     }
     for pattern in &rule.spec.marks {
-        let Some((since, lasts)) = find(pattern, node) else { continue };
+        let Some(Seen { since, lasts }) = find(pattern, node) else { continue };
         let from = since.map(|since| after(since, lasts));
         match from.filter(|from| *from > now) {
             Some(later) => marks.next = crate::time::sooner(marks.next, Some(later)),
@@ -44,25 +46,30 @@ pub(super) fn marks_of(rule: &NodeEvacuationRule, node: &Node, now: DateTime<Utc
     marks
 }
 
-/// Returns the time since which the node has the mark, as far as it is known, and the seconds for which it
-/// must have it. `None` for a node without it.
-fn find(pattern: &NodeMarkPattern, node: &Node) -> Option<(Option<DateTime<Utc>>, i64)> {
+/// A mark as it is on the node.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    /// The time since which the node has it, as far as it is known.
+    since: Option<DateTime<Utc>>,
+    /// The seconds for which the node must have it.
+    lasts: i64,
+}
+
+/// Returns the mark, if the node has it.
+fn find(pattern: &NodeMarkPattern, node: &Node) -> Option<Seen> {
+    let metadata = &node.metadata;
     match pattern {
-        NodeMarkPattern { taint: Some(taint), .. } => Some((find_taint(taint, node)?, 0)),
-        NodeMarkPattern { condition: Some(condition), .. } => {
-            Some((find_condition(condition, node)?, condition.for_seconds.unwrap_or_default()))
-        }
-        NodeMarkPattern { label: Some(label), .. } => {
-            has(label, node.metadata.labels.as_ref()?.get(&label.key)).then_some((None, 0))
-        }
+        NodeMarkPattern { taint: Some(taint), .. } => find_taint(taint, node),
+        NodeMarkPattern { condition: Some(condition), .. } => find_condition(condition, node),
+        NodeMarkPattern { label: Some(label), .. } => find_key(label, metadata.labels.as_ref()?),
         NodeMarkPattern { annotation: Some(annotation), .. } => {
-            has(annotation, node.metadata.annotations.as_ref()?.get(&annotation.key)).then_some((None, 0))
+            find_key(annotation, metadata.annotations.as_ref()?)
         }
         _ => None,
     }
 }
 
-fn find_taint(pattern: &TaintPattern, node: &Node) -> Option<Option<DateTime<Utc>>> {
+fn find_taint(pattern: &TaintPattern, node: &Node) -> Option<Seen> {
     let taints = node.spec.as_ref()?.taints.iter().flatten();
     let fits = |given: Option<&String>, value: &str| given.is_none_or(|given| given == value);
     let taint = taints.into_iter().find(|taint| {
@@ -70,17 +77,20 @@ fn find_taint(pattern: &TaintPattern, node: &Node) -> Option<Option<DateTime<Utc
             && fits(pattern.value.as_ref(), taint.value.as_deref().unwrap_or_default())
             && fits(pattern.effect.as_ref(), &taint.effect)
     })?;
-    Some(taint.time_added.as_ref().map(from_condition_time))
+    Some(Seen { since: taint.time_added.as_ref().map(from_condition_time), lasts: 0 })
 }
 
-fn find_condition(pattern: &ConditionPattern, node: &Node) -> Option<Option<DateTime<Utc>>> {
+fn find_condition(pattern: &ConditionPattern, node: &Node) -> Option<Seen> {
     let conditions = node.status.as_ref()?.conditions.iter().flatten();
     let known = conditions
         .into_iter()
         .find(|known| known.type_ == pattern.type_ && known.status == pattern.status())?;
-    Some(known.last_transition_time.as_ref().map(from_condition_time))
+    let since = known.last_transition_time.as_ref().map(from_condition_time);
+    Some(Seen { since, lasts: pattern.for_seconds.unwrap_or_default() })
 }
 
-fn has(pattern: &KeyPattern, value: Option<&String>) -> bool {
-    value.is_some_and(|value| pattern.value.as_ref().is_none_or(|wanted| wanted == value))
+/// Finds a label or an annotation, which have no time.
+fn find_key(pattern: &KeyPattern, all: &BTreeMap<String, String>) -> Option<Seen> {
+    let value = all.get(&pattern.key)?;
+    pattern.value.as_ref().is_none_or(|wanted| wanted == value).then(Seen::default)
 }
