@@ -174,12 +174,11 @@ impl Quota {
         let own =
             sum(&mut pending.writes.values().filter(|write| write.namespace == *namespace).filter(open), own);
         let total = sum(&mut pending.writes.values().filter(open), total);
-        let user = write.user.as_deref().filter(|_| !with_reserve);
-        let of_user = user.map(|user| {
-            let same = |write: &&Write| write.namespace == *namespace && write.user.as_deref() == Some(user);
-            let shown = shown.of_picked(namespace, |object| shared_by(object).as_deref() == Some(user));
-            let used = sum(&mut pending.writes.values().filter(same).filter(open), shown);
-            (user, used)
+        let sharer = write.user.as_deref().filter(|_| !with_reserve);
+        let of_sharer = sharer.map(|name| {
+            let same = |write: &&Write| write.namespace == *namespace && write.user.as_deref() == Some(name);
+            let shown = shown.of_picked(namespace, |object| shared_by(object).as_deref() == Some(name));
+            (name, sum(&mut pending.writes.values().filter(same).filter(open), shown))
         });
         let limits = &self.limits;
         let check = |reason, unit: &str, requested, used, limit: usize| Check {
@@ -207,14 +206,14 @@ impl Quota {
             ),
             check("TotalByteLimit", "bytes of all namespaces", added.bytes, total.bytes, limits.total_bytes),
         ];
-        if let Some((user, used)) = of_user {
+        if let Some((name, own)) = of_sharer {
             let share = |reason, what: &str, requested, used, limit: usize| Check {
                 ordinary: limit / 4,
-                ..check(reason, &format!("{what} of user {user:?}"), requested, used, limit)
+                ..check(reason, &format!("{what} of user {name:?}"), requested, used, limit)
             };
             let (objects, bytes) = (limits.namespace_objects, limits.namespace_bytes);
-            checks.push(share("UserObjectLimit", "objects", added.objects, used.objects, objects));
-            checks.push(share("UserByteLimit", "bytes", added.bytes, used.bytes, bytes));
+            checks.push(share("UserObjectLimit", "objects", added.objects, own.objects, objects));
+            checks.push(share("UserByteLimit", "bytes", added.bytes, own.bytes, bytes));
         }
         for Check { reason, unit, requested, used, ordinary, limit } in checks {
             let most = if with_reserve { limit } else { ordinary };

@@ -47,8 +47,8 @@ async fn pods_that_were_left_alone_are_asked_once_also_when_their_evacuations_ar
     let drain = json!({"requester": {"onRefusal": "GiveUp"}, "pods": {"unmanaged": "Evict"}});
     stage.drain("d", &[0], drain).await;
     stage.until("d", "one app delays", |status| status.pods.delayed == 1).await;
-    let refused = stage.scene.evacuation_of("refuses").await.name_any();
-    let ended = stage.scene.pods.until(&refused, "it has ended", |e| end_of(e).is_some()).await.unwrap();
+    let answered = stage.scene.evacuation_of("refuses").await.name_any();
+    let ended = stage.scene.pods.until(&answered, "it has ended", |e| end_of(e).is_some()).await.unwrap();
     assert_eq!(end_of(&ended).as_deref(), Some("Failed Refused"));
 
     // An ended one, as at the end of its time to live, and one in progress.

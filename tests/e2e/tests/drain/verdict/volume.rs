@@ -65,7 +65,7 @@ async fn attach(stage: &Stage, volume: &str, node: &str) {
     api.patch_status(&name, &PatchParams::default(), &attached).await.unwrap();
 }
 
-fn template(stage: &Stage, annotations: Value) -> Value {
+fn template(stage: &Stage, annotations: &Value) -> Value {
     json!({
         "metadata": {"labels": {"app": "web"}, "annotations": annotations},
         "spec": {
@@ -82,7 +82,7 @@ async fn a_replacement_whose_volume_is_attached_to_the_drained_node_holds_the_dr
     takes_volumes(&stage, 0).await;
     let volume = volume(&stage).await;
     let selector = json!({"matchLabels": {"app": "web"}});
-    let spec = json!({"replicas": 2, "selector": selector, "template": template(&stage, quick_pods())});
+    let spec = json!({"replicas": 2, "selector": selector, "template": template(&stage, &quick_pods())});
     stage.scene.create::<ReplicaSet>(json!({"metadata": {"name": "web"}, "spec": spec})).await;
     let pods = stage.scene.ready_pods("web", 2, &[]).await;
     attach(&stage, &volume, &stage.nodes[0]).await;
@@ -91,7 +91,7 @@ async fn a_replacement_whose_volume_is_attached_to_the_drained_node_holds_the_dr
     stage.add_node(1).await;
     takes_volumes(&stage, 1).await;
     // A kubelet starts no pod before its volumes are attached.
-    let waiting = template(&stage, json!({"controlplane.test/running-after": "1h"}));
+    let waiting = template(&stage, &json!({"controlplane.test/running-after": "1h"}));
     let patch = Patch::Merge(json!({"spec": {"template": waiting}}));
     stage.scene.api::<ReplicaSet>().patch("web", &PatchParams::default(), &patch).await.unwrap();
     stage.drain("d", &[0], json!({})).await;
