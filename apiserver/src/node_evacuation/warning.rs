@@ -12,7 +12,7 @@ pub(crate) fn warn(
 ) {
     let known: Vec<&str> = old.into_iter().flat_map(dangers).collect();
     for danger in dangers(spec).filter(|danger| !known.contains(danger)) {
-        context.warnings.add(&format!("{path}.{danger}"));
+        context.warnings.add(format!("{path}.{danger}"));
     }
 }
 

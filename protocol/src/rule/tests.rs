@@ -18,8 +18,8 @@ struct Cluster {
 impl Cluster {
     /// A cluster of so many unmarked nodes, with the rule `spot` for the taint `spot`.
     fn new(nodes: usize, spec: &Value) -> Self {
-        let mut cluster = Self::default();
-        cluster.nodes = (0..nodes).map(|number| node(&format!("n{number}"), &json!({}))).collect();
+        let nodes = (0..nodes).map(|number| node(&format!("n{number}"), &json!({}))).collect();
+        let mut cluster = Self { nodes, ..Self::default() };
         cluster.add_rule("spot", spec);
         cluster
     }

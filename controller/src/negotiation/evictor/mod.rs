@@ -84,12 +84,11 @@ impl Evictor {
         };
         let began = Instant::now();
         let mut call = std::pin::pin!(post::post(client, order, timeouts));
-        let outcome = match timeout(START, &mut call).await {
-            Ok(outcome) => outcome,
-            Err(_) => {
-                drop(start);
-                call.await
-            }
+        let outcome = if let Ok(outcome) = timeout(START, &mut call).await {
+            outcome
+        } else {
+            drop(start);
+            call.await
         };
         let took = telling(outcome.as_ref(), began.elapsed());
         Posted { outcome, took }
