@@ -6,12 +6,14 @@
 //! [`EvacuationStrategy`] then checks further rights of the caller
 //! ([`Authorizer`](machinery_auth::Authorizer)), reads the live pod ([`Pods`]), and calls
 //! `evacuation-protocol` to decide. [`EvacuationResponderStrategy`] guards registrations,
-//! [`NodeEvacuationStrategy`] guards drains, [`NodeEvacuationRuleStrategy`] the rules that open them, and [`Respond`] guards answers. [`SelfEvacuationView`] shows to
-//! a pod its own Evacuations. [`run`] starts everything.
+//! [`NodeEvacuationStrategy`] guards drains, [`NodeEvacuationRuleStrategy`] the rules that open them, and
+//! [`Respond`] guards answers. [`SelfEvacuationView`] shows to a pod its own Evacuations. [`run`] starts
+//! everything.
 
 mod assemble;
 mod caller;
 mod compaction;
+mod drain_warning;
 mod etcd_tls;
 mod evacuation;
 mod evacuation_responder;

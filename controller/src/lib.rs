@@ -4,9 +4,8 @@
 //!
 //! The `cluster` view watches the API and tells each feature what changed. A feature queues keys, and
 //! workers reconcile them while this process leads: `negotiation` asks responders and evicts, `builtin`
-//! plays two responders, `drain` drains nodes, `rule` opens drains of marked nodes, `refresh` asks for pods in
-//! a crash loop, and `annotation_check` warns of mistakes.
-//! `process` wires them.
+//! plays two responders, `drain` drains nodes, `rule` opens drains of marked nodes, `refresh` asks for pods
+//! in a crash loop, and `annotation_check` warns of mistakes. `process` wires them.
 //!
 //! # Guarantees
 //!

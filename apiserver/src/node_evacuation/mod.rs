@@ -5,7 +5,5 @@ mod ownership;
 mod status;
 mod strategy;
 mod table;
-mod warning;
 
 pub use strategy::NodeEvacuationStrategy;
-pub(crate) use warning::warn;

@@ -15,9 +15,8 @@ use super::{
     ownership::{ended, holds_nothing, is_expired, request_differs},
     status::validate_status,
     table,
-    warning::warn,
 };
-use crate::{NodeEvacuationRuleStrategy, rights::Rights};
+use crate::{NodeEvacuationRuleStrategy, drain_warning::warn, rights::Rights};
 
 /// The rules of the kind NodeEvacuation.
 ///

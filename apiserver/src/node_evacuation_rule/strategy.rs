@@ -12,7 +12,7 @@ use machinery_server::{ApiError, Column, DeleteContext, KindInfo, RequestContext
 use machinery_validation::FieldError;
 
 use super::{status::validate_status, table};
-use crate::{node_evacuation::warn, rights::Rights};
+use crate::{drain_warning::warn, rights::Rights};
 
 /// Cause of a rejected change or deletion: the rule belongs to another user.
 const OF_ANOTHER: &str = "NodeEvacuationRuleOfAnother";

@@ -1,7 +1,7 @@
 //! Volumes that cannot be attached: the Events of replacements that have a node and do not start.
 //!
-//! The attach/detach controller tells it in an Event and in no field of the pod. The Events of a pod are listed
-//! only when the pod has a node, a budget waits for the pod, and it has not started for a while.
+//! The attach/detach controller tells it in an Event and in no field of the pod. The Events of a pod are
+//! listed only when the pod has a node, a budget waits for the pod, and it has not started for a while.
 
 use std::{
     collections::{BTreeMap, HashMap},
