@@ -46,9 +46,10 @@ pub use names::{
     CANCELLATION_FINALIZER, DOMAIN, GROUP, RESPONDERS_ANNOTATION, SELF_RESPONDER, VERSION, api_version,
 };
 pub use node_evacuation::{
-    CORDONED_BY_ANNOTATION, CordonPolicy, DRAIN_ENTRY_PREFIX, DRAIN_FINALIZER, DUE_TAINT, DaemonSetRule,
-    DrainPhase, DrainRequester, EmptyDirRule, LateRule, MaxParallel, NodeEvacuation, NodeEvacuationSpec,
-    NodeSelection, PodRules, TopologyLimit, UnmanagedRule, default_node_evacuation,
+    CORDONED_BY_ANNOTATION, CordonPolicy, DRAIN_ENTRY_PREFIX, DRAIN_FINALIZER, DRAIN_IN_PROGRESS, DRAINED,
+    DUE_TAINT, DaemonSetRule, DrainPhase, DrainRequester, EmptyDirRule, LateRule, MAINTENANCE_PLANNED,
+    MaxParallel, NodeEvacuation, NodeEvacuationSpec, NodeSelection, PodRules, TopologyLimit, UnmanagedRule,
+    default_node_evacuation,
 };
 pub use node_evacuation_rule::{
     ConditionPattern, DEFAULT_MAX_NODES, KeyPattern, NodeEvacuationRule, NodeEvacuationRuleSpec,

@@ -17,6 +17,12 @@ pub const CORDONED_BY_ANNOTATION: &str = "drain.evacuation.dev/cordoned-by";
 /// Taint of a node that is to be drained later. Its effect is PreferNoSchedule, so that replacements of
 /// evacuated pods avoid the node.
 pub const DUE_TAINT: &str = "drain.evacuation.dev/due";
+/// Type of the condition of a node that a drain names: it is expected to undergo a change.
+pub const MAINTENANCE_PLANNED: &str = "MaintenancePlanned";
+/// Type of the condition of a node that is being drained.
+pub const DRAIN_IN_PROGRESS: &str = "DrainInProgress";
+/// Type of the condition of a node that was drained.
+pub const DRAINED: &str = "Drained";
 /// Domain and slash of the entries of NodeEvacuations: `drain.evacuation.dev/NAME-UID`, where UID is the
 /// first eight characters of the NodeEvacuation's UID.
 pub const DRAIN_ENTRY_PREFIX: &str = "drain.evacuation.dev/";

@@ -37,11 +37,10 @@ mod testing;
 mod time;
 
 pub use drain::{
-    AttachFailure, CordonChange, DRAIN_IN_PROGRESS, DRAINED, DrainAct, DrainFilters, DrainPlan, DrainRefusal,
-    DrainSkip, DrainWarning, DrainWorld, DrainedPod, MAINTENANCE_PLANNED, NodeMark, Picked, PodCount,
-    PodJudgement, PodOnNode, RejectedNode, STUCK_AFTER_SECONDS, Standing, Summary, condition_changes, cordon,
-    cordon_holders, daemon_set_key, drain_entry, drain_expiry, due_taints, forget_holders, judge, pick, plan,
-    release, summarize, volume_in,
+    AttachFailure, CordonChange, DrainAct, DrainFilters, DrainPlan, DrainRefusal, DrainSkip, DrainWarning,
+    DrainWorld, DrainedPod, NodeMark, Picked, PodCount, PodJudgement, PodOnNode, RejectedNode,
+    STUCK_AFTER_SECONDS, Standing, Summary, condition_changes, cordon, cordon_holders, daemon_set_key,
+    drain_entry, drain_expiry, due_taints, forget_holders, judge, pick, plan, release, summarize, volume_in,
 };
 pub use eviction::{ATTEMPT_TIMEOUT_SECONDS, EvictionOutcome, PROBE_SECONDS, record_eviction, retry_delay};
 pub use negotiation::{

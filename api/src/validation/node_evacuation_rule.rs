@@ -10,8 +10,8 @@ use super::{
     text::{Errors, is_dns_label},
 };
 use crate::{
-    ConditionPattern, NodeEvacuationRule, NodeEvacuationRuleSpec, NodeMarkPattern, NoticeDeadline,
-    NoticeTime, TaintPattern,
+    CORDONED_BY_ANNOTATION, ConditionPattern, DRAIN_IN_PROGRESS, DRAINED, DUE_TAINT, MAINTENANCE_PLANNED,
+    NodeEvacuationRule, NodeEvacuationRuleSpec, NodeMarkPattern, NoticeDeadline, NoticeTime, TaintPattern,
 };
 
 /// Maximum length of a rule's name: the names of its NodeEvacuations begin with it.
@@ -19,6 +19,9 @@ pub const MAX_RULE_NAME_LENGTH: usize = 63;
 /// Maximum number of marks.
 pub const MAX_MARKS: usize = 16;
 
+/// Marks that the drains themselves set.
+const OWN_MARKS: [&str; 5] =
+    [DUE_TAINT, CORDONED_BY_ANNOTATION, MAINTENANCE_PLANNED, DRAIN_IN_PROGRESS, DRAINED];
 const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 const STATUSES: [&str; 3] = ["True", "False", "Unknown"];
 
@@ -98,6 +101,10 @@ fn validate_mark(errors: &mut Errors, path: &FieldPath, mark: &NodeMarkPattern) 
     let given =
         [mark.taint.is_some(), mark.condition.is_some(), mark.label.is_some(), mark.annotation.is_some()];
     exactly_one(errors, path, &given, "taint, condition, label and annotation");
+    for (kind, name, key) in keys(mark).filter(|(_, _, key)| OWN_MARKS.contains(key)) {
+        let message = format!("{key:?} is set by drains: the drain of such a rule would keep its own mark");
+        errors.add(FieldErrorKind::Forbidden, path.child(kind).child(name), message);
+    }
     if let Some(taint) = &mark.taint {
         validate_taint(errors, &path.child("taint"), taint);
     }
@@ -109,6 +116,18 @@ fn validate_mark(errors: &mut Errors, path: &FieldPath, mark: &NodeMarkPattern) 
             validate_key(errors, &path.child(name).child("key"), &pattern.key);
         }
     }
+}
+
+/// Returns the key of each given mark, with its field.
+fn keys(mark: &NodeMarkPattern) -> impl Iterator<Item = (&'static str, &'static str, &str)> {
+    [
+        mark.taint.as_ref().map(|taint| ("taint", "key", taint.key.as_str())),
+        mark.condition.as_ref().map(|condition| ("condition", "type", condition.type_.as_str())),
+        mark.label.as_ref().map(|label| ("label", "key", label.key.as_str())),
+        mark.annotation.as_ref().map(|annotation| ("annotation", "key", annotation.key.as_str())),
+    ]
+    .into_iter()
+    .flatten()
 }
 
 fn validate_taint(errors: &mut Errors, path: &FieldPath, taint: &TaintPattern) {
@@ -215,6 +234,12 @@ mod tests {
                 "Required spec.marks[0]",
             ),
             ("/marks/0", json!({"taint": {"key": "a b"}}), "Invalid spec.marks[0].taint.key"),
+            (
+                "/marks/0",
+                json!({"condition": {"type": "MaintenancePlanned"}}),
+                "Forbidden spec.marks[0].condition.type",
+            ),
+            ("/marks/0", json!({"taint": {"key": DUE_TAINT}}), "Forbidden spec.marks[0].taint.key"),
             (
                 "/marks/0",
                 json!({"taint": {"key": "a", "effect": "Never"}}),

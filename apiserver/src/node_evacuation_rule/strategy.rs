@@ -175,6 +175,11 @@ impl Strategy for NodeEvacuationRuleStrategy {
         self.rights.may_override_in_cluster(context, NodeEvacuationRule::PLURAL, "").await
     }
 
+    /// Each user has a share, as for drains.
+    fn shared_by(&self, object: &NodeEvacuationRule) -> Option<String> {
+        object.status.as_ref()?.requester.as_ref().map(|requester| requester.user.clone())
+    }
+
     fn columns(&self) -> &'static [Column] {
         table::COLUMNS
     }

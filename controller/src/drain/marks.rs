@@ -4,11 +4,8 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use evacuation_api::{DrainedNodePhase, NodeEvacuation};
-use evacuation_protocol::{
-    DRAIN_IN_PROGRESS, DRAINED, MAINTENANCE_PLANNED, condition_changes, cordon_holders, due_taints,
-    forget_holders, release,
-};
+use evacuation_api::{DRAIN_IN_PROGRESS, DRAINED, DrainedNodePhase, MAINTENANCE_PLANNED, NodeEvacuation};
+use evacuation_protocol::{condition_changes, cordon_holders, due_taints, forget_holders, release};
 use k8s_openapi::api::core::v1::Node;
 use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};

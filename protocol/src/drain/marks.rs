@@ -3,15 +3,10 @@
 //! The condition types are those of Kubernetes 1.37 (KEP-5683). They follow from all drains of the node
 //! together, so that one drain never removes the mark of another.
 
-use evacuation_api::{DUE_TAINT, DrainedNodePhase, NodeEvacuation};
+use evacuation_api::{
+    DRAIN_IN_PROGRESS, DRAINED, DUE_TAINT, DrainedNodePhase, MAINTENANCE_PLANNED, NodeEvacuation,
+};
 use k8s_openapi::api::core::v1::{Node, Taint};
-
-/// Type of the condition of a node that a drain names: it is expected to undergo a change.
-pub const MAINTENANCE_PLANNED: &str = "MaintenancePlanned";
-/// Type of the condition of a node that is being drained.
-pub const DRAIN_IN_PROGRESS: &str = "DrainInProgress";
-/// Type of the condition of a node that was drained.
-pub const DRAINED: &str = "Drained";
 
 /// Reason of the conditions that are True.
 const NAMED: &str = "NodeEvacuation";

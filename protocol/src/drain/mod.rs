@@ -8,7 +8,7 @@ mod reason;
 mod verdict;
 
 pub use self::{
-    marks::{DRAIN_IN_PROGRESS, DRAINED, MAINTENANCE_PLANNED, NodeMark, condition_changes, due_taints},
+    marks::{NodeMark, condition_changes, due_taints},
     pick::{DrainFilters, Picked, daemon_set_key, pick},
     plan::{
         CordonChange, DrainAct, DrainPlan, DrainWorld, PodOnNode, RejectedNode, cordon, cordon_holders,
