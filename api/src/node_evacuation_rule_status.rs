@@ -52,7 +52,7 @@ pub struct MarkedNode {
     /// Time at which the mark appeared: that of the taint or condition, or else the time at which the
     /// controller saw it.
     pub since: Timestamp,
-    /// What became of the node.
+    /// The state of the node under the rule.
     #[serde(default)]
     pub phase: MarkedNodePhase,
     /// Name of the NodeEvacuation.
@@ -66,7 +66,7 @@ pub struct MarkedNode {
     pub message: Option<String>,
 }
 
-/// What became of a node with a mark.
+/// The state of a node with a mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
 pub enum MarkedNodePhase {
     /// Its drain is about to be opened.

@@ -86,7 +86,7 @@ impl Rules {
             }
             (RuleAct::Close(drain), Ok(())) => {
                 let name = drain.name_any();
-                Notice::normal("DrainClosed", format!("the mark is gone: deleted nodeevacuation {name}"))
+                Notice::normal("DrainClosed", format!("deleted nodeevacuation {name}"))
             }
             (RuleAct::Open(drain), Err(error)) if error.code() != 409 => {
                 let why = error.status().map_or_else(|| error.to_string(), |status| status.message.clone());
@@ -245,7 +245,7 @@ impl Feature for Rules {
             return Err(error);
         }
         if again {
-            // What was recorded is opened next.
+            // The next round opens what was recorded.
             return Ok(Requeue::Now);
         }
         let wake_at = plans.iter().filter_map(|plan| plan.wake_at).min();

@@ -22,7 +22,7 @@ pub struct RuleWorld<'a> {
     pub drains: Vec<&'a NodeEvacuation>,
 }
 
-/// What is to be done for one rule.
+/// The next status and the acts of one rule.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RulePlan<'a> {
     /// The rule.

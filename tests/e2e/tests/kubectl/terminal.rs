@@ -12,18 +12,13 @@ use crate::{
     watch::PATIENCE,
 };
 
-/// kubectl on a terminal, which util-linux' script makes. `None` where there is no script.
-fn on_terminal(desk: &Desk, arguments: &str) -> Option<Command> {
+/// kubectl on a terminal, which script(1) makes: a part of every Debian and of macOS.
+fn on_terminal(desk: &Desk, arguments: &str) -> Command {
     started_on_terminal(desk, "exec", arguments)
 }
 
 /// The same, started by another command.
-fn started_on_terminal(desk: &Desk, starter: &str, arguments: &str) -> Option<Command> {
-    let probe = Command::new("script").arg("--version").output();
-    if !probe.is_ok_and(|output| output.status.success()) {
-        eprintln!("skipped: there is no script(1) to make a terminal");
-        return None;
-    }
+fn started_on_terminal(desk: &Desk, starter: &str, arguments: &str) -> Command {
     let kubectl = desk.platform().kubectl_command();
     let mut command = Command::new("script");
     for (key, value) in kubectl.get_envs() {
@@ -32,7 +27,7 @@ fn started_on_terminal(desk: &Desk, starter: &str, arguments: &str) -> Option<Co
     let inner =
         format!("stty rows 40 cols 120; {starter} {} {arguments}", kubectl.get_program().to_string_lossy());
     command.env("TERM", "xterm").args(["-qec", &inner, "/dev/null"]);
-    Some(command)
+    command
 }
 
 async fn run(command: Command) -> Output {
@@ -44,9 +39,7 @@ async fn on_a_terminal_a_bar_shows_how_far_the_drain_is() {
     let desk = Desk::new("terminal").await;
     let node = own_node(&desk).await;
     desk.pods.create("web-0", &PodSpec::default().on(&node)).await.unwrap();
-    let Some(command) = on_terminal(&desk, &format!("evacuate node {node} --force --timeout 60s")) else {
-        return;
-    };
+    let command = on_terminal(&desk, &format!("evacuate node {node} --force --timeout 60s"));
     let output = run(command).await;
     assert_eq!(output.code, Some(0), "{output:?}");
     assert_has(
@@ -76,7 +69,7 @@ async fn on_a_terminal_status_draws_the_answers_and_the_blockers_until_the_drain
     let created = desk.platform().kubectl(&arguments).await.unwrap();
     assert_eq!(created.code, Some(0), "{created:?}");
 
-    let Some(command) = on_terminal(&desk, &format!("evacuate status {name}")) else { return };
+    let command = on_terminal(&desk, &format!("evacuate status {name}"));
     let logs = desk.platform().control_plane().logs();
     let live = Process::spawn(format!("live-{node}"), command, &logs).unwrap();
     for part in ["3 jobs left", "a backup runs", "held back by", "to continue: ", "0/2", "Stuck"] {
@@ -99,7 +92,7 @@ async fn on_a_terminal_waiting_for_evacuations_shows_their_answers() {
     let delay = Answer::delay(std::time::Duration::from_secs(3)).message("3 jobs left");
     let _app = desk.answers(&pod, delay).await;
     let arguments = format!("create evacuation db-0 -n {} --wait --timeout 60s", desk.namespace());
-    let Some(command) = on_terminal(&desk, &arguments) else { return };
+    let command = on_terminal(&desk, &arguments);
     let output = run(command).await;
     assert_eq!(output.code, Some(0), "{output:?}");
     assert_has(&output.stdout, &["0/1 pods ended", "\"3 jobs left\"", "db-0: Evacuated", "1/1 pods ended"]);
@@ -113,7 +106,7 @@ async fn on_a_terminal_an_interrupt_leaves_the_drawing_and_says_how_to_return_an
     let name = format!("stop-{node}");
     let arguments = format!("evacuate node {node} --name {name} --force");
     let interrupted = "timeout --foreground --signal INT 12";
-    let Some(command) = started_on_terminal(&desk, interrupted, &arguments) else { return };
+    let command = started_on_terminal(&desk, interrupted, &arguments);
     let output = run(command).await;
     let end = output.stdout.rsplit("\u{1b}[2K").next().unwrap_or_default();
     assert_has(
