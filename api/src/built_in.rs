@@ -11,7 +11,7 @@ pub const RELEASED_ANNOTATION: &str = "surge.evacuation.dev/released";
 pub const REPLACEMENT_TIMEOUT_ANNOTATION: &str = "surge.evacuation.dev/timeout-seconds";
 
 /// Names of the responders that the controller plays. Other names of the project's domain are rejected.
-pub const BUILT_IN_RESPONDERS: &[&str] = &[REPLACEMENT_RESPONDER, GATE_RESPONDER];
+pub const BUILT_IN_RESPONDERS: &[&str] = &[REPLACEMENT_RESPONDER, GATE_RESPONDER, MIGRATE_RESPONDER];
 
 /// Name of the responder that waits until a condition or an annotation of the pod opens its gate.
 pub const GATE_RESPONDER: &str = "gate.evacuation.dev/condition";
@@ -25,6 +25,10 @@ pub const GATE_MESSAGE_ANNOTATION: &str = "gate.evacuation.dev/message";
 pub const GATE_CONDITION_TYPE_ANNOTATION: &str = "gate.evacuation.dev/condition-type";
 /// Type of the pod condition that opens the gate when it is True, unless the pod names another.
 pub const GATE_OPEN_CONDITION: &str = "gate.evacuation.dev/Open";
+
+/// Name of the responder that migrates a KubeVirt virtual machine before its pod goes. The controller plays
+/// it where the bridge to KubeVirt is on.
+pub const MIGRATE_RESPONDER: &str = "kubevirt.evacuation.dev/migrate";
 
 /// Label of a namespace that opts its pods into refreshing, and annotation of a pod that opts it in or out.
 pub const REFRESH_ENABLED_ANNOTATION: &str = "refresh.evacuation.dev/enabled";

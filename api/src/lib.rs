@@ -10,6 +10,7 @@ mod endpoint;
 mod evacuation;
 mod evacuation_responder;
 mod kind;
+mod manifest_problems;
 mod names;
 mod node_evacuation;
 mod node_evacuation_rule;
@@ -30,7 +31,7 @@ mod window_calendar;
 
 pub use built_in::{
     BUILT_IN_RESPONDERS, GATE_ASKED_ANNOTATION, GATE_CONDITION_TYPE_ANNOTATION, GATE_MESSAGE_ANNOTATION,
-    GATE_OPEN_ANNOTATION, GATE_OPEN_CONDITION, GATE_RESPONDER, REFRESH_AFTER_ANNOTATION,
+    GATE_OPEN_ANNOTATION, GATE_OPEN_CONDITION, GATE_RESPONDER, MIGRATE_RESPONDER, REFRESH_AFTER_ANNOTATION,
     REFRESH_AFTER_RESTARTS_ANNOTATION, REFRESH_ENABLED_ANNOTATION, RELEASED_ANNOTATION,
     REPLACEMENT_RESPONDER, REPLACEMENT_TIMEOUT_ANNOTATION, is_unknown_built_in,
 };
@@ -42,8 +43,11 @@ pub use defaults::{default_evacuation, default_evacuation_update, default_owners
 pub use endpoint::{CaBundle, DEFAULT_HTTP_PATH, HttpEndpoint, HttpsTrust, ServiceEndpoint};
 pub use evacuation::{DEFAULT_TTL_SECONDS_AFTER_FINISHED, Evacuation, EvacuationSpec, PodTarget, Target};
 pub use evacuation_responder::{EvacuationResponder, EvacuationResponderSpec, default_evacuation_responder};
+pub use manifest_problems::{manifest_problems, manifest_responders};
 pub use names::{
-    CANCELLATION_FINALIZER, DOMAIN, GROUP, RESPONDERS_ANNOTATION, SELF_RESPONDER, VERSION, api_version,
+    CANCELLATION_FINALIZER, DOMAIN, GATEWAY_ASK_ALL, GATEWAY_ASK_LABEL, GATEWAY_COUNT_DELETIONS,
+    GATEWAY_COUNT_LABEL, GATEWAY_DOMAIN, GATEWAY_ENTRY_PREFIX, GATEWAY_WEBHOOKS, GROUP,
+    RESPONDERS_ANNOTATION, SELF_RESPONDER, VERSION, api_version,
 };
 pub use node_evacuation::{
     CORDONED_BY_ANNOTATION, CordonPolicy, DRAIN_ENTRY_PREFIX, DRAIN_FINALIZER, DRAIN_IN_PROGRESS, DRAINED,
@@ -62,7 +66,7 @@ pub use node_evacuation_rule_status::{
 pub use node_evacuation_status::{
     CordonOwner, DrainBlocker, DrainPodCounts, DrainUser, DrainVerdict, DrainedNode, DrainedNodePhase,
     LeftAlonePod, MAX_DAEMON_SET_PODS, MAX_DRAIN_BLOCKERS, MAX_DRAINED_NODES, MAX_LEFT_ALONE_PODS,
-    NodeEvacuationStatus,
+    MAX_PLANNED_PODS, NodeEvacuationStatus, PlannedAct, PlannedPod, PlannedReason,
 };
 pub use pod_annotations::{
     AnnotationProblem, AnnotationValueError, annotation_problems, is_own_annotation, parse_duration,
@@ -85,10 +89,10 @@ pub use validation::{
     MAX_CA_BUNDLE_BYTES, MAX_DELAY_SECONDS, MAX_DRAIN_NAME_LENGTH, MAX_MARKS, MAX_MESSAGE_LENGTH,
     MAX_OWNER_LENGTH, MAX_PHASES, MAX_REASON_LENGTH, MAX_REQUESTERS, MAX_REQUESTERS_PER_OWNER,
     MAX_RESPONDERS, MAX_RESPONDERS_BYTES, MAX_RULE_NAME_LENGTH, MAX_SCHEDULE_LENGTH, MAX_WINDOW_SECONDS,
-    MIN_WINDOW_SECONDS, RESERVED_REQUESTERS, ResponderParseError, is_qualified_name, nodes_allowed,
-    parse_responders, validate_evacuation, validate_evacuation_responder, validate_evacuation_update,
-    validate_node_evacuation, validate_node_evacuation_rule, validate_node_evacuation_update,
-    validate_responders, validate_response,
+    MIN_WINDOW_SECONDS, RESERVED_REQUESTERS, ResponderParseError, is_dns_subdomain, is_qualified_name,
+    nodes_allowed, parse_responders, validate_evacuation, validate_evacuation_responder,
+    validate_evacuation_update, validate_node_evacuation, validate_node_evacuation_rule,
+    validate_node_evacuation_update, validate_responders, validate_response,
 };
 pub use window::{DEFAULT_TIME_ZONE, Window};
 pub use window_calendar::{WindowCalendar, WindowError};

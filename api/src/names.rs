@@ -12,6 +12,22 @@ pub const RESPONDERS_ANNOTATION: &str = "evacuation.dev/responders";
 pub const SELF_RESPONDER: &str = "self";
 /// Finalizer that holds a deleted Evacuation until the responders that were asked know of the cancellation.
 pub const CANCELLATION_FINALIZER: &str = "evacuation.dev/cancellation";
+/// Domain of the gateway: its labels, its entries' names, its configuration.
+pub const GATEWAY_DOMAIN: &str = "gateway.evacuation.dev";
+/// Prefix of the names of the gateway's entries. The name of the caller's row in its table follows.
+pub const GATEWAY_ENTRY_PREFIX: &str = "gateway.evacuation.dev/";
+/// Name of the ValidatingWebhookConfiguration by which the gateway is called.
+pub const GATEWAY_WEBHOOKS: &str = "evacuation-gateway";
+/// Label of a namespace. With the value [`GATEWAY_ASK_ALL`] the gateway also opens Evacuations for pods
+/// without responders.
+pub const GATEWAY_ASK_LABEL: &str = "gateway.evacuation.dev/ask";
+/// The value of [`GATEWAY_ASK_LABEL`].
+pub const GATEWAY_ASK_ALL: &str = "all";
+/// Label of a namespace. With the value [`GATEWAY_COUNT_DELETIONS`] deletions by workload controllers and by
+/// preemption count against PodDisruptionBudgets.
+pub const GATEWAY_COUNT_LABEL: &str = "gateway.evacuation.dev/count";
+/// The value of [`GATEWAY_COUNT_LABEL`].
+pub const GATEWAY_COUNT_DELETIONS: &str = "deletions";
 
 /// The `apiVersion` of every object of this API.
 pub fn api_version() -> String {

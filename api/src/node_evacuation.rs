@@ -114,7 +114,7 @@ pub struct NodeEvacuationSpec {
 pub struct NodeSelection {
     /// Names of the nodes, in the order in which they are drained. Not together with `selector`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(extend("x-kubernetes-list-type" = "set"))]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
     pub names: Vec<String>,
     /// Selector of the nodes: those that match when the drain begins, in the order of their names. It must
     /// not be empty.
@@ -269,7 +269,7 @@ pub enum CordonPolicy {
     /// Before its pods are asked.
     #[default]
     BeforeAsking,
-    /// When every responder of its pods is done. Until then the node stays a candidate for a failover.
+    /// Once every responder of its pods is done. Until then the node stays a candidate for a failover.
     AfterAnswers,
     /// Never.
     Never,

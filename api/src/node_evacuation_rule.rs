@@ -65,7 +65,7 @@ pub struct NodeEvacuationRuleSpec {
     pub template: NodeEvacuationTemplate,
     /// True to open no drain. Drains that were opened go on.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub suspended: bool,
+    pub paused: bool,
 }
 
 /// A mark of a node. Exactly one field is given.

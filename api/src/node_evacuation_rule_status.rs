@@ -72,7 +72,7 @@ pub enum MarkedNodePhase {
     /// Its drain is about to be opened.
     #[default]
     Pending,
-    /// Its drain is not opened: the limit is reached, the rule is suspended, or the name is taken.
+    /// Its drain is not opened: the limit is reached, the rule is paused, or the name is taken.
     Held,
     /// It has a drain that has not ended.
     Draining,

@@ -12,6 +12,8 @@ pub const MAX_DRAINED_NODES: usize = 500;
 pub const MAX_DRAIN_BLOCKERS: usize = 20;
 /// Maximum number of entries in `status.leftAlone`.
 pub const MAX_LEFT_ALONE_PODS: usize = 200;
+/// Maximum number of entries in `status.plan`.
+pub const MAX_PLANNED_PODS: usize = 2000;
 /// Maximum number of pods of DaemonSets that a drain asks on one node.
 pub const MAX_DAEMON_SET_PODS: usize = 32;
 
@@ -52,7 +54,7 @@ pub struct NodeEvacuationStatus {
     /// Controller.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub nodes_omitted: i32,
-    /// What holds the drain back, the oldest first, at most 20. Controller.
+    /// The causes that hold the drain back, the oldest first, at most 20. Controller.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub blockers: Vec<DrainBlocker>,
     /// Number of blockers that are not listed. Controller.
@@ -63,6 +65,14 @@ pub struct NodeEvacuationStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["uid"]))]
     pub left_alone: Vec<LeftAlonePod>,
+    /// The pods of the nodes and what the drain would do with each, at most 2000. Only in the reply to a
+    /// creation with `dryRun`; never stored. Server.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["uid"]))]
+    pub plan: Vec<PlannedPod>,
+    /// Number of pods that the plan does not list. Server.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub plan_omitted: i32,
     /// `Drained`, `Failed`, `Finished` and `Paused`. Controller.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
@@ -257,5 +267,45 @@ pub struct DrainBlocker {
     /// Time since which it holds the drain back.
     pub since: Timestamp,
     /// The reason in words, and the ways out.
+    pub message: String,
+}
+
+/// A pod in the plan of a drain.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PlannedPod {
+    /// The pod's UID.
+    pub uid: String,
+    /// The node.
+    pub node: String,
+    /// The pod, as `NAMESPACE/NAME`.
+    pub pod: String,
+    /// The act of the drain.
+    pub act: PlannedAct,
+    /// The reasons of the act, and the losses that it causes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reasons: Vec<PlannedReason>,
+}
+
+/// The act of a drain on a pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+pub enum PlannedAct {
+    /// Ask it to move, and then evict it.
+    Ask,
+    /// Delete it, because it has ended.
+    Delete,
+    /// Leave it alone.
+    Leave,
+    /// Ask no pod of its node, because the rules of the drain refuse this one.
+    Refuse,
+}
+
+/// A reason in a drain's plan.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PlannedReason {
+    /// The reason in CamelCase, for machines.
+    pub reason: String,
+    /// The reason in words.
     pub message: String,
 }

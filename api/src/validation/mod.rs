@@ -27,5 +27,7 @@ pub use responders::{
     MAX_RESPONDERS, MAX_RESPONDERS_BYTES, ResponderParseError, parse_responders, validate_responders,
 };
 pub use response::validate_response;
-pub use text::{MAX_DELAY_SECONDS, MAX_MESSAGE_LENGTH, MAX_REASON_LENGTH, is_qualified_name};
+pub use text::{
+    MAX_DELAY_SECONDS, MAX_MESSAGE_LENGTH, MAX_REASON_LENGTH, is_dns_subdomain, is_qualified_name,
+};
 pub use window::{MAX_SCHEDULE_LENGTH, MAX_WINDOW_SECONDS, MIN_WINDOW_SECONDS};

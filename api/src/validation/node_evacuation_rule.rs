@@ -19,9 +19,15 @@ pub const MAX_RULE_NAME_LENGTH: usize = 63;
 /// Maximum number of marks.
 pub const MAX_MARKS: usize = 16;
 
-/// Marks that the drains themselves set.
-const OWN_MARKS: [&str; 5] =
-    [DUE_TAINT, CORDONED_BY_ANNOTATION, MAINTENANCE_PLANNED, DRAIN_IN_PROGRESS, DRAINED];
+/// Marks that the drains themselves set, and the taint that follows from each cordon.
+const OWN_MARKS: [&str; 6] = [
+    DUE_TAINT,
+    CORDONED_BY_ANNOTATION,
+    MAINTENANCE_PLANNED,
+    DRAIN_IN_PROGRESS,
+    DRAINED,
+    "node.kubernetes.io/unschedulable",
+];
 const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 const STATUSES: [&str; 3] = ["True", "False", "Unknown"];
 

@@ -70,18 +70,18 @@ impl Errors {
     }
 }
 
-/// Returns true for a name of the form `DOMAIN/NAME`: a fully qualified domain in lower case, such as
-/// `drain.example.com`, and up to 253 letters, digits, `-`, `_` and `.` that start and end with a letter or
+/// Returns true for a name of the form `DOMAIN/NAME`: a domain in lower case, such as `drain.example.com`, as
+/// in the keys of labels, and up to 253 letters, digits, `-`, `_` and `.` that start and end with a letter or
 /// digit.
 pub fn is_qualified_name(name: &str) -> bool {
     let Some((domain, part)) = name.split_once('/') else {
         return false;
     };
-    is_dns_subdomain(domain) && domain.contains('.') && is_name_part(part)
+    is_dns_subdomain(domain) && is_name_part(part)
 }
 
 /// Returns true for a DNS subdomain of RFC 1123, such as the name of a pod.
-pub(super) fn is_dns_subdomain(name: &str) -> bool {
+pub fn is_dns_subdomain(name: &str) -> bool {
     name.len() <= MAX_PART_LENGTH && name.split('.').all(is_label)
 }
 
@@ -114,15 +114,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_qualified_name_has_a_domain_with_a_dot_and_one_plain_part() {
+    fn a_qualified_name_has_a_domain_and_one_plain_part() {
         let node = format!("drain.evacuation.dev/{}", "n".repeat(253));
-        for good in ["drain.evacuation.dev/node-a", "a.b/C_d.e", node.as_str()] {
+        for good in ["drain.evacuation.dev/node-a", "a.b/C_d.e", "a/b", node.as_str()] {
             assert!(is_qualified_name(good), "{good}");
         }
         let long = format!("{node}n");
         for bad in [
-            "", "self", "/x", "a.b/", "a/b", "A.b/c", "a..b/c", "-a.b/c", "a.b/c/d", "a.b/c d", "a.b/-c",
-            "a.b/c-", &long,
+            "", "self", "/x", "a.b/", "A.b/c", "a..b/c", "-a.b/c", "a.b/c/d", "a.b/c d", "a.b/-c", "a.b/c-",
+            &long,
         ] {
             assert!(!is_qualified_name(bad), "{bad}");
         }
