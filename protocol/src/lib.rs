@@ -15,15 +15,18 @@
 //! 4. [`record_eviction`] turns the outcome of an attempt into the next status.
 //! 5. [`judge`] and [`summarize`] make the verdict of a drain.
 //! 6. [`plan_rules`] opens and closes the drains of marked nodes.
+//! 7. [`plan_eviction`] carries out Kubernetes' own EvictionRequests.
 //!
 //! # Modules
 //!
 //! The modules depend on each other in one direction. `status` and `pod` are at the bottom, then `policy`,
-//! `eviction`, `responders` and `requesters`. `negotiation` (the controller's decision), `status_update` (the
-//! server's check of it), `drain` and `rule` are at the top.
+//! `eviction`, `upstream` (the names of Kubernetes' own API for evictions), `responders` and `requesters`.
+//! `negotiation` (the controller's decision), `status_update` (the server's check of it), `drain`, `rule` and
+//! `eviction_request` are at the top.
 
 mod drain;
 mod eviction;
+mod eviction_request;
 mod negotiation;
 mod pod;
 mod policy;
@@ -35,14 +38,20 @@ mod status_update;
 #[cfg(test)]
 mod testing;
 mod time;
+mod upstream;
 
 pub use drain::{
-    AttachFailure, CordonChange, DrainAct, DrainFilters, DrainPlan, DrainRefusal, DrainSkip, DrainWarning,
-    DrainWorld, DrainedPod, NodeMark, Picked, PodCount, PodJudgement, PodOnNode, RejectedNode,
-    STUCK_AFTER_SECONDS, Standing, Summary, condition_changes, cordon, cordon_holders, daemon_set_key,
-    drain_entry, drain_expiry, due_taints, forget_holders, judge, pick, plan, release, summarize, volume_in,
+    AttachFailure, CordonChange, DrainAct, DrainFilters, DrainPlan, DrainRefusal, DrainSight, DrainSkip,
+    DrainWarning, DrainWorld, DrainedPod, NodeMark, Picked, PodCount, PodJudgement, PodOnNode, RejectedNode,
+    STUCK_AFTER_SECONDS, Standing, Summary, Surroundings, condition_changes, cordon, cordon_holders,
+    daemon_set_key, drain_entry, drain_expiry, due_taints, forget_holders, judge, pick, plan, preview,
+    release, silent_since, summarize, volume_in,
 };
 pub use eviction::{ATTEMPT_TIMEOUT_SECONDS, EvictionOutcome, PROBE_SECONDS, record_eviction, retry_delay};
+pub use eviction_request::{
+    EVICTION_REQUESTS_OWNER, EvictionAct, EvictionPlan, EvictionWorld, Voice, has_eviction_entries,
+    invalid_request, plan_eviction,
+};
 pub use negotiation::{
     Act, Attempt, Decision, OUTAGE_GRACE_SECONDS, Push, TERMINATING_MARGIN_SECONDS, World, active_answer,
     continues_by, current_responder, decide, state_word,
@@ -58,9 +67,10 @@ pub use responders::{
     ACKNOWLEDGEMENT_SECONDS, AnswerError, DelayBound, NODE_UNREACHABLE, Registered, answer, asked_responders,
     awaits_acknowledgement, fix_responders, question, registered_responders, selects,
 };
-pub use rule::{RuleAct, RulePlan, RuleWorld, owner_rule, plan_rules};
+pub use rule::{RejectedDrain, RuleAct, RulePlan, RuleWorld, at_deadline, owner_rule, plan_rules};
 pub use status::{
     Actor, PHASE_TRANSITIONS, Phase, TRANSITIONS, Transition, cancel, finished_reason, is_finished, phase,
     phase_diagram, responder_diagram, transition_allowed,
 };
 pub use status_update::{StatusError, check_status_update, check_transition};
+pub use upstream::{Eviction, EvictionRequest};

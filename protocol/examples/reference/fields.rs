@@ -3,8 +3,8 @@
 use std::{collections::BTreeSet, fmt::Write as _};
 
 use evacuation_api::{
-    Evacuation, EvacuationResponder, EvacuationResponse, EvacuationReview, NodeEvacuation, ResponderEntry,
-    SelfEvacuation,
+    Evacuation, EvacuationResponder, EvacuationResponse, EvacuationReview, NodeEvacuation,
+    NodeEvacuationRule, ResponderEntry, SelfEvacuation,
 };
 use schemars::{Schema, schema_for};
 use serde_json::Value;
@@ -21,6 +21,7 @@ pub(crate) fn page() -> String {
         ("Evacuation", schema_for!(Evacuation)),
         ("EvacuationResponder", schema_for!(EvacuationResponder)),
         ("NodeEvacuation", schema_for!(NodeEvacuation)),
+        ("NodeEvacuationRule", schema_for!(NodeEvacuationRule)),
         ("SelfEvacuation", schema_for!(SelfEvacuation)),
         ("EvacuationResponse", schema_for!(EvacuationResponse)),
         ("EvacuationReview", schema_for!(EvacuationReview)),

@@ -5,11 +5,12 @@ use std::fmt::Write as _;
 use evacuation_api::{
     BlockedReason, ConditionType, EvacuatedReason, FailedReason, GATE_ASKED_ANNOTATION,
     GATE_CONDITION_TYPE_ANNOTATION, GATE_MESSAGE_ANNOTATION, GATE_OPEN_ANNOTATION, GATE_OPEN_CONDITION,
-    GATE_RESPONDER, RELEASED_ANNOTATION, REPLACEMENT_RESPONDER, REPLACEMENT_TIMEOUT_ANNOTATION,
+    GATE_RESPONDER, MIGRATE_RESPONDER, RELEASED_ANNOTATION, REPLACEMENT_RESPONDER,
+    REPLACEMENT_TIMEOUT_ANNOTATION,
 };
 
 /// The responders that the controller plays, and their words on pods.
-const BUILT_IN: [(&str, &[&str]); 2] = [
+const BUILT_IN: [(&str, &[&str]); 3] = [
     (REPLACEMENT_RESPONDER, &[REPLACEMENT_TIMEOUT_ANNOTATION, RELEASED_ANNOTATION]),
     (
         GATE_RESPONDER,
@@ -21,6 +22,7 @@ const BUILT_IN: [(&str, &[&str]); 2] = [
             GATE_OPEN_CONDITION,
         ],
     ),
+    (MIGRATE_RESPONDER, &[]),
 ];
 
 pub(crate) fn page() -> String {

@@ -5,16 +5,18 @@ mod marks;
 mod pick;
 mod plan;
 mod reason;
+mod surroundings;
 mod verdict;
 
 pub use self::{
     marks::{NodeMark, condition_changes, due_taints},
     pick::{DrainFilters, Picked, daemon_set_key, pick},
     plan::{
-        CordonChange, DrainAct, DrainPlan, DrainWorld, PodOnNode, RejectedNode, cordon, cordon_holders,
-        drain_entry, drain_expiry, forget_holders, plan, release,
+        CordonChange, DrainAct, DrainPlan, DrainSight, DrainWorld, PodOnNode, RejectedNode, cordon,
+        cordon_holders, drain_entry, drain_expiry, forget_holders, plan, preview, release,
     },
     reason::{DrainRefusal, DrainSkip, DrainWarning},
+    surroundings::{Surroundings, silent_since},
     verdict::{
         AttachFailure, DrainedPod, PodCount, PodJudgement, STUCK_AFTER_SECONDS, Standing, Summary, judge,
         summarize, volume_in,

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use chrono::{DateTime, Utc};
-use evacuation_api::DaemonSetRule;
+use evacuation_api::{DaemonSetRule, EmptyDirRule, NodeEvacuationSpec, UnmanagedRule, is_dns_subdomain};
 use k8s_openapi::api::core::v1::Pod;
 
 use super::{DrainRefusal, DrainSkip, DrainWarning};
@@ -42,17 +42,31 @@ impl Default for DrainFilters {
 }
 
 impl DrainFilters {
+    /// Returns the filters of a NodeEvacuation. DaemonSets that do not exist are named in `missing`.
+    pub(super) fn of(spec: &NodeEvacuationSpec, missing: &BTreeSet<String>) -> Self {
+        let rules = &spec.pods;
+        Self {
+            daemon_sets: rules.daemon_sets.unwrap_or_default(),
+            delete_empty_dir_data: rules.empty_dir_data.unwrap_or_default() == EmptyDirRule::Delete,
+            force: rules.unmanaged.unwrap_or_default() == UnmanagedRule::Evict,
+            skip_wait_for_delete_seconds: rules.skip_terminating_seconds.unwrap_or_default(),
+            missing_daemon_sets: missing.clone(),
+        }
+    }
+
     /// Returns the name of the DaemonSet that manages the pod, unless it is missing.
     pub(super) fn living_daemon_set<'p>(&self, pod: &'p Pod) -> Option<&'p str> {
         daemon_set(pod)
-            .filter(|_| !daemon_set_key(pod).is_some_and(|k| self.missing_daemon_sets.contains(&k)))
+            .filter(|_| daemon_set_key(pod).is_some_and(|key| !self.missing_daemon_sets.contains(&key)))
     }
 }
 
-/// Returns the DaemonSet that a pod names as its controller, as `NAMESPACE/NAME`. It need not exist.
+/// Returns the DaemonSet that a pod names as its controller, as `NAMESPACE/NAME`. It need not exist. `None`
+/// also for a name that no DaemonSet can have: a pod's creator chooses it, and the API does not check it.
 pub fn daemon_set_key(pod: &Pod) -> Option<String> {
     let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
-    daemon_set(pod).map(|name| format!("{namespace}/{name}"))
+    let name = daemon_set(pod).filter(|name| is_dns_subdomain(name))?;
+    Some(format!("{namespace}/{name}"))
 }
 
 /// The pods of a node, sorted by what a drain does with them.

@@ -6,7 +6,7 @@ mod activation;
 mod answer;
 mod answer_error;
 mod expiry;
-mod pod_field;
+
 mod question;
 mod registration;
 mod selector;

@@ -8,7 +8,8 @@ use evacuation_api::{
 };
 use k8s_openapi::api::core::v1::Pod;
 
-use super::{pod_field::eviction_responders, selector::selects};
+use super::selector::selects;
+use crate::upstream::{eviction_responders, order_of_names};
 
 /// The responders that are registered for a pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -49,7 +50,13 @@ impl Registered {
         let mut chosen: Vec<Candidate> = Vec::new();
         for candidate in candidates {
             match chosen.iter_mut().find(|known| known.entry.name == candidate.entry.name) {
-                Some(known) => known.claim = known.claim.min(candidate.claim),
+                Some(known) => {
+                    // Kubernetes fixes the order of the field's responders.
+                    if candidate.claim == Claim::Field {
+                        known.entry.priority = candidate.entry.priority;
+                    }
+                    known.claim = known.claim.min(candidate.claim);
+                }
                 None => chosen.push(candidate),
             }
         }
@@ -77,9 +84,10 @@ fn candidate(entry: ResponderEntry, claim: Claim) -> Candidate {
     Candidate { entry, claim }
 }
 
-/// Order in which responders are asked: highest priority first, then by name.
+/// Order in which responders are asked: highest priority first, then by name as Kubernetes orders them, the
+/// higher domains first.
 fn order(a: &ResponderEntry, b: &ResponderEntry) -> Ordering {
-    b.priority().cmp(&a.priority()).then_with(|| a.name.cmp(&b.name))
+    b.priority().cmp(&a.priority()).then_with(|| order_of_names(&a.name, &b.name))
 }
 
 /// Returns the responders of a pod: the entries of its annotation, the EvacuationResponders of its namespace
@@ -89,7 +97,7 @@ fn order(a: &ResponderEntry, b: &ResponderEntry) -> Ordering {
 ///
 /// A name counts once. The annotation comes before EvacuationResponders, and an older EvacuationResponder
 /// before a younger one (of the same age, by the objects' names). The field comes last, because it has
-/// the fewest settings.
+/// the fewest settings; its priority counts, because Kubernetes' order depends on it.
 ///
 /// If more responders are registered than there are places, `self` keeps its place. The other places go to
 /// the annotation's entries, then to the field's, then to EvacuationResponders, each by priority. An

@@ -1,6 +1,6 @@
 //! The deadline of a marked node, read from its notice.
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use evacuation_api::{NodeEvacuation, NoticeDeadline, NoticeTime, from_condition_time};
 use k8s_openapi::api::core::v1::Node;
 
@@ -11,6 +11,9 @@ use crate::time::{after, sooner};
 const TOLERANCE: i64 = 2;
 /// Maximum of `deadlineSeconds`.
 const LONGEST: i64 = i32::MAX as i64;
+
+/// Seconds after the mark up to which a notice's time is believed: one in milliseconds lies beyond.
+const FARTHEST: i64 = 90 * 86_400;
 
 /// The deadline of a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,11 +30,22 @@ pub(super) fn deadline(wanted: Option<&NoticeDeadline>, node: &Node, since: Date
     let counted = wanted.after_seconds.map(|seconds| after(since, seconds));
     let (read, problem) = match wanted.from.as_ref().map(|from| read(from, node)) {
         None => (None, None),
+        Some(Ok(time)) if time < since => (None, Some(stale(time, "before its mark appeared"))),
+        Some(Ok(time)) if time > after(since, FARTHEST) => {
+            (None, Some(stale(time, "more than 90 days after its mark appeared")))
+        }
         Some(Ok(time)) => (Some(time), None),
         Some(Err(problem)) => (None, Some(problem)),
     };
     let reserve = wanted.reserve_seconds.unwrap_or_default();
     Deadline { time: sooner(read, counted).map(|time| after(time, -reserve)), problem }
+}
+
+fn stale(time: DateTime<Utc>, why: &str) -> String {
+    format!(
+        "the notice's time {} is {why}, and does not count",
+        time.to_rfc3339_opts(SecondsFormat::Secs, true)
+    )
 }
 
 /// Returns the seconds from a drain's start to its deadline.
@@ -103,7 +117,7 @@ mod tests {
     #[test]
     fn the_earlier_of_the_notices_time_and_the_counted_one_counts_less_the_reserve() {
         let node: Node = serde_json::from_value(json!({
-            "metadata": {"annotations": {"at": "2024-10-04T00:02:00Z", "bad": "soon"}, "labels": {"l": "1728000030"}},
+            "metadata": {"annotations": {"at": "2024-10-04T00:02:00Z", "bad": "soon", "old": "2024-10-04T00:00:09Z", "milliseconds": "1728000060000"}, "labels": {"l": "1728000030"}},
             "spec": {"taints": [{"key": "t", "value": "1728000040", "effect": "NoSchedule"}]},
         }))
         .unwrap();
@@ -119,6 +133,16 @@ mod tests {
                 Some("annotation bad: \"soon\" is no time"),
             ),
             (json!({"from": {"annotation": "none"}}), None, Some("the node has no annotation none")),
+            (
+                json!({"from": {"annotation": "old"}}),
+                None,
+                Some("the notice's time 2024-10-04T00:00:09Z is before"),
+            ),
+            (
+                json!({"from": {"annotation": "milliseconds"}, "afterSeconds": 60}),
+                Some(at(70)),
+                Some("the notice's time +56728"),
+            ),
         ];
         for (wanted, time, problem) in table {
             let wanted: NoticeDeadline = serde_json::from_value(wanted).unwrap();

@@ -22,6 +22,6 @@ mod report;
 mod tests;
 
 pub use self::{
-    owner::owner_rule,
-    plan::{RuleAct, RulePlan, RuleWorld, plan_rules},
+    owner::{at_deadline, owner_rule},
+    plan::{RejectedDrain, RuleAct, RulePlan, RuleWorld, plan_rules},
 };

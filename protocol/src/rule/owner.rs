@@ -1,8 +1,8 @@
 //! The NodeEvacuations that a rule owns.
 
 use evacuation_api::{
-    DrainedNodePhase, GROUP, MAX_DRAIN_NAME_LENGTH, NodeEvacuation, NodeEvacuationRule, NodeEvacuationSpec,
-    api_version,
+    DeadlineAction, DrainedNodePhase, GROUP, MAX_DRAIN_NAME_LENGTH, NodeEvacuation, NodeEvacuationRule,
+    NodeEvacuationSpec, api_version,
 };
 use k8s_openapi::{
     api::core::v1::Node,
@@ -43,18 +43,23 @@ pub(super) fn drained_node(drain: &NodeEvacuation) -> Option<&str> {
     drain.spec.nodes.names.first().map(String::as_str)
 }
 
-/// Returns the name of the drain of a node: that of the rule, and that of the node or, when it is too long,
-/// the node's UID.
+/// Returns the name of the drain of a node: that of the rule, a dot, and that of the node or, when it is too
+/// long, the node's UID. A rule's name has no dot, so that no two rules want the same name.
 pub(super) fn drain_name(rule: &NodeEvacuationRule, node: &Node) -> String {
     let rule = rule.metadata.name.as_deref().unwrap_or_default();
-    let named = format!("{rule}-{}", node.metadata.name.as_deref().unwrap_or_default());
+    let named = format!("{rule}.{}", node.metadata.name.as_deref().unwrap_or_default());
     if named.len() <= MAX_DRAIN_NAME_LENGTH {
         return named;
     }
-    format!("{rule}-{}", node.metadata.uid.as_deref().unwrap_or_default())
+    format!("{rule}.{}", node.metadata.uid.as_deref().unwrap_or_default())
 }
 
-/// Returns the drain of a node, to be created.
+/// Returns the action of a rule's drains at their deadline.
+pub fn at_deadline(rule: &NodeEvacuationRule) -> DeadlineAction {
+    rule.spec.template.requester.at_deadline.unwrap_or_default()
+}
+
+/// Returns the drain of a node, to be created. Without a deadline it has no action at one.
 pub(super) fn drain_of(
     rule: &NodeEvacuationRule,
     node: &Node,
@@ -67,8 +72,8 @@ pub(super) fn drain_of(
     spec.requester.message.get_or_insert_with(|| format!("{mark}, nodeevacuationrule {name}"));
     if deadline_seconds.is_some() {
         spec.requester.deadline_seconds = deadline_seconds;
-        spec.requester.at_deadline.get_or_insert_default();
     }
+    spec.requester.at_deadline = spec.requester.deadline_seconds.map(|_| at_deadline(rule));
     let owner = OwnerReference {
         api_version: api_version(),
         kind: NodeEvacuationRule::KIND.to_owned(),

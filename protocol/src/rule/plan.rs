@@ -1,6 +1,6 @@
 //! The plan of all rules.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
 use evacuation_api::{NodeEvacuation, NodeEvacuationRule, NodeEvacuationRuleStatus};
@@ -20,6 +20,17 @@ pub struct RuleWorld<'a> {
     pub nodes: Vec<&'a Node>,
     /// Every NodeEvacuation.
     pub drains: Vec<&'a NodeEvacuation>,
+    /// The NodeEvacuations that the API server did not let the controller create, by their names.
+    pub rejected: BTreeMap<String, RejectedDrain>,
+}
+
+/// A NodeEvacuation that the API server did not let the controller create.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RejectedDrain {
+    /// Reply of the API server.
+    pub message: String,
+    /// Time at which its creation is tried again.
+    pub retry: DateTime<Utc>,
 }
 
 /// The next status and the acts of one rule.

@@ -16,7 +16,10 @@ use super::{
     plan::{RuleAct, RulePlan, RuleWorld},
     report::{limit_text, report},
 };
-use crate::time::{sooner, stamp};
+use crate::{
+    status::truncated,
+    time::{sooner, stamp},
+};
 
 /// The phase of a node, and its reason in words.
 type Outcome = (MarkedNodePhase, Option<String>);
@@ -32,6 +35,7 @@ pub(super) struct Planner<'w, 'a> {
     stored: BTreeMap<&'a str, &'a MarkedNode>,
     allowed: usize,
     acts: Vec<RuleAct<'a>>,
+    wake_at: Option<DateTime<Utc>>,
 }
 
 impl<'w, 'a> Planner<'w, 'a> {
@@ -43,7 +47,7 @@ impl<'w, 'a> Planner<'w, 'a> {
         let limit = rule.spec.max_nodes.as_ref();
         // The server fills the limit in.
         let allowed = limit.and_then(|limit| nodes_allowed(limit, world.nodes.len())).unwrap_or(1);
-        Self { world, rule, now, own, stored, allowed, acts: Vec::new() }
+        Self { world, rule, now, own, stored, allowed, acts: Vec::new(), wake_at: None }
     }
 
     /// Returns the plan. `drained` are the nodes under the drains of rules; the plan adds to them.
@@ -53,6 +57,7 @@ impl<'w, 'a> Planner<'w, 'a> {
         let marked: Vec<_> = marked.into_iter().take(MAX_DRAINED_NODES).collect();
         let nodes: Vec<MarkedNode> =
             marked.into_iter().map(|(node, entry)| self.continue_with(node, entry, drained)).collect();
+        let wake_at = sooner(wake_at, self.wake_at);
         let kept: BTreeSet<&str> = nodes.iter().map(|node| node.name.as_str()).collect();
         let unmarked = self.own.iter().filter(|(name, drain)| !kept.contains(*name) && is_open(drain));
         let closes = unmarked.map(|(_, drain)| RuleAct::Close(drain));
@@ -149,8 +154,8 @@ impl<'w, 'a> Planner<'w, 'a> {
         let held = |message: String| (MarkedNodePhase::Held, Some(message));
         let name = node.metadata.name.as_deref().unwrap_or_default();
         let wanted = drain_name(self.rule, node);
-        if self.rule.spec.suspended {
-            return held("the rule is suspended".to_owned());
+        if self.rule.spec.paused {
+            return held("the rule is paused".to_owned());
         }
         if self.world.drains.iter().any(|drain| drain.metadata.name.as_ref() == Some(&wanted)) {
             return held(format!("nodeevacuation {wanted} exists, and this rule did not open it"));
@@ -158,14 +163,29 @@ impl<'w, 'a> Planner<'w, 'a> {
         if !drained.contains(name) && drained.len() >= self.allowed {
             return held(limit_text(self.rule, drained.len(), self.world.nodes.len()));
         }
+        if let Some(rejected) = self.world.rejected.get(&wanted) {
+            // It takes no place from the nodes of other rules.
+            if rejected.retry <= self.now {
+                self.push_open(node, entry);
+            }
+            self.wake_at = sooner(self.wake_at, Some(rejected.retry).filter(|retry| self.now < *retry));
+            return held(truncated(&format!(
+                "the API server rejects nodeevacuation {wanted}: {}",
+                rejected.message
+            )));
+        }
         drained.insert(name);
         let recorded = self.stored.get(name).is_some_and(|known| {
             (&known.uid, &known.mark, known.phase) == (&entry.uid, &entry.mark, MarkedNodePhase::Pending)
         });
         if recorded {
-            let seconds = entry.deadline.map(|deadline| seconds_from(self.now, deadline.0));
-            self.acts.push(RuleAct::Open(Box::new(drain_of(self.rule, node, &entry.mark, seconds))));
+            self.push_open(node, entry);
         }
         (MarkedNodePhase::Pending, None)
+    }
+
+    fn push_open(&mut self, node: &Node, entry: &MarkedNode) {
+        let seconds = entry.deadline.map(|deadline| seconds_from(self.now, deadline.0));
+        self.acts.push(RuleAct::Open(Box::new(drain_of(self.rule, node, &entry.mark, seconds))));
     }
 }

@@ -31,8 +31,8 @@ pub(super) fn report(
     let known = next.conditions.iter().any(|condition| condition.type_ == RULE_HOLDS_BACK);
     if count > 0 || known {
         let (reason, message) = match count {
-            0 => ("NoNodes", String::new()),
-            _ if rule.spec.suspended => ("Suspended", format!("{count} nodes are not drained: {first}")),
+            0 => ("NothingHeld", String::new()),
+            _ if rule.spec.paused => ("Paused", format!("{count} nodes are not drained: {first}")),
             _ => ("NodesHeld", format!("{count} nodes are not drained: {first}")),
         };
         put(&mut next.conditions, holds_back(count > 0, reason, message, now));

@@ -1,10 +1,12 @@
 //! Rules as sentences: what a rule does with nodes that get and lose marks.
 
-use evacuation_api::{MarkedNodePhase, NodeEvacuation, NodeEvacuationRule};
+use std::collections::BTreeMap;
+
+use evacuation_api::{DeadlineAction, MarkedNodePhase, NodeEvacuation, NodeEvacuationRule};
 use k8s_openapi::api::core::v1::Node;
 use serde_json::{Value, json};
 
-use super::{RuleAct, RuleWorld, plan_rules};
+use super::{RejectedDrain, RuleAct, RuleWorld, plan_rules};
 use crate::testing::at;
 
 /// A cluster that carries a rule's acts out, in which the test sets marks.
@@ -13,6 +15,7 @@ struct Cluster {
     rules: Vec<NodeEvacuationRule>,
     nodes: Vec<Node>,
     drains: Vec<NodeEvacuation>,
+    rejected: BTreeMap<String, RejectedDrain>,
 }
 
 impl Cluster {
@@ -72,6 +75,7 @@ impl Cluster {
     /// Plans, writes each status and carries the acts out. Returns the acts.
     fn step(&mut self, seconds: i64) -> Vec<String> {
         let world = RuleWorld {
+            rejected: self.rejected.clone(),
             rules: self.rules.iter().collect(),
             nodes: self.nodes.iter().collect(),
             drains: self.drains.iter().collect(),
@@ -139,14 +143,14 @@ fn a_node_that_gets_a_mark_is_recorded_then_drained_and_closed_when_the_mark_goe
     assert_eq!(cluster.step(0), [""; 0]);
     cluster.mark(1);
     assert_eq!(cluster.step(1), [""; 0], "nothing is opened before it is recorded");
-    assert_eq!(cluster.step(2), ["open spot-n1 None"]);
+    assert_eq!(cluster.step(2), ["open spot.n1 None"]);
     assert_eq!(cluster.step(3), [""; 0], "a drain is opened once");
     assert_eq!(cluster.phases(), ["n1 Draining"]);
-    cluster.finish("spot-n1", "Drained");
+    cluster.finish("spot.n1", "Drained");
     cluster.step(4);
     assert_eq!(cluster.phases(), ["n1 Drained"]);
     cluster.unmark(1);
-    assert_eq!(cluster.step(5), ["close spot-n1"]);
+    assert_eq!(cluster.step(5), ["close spot.n1"]);
     assert_eq!(cluster.step(6), [""; 0]);
     assert_eq!(cluster.phases(), [""; 0]);
 }
@@ -158,7 +162,7 @@ fn a_drain_has_an_owner_a_reason_and_the_template() {
     cluster.mark(0);
     cluster.step(0);
     cluster.step(1);
-    let drain = cluster.drain("spot-n0").clone();
+    let drain = cluster.drain("spot.n0").clone();
     let owner = &drain.metadata.owner_references.as_ref().unwrap()[0];
     assert_eq!((owner.kind.as_str(), owner.uid.as_str()), ("NodeEvacuationRule", "uid-spot"));
     assert_eq!(drain.spec.nodes.names, ["n0"]);
@@ -173,10 +177,10 @@ fn a_drain_that_a_user_deletes_is_not_opened_again_before_the_mark_comes_anew() 
     for second in 0..3 {
         cluster.step(second);
     }
-    cluster.delete("spot-n0");
+    cluster.delete("spot.n0");
     assert_eq!(cluster.step(3), [""; 0]);
     assert_eq!(cluster.phases(), ["n0 Dismissed"]);
-    cluster.remove("spot-n0");
+    cluster.remove("spot.n0");
     for second in 4..7 {
         assert_eq!(cluster.step(second), [""; 0]);
     }
@@ -185,7 +189,7 @@ fn a_drain_that_a_user_deletes_is_not_opened_again_before_the_mark_comes_anew() 
     cluster.step(7);
     cluster.mark(0);
     cluster.step(8);
-    assert_eq!(cluster.step(9), ["open spot-n0 None"]);
+    assert_eq!(cluster.step(9), ["open spot.n0 None"]);
 }
 
 #[test]
@@ -196,12 +200,12 @@ fn a_mark_that_comes_back_during_the_close_opens_a_new_drain_after_it() {
         cluster.step(second);
     }
     cluster.unmark(0);
-    assert_eq!(cluster.step(3), ["close spot-n0"]);
+    assert_eq!(cluster.step(3), ["close spot.n0"]);
     cluster.mark(0);
     assert_eq!(cluster.step(4), [""; 0]);
     assert_eq!(cluster.phases(), ["n0 Pending"]);
-    cluster.remove("spot-n0");
-    assert_eq!(cluster.step(5), ["open spot-n0 None"]);
+    cluster.remove("spot.n0");
+    assert_eq!(cluster.step(5), ["open spot.n0 None"]);
 }
 
 #[test]
@@ -212,12 +216,12 @@ fn a_node_that_came_back_under_its_name_gets_a_drain_of_its_own() {
         cluster.step(second);
     }
     cluster.nodes[0].metadata.uid = Some("another".to_owned());
-    cluster.drain("spot-n0").status = Some(
+    cluster.drain("spot.n0").status = Some(
         serde_json::from_value(json!({"nodes": [{"name": "n0", "uid": "uid-n0"}], "pods": {}})).unwrap(),
     );
-    assert_eq!(cluster.step(3), ["close spot-n0"]);
-    cluster.remove("spot-n0");
-    assert_eq!(cluster.step(4), ["open spot-n0 None"]);
+    assert_eq!(cluster.step(3), ["close spot.n0"]);
+    cluster.remove("spot.n0");
+    assert_eq!(cluster.step(4), ["open spot.n0 None"]);
 }
 
 #[test]
@@ -227,7 +231,7 @@ fn a_storm_of_marks_drains_no_more_nodes_than_the_limit_allows_also_when_they_ar
         cluster.mark(number);
     }
     cluster.step(0);
-    assert_eq!(cluster.step(1), ["open spot-n0 None", "open spot-n1 None"]);
+    assert_eq!(cluster.step(1), ["open spot.n0 None", "open spot.n1 None"]);
     assert_eq!(cluster.held(), 18);
     let status = cluster.rules[0].status.clone().unwrap();
     assert_eq!((status.nodes_drained, status.nodes_allowed), (2, 2));
@@ -237,12 +241,12 @@ fn a_storm_of_marks_drains_no_more_nodes_than_the_limit_allows_also_when_they_ar
         condition.message,
         "18 nodes are not drained: 2 of 20 nodes are under the NodeEvacuations of rules, and maxNodes is 10%"
     );
-    cluster.finish("spot-n0", "Drained");
+    cluster.finish("spot.n0", "Drained");
     assert_eq!(cluster.step(2), [""; 0], "a drained node is out of service");
     cluster.unmark(0);
-    assert_eq!(cluster.step(3), ["close spot-n0"]);
+    assert_eq!(cluster.step(3), ["close spot.n0"]);
     assert_eq!(cluster.step(4), [""; 0], "the node is in service when its drain is gone");
-    cluster.remove("spot-n0");
+    cluster.remove("spot.n0");
     cluster.step(5);
     assert_eq!(cluster.step(6).len(), 1);
     assert_eq!(cluster.held(), 17);
@@ -256,7 +260,7 @@ fn the_limit_counts_the_nodes_of_all_rules_and_a_node_of_two_rules_once() {
         cluster.mark(number);
     }
     cluster.step(0);
-    let opened = ["open reboot-n0 None", "open reboot-n1 None", "open spot-n0 None", "open spot-n1 None"];
+    let opened = ["open reboot.n0 None", "open reboot.n1 None", "open spot.n0 None", "open spot.n1 None"];
     assert_eq!(cluster.step(1), opened);
     cluster.step(2);
     assert_eq!(
@@ -273,10 +277,10 @@ fn the_deadline_is_the_notices_and_follows_it() {
     let notice = |time: &str| Some([("at".to_owned(), time.to_owned())].into());
     cluster.nodes[0].metadata.annotations = notice("2024-10-04T00:02:00Z");
     cluster.step(0);
-    assert_eq!(cluster.step(1), ["open spot-n0 Some(89)"]);
+    assert_eq!(cluster.step(1), ["open spot.n0 Some(89)"]);
     assert_eq!(cluster.step(2), [""; 0]);
     cluster.nodes[0].metadata.annotations = notice("2024-10-04T00:01:00Z");
-    assert_eq!(cluster.step(3), ["deadline spot-n0 29"]);
+    assert_eq!(cluster.step(3), ["deadline spot.n0 29"]);
     cluster.nodes[0].metadata.annotations = notice("soon");
     cluster.step(4);
     let entry = &cluster.rules[0].status.as_ref().unwrap().nodes[0];
@@ -292,11 +296,11 @@ fn a_counted_deadline_begins_with_the_mark_also_when_the_controller_comes_late()
         &json!({"spec": {"taints": [{"key": "spot", "effect": "NoExecute", "timeAdded": "2024-10-04T00:00:00Z"}]}}),
     );
     cluster.step(40);
-    assert_eq!(cluster.step(41), ["open spot-n0 Some(79)"]);
+    assert_eq!(cluster.step(41), ["open spot.n0 Some(79)"]);
     let mut cluster = Cluster::new(1, &json!({"deadline": {"afterSeconds": 120}}));
     cluster.mark(0);
     cluster.step(40);
-    assert_eq!(cluster.step(60), ["open spot-n0 Some(100)"], "a mark without a time counts from its sight");
+    assert_eq!(cluster.step(60), ["open spot.n0 Some(100)"], "a mark without a time counts from its sight");
 }
 
 #[test]
@@ -306,6 +310,7 @@ fn a_condition_must_last_and_the_plan_wakes_when_it_has() {
     let ready = json!({"type": "Ready", "status": "Unknown", "lastTransitionTime": "2024-10-04T00:00:00Z"});
     cluster.nodes[0] = node("n0", &json!({"status": {"conditions": [ready]}}));
     let world = RuleWorld {
+        rejected: BTreeMap::new(),
         rules: cluster.rules.iter().collect(),
         nodes: cluster.nodes.iter().collect(),
         drains: Vec::new(),
@@ -313,7 +318,7 @@ fn a_condition_must_last_and_the_plan_wakes_when_it_has() {
     let plans = plan_rules(&world, at(59));
     assert_eq!((plans[0].status.nodes.len(), plans[0].wake_at), (0, Some(at(60))));
     cluster.step(60);
-    assert_eq!(cluster.step(60), ["open spot-n0 None"]);
+    assert_eq!(cluster.step(60), ["open spot.n0 None"]);
 }
 
 #[test]
@@ -344,30 +349,30 @@ fn a_rule_is_made_for_the_nodes_of_its_selector() {
 }
 
 #[test]
-fn a_suspended_rule_opens_nothing_and_keeps_what_it_opened() {
+fn a_paused_rule_opens_nothing_and_keeps_what_it_opened() {
     let mut cluster = Cluster::new(2, &json!({}));
     cluster.mark(0);
     for second in 0..3 {
         cluster.step(second);
     }
-    cluster.rules[0].spec.suspended = true;
+    cluster.rules[0].spec.paused = true;
     cluster.mark(1);
     for second in 3..6 {
         assert_eq!(cluster.step(second), [""; 0]);
     }
     assert_eq!(cluster.phases(), ["n0 Draining", "n1 Held"]);
-    cluster.rules[0].spec.suspended = false;
+    cluster.rules[0].spec.paused = false;
     cluster.step(6);
-    assert_eq!(cluster.step(7), ["open spot-n1 None"]);
+    assert_eq!(cluster.step(7), ["open spot.n1 None"]);
     cluster.step(8);
     let condition = cluster.rules[0].status.as_ref().unwrap().conditions[0].clone();
-    assert_eq!((condition.status.as_str(), condition.reason.as_str()), ("False", "NoNodes"));
+    assert_eq!((condition.status.as_str(), condition.reason.as_str()), ("False", "NothingHeld"));
 }
 
 #[test]
 fn a_drain_of_that_name_by_a_user_is_left_alone() {
     let mut cluster = Cluster::new(1, &json!({}));
-    let theirs = json!({"metadata": {"name": "spot-n0"}, "spec": {"nodes": {"names": ["n0"]}}});
+    let theirs = json!({"metadata": {"name": "spot.n0"}, "spec": {"nodes": {"names": ["n0"]}}});
     cluster.drains.push(serde_json::from_value(theirs).unwrap());
     cluster.mark(0);
     for second in 0..3 {
@@ -385,7 +390,7 @@ fn a_failed_drain_is_shown_and_not_opened_again() {
     for second in 0..3 {
         cluster.step(second);
     }
-    cluster.finish("spot-n0", "Failed");
+    cluster.finish("spot.n0", "Failed");
     assert_eq!(cluster.step(3), [""; 0]);
     let entry = &cluster.rules[0].status.as_ref().unwrap().nodes[0];
     assert_eq!((entry.phase, entry.message.as_deref()), (MarkedNodePhase::Failed, Some("why")));
@@ -399,9 +404,9 @@ fn a_deleted_rule_closes_its_drains_and_is_released_when_they_are_gone() {
         cluster.step(second);
     }
     cluster.rules[0].metadata.deletion_timestamp = Some(evacuation_api::condition_time(at(3)));
-    assert_eq!(cluster.step(3), ["close spot-n0"]);
+    assert_eq!(cluster.step(3), ["close spot.n0"]);
     assert_eq!(cluster.step(4), [""; 0]);
-    cluster.remove("spot-n0");
+    cluster.remove("spot.n0");
     assert_eq!(cluster.step(5), ["release"]);
 }
 
@@ -424,5 +429,39 @@ fn the_name_of_a_drain_is_short_enough_for_its_entries() {
         &json!({"metadata": {"name": long, "uid": "6f1c"}, "spec": {"taints": [{"key": "spot", "effect": ""}]}}),
     );
     cluster.step(0);
-    assert_eq!(cluster.step(1), ["open spot-6f1c None"]);
+    assert_eq!(cluster.step(1), ["open spot.6f1c None"]);
+}
+
+#[test]
+fn a_drain_without_a_deadline_has_no_action_at_one() {
+    let at_deadline = |deadline: Value| {
+        let template = json!({"requester": {"atDeadline": "Delete"}});
+        let mut cluster = Cluster::new(1, &json!({"template": template, "deadline": deadline}));
+        cluster.mark(0);
+        cluster.step(0);
+        cluster.step(1);
+        let requester = cluster.drain("spot.n0").spec.requester.clone();
+        (requester.deadline_seconds, requester.at_deadline)
+    };
+    assert_eq!(at_deadline(json!({"from": {"annotation": "at"}})), (None, None), "the notice has no time");
+    assert_eq!(at_deadline(json!({"afterSeconds": 10})), (Some(9), Some(DeadlineAction::Delete)));
+}
+
+#[test]
+fn a_drain_that_the_server_rejects_is_held_tried_again_and_takes_no_place_of_others() {
+    let mut cluster = Cluster::new(2, &json!({"maxNodes": 1}));
+    let message = "User \"jane\" cannot patch nodes".to_owned();
+    cluster.rejected.insert("spot.n0".to_owned(), RejectedDrain { message, retry: at(30) });
+    cluster.mark(0);
+    cluster.mark(1);
+    cluster.step(0);
+    assert_eq!(cluster.step(1), ["open spot.n1 None"], "the limit of one node is not used up");
+    assert_eq!(cluster.phases(), ["n0 Held", "n1 Pending"]);
+    let status = cluster.rules[0].status.clone().unwrap();
+    let said = status.nodes[0].message.clone().unwrap();
+    assert_eq!(said, "the API server rejects nodeevacuation spot.n0: User \"jane\" cannot patch nodes");
+    cluster.remove("spot.n1");
+    cluster.unmark(1);
+    assert_eq!(cluster.step(29), [""; 0]);
+    assert_eq!(cluster.step(30), ["open spot.n0 None"]);
 }

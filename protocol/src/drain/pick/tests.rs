@@ -130,3 +130,21 @@ fn pods_of_lower_priority_go_first_then_by_namespace_and_name() {
         .collect();
     assert_eq!(names, ["ns/d", "ns/a", "ns/b", "z/a", "ns/c"]);
 }
+
+#[test]
+fn a_controller_whose_name_no_daemon_set_can_have_counts_as_missing_and_is_not_read() {
+    for name in ["a b", "%", "x?watch=true", "../x", "Upper", ""] {
+        let pod: Pod = serde_json::from_value(json!({
+            "metadata": {"name": "p", "namespace": "ns", "ownerReferences": [
+                {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": name, "uid": "x", "controller": true}]},
+        }))
+        .unwrap();
+        assert_eq!(daemon_set_key(&pod), None, "{name:?}");
+        let picked = pick(
+            [&pod],
+            &DrainFilters { daemon_sets: DaemonSetRule::Skip, ..DrainFilters::default() },
+            at(0),
+        );
+        assert_eq!(picked.refused, [(&pod, DrainRefusal::MissingDaemonSet)], "{name:?}");
+    }
+}

@@ -54,7 +54,10 @@ pub(super) fn end(status: &mut NodeEvacuationStatus, follows: bool, now: DateTim
         .filter(|node| matches!(node.phase, DrainedNodePhase::Failed | DrainedNodePhase::Withdrawn))
         .map(|node| format!("{}: {}", node.name, node.message.as_deref().unwrap_or_default()))
         .collect();
-    let moved = format!("{} pods are gone", status.pods.gone);
+    let moved = match status.pods.gone {
+        1 => "1 pod is gone".to_owned(),
+        gone => format!("{gone} pods are gone"),
+    };
     let (verdict, message) = if let Some(first) = failed.first() {
         let more = match failed.len().saturating_sub(1) {
             0 => String::new(),

@@ -20,6 +20,7 @@ mod entry;
 mod left_alone;
 mod nodes;
 mod pods;
+mod preview;
 mod standing;
 mod withdrawal;
 
@@ -37,8 +38,12 @@ use k8s_openapi::api::{
 
 pub use cordon::{CordonChange, cordon, forget_holders, holders as cordon_holders, release};
 pub use entry::{drain_entry, drain_expiry};
+pub use preview::{DrainSight, preview};
 
-use super::verdict::{AttachFailure, PodJudgement, summarize};
+use super::{
+    DrainWarning,
+    verdict::{AttachFailure, PodJudgement, summarize},
+};
 use crate::time::{after, sooner, stamp};
 use cordon::CordonState;
 use counts::add_up;
@@ -126,6 +131,8 @@ pub struct DrainPlan<'a> {
     pub status: NodeEvacuationStatus,
     /// The acts to do now.
     pub acts: Vec<DrainAct<'a>>,
+    /// Losses that the requests among the acts cause, because the drain's rules allow them.
+    pub losses: BTreeSet<DrainWarning>,
     /// The time to plan again if nothing changes before.
     pub wake_at: Option<DateTime<Utc>>,
 }
@@ -142,11 +149,12 @@ pub fn plan<'a>(drain: &NodeEvacuation, world: &DrainWorld<'a>, now: DateTime<Ut
             Some(time) if time <= now => (vec![DrainAct::Delete], None),
             later => (Vec::new(), later),
         };
-        return DrainPlan { status: stored, acts, wake_at };
+        return DrainPlan { status: stored, acts, wake_at, ..DrainPlan::default() };
     }
-    let mut plan = Planner { drain, world, now, next: stored, acts: Vec::new(), wake_at: None };
+    let mut plan =
+        Planner { drain, world, now, next: stored, acts: Vec::new(), losses: BTreeSet::new(), wake_at: None };
     plan.run();
-    DrainPlan { status: plan.next, acts: plan.acts, wake_at: plan.wake_at }
+    DrainPlan { status: plan.next, acts: plan.acts, losses: plan.losses, wake_at: plan.wake_at }
 }
 
 /// The state of one planning.
@@ -156,6 +164,7 @@ struct Planner<'d, 'w, 'a> {
     now: DateTime<Utc>,
     next: NodeEvacuationStatus,
     acts: Vec<DrainAct<'a>>,
+    losses: BTreeSet<DrainWarning>,
     wake_at: Option<DateTime<Utc>>,
 }
 
@@ -299,7 +308,7 @@ impl<'w, 'a> Planner<'_, 'w, 'a> {
             self.acts.push(DrainAct::Cordon(live));
         }
         if policy != CordonPolicy::BeforeAsking || state.is_settled() {
-            self.acts.extend(pods.acts(entry, spec.paused, room));
+            self.acts.extend(pods.acts(entry, spec.paused, room, &mut self.losses));
         }
         let mut judgements = pods.judgements(&self.world.attach_failures, self.now);
         let before = self.drain.status.iter().flat_map(|status| &status.blockers).cloned();

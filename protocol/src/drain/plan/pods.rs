@@ -4,9 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
 use evacuation_api::{
-    CordonPolicy, DaemonSetRule, DrainPhase, DrainedNode, DrainedNodePhase, EmptyDirRule, Evacuation,
-    LateRule, LeftAlonePod, MAX_DAEMON_SET_PODS, NodeEvacuation, NodeEvacuationSpec, Requester,
-    UnmanagedRule, from_condition_time,
+    CordonPolicy, DaemonSetRule, DrainPhase, DrainedNode, DrainedNodePhase, Evacuation, LateRule,
+    LeftAlonePod, MAX_DAEMON_SET_PODS, NodeEvacuation, NodeEvacuationSpec, Requester, from_condition_time,
 };
 use k8s_openapi::api::core::v1::Pod;
 
@@ -17,7 +16,7 @@ use super::{
 use crate::{
     Phase,
     drain::{
-        DrainFilters, pick,
+        DrainFilters, DrainWarning, pick,
         verdict::{AttachFailure, DrainedPod, PodJudgement, Standing, judge, record},
     },
     phase,
@@ -43,6 +42,8 @@ struct Member<'w, 'a> {
     standing: Standing<'a>,
     phase: usize,
     completed: bool,
+    /// The losses that its evacuation causes.
+    losses: Vec<DrainWarning>,
 }
 
 /// The phase of the pods of DaemonSets, after all others.
@@ -60,7 +61,7 @@ impl<'w, 'a> NodePods<'w, 'a> {
     ) -> Self {
         let rules = &drain.spec.pods;
         let begun = node.start_time.map_or(now, |time| time.0);
-        let filters = filters(&drain.spec, missing);
+        let filters = DrainFilters::of(&drain.spec, missing);
         let without = BTreeMap::new();
         let last = |pod: &Pod| {
             filters.daemon_sets == DaemonSetRule::Last && filters.living_daemon_set(pod).is_some()
@@ -102,6 +103,7 @@ impl<'w, 'a> NodePods<'w, 'a> {
                     standing: Standing::Refused(vec![*why]),
                     phase: phase_of(pod),
                     completed: false,
+                    losses: Vec::new(),
                     seen,
                 }),
                 (None, None) => {}
@@ -112,11 +114,14 @@ impl<'w, 'a> NodePods<'w, 'a> {
         for seen in picked.evacuate.iter().filter_map(|pod| find(pod)) {
             let standing = standing(seen, entry, left_alone);
             let phase = if last(seen.pod) { LAST } else { phase_of(seen.pod) };
-            pods.push(Member { phase, completed: false, standing, seen });
+            let of_pod = picked.warnings.iter().filter(|(pod, _)| pod.metadata.uid == seen.pod.metadata.uid);
+            let losses = of_pod.map(|(_, loss)| *loss).collect();
+            pods.push(Member { phase, completed: false, standing, losses, seen });
         }
         for seen in picked.completed.iter().filter_map(|pod| find(pod)) {
             let phase = phase_of(seen.pod);
-            pods.push(Member { phase, completed: true, standing: Standing::Leaving, seen });
+            let (standing, losses) = (Standing::Leaving, Vec::new());
+            pods.push(Member { phase, completed: true, standing, losses, seen });
         }
         Self { node: node.name.clone(), pods, requests, refused, last_begun }
     }
@@ -154,14 +159,26 @@ impl<'w, 'a> NodePods<'w, 'a> {
     }
 
     /// Returns the acts that move the pods, at most `room` new requests. Paused drains ask no further pod.
-    pub(super) fn acts(&self, entry: &Requester, paused: bool, room: &mut usize) -> Vec<DrainAct<'a>> {
+    /// Adds what is lost by them to `losses`.
+    pub(super) fn acts(
+        &self,
+        entry: &Requester,
+        paused: bool,
+        room: &mut usize,
+        losses: &mut BTreeSet<DrainWarning>,
+    ) -> Vec<DrainAct<'a>> {
         let mut acts = self.dropped();
         let first = self.first_phase().filter(|phase| *phase != LAST || self.last_begun);
-        for member in self.pods.iter().filter(|member| Some(member.phase) == first) {
+        // A pod that the API server rejects takes no place from one that was not asked yet.
+        let of_phase = self.pods.iter().filter(|member| Some(member.phase) == first);
+        let (rejected, others): (Vec<_>, Vec<_>) =
+            of_phase.partition(|member| matches!(member.standing, Standing::Rejected { .. }));
+        for member in others.into_iter().chain(rejected) {
             let pod = member.seen.pod;
             match &member.standing {
                 Standing::Waiting | Standing::Rejected { .. } if !paused && !self.refused && *room > 0 => {
                     *room = room.saturating_sub(1);
+                    losses.extend(&member.losses);
                     let active = member.seen.evacuations.iter().find(|e| is_active(e)).copied();
                     let entry = Box::new(entry.clone());
                     acts.push(active.map_or_else(
@@ -282,17 +299,6 @@ pub(super) fn room(spec: &NodeEvacuationSpec, nodes: &[NodePods<'_, '_>]) -> usi
     let most = most.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or_default());
     let busy = nodes.iter().map(NodePods::in_progress).fold(0, usize::saturating_add);
     most.saturating_sub(busy)
-}
-
-fn filters(spec: &NodeEvacuationSpec, missing: &BTreeSet<String>) -> DrainFilters {
-    let rules = &spec.pods;
-    DrainFilters {
-        daemon_sets: rules.daemon_sets.unwrap_or_default(),
-        delete_empty_dir_data: rules.empty_dir_data.unwrap_or_default() == EmptyDirRule::Delete,
-        force: rules.unmanaged.unwrap_or_default() == UnmanagedRule::Evict,
-        skip_wait_for_delete_seconds: rules.skip_terminating_seconds.unwrap_or_default(),
-        missing_daemon_sets: missing.clone(),
-    }
 }
 
 fn created(pod: &Pod) -> DateTime<Utc> {

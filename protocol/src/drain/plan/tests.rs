@@ -9,6 +9,7 @@ use crate::{
 };
 
 mod last;
+mod preview;
 mod records;
 
 /// A cluster that carries out what a drain plans, as far as a test lets it.
@@ -563,4 +564,30 @@ fn a_deadline_ends_the_drain_of_a_node_on_which_nothing_could_be_asked() {
     cluster.plan(&mut drain, 60);
     assert_eq!(phases(&drain), [Failed]);
     assert_eq!(drain.status.as_ref().unwrap().blockers[0].pod.as_deref(), Some("ns/bare"));
+}
+
+#[test]
+fn a_pod_whose_request_is_rejected_keeps_no_other_pod_from_being_asked() {
+    let (mut cluster, mut drain) = (Cluster::new(&["a"]), drain(json!({"maxParallel": {"pods": 1}})));
+    cluster.add_pod("a", "p0", &json!({}));
+    cluster.add_pod("a", "p1", &json!({}));
+    assert_eq!(cluster.begun(&mut drain), ["ask p0"]);
+    let mut world = cluster.world();
+    world.pods[0].rejected = Some(("the namespace has too many evacuations", at(0)));
+    let plan = plan(&drain, &world, at(1));
+    assert_eq!(plan.acts.iter().map(brief).collect::<Vec<_>>(), ["ask p1"]);
+}
+
+#[test]
+fn what_the_requests_lose_is_told_with_them_and_not_again() {
+    let rules = json!({"pods": {"emptyDirData": "Delete", "unmanaged": "Evict"}});
+    let (mut cluster, mut drain) = (Cluster::new(&["a"]), drain(rules));
+    let scratch =
+        json!({"metadata": {"ownerReferences": []}, "spec": {"volumes": [{"name": "v", "emptyDir": {}}]}});
+    cluster.add_pod("a", "p", &scratch);
+    assert_eq!(cluster.begun(&mut drain), ["ask p"]);
+    let losses = |cluster: &Cluster, drain: &NodeEvacuation| plan(drain, &cluster.world(), at(1)).losses;
+    assert_eq!(losses(&cluster, &drain), [DrainWarning::LocalStorage, DrainWarning::Unmanaged].into());
+    cluster.ask(&drain, "p");
+    assert_eq!(losses(&cluster, &drain), BTreeSet::new());
 }

@@ -47,5 +47,5 @@ pub(super) fn withdraw<'a>(
         status.message = Some("it was deleted; its requests are being taken back".to_owned());
     }
     status.verdict = Some(DrainVerdict::Waiting);
-    DrainPlan { status, acts, wake_at }
+    DrainPlan { status, acts, wake_at, ..DrainPlan::default() }
 }

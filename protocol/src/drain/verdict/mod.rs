@@ -170,7 +170,8 @@ impl PodJudgement {
                 metadata.namespace.as_deref().unwrap_or_default(),
                 text::name(metadata)
             )),
-            owner: controller(pod.pod).map(|owner| format!("{}/{}", owner.kind, owner.name)),
+            owner: controller(pod.pod)
+                .map(|owner| format!("{}/{}", text::quote(&owner.kind), text::quote(&owner.name))),
             reason: hold.reason.as_str().to_owned(),
             object: hold.object,
             stuck: hold.stuck,

@@ -15,7 +15,7 @@ pub(super) fn by_rules(pod: &DrainedPod<'_>, reasons: &[DrainRefusal], now: Date
     let Some(first) = reasons.first() else { return PodJudgement::of(PodCount::Waiting) };
     let (reason, _) = rule(*first);
     let object = match (reason, daemon_set(pod.pod)) {
-        (DrainBlockerReason::DaemonSet, Some(name)) => format!("DaemonSet/{name}"),
+        (DrainBlockerReason::DaemonSet, Some(name)) => format!("DaemonSet/{}", text::quote(name)),
         _ => pod.object(),
     };
     let mut causes: Vec<String> = Vec::new();

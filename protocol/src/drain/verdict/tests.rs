@@ -227,3 +227,23 @@ fn a_blocker_keeps_the_time_that_an_earlier_status_remembers() {
         assert_eq!(judgement.blocker.unwrap().since, at(since).into(), "{reason:?} at {now}");
     }
 }
+
+#[test]
+fn the_names_that_a_pod_gives_its_owner_are_bounded_and_clean() {
+    let owner = json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "x\n".repeat(500_000), "uid": "1", "controller": true});
+    let pod = pod(json!({"metadata": {"ownerReferences": [owner]}}));
+    let refused = Standing::Refused(vec![DrainRefusal::DaemonSet]);
+    let seen = DrainedPod {
+        node: "n",
+        pod: &pod,
+        standing: refused,
+        budgets: Vec::new(),
+        unready: Vec::new(),
+        attach_failures: &[],
+        node_silent_since: None,
+    };
+    let blocker = judge(&seen, at(0)).blocker.unwrap();
+    for text in [blocker.owner.unwrap(), blocker.object.unwrap(), blocker.message] {
+        assert!(text.len() < 1024 && !text.contains('\n'), "{} bytes", text.len());
+    }
+}

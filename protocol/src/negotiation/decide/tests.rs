@@ -194,7 +194,7 @@ fn one_entry_that_lapses_leaves_the_others_and_changes_the_policy() {
 #[test]
 fn self_is_passed_over_when_no_container_runs_and_others_are_not() {
     let stopped = LivePod { running_container: false, ..RUNNING };
-    let entries = vec![ResponderEntry::named("self"), ResponderEntry::named("z.b/other")];
+    let entries = vec![ResponderEntry::named("self"), ResponderEntry::named("other.zone/move")];
     let e = created(vec![requester("a.b/r")], &stopped, &entries.into());
     assert_eq!(states(e.status.as_ref().unwrap()), [ResponderState::Inactive, ResponderState::Inactive]);
     let status = written(&e, &World { pod: PodView::Live(stopped), ..world() }, 1);
@@ -205,7 +205,7 @@ fn self_is_passed_over_when_no_container_runs_and_others_are_not() {
 
 #[test]
 fn an_app_that_was_asked_on_an_unreachable_node_is_passed_over_at_once() {
-    let entries = vec![ResponderEntry::named("self"), ResponderEntry::named("z.b/other")];
+    let entries = vec![ResponderEntry::named("self"), ResponderEntry::named("other.zone/move")];
     let e = created(vec![requester("a.b/r")], &RUNNING, &entries.into());
     assert_eq!(states(e.status.as_ref().unwrap()), [ResponderState::Active, ResponderState::Inactive]);
     let silent = |since| World { node_silent_since: Some(at(since)), ..world() };

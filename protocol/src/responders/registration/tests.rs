@@ -61,23 +61,24 @@ fn everybody_who_registered_is_asked_by_priority_and_then_by_name() {
     ];
     assert_eq!(
         names(&pod, &objects),
-        ["m.b/field", "z.b/high", "n.b/object", "self", "z.b/annotated", "a.b/low"]
+        ["m.b/field", "z.b/high", "n.b/object", "z.b/annotated", "self", "a.b/low"]
     );
     let turned: Vec<_> = objects.into_iter().rev().collect();
     assert_eq!(
         names(&pod, &turned),
-        ["m.b/field", "z.b/high", "n.b/object", "self", "z.b/annotated", "a.b/low"]
+        ["m.b/field", "z.b/high", "n.b/object", "z.b/annotated", "self", "a.b/low"]
     );
 }
 
 #[test]
-fn a_name_counts_once_and_the_annotation_comes_before_the_objects_and_these_before_the_field() {
+fn a_name_counts_once_in_the_order_of_its_sources_and_with_the_priority_of_the_field() {
     let annotation = json!([{"name": "a.b/x", "timeoutSeconds": 1}]);
     let field = json!([{"name": "a.b/x", "priority": 3}]);
     let object = object("o", 0, "a.b/x", &json!({"timeoutSeconds": 2, "priority": 2}));
     for (annotation, objects, field, expected) in [
-        (&annotation, vec![object.clone()], &field, (10_000, 1)),
-        (&Value::Null, vec![object], &field, (2, 2)),
+        (&annotation, vec![object.clone()], &Value::Null, (10_000, 1)),
+        (&annotation, vec![object.clone()], &field, (3, 1)),
+        (&Value::Null, vec![object], &field, (3, 2)),
         (&Value::Null, vec![], &field, (3, 60)),
     ] {
         let expected = ("a.b/x".to_owned(), expected.0, expected.1);
@@ -133,7 +134,7 @@ fn sixteen_registrations_of_others_displace_no_responder_that_the_pod_names() {
     let field = json!([{"name": "a.b/field", "priority": 3}, {"name": "a.b/r-15", "priority": 0}]);
     let registered = registered_responders(&pod(&annotation, &field), &crowd(16));
     let names: Vec<_> = registered.entries.iter().map(|entry| entry.name.as_str()).collect();
-    assert_eq!(names[12..], ["a.b/r-15", "self", "a.b/own", "a.b/field"]);
+    assert_eq!(names[12..], ["self", "a.b/own", "a.b/field", "a.b/r-15"]);
     assert_eq!(names[..2], ["a.b/r-00", "a.b/r-01"], "the order of priority stays");
     assert_eq!(registered.left_out, ["a.b/r-12", "a.b/r-13", "a.b/r-14"]);
 }

@@ -1,4 +1,4 @@
-//! What a drain records: the pods that stay, and the nodes for which it has no room.
+//! The records of a drain: the pods that stay, and the nodes for which it has no room.
 
 use evacuation_api::{MAX_DRAINED_NODES, MAX_LEFT_ALONE_PODS};
 use serde_json::json;

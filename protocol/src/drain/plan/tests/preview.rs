@@ -1,0 +1,88 @@
+//! The plan of a drain that is not stored.
+
+use evacuation_api::{PlannedAct, PlannedPod};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::drain::Surroundings;
+
+/// The sight of the server: node `a` with these pods, and a budget that lets none of app `db` go.
+fn sight(pods: &[(&str, Value)]) -> DrainSight {
+    let mut cluster = Cluster::new(&["a"]);
+    for (name, more) in pods {
+        cluster.add_pod("a", name, more);
+    }
+    let pods = cluster.pods.into_iter().map(|(node, mut pod)| {
+        pod.spec.get_or_insert_default().node_name = Some(node);
+        pod
+    });
+    let budget = json!({
+        "metadata": {"name": "db", "namespace": "ns"},
+        "spec": {"selector": {"matchLabels": {"app": "db"}}},
+        "status": {"disruptionsAllowed": 0, "currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1},
+    });
+    let budgets = vec![serde_json::from_value(budget).unwrap()];
+    let surroundings = Surroundings { budgets, ..Surroundings::default() };
+    DrainSight { nodes: cluster.nodes, pods: pods.collect(), surroundings, ..DrainSight::default() }
+}
+
+fn acts(status: &NodeEvacuationStatus) -> Vec<String> {
+    let brief = |pod: &PlannedPod| {
+        let mut words = vec![format!("{:?}", pod.act), pod.pod.clone()];
+        words.extend(pod.reasons.iter().map(|why| why.reason.clone()));
+        words.join(" ")
+    };
+    status.plan.iter().map(brief).collect()
+}
+
+#[test]
+fn a_plan_names_each_pod_with_its_act_and_what_holds_it_back() {
+    let ready = json!([{"type": "Ready", "status": "True"}]);
+    let sight = sight(&[
+        ("web", json!({})),
+        ("db", json!({"metadata": {"labels": {"app": "db"}}, "status": {"conditions": ready}})),
+        ("job", json!({"status": {"phase": "Succeeded"}})),
+        ("scratch", json!({"spec": {"volumes": [{"name": "v", "emptyDir": {}}]}})),
+        ("static", json!({"metadata": {"annotations": {"kubernetes.io/config.mirror": "x"}}})),
+    ]);
+    let status = preview(&drain(json!({})), &sight, at(0));
+    assert_eq!(
+        acts(&status),
+        [
+            "Ask ns/db",
+            "Ask ns/web",
+            "Delete ns/job",
+            "Refuse ns/scratch LocalStorage",
+            "Leave ns/static Mirror"
+        ]
+    );
+    let held: Vec<_> =
+        status.blockers.iter().map(|b| (b.pod.as_deref().unwrap(), b.reason.as_str())).collect();
+    assert_eq!(held, [("ns/db", "BudgetAllowsNone"), ("ns/scratch", "LocalStorage")]);
+    assert_eq!(status.verdict, Some(DrainVerdict::Stuck));
+    let said = "plan: 2 asked, 1 deleted, 1 held back now, 1 refused";
+    assert_eq!(status.message.as_deref(), Some(said));
+    assert_eq!((status.pods.total, status.pods.blocked, status.pods.waiting), (4, 2, 2));
+    assert_eq!(status.nodes[0].phase, Pending);
+
+    let loses = json!({"pods": {"emptyDirData": "Delete", "selector": {"matchExpressions": [{"key": "app", "operator": "DoesNotExist"}]}}});
+    let status = preview(&drain(loses), &sight, at(0));
+    assert_eq!(acts(&status)[..2], ["Ask ns/scratch LocalStorage", "Ask ns/web"]);
+    assert_eq!((status.verdict, status.blockers.len()), (Some(DrainVerdict::Waiting), 0));
+}
+
+#[test]
+fn a_plan_tells_of_cordoned_and_missing_nodes_and_is_bounded() {
+    let pods: Vec<String> =
+        (0..=evacuation_api::MAX_PLANNED_PODS).map(|number| format!("p{number}")).collect();
+    let pods: Vec<_> = pods.iter().map(|name| (name.as_str(), json!({}))).collect();
+    let mut sight = sight(&pods);
+    sight.nodes[0].spec.get_or_insert_default().unschedulable = Some(true);
+    let status = preview(&drain(json!({"nodes": {"names": ["a", "b"]}})), &sight, at(0));
+    let nodes: Vec<_> =
+        status.nodes.iter().map(|node| (node.name.as_str(), node.phase, node.cordoned)).collect();
+    assert_eq!(nodes, [("a", Pending, CordonOwner::Others), ("b", Failed, CordonOwner::No)]);
+    assert_eq!((status.plan.len(), status.plan_omitted), (pods.len() - 1, 1));
+    assert_eq!(status.verdict, Some(DrainVerdict::Stuck), "a node is missing");
+    assert!(status.plan.iter().all(|pod| pod.act == PlannedAct::Ask));
+}

@@ -1,0 +1,167 @@
+//! The surroundings of pods that are not in a drain yet: their budgets, and the pods that share them.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Utc};
+use evacuation_api::{
+    DrainBlocker, Evacuation, EvacuationSpec, PodTarget, Requester, Target, from_condition_time,
+};
+use k8s_openapi::api::{
+    core::v1::{Node, Pod},
+    policy::v1::PodDisruptionBudget,
+};
+
+use super::verdict::{DrainedPod, Standing, judge};
+use crate::{
+    pod::{LivePod, PodPhase, controller},
+    requesters::begin,
+    responders::selects,
+};
+
+/// Taint of a node whose kubelet does not report.
+const UNREACHABLE_TAINT: &str = "node.kubernetes.io/unreachable";
+
+/// PodDisruptionBudgets, and the pods of their namespaces.
+#[derive(Clone, Debug, Default)]
+pub struct Surroundings {
+    /// The budgets.
+    pub budgets: Vec<PodDisruptionBudget>,
+    /// The pods of the budgets' namespaces.
+    pub pods: Vec<Pod>,
+}
+
+impl Surroundings {
+    /// Returns the pod as a drain that is that far with it sees it.
+    pub fn drained<'a>(
+        &'a self,
+        pod: &'a Pod,
+        standing: Standing<'a>,
+        node: Option<&Node>,
+    ) -> DrainedPod<'a> {
+        let budgets = self.budgets_of(pod);
+        DrainedPod {
+            node: pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()).unwrap_or_default(),
+            unready: self.unready_of(pod, &budgets),
+            attach_failures: &[],
+            pod,
+            standing,
+            budgets,
+            node_silent_since: node.and_then(silent_since),
+        }
+    }
+
+    /// Returns the obstacle that an eviction of the pod would meet now.
+    pub fn obstacle(&self, pod: &Pod, node: Option<&Node>, now: DateTime<Utc>) -> Option<DrainBlocker> {
+        let asked = ready_to_evict(pod, now);
+        judge(&self.drained(pod, Standing::Asked(&asked), node), now).blocker
+    }
+
+    /// Returns the budgets that select a pod.
+    pub fn budgets_of(&self, pod: &Pod) -> Vec<&PodDisruptionBudget> {
+        self.budgets.iter().filter(|budget| covers(budget, pod)).collect()
+    }
+
+    /// Returns the pods that the same budgets select, or that have the same controller, and that are neither
+    /// ready nor terminating.
+    fn unready_of(&self, pod: &Pod, budgets: &[&PodDisruptionBudget]) -> Vec<&Pod> {
+        let related = |other: &Pod| {
+            (owner(pod).is_some() && owner(pod) == owner(other)) || budgets.iter().any(|b| covers(b, other))
+        };
+        let unready = |other: &&Pod| {
+            let live = LivePod::of(other);
+            let waits = !live.ready && live.terminating_until.is_none() && live.phase != PodPhase::Terminal;
+            waits && other.metadata.uid != pod.metadata.uid && related(other)
+        };
+        self.pods.iter().filter(unready).collect()
+    }
+}
+
+fn owner(pod: &Pod) -> Option<&str> {
+    controller(pod).map(|owner| owner.uid.as_str())
+}
+
+fn covers(budget: &PodDisruptionBudget, pod: &Pod) -> bool {
+    let selector = budget.spec.as_ref().and_then(|spec| spec.selector.as_ref());
+    let none = BTreeMap::new();
+    let labels = pod.metadata.labels.as_ref().unwrap_or(&none);
+    budget.metadata.namespace == pod.metadata.namespace
+        && selector.is_some_and(|selector| selects(selector, labels))
+}
+
+/// Returns the time since which a node's kubelet does not report; `None` while it reports.
+pub fn silent_since(node: &Node) -> Option<DateTime<Utc>> {
+    let conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    let unknown = conditions.into_iter().find(|c| c.type_ == "Ready" && c.status == "Unknown");
+    let taints = node.spec.iter().flat_map(|spec| spec.taints.iter().flatten());
+    let taint = taints.into_iter().find(|taint| taint.key == UNREACHABLE_TAINT);
+    if unknown.is_none() && taint.is_none() {
+        return None;
+    }
+    let since = unknown.and_then(|c| c.last_transition_time.as_ref());
+    let since = since.or_else(|| taint.and_then(|taint| taint.time_added.as_ref()));
+    // Without a time the kubelet has been silent from the start.
+    Some(since.map_or(DateTime::<Utc>::MIN_UTC, from_condition_time))
+}
+
+/// Returns an Evacuation of the pod whose responders are done, so that only the eviction is left.
+fn ready_to_evict(pod: &Pod, now: DateTime<Utc>) -> Evacuation {
+    let name = pod.metadata.name.clone().unwrap_or_default();
+    let spec = EvacuationSpec {
+        target: Target { pod: PodTarget { name, uid: pod.metadata.uid.clone() } },
+        requesters: vec![Requester::named("drain.evacuation.dev/plan")],
+        ttl_seconds_after_finished: None,
+    };
+    let mut evacuation = Evacuation::new("plan", spec);
+    let mut status = begin(&evacuation.spec, "", &[], now);
+    status.responders = Some(Vec::new());
+    evacuation.status = Some(status);
+    evacuation
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn pod(name: &str, ready: &str) -> Pod {
+        serde_json::from_value(json!({
+            "metadata": {"name": name, "namespace": "shop", "uid": name, "labels": {"app": "db"}},
+            "spec": {"nodeName": "a", "containers": []},
+            "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": ready}]},
+        }))
+        .unwrap()
+    }
+
+    fn budget(namespace: &str, status: &Value) -> PodDisruptionBudget {
+        serde_json::from_value(json!({
+            "metadata": {"name": "db", "namespace": namespace},
+            "spec": {"selector": {"matchLabels": {"app": "db"}}}, "status": status,
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn the_obstacle_of_a_pod_is_its_budget() {
+        let status = |allowed: i32, healthy: i32, desired: i32| {
+            json!({"disruptionsAllowed": allowed, "currentHealthy": healthy, "desiredHealthy": desired,
+                   "expectedPods": 3, "observedGeneration": 0})
+        };
+        let db = pod("db-0", "True");
+        for (budgets, expected) in [
+            (vec![], None),
+            (vec![budget("shop", &status(1, 3, 2))], None),
+            (vec![budget("other", &status(0, 3, 3))], None),
+            (vec![budget("shop", &status(0, 3, 3))], Some("BudgetAllowsNone")),
+            (vec![budget("shop", &status(0, 2, 2))], Some("BudgetExhausted")),
+            (
+                vec![budget("shop", &status(1, 3, 2)), budget("shop", &status(1, 3, 2))],
+                Some("MultipleBudgets"),
+            ),
+        ] {
+            let surroundings = Surroundings { budgets, pods: vec![pod("db-1", "False")] };
+            let obstacle = surroundings.obstacle(&db, None, Utc::now());
+            assert_eq!(obstacle.map(|blocker| blocker.reason).as_deref(), expected);
+        }
+    }
+}
