@@ -9,7 +9,7 @@ use machinery_storage::Store;
 
 use crate::{
     EvacuationResponderStrategy, EvacuationStrategy, LimitOptions, NodeEvacuationRuleStrategy,
-    NodeEvacuationStrategy, Pods, Respond, SelfEvacuationView,
+    NodeEvacuationStrategy, Pods, Respond, SelfEvacuationView, Sights,
 };
 
 /// Dependencies of the server.
@@ -18,6 +18,8 @@ pub struct Parts {
     pub store: Arc<dyn Store>,
     /// Reader of the target pods.
     pub pods: Arc<dyn Pods>,
+    /// Reader of what the plan of a new drain depends on.
+    pub sights: Arc<dyn Sights>,
     /// Authentication of callers.
     pub authenticator: Arc<dyn Authenticator>,
     /// Authorisation of each request, and of its consequences.
@@ -36,7 +38,7 @@ pub struct Parts {
 ///
 /// The OpenAPI documents cannot be made from the kinds' schemas.
 pub fn assemble(parts: Parts) -> Result<Server, BuildError> {
-    let Parts { store, pods, authenticator, authorizer, namespaces, shutdown_delay, limits } = parts;
+    let Parts { store, pods, sights, authenticator, authorizer, namespaces, shutdown_delay, limits } = parts;
     let metrics = Metrics::new();
     let store = metrics.measure(store);
     let responders = EvacuationResponderStrategy::new(Arc::clone(&authorizer));
@@ -47,7 +49,7 @@ pub fn assemble(parts: Parts) -> Result<Server, BuildError> {
     let evacuations = Registry::with_limits(Arc::clone(&store), "", strategy, limits.objects());
     let rules = NodeEvacuationRuleStrategy::new(Arc::clone(&authorizer));
     let rules = Registry::with_limits(Arc::clone(&store), "", rules, limits.objects());
-    let drains = NodeEvacuationStrategy::new(Arc::clone(&authorizer), Arc::clone(&rules));
+    let drains = NodeEvacuationStrategy::new(Arc::clone(&authorizer), Arc::clone(&rules), sights);
     let drains = Registry::with_limits(store, "", drains, limits.objects());
     let respond = Respond::for_anyone(Arc::clone(&evacuations), Arc::clone(&pods), Arc::clone(&authorizer));
     let self_respond = Respond::for_target(Arc::clone(&evacuations), pods, Arc::clone(&authorizer));

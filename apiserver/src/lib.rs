@@ -35,7 +35,7 @@ pub use assemble::{Parts, assemble};
 pub use evacuation::EvacuationStrategy;
 pub use evacuation_responder::EvacuationResponderStrategy;
 pub use limits::LimitOptions;
-pub use node_evacuation::NodeEvacuationStrategy;
+pub use node_evacuation::{KubeSights, NodeEvacuationStrategy, SightError, Sights};
 pub use node_evacuation_rule::NodeEvacuationRuleStrategy;
 pub use options::{Options, Storage};
 pub use pods::{KubePods, Pods, PodsError};

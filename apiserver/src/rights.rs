@@ -28,7 +28,7 @@ impl Rights {
         pod: &str,
     ) -> Result<(), ApiError> {
         let eviction = pods(context).subresource("eviction").named(pod);
-        self.require(context, (Evacuation::PLURAL, evacuation), "create", eviction).await
+        self.require(&context.user, (Evacuation::PLURAL, evacuation), "create", eviction).await
     }
 
     /// Requires the right to delete the pod, which a requester with `atDeadline: Delete` needs.
@@ -38,14 +38,15 @@ impl Rights {
         evacuation: &str,
         pod: &str,
     ) -> Result<(), ApiError> {
-        self.require(context, (Evacuation::PLURAL, evacuation), "delete", pods(context).named(pod)).await
+        self.require(&context.user, (Evacuation::PLURAL, evacuation), "delete", pods(context).named(pod))
+            .await
     }
 
-    /// Requires the rights that a drain needs in the whole cluster: to evict pods, to patch nodes, and with
-    /// `deletes` to delete pods.
+    /// Requires the rights of a user that a drain needs in the whole cluster: to evict pods, to patch nodes,
+    /// and with `deletes` to delete pods.
     pub(crate) async fn require_drain(
         &self,
-        context: &RequestContext,
+        user: &UserInfo,
         (plural, name): (&str, &str),
         deletes: bool,
     ) -> Result<(), ApiError> {
@@ -55,7 +56,7 @@ impl Rights {
             needed.push(("delete", core("pods")));
         }
         for (verb, resource) in needed {
-            self.require(context, (plural, name), verb, resource).await?;
+            self.require(user, (plural, name), verb, resource).await?;
         }
         Ok(())
     }
@@ -139,12 +140,12 @@ impl Rights {
     /// Requires a right for the object of that plural and name.
     async fn require(
         &self,
-        context: &RequestContext,
+        user: &UserInfo,
         (plural, name): (&str, &str),
         verb: &str,
         resource: ResourceAttributes,
     ) -> Result<(), ApiError> {
-        let attributes = Attributes::of_resource(context.user.clone(), verb, resource);
+        let attributes = Attributes::of_resource(user.clone(), verb, resource);
         if self.decide(&attributes).await? {
             return Ok(());
         }

@@ -18,7 +18,7 @@ use machinery_auth::{
 use machinery_server::KubeNamespaces;
 use tokio_util::sync::CancellationToken;
 
-use crate::{KubePods, Options, Parts, RunError, assemble, store};
+use crate::{KubePods, KubeSights, Options, Parts, RunError, assemble, store};
 
 /// Timeout for opening a connection to the kube-apiserver.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -48,11 +48,15 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> Result<(), Ru
     let Some(authenticator) = authenticate(&client, &shutdown).await else {
         return Ok(());
     };
+    // The core group has pods/eviction, which each request for a pod needs.
+    let authorizer = SubjectAccessReviewAuthorizer::new(client.clone());
+    let authorizer = authorizer.all_objects_first(GROUP).all_objects_first("");
     let server = assemble(Parts {
         store,
         pods: Arc::new(KubePods::new(client.clone())),
+        sights: Arc::new(KubeSights::new(client.clone())),
         authenticator,
-        authorizer: Arc::new(SubjectAccessReviewAuthorizer::new(client.clone()).all_objects_first(GROUP)),
+        authorizer: Arc::new(authorizer),
         namespaces: KubeNamespaces::start(client, shutdown.child_token()),
         shutdown_delay: Duration::from_secs(options.shutdown_delay_seconds),
         limits: options.limits,

@@ -40,7 +40,12 @@ impl std::fmt::Debug for DebugClient {
 impl Requester {
     /// A requester with a domain-prefixed name, such as `repair.acme.io/rack-7`.
     pub fn new(client: Client, name: impl Into<String>) -> Self {
-        let entry = Entry::named(name);
+        Self::of_entry(client, Entry::named(name))
+    }
+
+    /// A requester with an entry that the caller has made itself. An entry that names another user as its
+    /// owner needs the verb `override`.
+    pub fn of_entry(client: Client, entry: Entry) -> Self {
         Self { client: DebugClient(client), entry, deadline_after: None, params: PostParams::default() }
     }
 
@@ -195,11 +200,15 @@ impl Requester {
         }
     }
 
-    /// Returns the place of the caller's entry of this name, or the end of the list. Only where another user
-    /// could have the entry does the client ask the server for the caller's name.
+    /// Returns the place of the entry of this owner and name, or the end of the list. Without an owner, and
+    /// only where another user could have the entry, the client asks the server for the caller's name.
     async fn place(&self, entries: &[Entry], namespace: &str, name: &str) -> Result<usize, RequestError> {
         if !entries.iter().any(|other| other.name == self.entry.name) {
             return Ok(entries.len());
+        }
+        if !self.entry.owner.is_empty() {
+            let own = |other: &Entry| other.key() == self.entry.key();
+            return Ok(entries.iter().position(own).unwrap_or(entries.len()));
         }
         let reviews: Api<SelfSubjectReview> = Api::all(self.client.0.clone());
         let (params, review) = (PostParams::default(), SelfSubjectReview::default());

@@ -110,7 +110,7 @@ impl Strategy for EvacuationStrategy {
         self.admit_delete(context, delete, object).await
     }
 
-    async fn may_use_reserve(&self, context: &RequestContext) -> Result<bool, ApiError> {
+    async fn may_use_reserve(&self, context: &RequestContext, _: &Evacuation) -> Result<bool, ApiError> {
         self.rights.may_create_everywhere(context, Evacuation::PLURAL).await
     }
 

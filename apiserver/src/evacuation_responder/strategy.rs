@@ -118,7 +118,11 @@ impl Strategy for EvacuationResponderStrategy {
         self.admit(context, object).await
     }
 
-    async fn may_use_reserve(&self, context: &RequestContext) -> Result<bool, ApiError> {
+    async fn may_use_reserve(
+        &self,
+        context: &RequestContext,
+        _: &EvacuationResponder,
+    ) -> Result<bool, ApiError> {
         self.rights.may_create_everywhere(context, EvacuationResponder::PLURAL).await
     }
 

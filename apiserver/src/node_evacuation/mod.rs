@@ -2,8 +2,10 @@
 
 mod of_rule;
 mod ownership;
+mod sight;
 mod status;
 mod strategy;
 mod table;
 
+pub use sight::{KubeSights, SightError, Sights};
 pub use strategy::NodeEvacuationStrategy;

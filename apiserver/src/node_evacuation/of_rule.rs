@@ -2,6 +2,8 @@
 
 use evacuation_api::{NodeEvacuation, NodeEvacuationRule};
 use evacuation_protocol::owner_rule;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use machinery_auth::UserInfo;
 use machinery_server::{ApiError, Reason, RequestContext};
 use machinery_validation::FieldErrorKind;
 
@@ -29,16 +31,48 @@ impl NodeEvacuationStrategy {
             );
             return Err(refusal::forbidden_of(NodeEvacuation::PLURAL, &name, &why).with_cause(FOR_RULE, why));
         }
+        let rule = self.rule_of(&owner).await?;
+        let status = drain.status.get_or_insert_default();
+        status.requester = rule.status.and_then(|status| status.requester);
+        // The rule can be years old, and its user without the rights that the drain needs.
+        let Some(user) = &status.requester else { return Ok(()) };
+        let user = UserInfo { name: user.user.clone(), groups: user.groups.clone(), ..UserInfo::default() };
+        self.require_rights(&user, drain).await
+    }
+
+    /// Requires the verb `override` for a change of the rule that a drain names as its controller: the rule
+    /// deletes the drains that are its own.
+    pub(super) async fn require_same_rule(
+        &self,
+        context: &RequestContext,
+        drain: &NodeEvacuation,
+        old: &NodeEvacuation,
+    ) -> Result<(), ApiError> {
+        let uid = |drain| owner_rule(drain).map(|owner: &OwnerReference| owner.uid.as_str());
+        if uid(drain) == uid(old) {
+            return Ok(());
+        }
+        let name = drain.metadata.name.clone().unwrap_or_default();
+        if self.rights.may_override_in_cluster(context, NodeEvacuation::PLURAL, &name).await? {
+            return Ok(());
+        }
+        let why = format!(
+            "User {:?} cannot change the nodeevacuationrule in metadata.ownerReferences: it takes the verb \
+             override on nodeevacuations.evacuation.dev",
+            context.user.name
+        );
+        Err(refusal::forbidden_of(NodeEvacuation::PLURAL, &name, &why).with_cause(FOR_RULE, why))
+    }
+
+    /// Returns the rule of that reference.
+    async fn rule_of(&self, owner: &OwnerReference) -> Result<NodeEvacuationRule, ApiError> {
         let rule = match self.rules.get("", &owner.name).await {
             Ok(rule) => Some(rule),
             Err(error) if error.reason() == Reason::NotFound => None,
             Err(error) => return Err(error),
         };
         let rule = rule.filter(|rule| rule.metadata.uid.as_ref() == Some(&owner.uid));
-        let Some(rule) = rule else { return Err(unknown_rule(&owner.name)) };
-        let status = drain.status.get_or_insert_default();
-        status.requester = rule.status.and_then(|status| status.requester);
-        Ok(())
+        rule.ok_or_else(|| unknown_rule(&owner.name))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use evacuation_api::{CordonOwner, DeadlineAction, DrainConditionType, NodeEvacuation, NodeEvacuationSpec};
+use machinery_auth::UserInfo;
 use machinery_server::{ApiError, Cause, RequestContext};
 
 use super::NodeEvacuationStrategy;
@@ -13,14 +14,14 @@ const OF_ANOTHER: &str = "NodeEvacuationOfAnother";
 const FINISHED: &str = "NodeEvacuationFinished";
 
 impl NodeEvacuationStrategy {
-    /// Requires the rights that the drain's request needs in the whole cluster.
+    /// Requires the rights of a user that the drain's request needs in the whole cluster.
     pub(super) async fn require_rights(
         &self,
-        context: &RequestContext,
+        user: &UserInfo,
         drain: &NodeEvacuation,
     ) -> Result<(), ApiError> {
         let deletes = drain.spec.requester.at_deadline == Some(DeadlineAction::Delete);
-        self.rights.require_drain(context, (NodeEvacuation::PLURAL, name(drain)), deletes).await
+        self.rights.require_drain(user, (NodeEvacuation::PLURAL, name(drain)), deletes).await
     }
 
     /// Requires that the drain belongs to the caller, or the verb `override`. `act` completes the message

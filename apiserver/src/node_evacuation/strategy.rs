@@ -7,12 +7,14 @@ use evacuation_api::{
     DRAIN_FINALIZER, DrainConditionType, DrainUser, NodeEvacuation, NodeEvacuationStatus, Timestamp,
     default_node_evacuation, validate_node_evacuation, validate_node_evacuation_update,
 };
+use evacuation_protocol::{owner_rule, preview};
 use machinery_auth::Authorizer;
 use machinery_server::{ApiError, Column, DeleteContext, KindInfo, Registry, RequestContext, Strategy};
 use machinery_validation::FieldError;
 
 use super::{
     ownership::{ended, holds_nothing, is_expired, request_differs},
+    sight::Sights,
     status::validate_status,
     table,
 };
@@ -34,13 +36,29 @@ use crate::{NodeEvacuationRuleStrategy, drain_warning::warn, rights::Rights};
 pub struct NodeEvacuationStrategy {
     pub(super) rights: Rights,
     pub(super) rules: Arc<Registry<NodeEvacuationRuleStrategy>>,
+    sights: Arc<dyn Sights>,
 }
 
 impl NodeEvacuationStrategy {
     /// Returns the strategy. `authorizer` checks rights beyond a request's verb. `rules` are the rules that
-    /// open drains.
-    pub fn new(authorizer: Arc<dyn Authorizer>, rules: Arc<Registry<NodeEvacuationRuleStrategy>>) -> Self {
-        Self { rights: Rights::new(authorizer), rules }
+    /// open drains. `sights` reads what the plan of a dry run depends on.
+    pub fn new(
+        authorizer: Arc<dyn Authorizer>,
+        rules: Arc<Registry<NodeEvacuationRuleStrategy>>,
+        sights: Arc<dyn Sights>,
+    ) -> Self {
+        Self { rights: Rights::new(authorizer), rules, sights }
+    }
+
+    /// Puts the plan into the reply to a dry run. Without it the reply has a warning.
+    async fn plan(&self, context: &RequestContext, object: &mut NodeEvacuation) {
+        match self.sights.read(&object.spec).await {
+            Ok(sight) => object.status = Some(preview(object, &sight, context.now)),
+            Err(error) => {
+                tracing::warn!(error = &error as &dyn std::error::Error, "a drain has no plan");
+                context.warnings.add(format!("the reply has no status.plan: {error}"));
+            }
+        }
     }
 }
 
@@ -85,9 +103,12 @@ impl Strategy for NodeEvacuationStrategy {
         context: &RequestContext,
         object: &mut NodeEvacuation,
     ) -> Result<(), ApiError> {
-        self.require_rights(context, object).await?;
+        self.require_rights(&context.user, object).await?;
         self.act_for_rule(context, object).await?;
         warn(context, &object.spec, None, "spec");
+        if context.dry_run {
+            self.plan(context, object).await;
+        }
         Ok(())
     }
 
@@ -116,6 +137,7 @@ impl Strategy for NodeEvacuationStrategy {
         object: &mut NodeEvacuation,
         old: &NodeEvacuation,
     ) -> Result<(), ApiError> {
+        self.require_same_rule(context, object, old).await?;
         if object.spec == old.spec {
             return Ok(());
         }
@@ -124,7 +146,7 @@ impl Strategy for NodeEvacuationStrategy {
         }
         if request_differs(&object.spec, &old.spec) {
             self.require_ownership(context, old, "change what the drain asks for").await?;
-            self.require_rights(context, object).await?;
+            self.require_rights(&context.user, object).await?;
             warn(context, &object.spec, Some(&old.spec), "spec");
         }
         Ok(())
@@ -139,6 +161,7 @@ impl Strategy for NodeEvacuationStrategy {
         object.spec = old.spec.clone();
         let status = object.status.get_or_insert_default();
         status.requester = old.status.as_ref().and_then(|old| old.requester.clone());
+        (status.plan, status.plan_omitted) = (Vec::new(), 0);
         Ok(())
     }
 
@@ -166,7 +189,15 @@ impl Strategy for NodeEvacuationStrategy {
 
     /// The reserve is for users who may override every drain. Each creator of a cluster-scoped object may
     /// create it everywhere, so that right would reserve nothing.
-    async fn may_use_reserve(&self, context: &RequestContext) -> Result<bool, ApiError> {
+    /// The drains of rules have no part in it: the controller creates them, for users.
+    async fn may_use_reserve(
+        &self,
+        context: &RequestContext,
+        object: &NodeEvacuation,
+    ) -> Result<bool, ApiError> {
+        if owner_rule(object).is_some() {
+            return Ok(false);
+        }
         self.rights.may_override_in_cluster(context, NodeEvacuation::PLURAL, "").await
     }
 

@@ -24,7 +24,7 @@ const OF_ANOTHER: &str = "NodeEvacuationRuleOfAnother";
 /// - A rule opens drains in the name of the user who created it. So this user needs the rights of a drain:
 ///   to evict pods in all namespaces and to patch nodes, and with `atDeadline: Delete` to delete pods.
 /// - `status.requester` is that user. No writer changes it.
-/// - Another user needs the verb `override` to change the rule, or to delete it. To suspend a rule, the verb
+/// - Another user needs the verb `override` to change the rule, or to delete it. To pause a rule, the verb
 ///   of the request is enough.
 pub struct NodeEvacuationRuleStrategy {
     rights: Rights,
@@ -42,7 +42,7 @@ impl NodeEvacuationRuleStrategy {
         rule: &NodeEvacuationRule,
     ) -> Result<(), ApiError> {
         let deletes = rule.spec.template.requester.at_deadline == Some(DeadlineAction::Delete);
-        self.rights.require_drain(context, (NodeEvacuationRule::PLURAL, name(rule)), deletes).await
+        self.rights.require_drain(&context.user, (NodeEvacuationRule::PLURAL, name(rule)), deletes).await
     }
 
     async fn require_ownership(
@@ -171,7 +171,11 @@ impl Strategy for NodeEvacuationRuleStrategy {
     }
 
     /// The reserve is for users who may override every rule, as for drains.
-    async fn may_use_reserve(&self, context: &RequestContext) -> Result<bool, ApiError> {
+    async fn may_use_reserve(
+        &self,
+        context: &RequestContext,
+        _: &NodeEvacuationRule,
+    ) -> Result<bool, ApiError> {
         self.rights.may_override_in_cluster(context, NodeEvacuationRule::PLURAL, "").await
     }
 
@@ -189,10 +193,10 @@ impl Strategy for NodeEvacuationRuleStrategy {
     }
 }
 
-/// Returns true when a change does more than suspend the rule. To resume it is to open drains.
+/// Returns true when a change does more than pause the rule. To resume it is to open drains.
 fn opens_more(spec: &NodeEvacuationRuleSpec, old: &NodeEvacuationRuleSpec) -> bool {
-    let resumes = old.suspended && !spec.suspended;
-    resumes || NodeEvacuationRuleSpec { suspended: old.suspended, ..spec.clone() } != *old
+    let resumes = old.paused && !spec.paused;
+    resumes || NodeEvacuationRuleSpec { paused: old.paused, ..spec.clone() } != *old
 }
 
 fn name(rule: &NodeEvacuationRule) -> &str {

@@ -6,7 +6,9 @@ use std::{
 };
 
 use async_trait::async_trait;
-use evacuation_apiserver::{Pods, PodsError};
+use evacuation_api::NodeEvacuationSpec;
+use evacuation_apiserver::{Pods, PodsError, SightError, Sights};
+use evacuation_protocol::DrainSight;
 use http::HeaderMap;
 use k8s_openapi::api::core::v1::Pod;
 use machinery_auth::{Attributes, AuthError, Authenticator, Authorizer, UserInfo, Verdict};
@@ -130,6 +132,24 @@ impl Pods for Shared {
             return Err(PodsError::Timeout { namespace: namespace.to_owned(), name: name.to_owned() });
         }
         Ok(self.0.pods.lock().unwrap().get(&(namespace.to_owned(), name.to_owned())).cloned())
+    }
+}
+
+/// All nodes are those that the drain names, and all pods are on them.
+#[async_trait]
+impl Sights for Shared {
+    async fn read(&self, drain: &NodeEvacuationSpec) -> Result<DrainSight, SightError> {
+        if self.0.is_down("pods") {
+            return Err(SightError::Timeout);
+        }
+        let node = |name: &String| {
+            serde_json::from_value(json!({"metadata": {"name": name, "uid": name}, "spec": {}})).unwrap()
+        };
+        Ok(DrainSight {
+            nodes: drain.nodes.names.iter().map(node).collect(),
+            pods: self.0.pods.lock().unwrap().values().cloned().collect(),
+            ..DrainSight::default()
+        })
     }
 }
 

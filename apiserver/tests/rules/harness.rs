@@ -54,6 +54,7 @@ impl Server {
         let server = assemble(Parts {
             store: store.clone(),
             pods: shared.clone(),
+            sights: shared.clone(),
             authenticator: shared.clone(),
             authorizer: shared.clone(),
             namespaces: shared,

@@ -314,3 +314,23 @@ async fn only_a_drain_whose_time_to_live_is_over_is_deleted_by_anyone_who_may_de
         }
     }
 }
+
+#[tokio::test]
+async fn a_dry_run_returns_the_plan_and_stores_nothing() {
+    let server = start().await;
+    let jane = user(&server, "jane");
+    let object = drain("d", &json!({"pods": {"unmanaged": "Evict"}}));
+    let planned = jane.create_of(&format!("{DRAINS}?dryRun=All"), &object).await.ok();
+    let plan = &planned["status"]["plan"];
+    assert_eq!((&plan[0]["pod"], &plan[0]["act"]), (&json!("shop/db-0"), &json!("Ask")), "{planned}");
+    assert_eq!(planned["status"]["message"], "plan: 1 asked, 0 deleted, 0 held back now");
+    assert_eq!(planned["status"]["requester"]["user"], "jane");
+    jane.get(DRAIN).await.refused(404, "NotFound");
+
+    server.cluster.break_down(Some("pods"));
+    let without = jane.create_of(&format!("{DRAINS}?dryRun=All"), &object).await.ok();
+    assert_eq!(without["status"].get("verdict"), None);
+    server.cluster.break_down(None);
+    let stored = jane.create_of(DRAINS, &object).await.ok();
+    assert_eq!(stored["status"].get("plan"), None, "only a dry run has a plan");
+}

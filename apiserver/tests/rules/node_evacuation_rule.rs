@@ -61,12 +61,12 @@ async fn a_bad_rule_gets_an_error_that_names_the_field() {
 }
 
 #[tokio::test]
-async fn another_user_may_suspend_a_rule_and_needs_override_for_all_else() {
+async fn another_user_may_pause_a_rule_and_needs_override_for_all_else() {
     let server = start().await;
     of_jane(&server).await;
     let joe = user(&server, "joe");
-    joe.edit_at(RULE, |object| object["spec"]["suspended"] = json!(true)).await.ok();
-    let resume = joe.edit_at(RULE, |object| object["spec"]["suspended"] = json!(false)).await;
+    joe.edit_at(RULE, |object| object["spec"]["paused"] = json!(true)).await.ok();
+    let resume = joe.edit_at(RULE, |object| object["spec"]["paused"] = json!(false)).await;
     resume.refused(403, "Forbidden").saying(r#"belongs to user "jane""#);
     let change = joe.edit_at(RULE, |object| object["spec"]["maxNodes"] = json!("100%")).await;
     change.refused(403, "Forbidden").saying("verb override on nodeevacuationrules.evacuation.dev");
@@ -84,17 +84,58 @@ async fn a_drain_that_is_opened_for_a_rule_belongs_to_the_rules_user() {
         json!([{"apiVersion": "evacuation.dev/v1alpha1", "kind": "NodeEvacuationRule", "name": "spot",
                 "uid": uid, "controller": true}])
     };
-    let mut object = drain("spot-node-a", &json!({}));
+    let mut object = drain("spot.node-a", &json!({}));
     object["metadata"]["ownerReferences"] = owner(&made["metadata"]["uid"]);
     let joe = user(&server, "joe");
     let refusal = joe.create_of(DRAINS, &object).await.refused(403, "Forbidden");
     refusal.saying(r#"cannot open a drain for nodeevacuationrule "spot""#);
 
-    server.cluster.grant("joe", "override nodeevacuations spot-node-a");
+    server.cluster.grant("joe", "override nodeevacuations spot.node-a");
     let created = joe.create_of(DRAINS, &object).await.ok();
     assert_eq!(created["status"]["requester"]["user"], "jane");
 
     object["metadata"]["ownerReferences"] = owner(&json!("another"));
     let reply = joe.create_of(DRAINS, &object).await.refused(422, "Invalid");
     reply.saying(r#"there is no NodeEvacuationRule "spot" of that UID"#);
+}
+
+#[tokio::test]
+async fn a_rule_opens_no_drain_when_its_user_has_lost_the_rights() {
+    let server = start().await;
+    let made = of_jane(&server).await;
+    for right in ["override nodeevacuations", "create pods/eviction", "patch nodes"] {
+        server.cluster.grant("controller", right);
+    }
+    let mut object = drain("spot.node-a", &json!({}));
+    object["metadata"]["ownerReferences"] = json!([{
+        "apiVersion": "evacuation.dev/v1alpha1", "kind": "NodeEvacuationRule", "name": "spot",
+        "uid": made["metadata"]["uid"], "controller": true,
+    }]);
+    let controller = user(&server, "controller");
+    server.cluster.revoke("jane", "patch nodes");
+    let refusal = controller.create_of(DRAINS, &object).await.refused(403, "Forbidden");
+    refusal.saying(r#"User "jane" cannot patch resource "nodes""#);
+    server.cluster.grant("jane", "patch nodes");
+    controller.create_of(DRAINS, &object).await.ok();
+}
+
+#[tokio::test]
+async fn no_user_makes_a_drain_that_of_a_rule_which_would_delete_it() {
+    let server = start().await;
+    crate::node_evacuation::of_jane(&server, json!({})).await;
+    let owner = json!([{
+        "apiVersion": "evacuation.dev/v1alpha1", "kind": "NodeEvacuationRule", "name": "x", "uid": "x",
+        "controller": true,
+    }]);
+    let joe = user(&server, "joe");
+    let path = format!("{DRAINS}/d");
+    let refusal = joe.edit_at(&path, |object| object["metadata"]["ownerReferences"] = owner.clone()).await;
+    refusal
+        .refused(403, "Forbidden")
+        .saying("cannot change the nodeevacuationrule in metadata.ownerReferences");
+    server.cluster.grant("joe", "override nodeevacuations d");
+    joe.edit_at(&path, |object| object["metadata"]["ownerReferences"] = owner).await.ok();
+    server.cluster.revoke("joe", "override nodeevacuations d");
+    let refusal = joe.edit_at(&path, |object| object["metadata"]["ownerReferences"] = json!([])).await;
+    refusal.refused(403, "Forbidden");
 }

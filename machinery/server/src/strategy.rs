@@ -216,9 +216,13 @@ pub trait Strategy: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Returns true when the caller may use the reserve of the kind's limits, because it acts for all
-    /// namespaces. It is called only when the rest is used up.
-    async fn may_use_reserve(&self, _context: &RequestContext) -> Result<bool, ApiError> {
+    /// Returns true when the caller may use the reserve of the kind's limits for the object, because it acts
+    /// for all namespaces. It is called only when the rest is used up.
+    async fn may_use_reserve(
+        &self,
+        _context: &RequestContext,
+        _object: &Self::Object,
+    ) -> Result<bool, ApiError> {
         Ok(false)
     }
 

@@ -269,7 +269,7 @@ impl<S: Strategy> Registry<S> {
             self.catch_up().await?;
             result = try_reserve(false);
         }
-        if result.is_err() && self.strategy.may_use_reserve(context).await? {
+        if result.is_err() && self.strategy.may_use_reserve(context, object).await? {
             result = try_reserve(true);
         }
         result.map(Some).map_err(|exceeded| {

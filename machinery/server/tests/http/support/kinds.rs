@@ -177,7 +177,7 @@ impl Strategy for PotStrategy {
         Ok(())
     }
 
-    async fn may_use_reserve(&self, context: &RequestContext) -> Result<bool, ApiError> {
+    async fn may_use_reserve(&self, context: &RequestContext, _: &Pot) -> Result<bool, ApiError> {
         Ok(context.user.name == "chef")
     }
 
