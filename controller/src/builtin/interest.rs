@@ -10,16 +10,16 @@ use crate::cluster::{Change, ClusterEvent, ObjectKey, View, pod_key};
 
 /// Rule by which a responder finds its pods.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Interest {
+pub(crate) struct Interest {
     /// Name of the responder.
-    pub(super) responder: &'static str,
+    pub(crate) responder: &'static str,
     /// Returns true for a pod that carries something that the responder must remove later.
-    pub(super) is_marked: fn(&Pod) -> bool,
+    pub(crate) is_marked: fn(&Pod) -> bool,
 }
 
 impl Interest {
     /// Returns the pods that an event concerns.
-    pub(super) fn concerned(&self, view: &View, event: &ClusterEvent<'_>) -> BTreeSet<ObjectKey> {
+    pub(crate) fn concerned(&self, view: &View, event: &ClusterEvent<'_>) -> BTreeSet<ObjectKey> {
         match event {
             ClusterEvent::Evacuation(change) => {
                 states(change).filter(|evacuation| self.is_asked_by(evacuation)).map(pod_key).collect()
@@ -34,7 +34,7 @@ impl Interest {
     }
 
     /// Returns every pod that may need work.
-    pub(super) fn all(&self, view: &View) -> BTreeSet<ObjectKey> {
+    pub(crate) fn all(&self, view: &View) -> BTreeSet<ObjectKey> {
         let index = view.index();
         let evacuations = index.evacuations().map(|(_, evacuation)| evacuation);
         let targets = evacuations.filter(|evacuation| self.is_asked_by(evacuation)).map(|e| pod_key(e));
@@ -48,12 +48,12 @@ impl Interest {
 }
 
 /// Returns the known states of a changed object, the old one first.
-pub(super) fn states<K>(change: &Change<K>) -> impl Iterator<Item = &K> {
+pub(crate) fn states<K>(change: &Change<K>) -> impl Iterator<Item = &K> {
     [&change.old, &change.new].into_iter().flatten().map(AsRef::as_ref)
 }
 
 /// Returns the UID of an Evacuation if the event is its deletion.
-pub(super) fn deleted_evacuation<'a>(event: &'a ClusterEvent<'_>) -> Option<&'a str> {
+pub(crate) fn deleted_evacuation<'a>(event: &'a ClusterEvent<'_>) -> Option<&'a str> {
     match event {
         ClusterEvent::Evacuation(Change { old: Some(gone), new: None, .. }) => gone.metadata.uid.as_deref(),
         _ => None,

@@ -22,9 +22,12 @@ mod patch;
 mod reply;
 mod surge;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 
 pub(crate) use gate::Gate;
+pub(crate) use interest::{Interest, deleted_evacuation};
+pub(crate) use part::{Part, Renewal, after};
+pub(crate) use reply::{Replier, Reply};
 pub(crate) use surge::Surge;
 
 use crate::cluster::CallError;

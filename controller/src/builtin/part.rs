@@ -7,20 +7,20 @@ use crate::cluster::is_finished;
 
 /// Delay that a built-in responder asks for, in seconds. It is longer than another controller takes to take
 /// over.
-pub(super) const DELAY_SECONDS: i64 = 120;
+pub(crate) const DELAY_SECONDS: i64 = 120;
 /// Rest of a delay at which it is renewed, in seconds.
 const RENEW_SECONDS: i64 = 60;
 
 /// The part of a responder in one Evacuation.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Part<'a> {
-    pub(super) evacuation: &'a Evacuation,
-    pub(super) responder: &'a ResponderStatus,
+pub(crate) struct Part<'a> {
+    pub(crate) evacuation: &'a Evacuation,
+    pub(crate) responder: &'a ResponderStatus,
 }
 
 /// Next renewal of a delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Renewal {
+pub(crate) enum Renewal {
     /// The responder asks for it now.
     Due,
     /// The responder asks for it at that time.
@@ -31,47 +31,47 @@ pub(super) enum Renewal {
 
 impl<'a> Part<'a> {
     /// Returns the part of the responder of that name, if it has one.
-    pub(super) fn of(evacuation: &'a Evacuation, name: &str) -> Option<Self> {
+    pub(crate) fn of(evacuation: &'a Evacuation, name: &str) -> Option<Self> {
         let responders = evacuation.status.as_ref()?.responders.as_ref()?;
         let responder = responders.iter().find(|responder| responder.name == name)?;
         Some(Self { evacuation, responder })
     }
 
     /// Name of the Evacuation.
-    pub(super) fn name(&self) -> &'a str {
+    pub(crate) fn name(&self) -> &'a str {
         self.evacuation.metadata.name.as_deref().unwrap_or_default()
     }
 
     /// UID of the Evacuation.
-    pub(super) fn uid(&self) -> &'a str {
+    pub(crate) fn uid(&self) -> &'a str {
         self.evacuation.metadata.uid.as_deref().unwrap_or_default()
     }
 
     /// Returns true if the Evacuation targets the pod of that UID.
-    pub(super) fn targets(&self, uid: Option<&str>) -> bool {
+    pub(crate) fn targets(&self, uid: Option<&str>) -> bool {
         self.evacuation.spec.target.pod.uid.as_deref() == uid
     }
 
     /// Returns true while the responder is active.
-    pub(super) fn is_active(&self) -> bool {
+    pub(crate) fn is_active(&self) -> bool {
         self.responder.state == ResponderState::Active && !is_finished(self.evacuation)
     }
 
     /// Returns true while the server waits for an answer: none was given yet, or a delay runs.
-    pub(super) fn is_awaited(&self) -> bool {
+    pub(crate) fn is_awaited(&self) -> bool {
         self.is_active() && matches!(self.responder.answer, None | Some(Answer::Delay))
     }
 
     /// Returns true if the Evacuation was canceled after the responder was asked, and the responder has not
     /// acknowledged it.
-    pub(super) fn must_acknowledge(&self) -> bool {
+    pub(crate) fn must_acknowledge(&self) -> bool {
         self.responder.state == ResponderState::Canceled
             && self.responder.active_time.is_some()
             && !self.responder.cancellation_acknowledged
     }
 
     /// End of the maximum total delay.
-    pub(super) fn longest_delay_ends(&self) -> DateTime<Utc> {
+    pub(crate) fn longest_delay_ends(&self) -> DateTime<Utc> {
         match self.responder.active_time {
             Some(since) => after(since.0, self.responder.max_delay_seconds),
             None => DateTime::<Utc>::MAX_UTC,
@@ -91,7 +91,7 @@ impl<'a> Part<'a> {
     }
 
     /// Returns the next renewal of a delay.
-    pub(super) fn renewal(&self, now: DateTime<Utc>) -> Renewal {
+    pub(crate) fn renewal(&self, now: DateTime<Utc>) -> Renewal {
         let end = self.delays_end();
         if end <= after(now, 1) {
             return Renewal::Exhausted;
@@ -111,14 +111,14 @@ impl<'a> Part<'a> {
 }
 
 /// Returns `time` plus that number of seconds, or the end of time if that overflows.
-pub(super) fn after(time: DateTime<Utc>, seconds: i64) -> DateTime<Utc> {
+pub(crate) fn after(time: DateTime<Utc>, seconds: i64) -> DateTime<Utc> {
     TimeDelta::try_seconds(seconds)
         .and_then(|delta| time.checked_add_signed(delta))
         .unwrap_or(DateTime::<Utc>::MAX_UTC)
 }
 
 /// Returns the sooner of two times, either of which may be missing.
-pub(super) fn sooner(a: Option<DateTime<Utc>>, b: Option<DateTime<Utc>>) -> Option<DateTime<Utc>> {
+pub(crate) fn sooner(a: Option<DateTime<Utc>>, b: Option<DateTime<Utc>>) -> Option<DateTime<Utc>> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.min(b)),
         (a, b) => a.or(b),

@@ -13,7 +13,7 @@ use crate::cluster::{CallError, Cluster, Leadership, ObjectKey, call, evacuation
 
 /// Reply of a built-in responder.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Reply {
+pub(crate) enum Reply {
     /// The pod may go.
     Accept {
         /// For machines.
@@ -73,7 +73,7 @@ impl Reply {
 
 /// Returns a text that the API accepts as a message: without control characters, and cut. Annotations and
 /// statuses can hold anything, and an answer must not be lost for them.
-pub(super) fn fitting(text: &str) -> String {
+pub(crate) fn fitting(text: &str) -> String {
     let plain: String = text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect();
     cut(&plain, MAX_MESSAGE_LENGTH)
 }
@@ -88,7 +88,7 @@ fn cut(text: &str, most: usize) -> String {
 }
 
 /// Poster of the replies of one built-in responder.
-pub(super) struct Replier {
+pub(crate) struct Replier {
     client: Client,
     leadership: Leadership,
     /// Last reply to each Evacuation, by its UID, with the resourceVersion that it replied to. It only saves
@@ -98,7 +98,7 @@ pub(super) struct Replier {
 
 impl Replier {
     /// Returns a poster that has said nothing yet.
-    pub(super) fn new(cluster: &Cluster) -> Self {
+    pub(crate) fn new(cluster: &Cluster) -> Self {
         Self {
             client: cluster.client.clone(),
             leadership: cluster.leadership.clone(),
@@ -107,13 +107,13 @@ impl Replier {
     }
 
     /// Forgets the last reply to an Evacuation that is gone.
-    pub(super) fn forget(&self, uid: &str) {
+    pub(crate) fn forget(&self, uid: &str) {
         lock(&self.said).remove(uid);
     }
 
     /// Posts a reply to `evacuations/NAME/respond`, once for each state of the Evacuation. The watch shows
     /// the result.
-    pub(super) async fn post(&self, part: Part<'_>, reply: Reply) -> Result<(), CallError> {
+    pub(crate) async fn post(&self, part: Part<'_>, reply: Reply) -> Result<(), CallError> {
         self.leadership.check()?;
         let key = ObjectKey::of(part.evacuation);
         let version = part.evacuation.metadata.resource_version.clone().unwrap_or_default();

@@ -5,17 +5,17 @@ use evacuation_api::{Evacuation, Timestamp};
 use serde_json::{Value, json};
 
 /// Returns the time that number of seconds after the responder was asked.
-pub(super) fn at(seconds: i64) -> DateTime<Utc> {
+pub(crate) fn at(seconds: i64) -> DateTime<Utc> {
     DateTime::from_timestamp(1_800_000_000 + seconds, 0).unwrap()
 }
 
 /// Returns the same time as text.
-pub(super) fn time(seconds: i64) -> String {
+pub(crate) fn time(seconds: i64) -> String {
     Timestamp(at(seconds)).to_string()
 }
 
 /// Merges `patch` into `into`.
-pub(super) fn merge(into: &mut Value, patch: &Value) {
+pub(crate) fn merge(into: &mut Value, patch: &Value) {
     match (into, patch) {
         (Value::Object(into), Value::Object(patch)) => {
             for (key, value) in patch {
@@ -27,7 +27,7 @@ pub(super) fn merge(into: &mut Value, patch: &Value) {
 }
 
 /// Returns an Evacuation of pod `p` of UID `p1` that asks the responder of that name, merged with `patch`.
-pub(super) fn evacuation(name: &str, responder: &str, patch: &Value) -> Evacuation {
+pub(crate) fn evacuation(name: &str, responder: &str, patch: &Value) -> Evacuation {
     let mut responder = json!({"name": responder, "priority": 1, "timeoutSeconds": 60, "maxDelaySeconds": 86400,
         "state": "Active", "activeTime": time(0)});
     merge(&mut responder, patch);
@@ -40,7 +40,7 @@ pub(super) fn evacuation(name: &str, responder: &str, patch: &Value) -> Evacuati
 }
 
 /// Returns the same Evacuation, ended with that condition.
-pub(super) fn ended(name: &str, responder: &str, condition: &str, patch: &Value) -> Evacuation {
+pub(crate) fn ended(name: &str, responder: &str, condition: &str, patch: &Value) -> Evacuation {
     let mut ended = evacuation(name, responder, patch);
     let conditions = [condition, "Finished"].map(|kind| {
         json!({"type": kind, "status": "True", "reason": "x", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"})

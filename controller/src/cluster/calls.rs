@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use evacuation_api::Evacuation;
-use kube::{Api, Client};
+use evacuation_api::{Evacuation, EvacuationSpec, PodTarget, Requester, Target};
+use futures::{StreamExt, stream};
+use k8s_openapi::api::core::v1::Pod;
+use kube::{Api, Client, ResourceExt};
 use tokio::time::timeout;
 
 use super::NotLeading;
@@ -67,6 +69,22 @@ pub(crate) fn evacuations(client: &Client, namespace: &str) -> Api<Evacuation> {
     Api::namespaced(client.clone(), namespace)
 }
 
+/// Returns the Evacuation of a pod with that entry, as it is to be created.
+pub(crate) fn evacuation_of(pod: &Pod, entry: &Requester) -> Evacuation {
+    let target = Target { pod: PodTarget { name: pod.name_any(), uid: pod.uid() } };
+    let spec = EvacuationSpec { target, requesters: vec![entry.clone()], ttl_seconds_after_finished: None };
+    let mut evacuation = Evacuation::new("", spec);
+    evacuation.metadata.generate_name = Some(format!("{}-", pod.name_any()));
+    evacuation
+}
+
+/// Returns true for the failure of a creation after which the watch shows that another Evacuation of the pod
+/// is active, or that the pod is gone or replaced.
+pub(crate) fn is_settled_by_the_watch(error: &CallError) -> bool {
+    ["ActiveEvacuationExists", "WrongPod", "FieldValueNotFound"].iter().any(|cause| error.has_cause(cause))
+        || error.code() == 404
+}
+
 /// Carries out a request with a timeout.
 pub(crate) async fn call<T>(
     action: impl Into<String>,
@@ -76,4 +94,23 @@ pub(crate) async fn call<T>(
         Ok(result) => result.map_err(|source| CallError::Api { action: action.into(), source }),
         Err(_) => Err(CallError::Timeout { action: action.into() }),
     }
+}
+
+/// Does all of the acts, at most so many at a time.
+///
+/// # Errors
+///
+/// The first failure. It does not keep the other acts from being done.
+pub(crate) async fn all_done(
+    acts: Vec<impl Future<Output = Result<(), CallError>>>,
+    at_once: usize,
+) -> Result<(), CallError> {
+    let mut done = std::pin::pin!(stream::iter(acts).buffer_unordered(at_once));
+    let mut failure = None;
+    while let Some(result) = done.next().await {
+        if let Err(error) = result {
+            failure.get_or_insert(error);
+        }
+    }
+    failure.map_or(Ok(()), Err)
 }

@@ -1,6 +1,6 @@
 //! The interface between the cluster view and the features that act on it.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use evacuation_api::{Evacuation, NodeEvacuation, NodeEvacuationRule};
@@ -10,7 +10,8 @@ use k8s_openapi::api::{
     policy::v1::PodDisruptionBudget,
 };
 use kube::core::PartialObjectMeta;
-use tokio::time::Instant;
+use tokio::{task::JoinSet, time::Instant};
+use tokio_util::sync::CancellationToken;
 
 use super::{CallError, Change, ObjectKey, WorkQueue};
 
@@ -33,6 +34,9 @@ pub(crate) trait Feature: Send + Sync + 'static {
 
     /// Kinds that must be listed before the feature's workers start.
     fn watches(&self) -> &'static [Kind];
+
+    /// Starts the watches of kinds that only this feature knows. They end at `stop`.
+    fn follow(self: Arc<Self>, _stop: &CancellationToken, _tasks: &mut JoinSet<()>) {}
 
     /// False for a feature whose watches may fail for lack of rights while the other features act.
     fn is_required(&self) -> bool {

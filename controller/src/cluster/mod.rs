@@ -44,13 +44,13 @@ use tokio_util::sync::CancellationToken;
 use tracing::info;
 
 pub(crate) use backoff::backoff;
-pub(crate) use calls::{CallError, call, evacuations};
+pub(crate) use calls::{CallError, all_done, call, evacuation_of, evacuations, is_settled_by_the_watch};
 pub(crate) use clock::{ServerClock, due};
 pub(crate) use events::{EventSink, LAST_EVENTS, Notice, publish_events};
 pub(crate) use feature::{ClusterEvent, Feature, Kind, Requeue, WorkerSettings};
 pub(crate) use features::Features;
 pub(crate) use index::{
-    Change, Index, TargetPod, controller_of, is_finished, node_name, pod_key, prune_pod, silent_since,
+    Change, Index, Table, TargetPod, controller_of, is_finished, node_name, pod_key, prune_pod,
 };
 pub(crate) use key::ObjectKey;
 pub(crate) use lease::{Leadership, NotLeading, hold_lease};
@@ -61,7 +61,7 @@ pub(crate) use reachability::Reachability;
 pub(crate) use readiness::Readiness;
 pub(crate) use term::Term;
 pub(crate) use view::View;
-pub(crate) use watch::follow_kinds;
+pub(crate) use watch::{Watched, follow, follow_kinds};
 #[cfg(test)]
 pub(crate) use workers::Worker;
 pub(crate) use workers::{spawn_resync, spawn_workers};

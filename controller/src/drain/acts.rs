@@ -4,7 +4,6 @@ use std::{error::Error, sync::Arc};
 
 use evacuation_api::{DRAIN_FINALIZER, NodeEvacuation, NodeEvacuationStatus};
 use evacuation_protocol::{DrainAct, cordon, release};
-use futures::{StreamExt, stream};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::{
     Api, Client, ResourceExt,
@@ -17,7 +16,7 @@ use super::{
     rejections::{is_rejection, node_key},
     requests::Requests,
 };
-use crate::cluster::{CallError, Cluster, Leadership, ObjectKey, ServerClock, View, call};
+use crate::cluster::{CallError, Cluster, Leadership, ObjectKey, ServerClock, View, all_done, call};
 
 /// Number of acts of one drain that are under way at a time.
 const AT_ONCE: usize = 16;
@@ -61,14 +60,7 @@ impl Acts {
         acts: &[DrainAct<'_>],
     ) -> Result<(), CallError> {
         let acts: Vec<_> = acts.iter().map(|act| self.act(drain, act)).collect();
-        let mut done = std::pin::pin!(stream::iter(acts).buffer_unordered(AT_ONCE));
-        let mut failure = None;
-        while let Some(result) = done.next().await {
-            if let Err(error) = result {
-                failure.get_or_insert(error);
-            }
-        }
-        failure.map_or(Ok(()), Err)
+        all_done(acts, AT_ONCE).await
     }
 
     async fn act(&self, drain: &NodeEvacuation, act: &DrainAct<'_>) -> Result<(), CallError> {

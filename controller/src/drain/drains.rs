@@ -11,7 +11,7 @@ use evacuation_api::{
     ConditionType, CordonOwner, DrainConditionType, DrainVerdict, DrainedNode, DrainedNodePhase, Evacuation,
     NodeEvacuation, NodeEvacuationStatus,
 };
-use evacuation_protocol::{DrainPlan, plan};
+use evacuation_protocol::{DrainPlan, DrainWarning, plan, silent_since};
 use k8s_openapi::api::core::v1::Node;
 use kube::Resource;
 use tokio::time::Instant;
@@ -27,7 +27,7 @@ use super::{
 };
 use crate::cluster::{
     CallError, Change, Cluster, ClusterEvent, EventSink, Feature, Kind, Notice, ObjectKey, Requeue,
-    ServerClock, View, WorkQueue, WorkerSettings, due, lock, silent_since,
+    ServerClock, View, WorkQueue, WorkerSettings, due, lock,
 };
 
 /// Shortest and longest pause after a failure.
@@ -35,7 +35,9 @@ const PAUSE: (Duration, Duration) = (Duration::from_millis(250), Duration::from_
 /// Minimum time between two writes of a status of which only numbers and messages changed.
 const SPACING: Duration = Duration::from_millis(500);
 /// Ratio of the worker's rest to the time that planning took.
-const REST: u32 = 2;
+const REST: u32 = 6;
+/// Maximum of the worker's rest. The verdict follows a change within a second.
+const LONGEST_REST: Duration = Duration::from_millis(500);
 
 /// The feature that drains nodes. Its keys are NodeEvacuations.
 pub(crate) struct Drains {
@@ -53,7 +55,7 @@ pub(crate) struct Drains {
     queue: WorkQueue<ObjectKey>,
     /// Time of the last write of each drain's status.
     written: Mutex<HashMap<ObjectKey, Instant>>,
-    /// Time that the last plan took.
+    /// Time that the last plan took, without its reads.
     spent: Mutex<Duration>,
 }
 
@@ -192,6 +194,15 @@ impl Drains {
     }
 }
 
+/// Returns the notice of a loss that the rules of a drain allow.
+fn lost(loss: DrainWarning) -> Notice {
+    let (reason, rule) = match loss {
+        DrainWarning::LocalStorage => ("DataLost", "spec.pods.emptyDirData: Delete"),
+        DrainWarning::MissingDaemonSet | DrainWarning::Unmanaged => ("PodLost", "spec.pods.unmanaged: Evict"),
+    };
+    Notice::warning(reason, format!("a pod is asked to move although {loss}, because of {rule}"))
+}
+
 /// Outcome of recording a status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Written {
@@ -250,7 +261,7 @@ impl Feature for Drains {
     }
 
     fn rest(&self) -> Duration {
-        *lock(&self.spent) * REST
+        (*lock(&self.spent) * REST).min(LONGEST_REST)
     }
 
     fn handle(&self, event: &ClusterEvent<'_>) {
@@ -290,8 +301,8 @@ impl Feature for Drains {
     }
 
     async fn reconcile(&self, key: &ObjectKey) -> Result<Requeue, CallError> {
-        let (began, now) = (Instant::now(), self.clock.now());
         let orphans = self.withdraw_orphans(key).await;
+        let (began, now) = (Instant::now(), self.clock.now());
         let known = self.view.index().drain(key);
         let Some(drain) = known else {
             self.forget(key);
@@ -302,20 +313,26 @@ impl Feature for Drains {
         let snapshot = Snapshot::of(&self.view.index(), key, &drain, rejections, &departed);
         rejections.retain(key, &snapshot.rejectable());
         let daemon_sets = if is_over(&drain) { BTreeSet::new() } else { snapshot.daemon_sets() };
-        let missing = self.daemon_sets.missing(daemon_sets).await?;
-        let attach_failures = self.volumes.failures(snapshot.unready(), now).await;
+        let looking = began.elapsed();
+        let missing = self.daemon_sets.missing(daemon_sets).await;
+        let attach_failures =
+            if is_over(&drain) { Vec::new() } else { self.volumes.failures(snapshot.unready(), now).await };
+        let began = Instant::now();
         let world = snapshot.world(missing, attach_failures);
-        let DrainPlan { status, acts, wake_at } = plan(&drain, &world, now);
+        let DrainPlan { status, acts, losses, wake_at } = plan(&drain, &world, now);
         // A deleted drain releases every node that it holds, also those that it has drained.
         let deleted = drain.metadata.deletion_timestamp.is_some();
         let concerns = |phase: DrainedNodePhase| !phase.is_final() || phase == DrainedNodePhase::Withdrawn;
         let nodes = status.nodes.iter().filter(|node| deleted || concerns(node.phase));
         self.interest.set(key, &nodes.map(|node| node.name.clone()).collect(), &snapshot.namespaces());
-        *lock(&self.spent) = began.elapsed();
+        *lock(&self.spent) = looking + began.elapsed();
 
         let released = acts.iter().any(|act| matches!(act, evacuation_protocol::DrainAct::ReleaseFinalizer));
         let written = if released { Written::Unchanged } else { self.record(key, &drain, &status).await? };
         self.departed.remove(key, &departed);
+        for loss in losses {
+            self.events.send_about(drain.object_ref(&()), lost(loss));
+        }
         self.acts.carry_out(&drain, &acts).await?;
         orphans?;
         Ok(match written {

@@ -2,14 +2,17 @@
 
 use std::{error::Error, sync::Arc};
 
-use evacuation_api::{Evacuation, EvacuationSpec, NodeEvacuation, PodTarget, Requester, Target};
+use evacuation_api::{Evacuation, NodeEvacuation, Requester};
 use evacuation_protocol::drain_entry;
 use k8s_openapi::api::core::v1::Pod;
 use kube::{Client, ResourceExt, api::PostParams};
 use tracing::{debug, info};
 
 use super::rejections::{Rejections, is_rejection};
-use crate::cluster::{CallError, Cluster, ObjectKey, ServerClock, View, call, evacuations};
+use crate::cluster::{
+    CallError, Cluster, ObjectKey, ServerClock, View, call, evacuation_of, evacuations,
+    is_settled_by_the_watch,
+};
 
 /// Writer of the entries of drains.
 pub(super) struct Requests {
@@ -43,7 +46,7 @@ impl Requests {
         }
         let api = evacuations(&self.client, &key.namespace);
         let parameters = PostParams::default();
-        let wanted = wanted(pod, entry);
+        let wanted = evacuation_of(pod, entry);
         match call(format!("ask pod {key} to move"), api.create(&parameters, &wanted)).await {
             Ok(created) => {
                 self.rejections.remove(drain, &uid);
@@ -138,19 +141,4 @@ impl Requests {
             Err(error) => Err(error),
         }
     }
-}
-
-/// Returns the Evacuation of a pod with that entry.
-fn wanted(pod: &Pod, entry: &Requester) -> Evacuation {
-    let target = Target { pod: PodTarget { name: pod.name_any(), uid: pod.uid() } };
-    let spec = EvacuationSpec { target, requesters: vec![entry.clone()], ttl_seconds_after_finished: None };
-    let mut evacuation = Evacuation::new("", spec);
-    evacuation.metadata.generate_name = Some(format!("{}-", pod.name_any()));
-    evacuation
-}
-
-/// Returns true when another Evacuation of the pod is active, or the pod is gone or replaced.
-fn is_settled_by_the_watch(error: &CallError) -> bool {
-    ["ActiveEvacuationExists", "WrongPod", "FieldValueNotFound"].iter().any(|cause| error.has_cause(cause))
-        || error.code() == 404
 }

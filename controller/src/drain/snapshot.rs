@@ -7,7 +7,9 @@ use std::{
 
 use chrono::{DateTime, Utc};
 use evacuation_api::{DrainedNodePhase, Evacuation, NodeEvacuation};
-use evacuation_protocol::{AttachFailure, DrainWorld, PodOnNode, RejectedNode, daemon_set_key, drain_entry};
+use evacuation_protocol::{
+    AttachFailure, DrainWorld, PodOnNode, RejectedNode, daemon_set_key, drain_entry, silent_since,
+};
 use k8s_openapi::api::{
     core::v1::{Node, Pod},
     policy::v1::PodDisruptionBudget,
@@ -15,7 +17,7 @@ use k8s_openapi::api::{
 use kube::ResourceExt;
 
 use super::rejections::{Rejections, node_key};
-use crate::cluster::{Index, ObjectKey, is_finished, silent_since};
+use crate::cluster::{Index, ObjectKey, is_finished};
 
 /// The nodes of a drain, their pods, and what the pods' moves depend on.
 #[derive(Default)]

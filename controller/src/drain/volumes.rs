@@ -13,9 +13,10 @@ use std::{
 use chrono::{DateTime, TimeDelta, Utc};
 use evacuation_api::from_condition_time;
 use evacuation_protocol::{AttachFailure, volume_in};
+use futures::future::join_all;
 use k8s_openapi::api::core::v1::{Event, Pod};
 use kube::{Api, Client, api::ListParams};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 use tracing::debug;
 
 use crate::cluster::{CallError, ObjectKey, call, lock};
@@ -27,6 +28,8 @@ const PAUSE: Duration = Duration::from_secs(15);
 /// Time after its last read for which a failure is kept. The API server drops an Event after an hour, and the
 /// attach/detach controller tells a Multi-Attach error once.
 const KEPT: Duration = Duration::from_mins(5);
+/// Maximum time of a read. All pods of a drain wait for it.
+const PATIENCE: Duration = Duration::from_secs(2);
 /// Maximum number of pods of one drain that are looked at in one round.
 const MOST: usize = 4;
 /// Maximum number of Events of one pod that are read.
@@ -65,28 +68,24 @@ impl Volumes {
             .filter(|pod| is_late(pod, now))
             .filter_map(|pod| Some((pod.metadata.uid.as_deref()?, pod)))
             .collect();
-        let mut failures = Vec::new();
-        for (uid, pod) in late.into_iter().take(MOST) {
-            let known = {
-                let mut known = lock(&self.known);
-                known.retain(|_, known| Instant::now() < known.until + KEPT);
-                known.get(uid).cloned()
-            };
-            failures.extend(match known {
-                Some(known) if Instant::now() < known.until => known.failure,
-                known => self.read(uid, pod, known.and_then(|known| known.failure), now).await,
-            });
-        }
-        failures
+        let known = {
+            let mut known = lock(&self.known);
+            known.retain(|_, known| Instant::now() < known.until + KEPT);
+            known.clone()
+        };
+        let before = |uid: &str| known.get(uid).and_then(|known| known.failure.clone());
+        // Those that were never looked at first, then those whose look is the oldest.
+        let mut stale: Vec<_> =
+            late.iter().map(|(uid, pod)| (known.get(*uid).map(|k| k.until), *uid, *pod)).collect();
+        stale.retain(|(until, _, _)| until.is_none_or(|until| until <= Instant::now()));
+        stale.sort_by_key(|(until, _, _)| *until);
+        let reads = stale.into_iter().take(MOST).map(|(_, uid, pod)| self.read(uid, pod, before(uid), now));
+        join_all(reads).await;
+        let known = lock(&self.known);
+        late.keys().filter_map(|uid| known.get(*uid)?.failure.clone()).collect()
     }
 
-    async fn read(
-        &self,
-        uid: &str,
-        pod: &Pod,
-        before: Option<AttachFailure>,
-        now: DateTime<Utc>,
-    ) -> Option<AttachFailure> {
+    async fn read(&self, uid: &str, pod: &Pod, before: Option<AttachFailure>, now: DateTime<Utc>) {
         let key = ObjectKey::of(pod);
         let failure = match self.list(&key, uid).await {
             Ok(events) => failure(&events, uid, before, now),
@@ -95,16 +94,16 @@ impl Volumes {
                 before
             }
         };
-        let known = Known { failure: failure.clone(), until: Instant::now() + PAUSE };
+        let known = Known { failure, until: Instant::now() + PAUSE };
         lock(&self.known).insert(uid.to_owned(), known);
-        failure
     }
 
     async fn list(&self, pod: &ObjectKey, uid: &str) -> Result<Vec<Event>, CallError> {
         let api: Api<Event> = Api::namespaced(self.client.clone(), &pod.namespace);
         let parameters =
             ListParams::default().fields(&format!("involvedObject.uid={uid}")).limit(MOST_EVENTS);
-        Ok(call(format!("list the events of pod {pod}"), api.list(&parameters)).await?.items)
+        let list = timeout(PATIENCE, call(format!("list the events of pod {pod}"), api.list(&parameters)));
+        list.await.map_or_else(|_| Ok(Vec::new()), |listed| Ok(listed?.items))
     }
 }
 

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Instant};
 
 use chrono::{DateTime, Utc};
 use evacuation_api::{Evacuation, ResponderState, ResponderStatus, SELF_RESPONDER};
-use evacuation_protocol::{BudgetView, LivePod, PodPhase, PodView, World};
+use evacuation_protocol::{BudgetView, LivePod, PodPhase, PodView, World, silent_since};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::{Api, Client};
 use tracing::warn;
@@ -12,7 +12,7 @@ use tracing::warn;
 use super::evictor::{AttemptId, Attempts};
 use crate::cluster::{
     CallError, Cluster, ObjectKey, Reachability, ServerClock, TargetPod, View, call, is_finished, node_name,
-    prune_pod, silent_since,
+    prune_pod,
 };
 
 /// Reader of the state around an Evacuation: pod, node and budgets.

@@ -18,15 +18,18 @@ pub use signal::shutdown_signal;
 
 use crate::{
     annotation_check::AnnotationCheck,
+    bridges::bridges,
     builtin::{Gate, Surge},
     cluster::{
         Cluster, EventSink, Feature, Kind, LAST_EVENTS, Leadership, Probe, follow_kinds, hold_lease, probe,
         publish_events, required_names, serve_metrics, spawn_resync, spawn_workers,
     },
     drain::{Drains, NodeMarks},
+    eviction_request::EvictionRequests,
     negotiation::{Negotiation, Pusher},
     refresh::Refresher,
     rule::Rules,
+    unasked::Unasked,
 };
 
 /// Maximum time for recording the attempts in progress when the process ends.
@@ -99,6 +102,9 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> Result<(), Ru
     tasks.spawn(probe(cluster.clone(), background.clone()));
     let kinds: BTreeSet<Kind> = features.iter().flat_map(|feature| feature.watches()).copied().collect();
     follow_kinds(&cluster, &kinds, &background, &mut tasks);
+    for feature in &features {
+        Arc::clone(feature).follow(&background, &mut tasks);
+    }
     let mut lease = JoinSet::new();
     let give_back = CancellationToken::new();
     if options.leader_elect {
@@ -142,6 +148,13 @@ fn features(cluster: &Cluster, pusher: Pusher, options: &Options) -> Vec<Arc<dyn
     if options.refresh.refresh {
         features.push(Refresher::new(cluster, &options.refresh));
     }
+    if options.eviction_requests.eviction_requests {
+        features.push(EvictionRequests::new(cluster, &options.eviction_requests));
+    }
+    if options.report_unasked {
+        features.push(Unasked::new(cluster));
+    }
+    features.extend(bridges(cluster, &options.bridges));
     features
 }
 

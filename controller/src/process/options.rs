@@ -6,7 +6,7 @@ use clap::{ArgAction, Parser};
 use ipnet::IpNet;
 use machinery_logging::LogOptions;
 
-use crate::refresh::RefreshOptions;
+use crate::{bridges::BridgeOptions, eviction_request::EvictionRequestOptions, refresh::RefreshOptions};
 
 /// The evacuation controller: asks responders and evicts within budgets.
 #[derive(Clone, Debug, Parser)]
@@ -36,9 +36,19 @@ pub struct Options {
     /// Maximum number of Evacuations that are worked on at once.
     #[arg(long, default_value_t = 16)]
     pub workers: usize,
+    /// Name the pods that were deleted although their responders were never asked, in an Event and a metric.
+    /// For clusters with the gateway: without it, each rollout deletes such pods.
+    #[arg(long)]
+    pub report_unasked: bool,
+    /// Flags for Kubernetes' own EvictionRequests.
+    #[command(flatten)]
+    pub eviction_requests: EvictionRequestOptions,
     /// Flags for pods stuck in CrashLoopBackOff.
     #[command(flatten)]
     pub refresh: RefreshOptions,
+    /// Flags of the bridges to other projects' objects.
+    #[command(flatten)]
+    pub bridges: BridgeOptions,
     /// Flags of the log.
     #[command(flatten)]
     pub log: LogOptions,

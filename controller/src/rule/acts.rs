@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use evacuation_api::{NodeEvacuation, NodeEvacuationRule, NodeEvacuationRuleStatus, RULE_FINALIZER};
-use evacuation_protocol::RuleAct;
+use evacuation_protocol::{RuleAct, at_deadline};
 use kube::{
     Api, Client, ResourceExt,
     api::{DeleteParams, PostParams, Preconditions},
@@ -51,7 +51,7 @@ impl RuleActs {
         self.leadership.check()?;
         match act {
             RuleAct::Open(drain) => self.open(drain).await,
-            RuleAct::SetDeadline(drain, seconds) => self.set_deadline(drain, *seconds).await,
+            RuleAct::SetDeadline(drain, seconds) => self.set_deadline(rule, drain, *seconds).await,
             RuleAct::Close(drain) => self.close(drain).await,
             RuleAct::ReleaseFinalizer => self.release(rule).await,
         }
@@ -93,11 +93,16 @@ impl RuleActs {
         Ok(())
     }
 
-    async fn set_deadline(&self, drain: &NodeEvacuation, seconds: i64) -> Result<(), CallError> {
+    async fn set_deadline(
+        &self,
+        rule: &NodeEvacuationRule,
+        drain: &NodeEvacuation,
+        seconds: i64,
+    ) -> Result<(), CallError> {
         let (name, mut next) = (drain.name_any(), drain.clone());
         let requester = &mut next.spec.requester;
         requester.deadline_seconds = Some(seconds);
-        requester.at_deadline.get_or_insert_default();
+        requester.at_deadline.get_or_insert_with(|| at_deadline(rule));
         let parameters = PostParams::default();
         let write = self.drains.replace(&name, &parameters, &next);
         self.view.apply(call(format!("change the deadline of nodeevacuation {name}"), write).await?);

@@ -1,18 +1,18 @@
 //! The feature: rules, and the nodes with their marks.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex},
     time::Duration,
 };
 
 use async_trait::async_trait;
+use chrono::TimeDelta;
 use evacuation_api::{
     DrainConditionType, DrainedNodePhase, NodeEvacuation, NodeEvacuationRule, NodeEvacuationRuleStatus,
     RULE_HOLDS_BACK,
 };
-use evacuation_protocol::{RuleAct, RulePlan, RuleWorld, owner_rule, plan_rules};
-use futures::{StreamExt, stream};
+use evacuation_protocol::{RejectedDrain, RuleAct, RulePlan, RuleWorld, owner_rule, plan_rules};
 use k8s_openapi::api::core::v1::Node;
 use kube::{Resource, ResourceExt};
 use tokio::time::Instant;
@@ -21,7 +21,7 @@ use tracing::warn;
 use super::acts::RuleActs;
 use crate::cluster::{
     CallError, Change, Cluster, ClusterEvent, EventSink, Feature, Kind, Notice, ObjectKey, Requeue,
-    ServerClock, View, WorkQueue, WorkerSettings, due, lock,
+    ServerClock, View, WorkQueue, WorkerSettings, all_done, due, lock,
 };
 
 /// Shortest and longest pause after a failure.
@@ -30,6 +30,10 @@ const PAUSE: (Duration, Duration) = (Duration::from_millis(250), Duration::from_
 const AT_ONCE: usize = 8;
 /// Ratio of the worker's rest to the time that planning took.
 const REST: u32 = 4;
+/// Pause before a drain is opened again that the API server rejected.
+const RETRY_REJECTED: TimeDelta = TimeDelta::seconds(30);
+/// Maximum of the worker's rest.
+const LONGEST_REST: Duration = Duration::from_secs(1);
 
 /// The feature that opens and closes the drains of rules. It has one key, for all rules.
 pub(crate) struct Rules {
@@ -38,6 +42,8 @@ pub(crate) struct Rules {
     events: EventSink,
     acts: RuleActs,
     queue: WorkQueue<ObjectKey>,
+    /// The drains that the API server did not let the controller create, by their names.
+    rejected: Mutex<BTreeMap<String, RejectedDrain>>,
     /// Time that the last plan took.
     spent: Mutex<Duration>,
 }
@@ -51,6 +57,7 @@ impl Rules {
             events: cluster.events.clone(),
             acts: RuleActs::new(cluster),
             queue: WorkQueue::default(),
+            rejected: Mutex::default(),
             spent: Mutex::default(),
         })
     }
@@ -67,14 +74,8 @@ impl Rules {
             self.announce(plan);
         }
         let acts: Vec<_> = plan.acts.iter().map(|act| self.act(plan.rule, act)).collect();
-        let mut done = std::pin::pin!(stream::iter(acts).buffer_unordered(AT_ONCE));
-        let mut failure = None;
-        while let Some(result) = done.next().await {
-            if let Err(error) = result {
-                failure.get_or_insert(error);
-            }
-        }
-        failure.map_or(Ok(changed), Err)
+        all_done(acts, AT_ONCE).await?;
+        Ok(changed)
     }
 
     /// Carries one act out, and publishes an Event for what users want to know of.
@@ -95,7 +96,23 @@ impl Rules {
             _ => return done,
         };
         self.events.send_about(rule.object_ref(&()), notice);
-        done
+        match (act, done) {
+            (RuleAct::Open(drain), Err(error)) if self.rejects(drain, &error) => Ok(()),
+            (_, done) => done,
+        }
+    }
+
+    /// Remembers a drain that the API server rejects until somebody changes something. The status of its rule
+    /// tells of it, and the other drains go on. Returns false for a failure that a retry may mend.
+    fn rejects(&self, drain: &NodeEvacuation, error: &CallError) -> bool {
+        if !matches!(error.code(), 400 | 403 | 422) {
+            return false;
+        }
+        let message = error.status().map_or_else(|| error.to_string(), |status| status.message.clone());
+        let retry = self.clock.now() + RETRY_REJECTED;
+        lock(&self.rejected).insert(drain.name_any(), RejectedDrain { message, retry });
+        self.wake();
+        true
     }
 
     /// Publishes an Event when the rule begins to hold nodes back.
@@ -190,7 +207,7 @@ impl Feature for Rules {
     }
 
     fn rest(&self) -> Duration {
-        *lock(&self.spent) * REST
+        (*lock(&self.spent) * REST).min(LONGEST_REST)
     }
 
     fn handle(&self, event: &ClusterEvent<'_>) {
@@ -220,7 +237,15 @@ impl Feature for Rules {
             let nodes: Vec<_> = if rules.is_empty() { Vec::new() } else { index.nodes().cloned().collect() };
             (rules, nodes, drains)
         };
+        let rejected = {
+            let mut rejected = lock(&self.rejected);
+            rejected.retain(|name, known| {
+                now < known.retry + RETRY_REJECTED && !drains.iter().any(|drain| drain.name_any() == *name)
+            });
+            rejected.clone()
+        };
         let world = RuleWorld {
+            rejected,
             rules: rules.iter().map(AsRef::as_ref).collect(),
             nodes: nodes.iter().map(AsRef::as_ref).collect(),
             drains: drains.iter().map(AsRef::as_ref).collect(),

@@ -22,7 +22,7 @@ use k8s_openapi::api::{
 use kube::core::{PartialObjectMeta, Selector};
 
 pub(crate) use evacuations::{is_finished, pod_key};
-pub(crate) use nodes::{node_name, silent_since};
+pub(crate) use nodes::node_name;
 pub(crate) use owners::{prune_namespace, prune_replica_set};
 pub(crate) use pods::{TargetPod, controller_of, prune_pod};
 pub(crate) use table::{Change, Table};

@@ -3,14 +3,11 @@
 use std::{net::IpAddr, sync::Arc};
 
 use chrono::{DateTime, Utc};
-use evacuation_api::from_condition_time;
+use evacuation_protocol::silent_since;
 use k8s_openapi::api::core::v1::{Node, Pod};
 
 use super::{Change, Index, Indexed, Table};
 use crate::cluster::ObjectKey;
-
-/// The taint of a node whose kubelet does not report: it is set when the node's Ready condition is Unknown.
-const UNREACHABLE_TAINT: &str = "node.kubernetes.io/unreachable";
 
 impl Indexed for Node {
     fn table(index: &mut Index) -> &mut Table<Self> {
@@ -73,19 +70,4 @@ pub(crate) fn node_name(pod: &Pod) -> Option<&str> {
 /// Returns true when a node's kubelet reports.
 fn is_reachable(node: &Node) -> bool {
     silent_since(node).is_none()
-}
-
-/// Returns the time since which a node's kubelet does not report; `None` while it reports.
-pub(crate) fn silent_since(node: &Node) -> Option<DateTime<Utc>> {
-    let conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
-    let unknown = conditions.into_iter().find(|c| c.type_ == "Ready" && c.status == "Unknown");
-    let taints = node.spec.iter().flat_map(|spec| spec.taints.iter().flatten());
-    let taint = taints.into_iter().find(|taint| taint.key == UNREACHABLE_TAINT);
-    if unknown.is_none() && taint.is_none() {
-        return None;
-    }
-    let since = unknown.and_then(|c| c.last_transition_time.as_ref());
-    let since = since.or_else(|| taint.and_then(|taint| taint.time_added.as_ref()));
-    // Without a time the kubelet has been silent from the start.
-    Some(since.map_or(DateTime::<Utc>::MIN_UTC, from_condition_time))
 }

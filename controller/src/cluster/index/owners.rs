@@ -64,6 +64,7 @@ pub(crate) fn prune_namespace(namespace: &mut PartialObjectMeta<Namespace>) {
         name: metadata.name,
         uid: metadata.uid,
         resource_version: metadata.resource_version,
+        deletion_timestamp: metadata.deletion_timestamp,
         labels: Some(labels.into_iter().filter(|(name, _)| is_own(name)).collect()),
         annotations: Some(annotations.into_iter().filter(|(name, _)| is_own(name)).collect()),
         ..ObjectMeta::default()

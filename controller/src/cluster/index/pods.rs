@@ -126,6 +126,7 @@ pub(crate) fn prune_pod(pod: &mut Pod) {
             node_name: spec.node_name,
             priority: spec.priority,
             restart_policy: spec.restart_policy,
+            scheduling_group: spec.scheduling_group,
             service_account_name: spec.service_account_name,
             termination_grace_period_seconds: spec.termination_grace_period_seconds,
             volumes: empty_dirs(spec.volumes),

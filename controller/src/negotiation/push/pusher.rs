@@ -111,7 +111,7 @@ impl PushError {
     }
 }
 
-/// What a question depends on.
+/// The objects that a question depends on.
 pub(crate) trait ClusterView: Sync {
     /// Returns true while an Evacuation waits for this responder to answer, or to acknowledge a cancellation.
     fn waits_for(&self, evacuation: &Evacuation, responder: &str, action: ReviewAction) -> bool;
