@@ -1,0 +1,59 @@
+//! One call that evicts or deletes a pod, as the kube-apiserver describes it.
+
+use machinery_auth::UserInfo;
+use serde::{Deserialize, Serialize};
+
+/// Operation of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Operation {
+    /// A creation of `pods/eviction`.
+    Evict,
+    /// A deletion of a pod.
+    Delete,
+}
+
+impl Operation {
+    /// Returns the word for metrics.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Evict => "evict",
+            Self::Delete => "delete",
+        }
+    }
+
+    /// Returns the verb of a sentence: "alice asked to evict the pod".
+    pub(crate) fn verb(self) -> &'static str {
+        match self {
+            Self::Evict => "evict",
+            Self::Delete => "delete",
+        }
+    }
+}
+
+/// One call that evicts or deletes a pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Call {
+    pub(crate) operation: Operation,
+    /// Namespace of the pod.
+    pub(crate) namespace: String,
+    /// Name of the pod.
+    pub(crate) pod: String,
+    /// UID that the pod must have, if the caller gave one.
+    pub(crate) uid: Option<String>,
+    /// The user of the call.
+    pub(crate) user: UserInfo,
+    /// Grace period of the call. For a deletion the kube-apiserver fills in the pod's own.
+    pub(crate) grace_period_seconds: Option<i64>,
+    /// True when the caller gave a propagation policy. The garbage collector and the namespace controller do;
+    /// the other controllers do not.
+    pub(crate) propagates: bool,
+    /// True when nothing is to be stored.
+    pub(crate) dry_run: bool,
+}
+
+impl Call {
+    /// Returns the pod as `NAMESPACE/NAME`.
+    pub(crate) fn target(&self) -> String {
+        format!("{}/{}", self.namespace, self.pod)
+    }
+}

@@ -1,0 +1,155 @@
+//! The Evacuations by the pods that they concern.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
+
+use evacuation_api::Evacuation;
+use evacuation_protocol::is_finished;
+use kube::{ResourceExt, runtime::watcher::Event};
+
+/// Namespace and name of an object.
+type Key = (String, String);
+
+/// The Evacuations that concern a pod.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Records {
+    /// The one of this very pod that has not ended.
+    pub(crate) active: Option<Arc<Evacuation>>,
+    /// The one of this very pod that ended last.
+    pub(crate) last: Option<Arc<Evacuation>>,
+    /// The one that ended last of an earlier pod of the same name.
+    pub(crate) predecessor: Option<Arc<Evacuation>>,
+}
+
+/// All Evacuations. A plain struct: the watch writes it.
+#[derive(Debug, Default)]
+pub(super) struct EvacuationIndex {
+    objects: HashMap<Key, Arc<Evacuation>>,
+    by_pod: HashMap<Key, HashSet<Key>>,
+    /// The list that is being received.
+    listed: Vec<Evacuation>,
+}
+
+impl EvacuationIndex {
+    /// Takes an event of the watch.
+    pub(super) fn take(&mut self, event: &Event<Evacuation>) {
+        match event {
+            Event::Init => self.listed.clear(),
+            Event::InitApply(object) => self.listed.push(object.clone()),
+            Event::InitDone => {
+                let listed = std::mem::take(&mut self.listed);
+                *self = Self::default();
+                for object in listed {
+                    self.apply(object);
+                }
+            }
+            Event::Apply(object) => self.apply(object.clone()),
+            Event::Delete(object) => self.delete(&key(object)),
+        }
+    }
+
+    fn apply(&mut self, object: Evacuation) {
+        let key = key(&object);
+        self.by_pod.entry(pod_key(&object)).or_default().insert(key.clone());
+        self.objects.insert(key, Arc::new(object));
+    }
+
+    fn delete(&mut self, key: &Key) {
+        let Some(object) = self.objects.remove(key) else {
+            return;
+        };
+        let pod = pod_key(&object);
+        if let Some(keys) = self.by_pod.get_mut(&pod) {
+            keys.remove(key);
+            if keys.is_empty() {
+                self.by_pod.remove(&pod);
+            }
+        }
+    }
+
+    /// Returns the Evacuations that concern a pod.
+    pub(super) fn records(&self, namespace: &str, pod: &str, uid: &str) -> Records {
+        let mut records = Records::default();
+        let keys = self.by_pod.get(&(namespace.to_owned(), pod.to_owned()));
+        for object in keys.into_iter().flatten().filter_map(|key| self.objects.get(key)) {
+            let ended = object.status.as_ref().is_some_and(is_finished);
+            let of_this = object.spec.target.pod.uid.as_deref() == Some(uid);
+            match (of_this, ended) {
+                (true, false) => records.active = Some(Arc::clone(object)),
+                (true, true) => keep_later(&mut records.last, object),
+                (false, true) => keep_later(&mut records.predecessor, object),
+                (false, false) => {}
+            }
+        }
+        records
+    }
+}
+
+fn keep_later(kept: &mut Option<Arc<Evacuation>>, object: &Arc<Evacuation>) {
+    let end = |evacuation: &Evacuation| evacuation.status.as_ref().and_then(|status| status.finish_time);
+    if kept.as_ref().is_none_or(|known| end(known) < end(object)) {
+        *kept = Some(Arc::clone(object));
+    }
+}
+
+fn key(object: &Evacuation) -> Key {
+    (object.namespace().unwrap_or_default(), object.name_any())
+}
+
+fn pod_key(object: &Evacuation) -> Key {
+    (object.namespace().unwrap_or_default(), object.spec.target.pod.name.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn evacuation(name: &str, uid: &str, finished: Option<&str>) -> Evacuation {
+        let conditions: Vec<_> = finished
+            .map(|time| {
+                json!({"type": "Finished", "status": "True", "reason": "Evicted", "message": "", "lastTransitionTime": time})
+            })
+            .into_iter()
+            .collect();
+        serde_json::from_value(json!({
+            "metadata": {"name": name, "namespace": "shop"},
+            "spec": {"target": {"pod": {"name": "db-0", "uid": uid}}, "requesters": []},
+            "status": {"conditions": conditions, "finishTime": finished},
+        }))
+        .unwrap()
+    }
+
+    fn names(records: &Records) -> [Option<String>; 3] {
+        [&records.active, &records.last, &records.predecessor]
+            .map(|found| found.as_ref().map(|evacuation| evacuation.name_any()))
+    }
+
+    #[test]
+    fn a_pod_has_its_active_its_last_and_its_predecessors_evacuation() {
+        let mut index = EvacuationIndex::default();
+        index.take(&Event::Apply(evacuation("a", "1", Some("2026-01-01T00:00:00Z"))));
+        index.take(&Event::Apply(evacuation("b", "2", Some("2026-01-01T00:00:01Z"))));
+        index.take(&Event::Apply(evacuation("c", "2", Some("2026-01-01T00:00:02Z"))));
+        index.take(&Event::Apply(evacuation("d", "2", None)));
+        let name = |name: &str| Some(name.to_owned());
+        assert_eq!(names(&index.records("shop", "db-0", "2")), [name("d"), name("c"), name("a")]);
+        assert_eq!(names(&index.records("shop", "db-1", "2")), [None, None, None]);
+        index.take(&Event::Delete(evacuation("c", "2", None)));
+        assert_eq!(names(&index.records("shop", "db-0", "2")), [name("d"), name("b"), name("a")]);
+    }
+
+    #[test]
+    fn a_new_list_takes_the_place_of_everything() {
+        let mut index = EvacuationIndex::default();
+        index.take(&Event::Apply(evacuation("a", "1", None)));
+        index.take(&Event::Init);
+        index.take(&Event::InitApply(evacuation("b", "1", None)));
+        assert_eq!(names(&index.records("shop", "db-0", "1")), [Some("a".to_owned()), None, None]);
+        index.take(&Event::InitDone);
+        assert_eq!(names(&index.records("shop", "db-0", "1")), [Some("b".to_owned()), None, None]);
+        assert_eq!(index.objects.len(), 1);
+    }
+}

@@ -1,0 +1,241 @@
+//! The built-in rows. The retry behaviour of each caller was read in its source.
+
+use evacuation_api::{DeadlineAction, RefusalPolicy};
+
+use super::{
+    caller_match::CallerMatch,
+    row::{GraceSource, Row},
+};
+use crate::call::Operation;
+
+/// User of the kube-controller-manager without `--use-service-account-credentials`: all of its controllers.
+const CONTROLLER_MANAGER: &str = "system:kube-controller-manager";
+/// User of the scheduler.
+const SCHEDULER: &str = "system:kube-scheduler";
+/// Reasons that taint evictions give a pod before they delete it.
+const TAINT_REASONS: [&str; 2] = ["DeletionByTaintManager", "DeletionByDeviceTaintManager"];
+/// Longest pause between two tries of a workload controller, 1,000 s, and some time more.
+const WORKLOAD_PATIENCE_SECONDS: u32 = 1200;
+/// Time that an app has after a taint. The controller of taints gives up after five tries within 50 ms.
+const TAINT_PATIENCE_SECONDS: u32 = 3600;
+
+/// Returns the built-in rows, the last of which match every call.
+pub(super) fn built_in() -> Vec<Row> {
+    let mut rows = vec![taint_eviction(), preemption()];
+    rows.extend(workload_controllers());
+    rows.extend(third_parties());
+    rows.extend(anyone());
+    rows
+}
+
+/// Five tries 10 ms apart, then the pod is forgotten: the Evacuation itself carries the eviction out. A taint
+/// overrides a refusal, and a delay lasts until the deadline.
+fn taint_eviction() -> Row {
+    let by_account = CallerMatch {
+        users: controllers(&[
+            "node-controller",
+            "taint-eviction-controller",
+            "device-taint-eviction-controller",
+        ]),
+        ..CallerMatch::default()
+    };
+    let by_reason = CallerMatch {
+        users: texts(&[CONTROLLER_MANAGER]),
+        disruption_reasons: texts(&TAINT_REASONS),
+        ..CallerMatch::default()
+    };
+    Row {
+        matches: vec![by_account, by_reason],
+        on_refusal: RefusalPolicy::Override,
+        patience_seconds: TAINT_PATIENCE_SECONDS,
+        at_deadline: DeadlineAction::Evict,
+        ..Row::named("taint-eviction")
+    }
+}
+
+/// Tries again at once and without a pause. The header gives it one. Up to Kubernetes 1.32 the header stops
+/// the scheduling of all pods for ten times its seconds: use a row with 0 there.
+fn preemption() -> Row {
+    Row {
+        matches: vec![CallerMatch {
+            users: texts(&[SCHEDULER]),
+            operations: vec![Operation::Delete],
+            ..CallerMatch::default()
+        }],
+        on_refusal: RefusalPolicy::Override,
+        patience_seconds: 60,
+        at_deadline: DeadlineAction::Evict,
+        retry_after_seconds: 1,
+        count_deletions: true,
+        ..Row::named("preemption")
+    }
+}
+
+/// Try for ever, with pauses from 5 ms to 1,000 s (Job: 1 s to 60 s). Each has two to five workers in the
+/// whole cluster, which a header would block: they get none.
+fn workload_controllers() -> Vec<Row> {
+    let row = |name: &str, accounts: &[&str], kinds: &[&str], patience_seconds| {
+        let operations = vec![Operation::Delete];
+        let by_account = CallerMatch {
+            users: controllers(accounts),
+            operations: operations.clone(),
+            ..CallerMatch::default()
+        };
+        let by_owner = CallerMatch {
+            users: texts(&[CONTROLLER_MANAGER]),
+            operations,
+            owner_kinds: texts(kinds),
+            ..CallerMatch::default()
+        };
+        Row {
+            matches: vec![by_account, by_owner],
+            patience_seconds,
+            count_deletions: true,
+            ..Row::named(name)
+        }
+    };
+    vec![
+        row(
+            "replicaset",
+            &["replicaset-controller", "replication-controller"],
+            &["ReplicaSet", "ReplicationController"],
+            WORKLOAD_PATIENCE_SECONDS,
+        ),
+        row("statefulset", &["statefulset-controller"], &["StatefulSet"], WORKLOAD_PATIENCE_SECONDS),
+        row("daemonset", &["daemon-set-controller"], &["DaemonSet"], WORKLOAD_PATIENCE_SECONDS),
+        row("job", &["job-controller"], &["Job"], 90),
+    ]
+}
+
+/// Drainers that are installed into clusters, by the usual names of their service accounts.
+fn third_parties() -> Vec<Row> {
+    let row = |name: &str, accounts: &[&str]| Row {
+        matches: vec![CallerMatch {
+            users: accounts.iter().map(|account| format!("system:serviceaccount:*:{account}")).collect(),
+            ..CallerMatch::default()
+        }],
+        grace_period: GraceSource::Caller,
+        ..Row::named(name)
+    };
+    vec![
+        // Tries every 10 s for 2 min, then leaves the node for a later round.
+        Row {
+            on_refusal: RefusalPolicy::GiveUp,
+            ..row("cluster-autoscaler", &["cluster-autoscaler", "*cluster-autoscaler"])
+        },
+        // Deletes at the end of the grace period of its NodeClaim, which its user has set.
+        Row {
+            matches: vec![CallerMatch {
+                users: vec!["system:serviceaccount:*:karpenter".to_owned()],
+                operations: vec![Operation::Delete],
+                ..CallerMatch::default()
+            }],
+            on_refusal: RefusalPolicy::Override,
+            at_deadline: DeadlineAction::Evict,
+            ..row("karpenter-deadline", &[])
+        },
+        // Tries with pauses up to 10 s for ever.
+        row("karpenter", &["karpenter"]),
+        // One try a cycle, of 5 min by default. A header would hold up its other evictions.
+        Row {
+            on_refusal: RefusalPolicy::GiveUp,
+            patience_seconds: 600,
+            ..row("descheduler", &["descheduler", "descheduler-*"])
+        },
+        // One try a minute.
+        Row {
+            on_refusal: RefusalPolicy::GiveUp,
+            patience_seconds: 180,
+            ..row("vpa-updater", &["vpa-updater", "*-vpa-updater"])
+        },
+        // The library of kubectl drain without its pause of 5 s: the header gives them one.
+        Row { retry_after_seconds: 1, ..row("kured", &["kured"]) },
+        Row {
+            retry_after_seconds: 1,
+            ..row("node-termination-handler", &["aws-node-termination-handler", "node-termination-handler"])
+        },
+    ]
+}
+
+/// Every other caller: `kubectl drain` tries every 5 s until its timeout. `kubectl delete` does not try
+/// again by itself: client-go does so ten times, after the seconds of the header.
+fn anyone() -> Vec<Row> {
+    vec![
+        Row {
+            matches: vec![CallerMatch { operations: vec![Operation::Evict], ..CallerMatch::default() }],
+            grace_period: GraceSource::Caller,
+            ..Row::named("eviction")
+        },
+        Row {
+            on_refusal: RefusalPolicy::GiveUp,
+            patience_seconds: 90,
+            ask_again_after_seconds: 60,
+            grace_period: GraceSource::Caller,
+            retry_after_seconds: 5,
+            ..Row::named("deletion")
+        },
+    ]
+}
+
+fn controllers(accounts: &[&str]) -> Vec<String> {
+    accounts.iter().map(|account| format!("system:serviceaccount:kube-system:{account}")).collect()
+}
+
+fn texts(all: &[&str]) -> Vec<String> {
+    all.iter().map(|text| (*text).to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        config::row::Table,
+        testing::{call_of, pod_of},
+    };
+
+    #[test]
+    fn each_caller_has_its_row() {
+        use Operation::{Delete, Evict};
+        let controller = |name: &str| format!("system:serviceaccount:kube-system:{name}");
+        let plain = pod_of(None, None);
+        let of = |kind: &str| pod_of(Some(kind), None);
+        let tainted = pod_of(Some("ReplicaSet"), Some("DeletionByTaintManager"));
+        let manager = CONTROLLER_MANAGER.to_owned();
+        let table = [
+            ("alice".to_owned(), Evict, &plain, "eviction"),
+            ("alice".to_owned(), Delete, &plain, "deletion"),
+            (controller("node-controller"), Delete, &plain, "taint-eviction"),
+            (manager.clone(), Delete, &tainted, "taint-eviction"),
+            (manager.clone(), Delete, &of("ReplicaSet"), "replicaset"),
+            (manager.clone(), Delete, &of("Job"), "job"),
+            (manager, Delete, &plain, "deletion"),
+            (controller("replicaset-controller"), Delete, &of("ReplicaSet"), "replicaset"),
+            (controller("statefulset-controller"), Delete, &of("StatefulSet"), "statefulset"),
+            (controller("daemon-set-controller"), Delete, &of("DaemonSet"), "daemonset"),
+            (controller("job-controller"), Delete, &of("Job"), "job"),
+            (SCHEDULER.to_owned(), Delete, &plain, "preemption"),
+            (controller("cluster-autoscaler"), Evict, &plain, "cluster-autoscaler"),
+            ("system:serviceaccount:karpenter:karpenter".to_owned(), Evict, &plain, "karpenter"),
+            ("system:serviceaccount:karpenter:karpenter".to_owned(), Delete, &plain, "karpenter-deadline"),
+            (controller("descheduler-sa"), Evict, &plain, "descheduler"),
+            (controller("vpa-updater"), Evict, &plain, "vpa-updater"),
+            (controller("kured"), Evict, &plain, "kured"),
+        ];
+        let rows = Table::new(Vec::new());
+        for (user, operation, pod, expected) in table {
+            assert_eq!(rows.row(&call_of(&user, operation), pod).name, expected, "{user} {operation:?}");
+        }
+    }
+
+    #[test]
+    fn a_row_with_few_workers_behind_it_sends_no_header_and_names_are_unique() {
+        let rows = built_in();
+        let mut names: Vec<_> = rows.iter().map(|row| row.name.as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), rows.len());
+        for row in rows.iter().filter(|row| row.count_deletions && row.name != "preemption") {
+            assert_eq!(row.retry_after_seconds, 0, "{}", row.name);
+        }
+    }
+}

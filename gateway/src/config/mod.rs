@@ -1,0 +1,17 @@
+//! The configuration: a table that maps callers to the treatment of their calls.
+//!
+//! The rows of the file come first, then those of [`built_in`]. The first row that matches counts, and the
+//! built-in table ends with a row for every call.
+
+mod built_in;
+mod caller_match;
+mod file;
+mod reload;
+mod row;
+mod validation;
+
+pub use self::file::{ConfigurationError, check};
+pub(crate) use self::{
+    reload::{ConfigurationFile, ConfigurationGauges},
+    row::{GraceSource, Row, RowAct, Table},
+};

@@ -1,0 +1,138 @@
+//! One row of the table: the callers that it matches, and the treatment of their calls.
+
+use evacuation_api::{DeadlineAction, GATEWAY_ENTRY_PREFIX, RefusalPolicy};
+use k8s_openapi::api::core::v1::Pod;
+use serde::{Deserialize, Serialize};
+
+use super::{built_in::built_in, caller_match::CallerMatch};
+use crate::call::Call;
+
+/// Time after the last call at which an entry expires, unless the row says otherwise.
+const DEFAULT_PATIENCE_SECONDS: u32 = 60;
+/// Time in which a refusal is answered from its record, unless the row says otherwise.
+const DEFAULT_ASK_AGAIN_AFTER_SECONDS: u32 = 300;
+/// Time in which a budget may hold a counted deletion back, unless the row says otherwise.
+const DEFAULT_BLOCKED_PATIENCE_SECONDS: u32 = 1800;
+
+/// One row of the table.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Row {
+    /// Name of the row, and the end of the name of its entries.
+    pub(crate) name: String,
+    /// The calls of the row: those that match any of these. None matches every call.
+    #[serde(default)]
+    pub(crate) matches: Vec<CallerMatch>,
+    /// Treatment of the calls; `Ask` by default.
+    #[serde(default)]
+    pub(crate) act: RowAct,
+    /// Reaction to a refusal; `Wait` by default.
+    #[serde(default)]
+    pub(crate) on_refusal: RefusalPolicy,
+    /// Time from a call to the deadline of its entry.
+    #[serde(default = "default_patience")]
+    pub(crate) patience_seconds: u32,
+    /// Action at the deadline: `GiveUp` by default, or `Evict`. With `GiveUp` each retry moves the deadline.
+    #[serde(default = "give_up")]
+    pub(crate) at_deadline: DeadlineAction,
+    /// Time after a refusal in which further calls are answered from its record.
+    #[serde(default = "default_ask_again_after")]
+    pub(crate) ask_again_after_seconds: u32,
+    /// Source of the grace period of the eviction.
+    #[serde(default)]
+    pub(crate) grace_period: GraceSource,
+    /// Seconds of the header Retry-After. 0 sends no header, and the caller's own loop decides.
+    #[serde(default)]
+    pub(crate) retry_after_seconds: u32,
+    /// True when deletions count against budgets in namespaces that opt in.
+    #[serde(default)]
+    pub(crate) count_deletions: bool,
+    /// Time in which a budget may hold a counted deletion back. The deletion then passes.
+    #[serde(default = "default_blocked_patience")]
+    pub(crate) blocked_patience_seconds: u32,
+}
+
+/// Treatment of the calls of a row.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum RowAct {
+    /// The pod is asked.
+    #[default]
+    Ask,
+    /// The call passes.
+    Pass,
+}
+
+/// Source of the grace period of the eviction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum GraceSource {
+    /// The pod's own.
+    #[default]
+    Pod,
+    /// The caller's, if it gave one.
+    Caller,
+}
+
+fn default_patience() -> u32 {
+    DEFAULT_PATIENCE_SECONDS
+}
+
+fn default_ask_again_after() -> u32 {
+    DEFAULT_ASK_AGAIN_AFTER_SECONDS
+}
+
+fn default_blocked_patience() -> u32 {
+    DEFAULT_BLOCKED_PATIENCE_SECONDS
+}
+
+fn give_up() -> DeadlineAction {
+    DeadlineAction::GiveUp
+}
+
+impl Row {
+    /// Returns a row of that name for every call, with the defaults.
+    pub(super) fn named(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            matches: Vec::new(),
+            act: RowAct::default(),
+            on_refusal: RefusalPolicy::default(),
+            patience_seconds: DEFAULT_PATIENCE_SECONDS,
+            at_deadline: give_up(),
+            ask_again_after_seconds: DEFAULT_ASK_AGAIN_AFTER_SECONDS,
+            grace_period: GraceSource::default(),
+            retry_after_seconds: 0,
+            count_deletions: false,
+            blocked_patience_seconds: DEFAULT_BLOCKED_PATIENCE_SECONDS,
+        }
+    }
+
+    /// Returns the name of the row's entries in an Evacuation.
+    pub(crate) fn entry_name(&self) -> String {
+        format!("{GATEWAY_ENTRY_PREFIX}{}", self.name)
+    }
+
+    fn matches(&self, call: &Call, pod: &Pod) -> bool {
+        self.matches.is_empty() || self.matches.iter().any(|callers| callers.matches(call, pod))
+    }
+}
+
+/// The rows in the order in which they are tried.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Table {
+    rows: Vec<Row>,
+    /// The row of calls that no other row matches.
+    last: Row,
+}
+
+impl Table {
+    /// Returns a table of these rows before the built-in ones.
+    pub(crate) fn new(first: Vec<Row>) -> Self {
+        let rows = first.into_iter().chain(built_in()).collect();
+        Self { rows, last: Row::named("unknown") }
+    }
+
+    /// Returns the row of a call for a pod.
+    pub(crate) fn row(&self, call: &Call, pod: &Pod) -> &Row {
+        self.rows.iter().find(|row| row.matches(call, pod)).unwrap_or(&self.last)
+    }
+}

@@ -1,0 +1,431 @@
+use chrono::TimeDelta;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::{
+    config::Table,
+    testing::{call_of, pod_of},
+};
+
+const RS: &str = "system:serviceaccount:kube-system:replicaset-controller";
+
+fn now() -> DateTime<Utc> {
+    "2026-11-20T12:00:00Z".parse().unwrap()
+}
+
+fn at(seconds: i64) -> Value {
+    json!(now() + TimeDelta::seconds(seconds))
+}
+
+/// A call with everything that concerns it. Every test changes a part of it.
+struct Case {
+    call: Call,
+    pod: Pod,
+    registered: bool,
+    namespace: NamespaceFacts,
+    active: Option<Evacuation>,
+    last: Option<Evacuation>,
+    predecessor: Option<Evacuation>,
+    table: Table,
+}
+
+/// Returns a call of that user for a registered pod that nobody has asked.
+fn case(user: &str, operation: Operation) -> Case {
+    Case {
+        call: call_of(user, operation),
+        pod: pod_of(None, None),
+        registered: true,
+        namespace: NamespaceFacts::default(),
+        active: None,
+        last: None,
+        predecessor: None,
+        table: Table::new(Vec::new()),
+    }
+}
+
+fn evict() -> Case {
+    case("alice", Operation::Evict)
+}
+
+fn delete() -> Case {
+    case("alice", Operation::Delete)
+}
+
+/// Returns a deletion by the ReplicaSet controller in a namespace that counts, of a pod without responders.
+fn counted() -> Case {
+    let namespace = NamespaceFacts { counts: true, ..NamespaceFacts::default() };
+    Case {
+        registered: false,
+        namespace,
+        pod: pod_of(Some("ReplicaSet"), None),
+        ..case(RS, Operation::Delete)
+    }
+}
+
+impl Case {
+    fn judge(&self) -> Verdict {
+        let trusted =
+            Trusted { users: vec!["the-controller".to_owned()], namespace: "evacuation-system".to_owned() };
+        judge(&Facts {
+            call: &self.call,
+            pod: &self.pod,
+            registered: self.registered,
+            namespace: self.namespace,
+            active: self.active.as_ref(),
+            last: self.last.as_ref(),
+            predecessor: self.predecessor.as_ref(),
+            row: self.table.row(&self.call, &self.pod),
+            trusted: &trusted,
+            now: now(),
+        })
+    }
+
+    fn passes(&self) -> Option<Pass> {
+        match self.judge() {
+            Verdict::Pass(pass) => Some(pass),
+            _ => None,
+        }
+    }
+
+    fn asks(&self) -> Requester {
+        match self.judge() {
+            Verdict::Ask { entry, .. } => *entry,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn waits(&self) -> Reply {
+        match self.judge() {
+            Verdict::Wait(reply) => reply,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// Returns an Evacuation of the pod with these entries and this status.
+fn evacuation(requesters: &Value, status: &Value) -> Evacuation {
+    serde_json::from_value(json!({
+        "metadata": {"name": "db-0-x", "namespace": "shop"},
+        "spec": {"target": {"pod": {"name": "db-0", "uid": "pod-1"}}, "requesters": requesters},
+        "status": status,
+    }))
+    .unwrap()
+}
+
+/// Returns the status with one responder in that state, with that answer.
+fn responder(state: &str, answer: &Value) -> Value {
+    let mut responder = json!({
+        "name": "self", "priority": 1, "timeoutSeconds": 60, "maxDelaySeconds": 60, "state": state,
+        "activeTime": at(-5),
+    });
+    responder.as_object_mut().unwrap().extend(answer.as_object().unwrap().clone());
+    json!({"responders": [responder]})
+}
+
+fn asking() -> Value {
+    responder("Active", &json!({}))
+}
+
+fn done() -> Value {
+    responder("Completed", &json!({"answer": "Accept"}))
+}
+
+/// Returns Alice's entry of the row for evictions with its deadline so many seconds from now.
+fn entry_until(seconds: i64) -> Value {
+    json!([{
+        "owner": "alice", "name": "gateway.evacuation.dev/eviction", "onRefusal": "Wait",
+        "deadline": at(seconds), "atDeadline": "GiveUp",
+    }])
+}
+
+fn ended(kind: &str, reason: &str, seconds: i64) -> Value {
+    let condition = |kind: &str| {
+        json!({"type": kind, "status": "True", "reason": reason, "message": "responder self refused: Busy",
+               "lastTransitionTime": at(seconds)})
+    };
+    json!({"conditions": [condition(kind), condition("Finished")], "finishTime": at(seconds)})
+}
+
+#[test]
+fn a_registered_pod_is_asked_with_an_entry_in_the_callers_name() {
+    let entry = evict().asks();
+    assert_eq!(entry.owner, "alice");
+    assert_eq!(entry.name, "gateway.evacuation.dev/eviction");
+    assert_eq!(entry.message.as_deref(), Some("alice asked to evict the pod"));
+    assert_eq!(entry.on_refusal, Some(RefusalPolicy::Wait));
+    assert_eq!(entry.at_deadline, Some(DeadlineAction::GiveUp));
+    assert_eq!(entry.deadline.unwrap().time(), now() + TimeDelta::seconds(60));
+    assert_eq!(delete().asks().name, "gateway.evacuation.dev/deletion");
+}
+
+#[test]
+fn a_pod_without_responders_passes_unless_its_namespace_opts_in() {
+    let mut case = Case { registered: false, ..evict() };
+    assert_eq!(case.passes(), Some(Pass::Unregistered));
+    case.namespace.asks_all = true;
+    case.asks();
+}
+
+#[test]
+fn the_machinery_of_kubernetes_and_of_this_project_always_passes() {
+    let kube = |name: &str| format!("system:serviceaccount:kube-system:{name}");
+    for user in [
+        "the-controller".to_owned(),
+        kube("generic-garbage-collector"),
+        kube("namespace-controller"),
+        kube("pod-garbage-collector"),
+    ] {
+        assert_eq!(case(&user, Operation::Delete).passes(), Some(Pass::Exempt), "{user}");
+    }
+    let mut kubelet = case("system:node:node-a", Operation::Delete);
+    kubelet.call.user.groups = vec!["system:nodes".to_owned()];
+    assert_eq!(kubelet.passes(), Some(Pass::Exempt));
+}
+
+#[test]
+fn the_common_user_of_all_controllers_passes_where_it_collects_and_is_told_apart_elsewhere() {
+    let manager = || case("system:kube-controller-manager", Operation::Delete);
+    let mut collector = manager();
+    collector.call.propagates = true;
+    assert_eq!(collector.passes(), Some(Pass::Exempt));
+    let mut pod_collector = manager();
+    pod_collector.call.grace_period_seconds = Some(0);
+    assert_eq!(pod_collector.passes(), Some(Pass::Exempt));
+    let workload = Case { pod: pod_of(Some("ReplicaSet"), None), ..manager() };
+    assert_eq!(workload.asks().name, "gateway.evacuation.dev/replicaset");
+    let taint = Case { pod: pod_of(Some("ReplicaSet"), Some("DeletionByTaintManager")), ..manager() };
+    assert_eq!(taint.asks().name, "gateway.evacuation.dev/taint-eviction");
+}
+
+#[test]
+fn a_pod_that_goes_anyway_is_not_asked() {
+    let mut terminating = evict();
+    terminating.pod.metadata.deletion_timestamp =
+        Some(serde_json::from_value(json!("2026-11-20T12:00:30Z")).unwrap());
+    assert_eq!(terminating.passes(), Some(Pass::Leaving));
+    for phase in ["Succeeded", "Failed"] {
+        let mut ended = evict();
+        ended.pod.status.as_mut().unwrap().phase = Some(phase.to_owned());
+        assert_eq!(ended.passes(), Some(Pass::Leaving), "{phase}");
+    }
+    let mut namespace = delete();
+    namespace.namespace.terminating = true;
+    assert_eq!(namespace.passes(), Some(Pass::NamespaceTerminating));
+    let mut own = evict();
+    own.call.namespace = "evacuation-system".to_owned();
+    assert_eq!(own.passes(), Some(Pass::OwnNamespace));
+    let mut other = evict();
+    other.call.uid = Some("pod-0".to_owned());
+    assert_eq!(other.passes(), Some(Pass::OtherPod));
+}
+
+#[test]
+fn a_fresh_entry_waits_without_a_write_and_an_older_one_is_renewed() {
+    for (seconds, renewed) in [(59, false), (41, false), (39, true), (1, true)] {
+        let mut case = evict();
+        case.active = Some(evacuation(&entry_until(seconds), &asking()));
+        match case.judge() {
+            Verdict::Wait(_) => assert!(!renewed, "{seconds}"),
+            Verdict::Ask { expired_in: None, .. } => assert!(renewed, "{seconds}"),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn an_expired_entry_is_removed_before_it_is_written_again() {
+    let mut case = evict();
+    case.active = Some(evacuation(&entry_until(-1), &asking()));
+    let Verdict::Ask { expired_in, .. } = case.judge() else { panic!() };
+    assert_eq!(expired_in.as_deref(), Some("db-0-x"));
+}
+
+#[test]
+fn an_evacuation_of_others_is_joined() {
+    let mut case = evict();
+    case.active = Some(evacuation(&json!([{"owner": "bob", "name": "a.b/c"}]), &asking()));
+    let Verdict::Ask { entry, expired_in: None } = case.judge() else { panic!() };
+    assert_eq!(entry.owner, "alice");
+}
+
+#[test]
+fn an_entry_that_evicts_at_its_deadline_is_not_moved_by_retries() {
+    let mut taint = case("system:serviceaccount:kube-system:node-controller", Operation::Delete);
+    let entry = taint.asks();
+    assert_eq!(entry.at_deadline, Some(DeadlineAction::Evict));
+    assert_eq!(entry.on_refusal, Some(RefusalPolicy::Override));
+    let written = Requester { deadline: Some((now() + TimeDelta::seconds(1)).into()), ..entry };
+    taint.active = Some(evacuation(&json!([written]), &asking()));
+    taint.waits();
+}
+
+#[test]
+fn when_every_responder_is_done_the_call_passes() {
+    for status in [done(), responder("Active", &json!({"answer": "Accept"})), json!({"responders": []})] {
+        for mut case in [evict(), delete()] {
+            case.active = Some(evacuation(&entry_until(50), &status));
+            assert_eq!(case.passes(), Some(Pass::RespondersDone), "{status}");
+        }
+    }
+}
+
+#[test]
+fn the_reply_names_the_responder_its_answer_and_the_command_that_explains_it() {
+    let said = |answer: Value| {
+        let mut case = evict();
+        case.active = Some(evacuation(&entry_until(50), &responder("Active", &answer)));
+        case.waits().message
+    };
+    let silent = said(json!({}));
+    assert!(silent.starts_with("shop/db-0: responder self was asked at 2026-11-20T11:59:55Z"), "{silent}");
+    assert!(silent.contains("this request counts until 2026-11-20T12:00:50Z, then GiveUp"), "{silent}");
+    assert!(silent.ends_with("see evacuation db-0-x, or: kubectl evacuate why db-0 -n shop"), "{silent}");
+    let delay = said(json!({"answer": "Delay", "delayUntil": at(30), "message": "migrating\nnow"}));
+    assert!(delay.contains("asked for time until 2026-11-20T12:00:30Z: migrating\\nnow"), "{delay}");
+    let refused = said(json!({"answer": "Refuse", "reason": "Busy", "message": "no, thanks"}));
+    assert!(refused.contains("responder self refused: Busy: no, thanks"), "{refused}");
+}
+
+#[test]
+fn the_header_is_that_of_the_row_and_absent_for_controllers_with_few_workers() {
+    let retry = |mut case: Case| {
+        let entry = case.asks();
+        case.active = Some(evacuation(&json!([entry]), &asking()));
+        case.waits().retry_after_seconds
+    };
+    assert_eq!(retry(evict()), 0);
+    assert_eq!(retry(delete()), 5);
+    assert_eq!(retry(case(RS, Operation::Delete)), 0);
+}
+
+#[test]
+fn a_refusal_is_answered_from_its_record_until_it_is_time_to_ask_again() {
+    // The row of deletions asks again after 60 s.
+    for (seconds, retry_time, asked) in [
+        (-59, None, false),
+        (-60, None, true),
+        (-59, Some(-30), false),
+        (-120, Some(10), false),
+        (-120, Some(0), true),
+    ] {
+        let mut status = ended("Failed", "Refused", seconds);
+        if let Some(time) = retry_time {
+            status["responders"] =
+                responder("Canceled", &json!({"retryTime": at(time)}))["responders"].clone();
+        }
+        let mut case = delete();
+        case.last = Some(evacuation(&json!([]), &status));
+        match case.judge() {
+            Verdict::Ask { .. } => assert!(asked, "{seconds} {retry_time:?}"),
+            Verdict::Wait(reply) => {
+                assert!(!asked, "{seconds} {retry_time:?}");
+                assert!(reply.message.contains("responder self refused: Busy"), "{}", reply.message);
+                assert_eq!(reply.retry_after_seconds, 0);
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn another_end_than_a_refusal_is_no_reason_to_wait() {
+    for reason in ["Canceled", "DeadlineGaveUp"] {
+        let mut case = delete();
+        case.last = Some(evacuation(&json!([]), &ended("Failed", reason, -1)));
+        case.asks();
+    }
+}
+
+#[test]
+fn a_caller_that_overrides_refusals_is_not_answered_by_an_old_one() {
+    let mut taint = case("system:serviceaccount:kube-system:node-controller", Operation::Delete);
+    taint.last = Some(evacuation(&json!([]), &ended("Failed", "Refused", -1)));
+    taint.asks();
+}
+
+#[test]
+fn a_retry_that_reaches_the_successor_of_the_pod_is_told_that_the_pod_is_gone() {
+    let before = |seconds| evacuation(&entry_until(50), &ended("Evacuated", "Evicted", seconds));
+    let mut case = evict();
+    case.predecessor = Some(before(-29));
+    let reply = case.waits();
+    assert_eq!((reply.code, reply.reason), (404, "NotFound"));
+    // Later, for another caller, and with a UID, it is a new request.
+    case.predecessor = Some(before(-31));
+    case.asks();
+    let mut other = Case { predecessor: Some(before(-1)), ..self::case("bob", Operation::Evict) };
+    other.asks();
+    other.call = Call { uid: Some("pod-1".to_owned()), ..evict().call };
+    other.asks();
+}
+
+#[test]
+fn the_callers_grace_period_counts_where_the_row_says_so_and_never_a_forced_zero() {
+    let grace = |mut case: Case, seconds| {
+        case.call.grace_period_seconds = Some(seconds);
+        case.asks().grace_period_seconds
+    };
+    assert_eq!(grace(evict(), 5), Some(5));
+    assert_eq!(grace(evict(), 0), Some(0));
+    assert_eq!(grace(delete(), 5), Some(5));
+    assert_eq!(grace(delete(), 0), None);
+    assert_eq!(grace(case(RS, Operation::Delete), 5), None);
+    // The kube-apiserver fills in the pod's own.
+    assert_eq!(grace(delete(), 30), None);
+}
+
+#[test]
+fn a_row_of_the_administrator_can_let_calls_pass() {
+    let row = json!({"name": "bot", "matches": [{"users": ["alice"]}], "act": "Pass"});
+    let table = Table::new(vec![serde_json::from_value(row).unwrap()]);
+    assert_eq!(Case { table, ..evict() }.passes(), Some(Pass::Row));
+}
+
+#[test]
+fn a_deletion_by_a_workload_controller_is_counted_where_the_namespace_says_so() {
+    assert!(matches!(counted().judge(), Verdict::Count(_)));
+    assert_eq!(Case { namespace: NamespaceFacts::default(), ..counted() }.passes(), Some(Pass::Unregistered));
+    let person = Case { call: delete().call, ..counted() };
+    assert_eq!(person.passes(), Some(Pass::Unregistered));
+    // A pod with responders is asked first.
+    assert_eq!(Case { registered: true, ..counted() }.asks().name, "gateway.evacuation.dev/replicaset");
+}
+
+#[test]
+fn a_counted_deletion_waits_for_the_budget_until_its_time_is_over() {
+    let blocked = |seconds: i64, reason: &str| {
+        let mut status = done();
+        status["conditions"] = json!([{
+            "type": "Blocked", "status": "True", "reason": reason, "message": "budget web allows no disruption",
+            "lastTransitionTime": at(-seconds),
+        }]);
+        let entry = counted().table.row(&counted().call, &counted().pod).entry_name();
+        let entries = json!([{
+            "owner": RS, "name": entry, "deadline": at(1100), "atDeadline": "GiveUp",
+        }]);
+        Case { active: Some(evacuation(&entries, &status)), ..counted() }
+    };
+    let reply = blocked(1799, "BudgetExhausted").waits();
+    assert!(
+        reply.message.contains("every responder is done, and budget web allows no disruption"),
+        "{reply:?}"
+    );
+    assert_eq!(blocked(1800, "BudgetExhausted").passes(), Some(Pass::BlockedTooLong));
+    // Another block, such as by a webhook, is no matter of the ledger.
+    blocked(1800, "EvictionRejected").waits();
+    // Without the label the deletion passes.
+    let plain = Case { namespace: NamespaceFacts::default(), ..blocked(1, "BudgetExhausted") };
+    assert_eq!(plain.passes(), Some(Pass::RespondersDone));
+}
+
+#[test]
+fn only_a_deletion_without_a_grace_period_is_forced() {
+    use Operation::{Delete, Evict};
+    for (operation, grace, forced) in
+        [(Delete, Some(0), true), (Delete, Some(1), false), (Delete, None, false), (Evict, Some(0), false)]
+    {
+        let mut case = case("alice", operation);
+        case.call.grace_period_seconds = grace;
+        assert_eq!(is_forced(&case.call, &case.pod), forced, "{grace:?}");
+    }
+}

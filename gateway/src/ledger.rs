@@ -1,0 +1,125 @@
+//! The one ledger: a deletion that counts against budgets as an eviction does.
+//!
+//! The gateway posts an eviction of the same pod, as its own account. The kube-apiserver does the arithmetic
+//! of the budget, and no other is needed. The deletion of a pod whose eviction was accepted changes nothing
+//! more.
+
+use std::time::Duration;
+
+use http::Request;
+use k8s_openapi::{
+    api::policy::v1::Eviction,
+    apimachinery::pkg::apis::meta::v1::{DeleteOptions, ObjectMeta, Preconditions},
+};
+use kube::{Client, core::Status};
+use tokio::time::timeout;
+
+use crate::{call::Call, pod::chosen_grace};
+use k8s_openapi::api::core::v1::Pod;
+
+/// Maximum time of an eviction. A call that takes longer waits for other writers of the same budget.
+const TIMEOUT: Duration = Duration::from_millis(450);
+
+/// Outcome of counting a deletion.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Counted {
+    /// The pod was evicted: its budget has room, or does not count it.
+    Evicted,
+    /// The pod is gone, or another has its name.
+    Gone,
+    /// A budget allows no disruption. Holds the words of the eviction API.
+    Blocked(String),
+    /// The budget is being written by others.
+    Busy,
+    /// The eviction API cannot count, for example because two budgets select the pod.
+    Impossible(String),
+}
+
+/// Posts the evictions of counted deletions.
+#[derive(Clone)]
+pub(crate) struct Ledger {
+    client: Client,
+}
+
+impl Ledger {
+    /// Returns a ledger that evicts as the user of that client.
+    pub(crate) fn new(client: Client) -> Self {
+        Self { client }
+    }
+
+    /// Counts the deletion of a pod.
+    pub(crate) async fn count(&self, call: &Call, pod: &Pod) -> Counted {
+        let request = match request(call, pod) {
+            Ok(request) => request,
+            Err(problem) => return Counted::Impossible(problem.to_string()),
+        };
+        match timeout(TIMEOUT, self.client.request::<Status>(request)).await {
+            Err(_) => Counted::Busy,
+            Ok(Ok(status)) if status.code < 400 => Counted::Evicted,
+            Ok(Ok(status)) => Counted::Impossible(status.message),
+            Ok(Err(kube::Error::Api(status))) => meaning(&status),
+            Ok(Err(error)) => Counted::Impossible(error.to_string()),
+        }
+    }
+}
+
+fn meaning(status: &Status) -> Counted {
+    match status.code {
+        404 => Counted::Gone,
+        429 => Counted::Blocked(status.message.clone()),
+        409 if status.message.contains("UID") => Counted::Gone,
+        409 => Counted::Busy,
+        _ => Counted::Impossible(status.message.clone()),
+    }
+}
+
+/// Returns the request, built by hand: kube's own spells `deleteOptions` in a way that the API ignores.
+fn request(call: &Call, pod: &Pod) -> Result<Request<Vec<u8>>, Box<dyn std::error::Error + Send + Sync>> {
+    let eviction = Eviction {
+        metadata: ObjectMeta {
+            namespace: Some(call.namespace.clone()),
+            name: Some(call.pod.clone()),
+            ..ObjectMeta::default()
+        },
+        delete_options: Some(DeleteOptions {
+            grace_period_seconds: chosen_grace(pod, call.grace_period_seconds),
+            dry_run: call.dry_run.then(|| vec!["All".to_owned()]),
+            preconditions: Some(Preconditions { uid: pod.metadata.uid.clone(), resource_version: None }),
+            ..DeleteOptions::default()
+        }),
+    };
+    let path = format!("/api/v1/namespaces/{}/pods/{}/eviction", call.namespace, call.pod);
+    let request = Request::post(path).header(http::header::CONTENT_TYPE, "application/json");
+    Ok(request.body(serde_json::to_vec(&eviction)?)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        call::Operation,
+        testing::{call_of, pod_of},
+    };
+
+    #[test]
+    fn the_eviction_names_the_very_pod_and_carries_the_callers_grace_period_and_dry_run() {
+        let call = Call { grace_period_seconds: Some(5), dry_run: true, ..call_of("rs", Operation::Delete) };
+        let request = request(&call, &pod_of(None, None)).unwrap();
+        assert_eq!(request.uri(), "/api/v1/namespaces/shop/pods/db-0/eviction");
+        let body: serde_json::Value = serde_json::from_slice(request.body()).unwrap();
+        let options = serde_json::json!({
+            "gracePeriodSeconds": 5, "dryRun": ["All"], "preconditions": {"uid": "pod-1"},
+        });
+        assert_eq!(body["deleteOptions"], options);
+    }
+
+    #[test]
+    fn each_reply_of_the_eviction_api_has_its_meaning() {
+        let status = |code, message: &str| Status { code, message: message.to_owned(), ..Status::default() };
+        assert_eq!(meaning(&status(404, "")), Counted::Gone);
+        assert_eq!(meaning(&status(429, "no room")), Counted::Blocked("no room".to_owned()));
+        assert_eq!(meaning(&status(409, "the UID in the precondition (a) does not match")), Counted::Gone);
+        assert_eq!(meaning(&status(409, "the object has been modified")), Counted::Busy);
+        assert_eq!(meaning(&status(500, "two budgets")), Counted::Impossible("two budgets".to_owned()));
+    }
+}

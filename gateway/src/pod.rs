@@ -1,0 +1,117 @@
+//! Facts of a pod that the gateway's decisions depend on.
+
+use evacuation_api::is_own_annotation;
+use k8s_openapi::api::core::v1::{Pod, PodSpec, PodStatus};
+
+/// Annotation that marks a pod as the mirror of a static one.
+const MIRROR_ANNOTATION: &str = "kubernetes.io/config.mirror";
+/// Type of the condition that a controller sets before it deletes a pod.
+const DISRUPTION_TARGET: &str = "DisruptionTarget";
+
+/// Returns the kind of the pod's controller, such as `ReplicaSet`.
+pub(crate) fn owner_kind(pod: &Pod) -> Option<&str> {
+    let owners = pod.metadata.owner_references.iter().flatten();
+    let mut controllers = owners.filter(|owner| owner.controller == Some(true));
+    controllers.next().map(|owner| owner.kind.as_str())
+}
+
+/// Returns the reason of the condition DisruptionTarget, such as `DeletionByTaintManager`.
+pub(crate) fn disruption_reason(pod: &Pod) -> Option<&str> {
+    let conditions = pod.status.as_ref()?.conditions.as_ref()?;
+    let target = conditions.iter().find(|c| c.type_ == DISRUPTION_TARGET && c.status == "True")?;
+    target.reason.as_deref()
+}
+
+/// Returns true for the mirror of a static pod, which only its kubelet ends.
+pub(crate) fn is_mirror(pod: &Pod) -> bool {
+    pod.metadata.annotations.as_ref().is_some_and(|all| all.contains_key(MIRROR_ANNOTATION))
+}
+
+/// Returns the grace period that the caller chose: one that is not the pod's own.
+///
+/// In a deletion the kube-apiserver fills in the pod's own grace period, or 0 for a pod without a node.
+pub(crate) fn chosen_grace(pod: &Pod, given: Option<i64>) -> Option<i64> {
+    let spec = pod.spec.as_ref();
+    let own = spec.and_then(|spec| spec.termination_grace_period_seconds);
+    let scheduled = spec.is_some_and(|spec| spec.node_name.as_ref().is_some_and(|node| !node.is_empty()));
+    given.filter(|given| Some(*given) != own && (scheduled || *given != 0))
+}
+
+/// Drops the parts of a pod that the gateway does not read, so that tens of thousands of pods fit into
+/// memory.
+pub(crate) fn prune(pod: &mut Pod) {
+    pod.metadata.managed_fields = None;
+    pod.metadata.finalizers = None;
+    if let Some(annotations) = &mut pod.metadata.annotations {
+        annotations.retain(|name, _| name == MIRROR_ANNOTATION || is_own_annotation(name));
+    }
+    if let Some(spec) = pod.spec.take() {
+        pod.spec = Some(PodSpec {
+            eviction_responders: spec.eviction_responders,
+            node_name: spec.node_name,
+            termination_grace_period_seconds: spec.termination_grace_period_seconds,
+            ..PodSpec::default()
+        });
+    }
+    if let Some(status) = pod.status.take() {
+        let conditions = status.conditions.into_iter().flatten().filter(|c| c.type_ == DISRUPTION_TARGET);
+        pod.status = Some(PodStatus {
+            conditions: Some(conditions.collect()),
+            phase: status.phase,
+            ..PodStatus::default()
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn pod(node: Option<&str>, grace: i64) -> Pod {
+        let spec = json!({"nodeName": node, "terminationGracePeriodSeconds": grace, "containers": []});
+        serde_json::from_value(json!({"metadata": {"name": "p"}, "spec": spec})).unwrap()
+    }
+
+    #[test]
+    fn only_a_grace_period_other_than_the_pods_own_was_chosen_by_the_caller() {
+        let table = [
+            (Some("node"), 30, None, None),
+            (Some("node"), 30, Some(30), None),
+            (Some("node"), 30, Some(5), Some(5)),
+            (Some("node"), 30, Some(0), Some(0)),
+            (Some("node"), 0, Some(0), None),
+            // The kube-apiserver fills in 0 for a pod without a node.
+            (None, 30, Some(0), None),
+            (None, 30, Some(5), Some(5)),
+        ];
+        for (node, own, given, chosen) in table {
+            assert_eq!(chosen_grace(&pod(node, own), given), chosen, "{node:?} {own} {given:?}");
+        }
+    }
+
+    #[test]
+    fn a_pruned_pod_keeps_its_registration_and_the_reason_of_its_disruption() {
+        let mut pod: Pod = serde_json::from_value(json!({
+            "metadata": {
+                "name": "p",
+                "annotations": {"evacuation.dev/responders": "[]", "acme.io/big": "x"},
+                "ownerReferences": [
+                    {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "1", "controller": true},
+                ],
+            },
+            "spec": {"nodeName": "n", "containers": [{"name": "app", "image": "app"}]},
+            "status": {"phase": "Running", "conditions": [
+                {"type": "Ready", "status": "True"},
+                {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByTaintManager"},
+            ]},
+        }))
+        .unwrap();
+        prune(&mut pod);
+        assert_eq!(owner_kind(&pod), Some("ReplicaSet"));
+        assert_eq!(disruption_reason(&pod), Some("DeletionByTaintManager"));
+        let annotations = pod.metadata.annotations.unwrap();
+        assert_eq!(annotations.keys().collect::<Vec<_>>(), ["evacuation.dev/responders"]);
+        assert!(pod.spec.unwrap().containers.is_empty());
+    }
+}

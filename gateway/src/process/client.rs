@@ -1,0 +1,28 @@
+//! The client of the API.
+
+use std::{path::Path, time::Duration};
+
+use kube::{
+    Client, Config,
+    config::{KubeConfigOptions, Kubeconfig},
+};
+
+use super::RunError;
+
+/// Maximum time for connecting: a call is answered within 800 ms.
+const CONNECT_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// Returns a client that retries nothing by itself: the caller of the webhook does.
+pub(super) async fn client(kubeconfig: Option<&Path>) -> Result<Client, RunError> {
+    let mut config = match kubeconfig {
+        Some(path) => {
+            let error = |source| RunError::Kubeconfig { path: path.to_owned(), source: Box::new(source) };
+            let read = Kubeconfig::read_from(path).map_err(error)?;
+            Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await.map_err(error)?
+        }
+        None => Config::incluster().map_err(|source| RunError::InCluster(Box::new(source)))?,
+    };
+    config.default_retry = false;
+    config.connect_timeout = Some(CONNECT_TIMEOUT);
+    Client::try_from(config).map_err(|source| RunError::Client(Box::new(source)))
+}

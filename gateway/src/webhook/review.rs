@@ -1,0 +1,251 @@
+//! AdmissionReviews: from the kube-apiserver's question to a call, and from the answer to its reply.
+
+use k8s_openapi::{
+    api::{authentication::v1, core::v1::Pod},
+    apimachinery::pkg::apis::meta::v1::DeleteOptions,
+};
+use kube::{
+    Resource,
+    core::{
+        DynamicObject, Status,
+        admission::{AdmissionRequest, AdmissionResponse, AdmissionReview},
+        response::{StatusCause, StatusDetails, StatusSummary},
+    },
+};
+use machinery_auth::UserInfo;
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::Value;
+
+use crate::{
+    call::{Call, Operation},
+    gateway::Answer,
+    judge::Reply,
+};
+
+/// Key of the audit annotation with the verdict. The kube-apiserver puts the webhook's name before it.
+const AUDIT_KEY: &str = "verdict";
+
+/// Reason for which a review cannot be answered.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ReviewError {
+    /// It is not an AdmissionReview of the expected kind.
+    #[error("the body is not an AdmissionReview")]
+    Decode(#[source] serde_json::Error),
+    /// It has no request.
+    #[error("the AdmissionReview has no request")]
+    NoRequest,
+    /// It lacks a field that the webhook depends on.
+    #[error("the AdmissionReview has no {0}")]
+    Missing(&'static str),
+}
+
+/// Reads the request of a review.
+pub(super) fn read<K>(body: &[u8]) -> Result<AdmissionRequest<K>, ReviewError>
+where
+    K: Resource + DeserializeOwned,
+{
+    let review: AdmissionReview<K> = serde_json::from_slice(body).map_err(ReviewError::Decode)?;
+    review.try_into().map_err(|_| ReviewError::NoRequest)
+}
+
+/// Returns the call of a creation of `pods/eviction`.
+///
+/// A dry run can be asked for in the request and in the body: `kubectl drain --dry-run=server` does the
+/// latter, of which the kube-apiserver tells no webhook. The body may be of `policy/v1` or of
+/// `policy/v1beta1`.
+pub(super) fn eviction(request: &AdmissionRequest<DynamicObject>) -> Result<Call, ReviewError> {
+    let body = request.object.as_ref().ok_or(ReviewError::Missing("object"))?;
+    let options = body.data.get("deleteOptions").filter(|options| !options.is_null());
+    let options = options.map(DeleteOptions::deserialize);
+    let options = options.transpose().map_err(ReviewError::Decode)?.unwrap_or_default();
+    let named = Some(request.name.clone()).filter(|name| !name.is_empty());
+    let pod = named.or_else(|| body.metadata.name.clone()).ok_or(ReviewError::Missing("name"))?;
+    Ok(call(request, Operation::Evict, pod, &options))
+}
+
+/// Returns the call of a deletion, and its pod. For a collection the request has no name.
+pub(super) fn deletion(request: &AdmissionRequest<Pod>) -> Result<(Call, Pod), ReviewError> {
+    let pod = request.old_object.clone().ok_or(ReviewError::Missing("oldObject"))?;
+    let name = pod.metadata.name.clone().ok_or(ReviewError::Missing("name"))?;
+    let options = request.options.as_ref().map(|options| DeleteOptions::deserialize(&options.0));
+    let options = options.transpose().map_err(ReviewError::Decode)?.unwrap_or_default();
+    Ok((call(request, Operation::Delete, name, &options), pod))
+}
+
+fn call<K: Resource>(
+    request: &AdmissionRequest<K>,
+    operation: Operation,
+    pod: String,
+    options: &DeleteOptions,
+) -> Call {
+    Call {
+        operation,
+        namespace: request.namespace.clone().unwrap_or_default(),
+        pod,
+        uid: options.preconditions.as_ref().and_then(|wanted| wanted.uid.clone()),
+        user: user(&request.user_info),
+        grace_period_seconds: options.grace_period_seconds,
+        propagates: options.propagation_policy.is_some(),
+        dry_run: request.dry_run || options.dry_run.as_ref().is_some_and(|dry_run| !dry_run.is_empty()),
+    }
+}
+
+fn user(info: &v1::UserInfo) -> UserInfo {
+    UserInfo {
+        name: info.username.clone().unwrap_or_default(),
+        uid: info.uid.clone(),
+        groups: info.groups.clone().unwrap_or_default(),
+        extra: info.extra.clone().unwrap_or_default(),
+    }
+}
+
+/// Returns the review with the answer.
+pub(super) fn reply<K: Resource>(
+    request: &AdmissionRequest<K>,
+    call: &Call,
+    answer: Answer,
+) -> AdmissionReview<DynamicObject> {
+    let mut response = AdmissionResponse::from(request);
+    let verdict = match answer {
+        Answer::Pass(pass) => pass.as_str().to_owned(),
+        Answer::Unasked(_) => "unasked".to_owned(),
+        Answer::Wait(reply) => {
+            response.allowed = false;
+            let verdict = reply.cause.to_owned();
+            response.result = status(call, reply);
+            verdict
+        }
+    };
+    response.audit_annotations.insert(AUDIT_KEY.to_owned(), verdict);
+    response.into_review()
+}
+
+/// Returns the object that a creation or an update writes. An update that changes no annotation writes
+/// nothing of interest: most updates are such ones.
+pub(super) fn written(request: &AdmissionRequest<DynamicObject>) -> Result<Option<Value>, ReviewError> {
+    let object = request.object.as_ref().ok_or(ReviewError::Missing("object"))?;
+    let unchanged = request.old_object.as_ref().is_some_and(|old| {
+        old.metadata.annotations == object.metadata.annotations
+            && old.data.get("spec") == object.data.get("spec")
+    });
+    if unchanged {
+        return Ok(None);
+    }
+    serde_json::to_value(object).map(Some).map_err(ReviewError::Decode)
+}
+
+/// Returns the review that allows a request with these warnings.
+pub(super) fn warned<K: Resource>(
+    request: &AdmissionRequest<K>,
+    warnings: Vec<String>,
+) -> AdmissionReview<DynamicObject> {
+    let mut response = AdmissionResponse::from(request);
+    response.warnings = Some(warnings).filter(|warnings| !warnings.is_empty());
+    response.into_review()
+}
+
+fn status(call: &Call, reply: Reply) -> Status {
+    let cause = StatusCause {
+        reason: reply.cause.to_owned(),
+        message: reply.evacuation.unwrap_or_default(),
+        field: String::new(),
+    };
+    Status {
+        status: Some(StatusSummary::Failure),
+        code: reply.code,
+        message: reply.message,
+        reason: reply.reason.to_owned(),
+        details: Some(StatusDetails {
+            name: call.pod.clone(),
+            group: String::new(),
+            kind: "pods".to_owned(),
+            uid: String::new(),
+            causes: vec![cause],
+            retry_after_seconds: reply.retry_after_seconds,
+        }),
+        ..Status::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{judge::Pass, testing::call_of};
+    use serde_json::json;
+
+    fn review(more: &Value) -> Vec<u8> {
+        let mut request = json!({
+            "uid": "u1", "kind": {"group": "", "version": "v1", "kind": "Pod"},
+            "resource": {"group": "", "version": "v1", "resource": "pods"},
+            "namespace": "shop", "operation": "DELETE",
+            "userInfo": {"username": "alice", "groups": ["dev"], "extra": {"k": ["v"]}},
+        });
+        request.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let review =
+            json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request});
+        serde_json::to_vec(&review).unwrap()
+    }
+
+    #[test]
+    fn a_deletion_is_read_from_the_old_object_also_where_the_request_names_none() {
+        let old = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "db-0", "namespace": "shop", "uid": "p"}});
+        let options = json!({
+            "apiVersion": "meta.k8s.io/v1", "kind": "DeleteOptions", "gracePeriodSeconds": 5,
+            "propagationPolicy": "Background", "preconditions": {"uid": "p"},
+        });
+        let body = review(&json!({"oldObject": old, "object": null, "options": options, "dryRun": true}));
+        let (call, pod) = deletion(&read::<Pod>(&body).unwrap()).unwrap();
+        assert_eq!((call.pod.as_str(), call.namespace.as_str()), ("db-0", "shop"));
+        assert_eq!((call.grace_period_seconds, call.uid.as_deref()), (Some(5), Some("p")));
+        assert!(call.propagates && call.dry_run);
+        assert_eq!(call.user.groups, ["dev"]);
+        assert_eq!(call.user.extra_value("k"), Some("v"));
+        assert_eq!(pod.metadata.uid.as_deref(), Some("p"));
+    }
+
+    #[test]
+    fn a_dry_run_of_an_eviction_is_also_found_in_the_body() {
+        for (request, body, expected) in [
+            (json!({}), json!({}), false),
+            (json!({"dryRun": true}), json!({}), true),
+            (json!({}), json!({"dryRun": ["All"]}), true),
+        ] {
+            let object = json!({
+                "apiVersion": "policy/v1beta1", "kind": "Eviction", "metadata": {"name": "db-0"}, "deleteOptions": body,
+            });
+            let mut more =
+                json!({"name": "db-0", "operation": "CREATE", "subResource": "eviction", "object": object});
+            more.as_object_mut().unwrap().extend(request.as_object().unwrap().clone());
+            let call = eviction(&read::<DynamicObject>(&review(&more)).unwrap()).unwrap();
+            assert_eq!(call.dry_run, expected, "{body}");
+            assert!(!call.propagates);
+        }
+    }
+
+    #[test]
+    fn a_caller_that_waits_gets_a_429_with_its_cause_and_one_that_passes_gets_none() {
+        let body = review(&json!({"name": "db-0", "oldObject": {"metadata": {"name": "db-0"}}}));
+        let request = read::<Pod>(&body).unwrap();
+        let call = call_of("alice", Operation::Delete);
+        let waits = reply(&request, &call, Answer::Wait(Reply::busy(&call)));
+        let sent = serde_json::to_value(&waits).unwrap();
+        assert_eq!(sent["response"]["uid"], "u1");
+        assert_eq!(sent["response"]["allowed"], false);
+        assert_eq!(sent["response"]["status"]["code"], 429);
+        assert_eq!(sent["response"]["status"]["details"]["retryAfterSeconds"], 1);
+        assert_eq!(sent["response"]["status"]["details"]["causes"][0]["reason"], "TooManyCalls");
+        let passes = reply(&request, &call, Answer::Pass(Pass::Unregistered));
+        let sent = serde_json::to_value(&passes).unwrap();
+        assert_eq!(sent["response"]["allowed"], true);
+        assert_eq!(sent["response"]["auditAnnotations"]["verdict"], "unregistered");
+    }
+
+    #[test]
+    fn a_body_that_is_no_review_is_an_error() {
+        assert!(matches!(read::<Pod>(b"{"), Err(ReviewError::Decode(_))));
+        let empty = br#"{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}"#;
+        assert!(matches!(read::<Pod>(empty), Err(ReviewError::NoRequest)));
+        let request = read::<Pod>(&review(&json!({}))).unwrap();
+        assert!(matches!(deletion(&request), Err(ReviewError::Missing("oldObject"))));
+    }
+}
