@@ -4,8 +4,6 @@ use evacuation_api::{CORDONED_BY_ANNOTATION, CordonOwner, DrainedNode};
 use k8s_openapi::api::core::v1::Node as CoreNode;
 use kube::{Api, Client, ResourceExt};
 
-use crate::node::is_cordoned;
-
 /// Tells whether a node that was cordoned is cordoned still, and for whom.
 pub(super) async fn cordon(client: &Client, before: &DrainedNode) -> Option<String> {
     let name = &before.name;
@@ -19,7 +17,8 @@ pub(super) async fn cordon(client: &Client, before: &DrainedNode) -> Option<Stri
 
 fn left(node: &CoreNode, before: CordonOwner) -> Option<String> {
     let name = node.name_any();
-    match (before, is_cordoned(node)) {
+    let is_cordoned = node.spec.as_ref().and_then(|spec| spec.unschedulable) == Some(true);
+    match (before, is_cordoned) {
         (CordonOwner::No | CordonOwner::Others, false) => None,
         (CordonOwner::Ours, false) => Some(format!("node/{name} uncordoned")),
         (_, true) => {

@@ -1,31 +1,13 @@
 //! Problems of one object.
 
-use std::collections::BTreeMap;
-
 use evacuation_api::{
-    EvacuationResponder, GROUP, REFRESH_AFTER_ANNOTATION, REFRESH_AFTER_RESTARTS_ANNOTATION,
-    annotation_problems, default_evacuation_responder, is_own_annotation, validate_evacuation_responder,
+    EvacuationResponder, GROUP, default_evacuation_responder, manifest_problems,
+    validate_evacuation_responder,
 };
 use kube::Resource;
 use machinery_merge::{DecodeError, Parsed, Strictness, decode_parsed};
 use machinery_validation::validate_metadata;
-use serde_json::{Map, Value};
-
-/// Paths of the pods' metadata in the kinds of Kubernetes.
-const PODS: [(&str, &str, &str); 9] = [
-    ("v1", "Pod", "metadata"),
-    ("v1", "PodTemplate", "template.metadata"),
-    ("v1", "ReplicationController", "spec.template.metadata"),
-    ("apps/v1", "DaemonSet", "spec.template.metadata"),
-    ("apps/v1", "Deployment", "spec.template.metadata"),
-    ("apps/v1", "ReplicaSet", "spec.template.metadata"),
-    ("apps/v1", "StatefulSet", "spec.template.metadata"),
-    ("batch/v1", "CronJob", "spec.jobTemplate.spec.template.metadata"),
-    ("batch/v1", "Job", "spec.template.metadata"),
-];
-
-/// Annotations that a Namespace may have, too.
-const OF_NAMESPACES: [&str; 2] = [REFRESH_AFTER_ANNOTATION, REFRESH_AFTER_RESTARTS_ANNOTATION];
+use serde_json::Value;
 
 /// Adds the problems of a document, and of each object of a list, to `problems`; counts the objects.
 pub(super) fn check(document: &Parsed, number: usize, objects: &mut usize, problems: &mut Vec<String>) {
@@ -51,7 +33,7 @@ fn check_value(value: &Value, place: &str, objects: &mut usize, problems: &mut V
     let found = if version.split('/').next() == Some(GROUP) {
         if kind == "EvacuationResponder" { responder_problems(value) } else { Vec::new() }
     } else {
-        pod_problems(value, version, kind)
+        manifest_problems(value)
     };
     let object = object_name(value, kind, place);
     problems.extend(found.into_iter().map(|problem| format!("{object}: {problem}")));
@@ -94,75 +76,4 @@ fn responder_problems(value: &Value) -> Vec<String> {
     default_evacuation_responder(&mut responder);
     errors.extend(validate_evacuation_responder(&responder));
     errors.iter().map(ToString::to_string).collect()
-}
-
-/// The problems of the project's annotations, wherever an object has them.
-fn pod_problems(value: &Value, version: &str, kind: &str) -> Vec<String> {
-    let place = PODS.iter().find(|known| (known.0, known.1) == (version, kind)).map(|known| known.2);
-    let mut problems = Vec::new();
-    walk(value, "", &mut |path, annotations| match (place, version, kind) {
-        (Some(place), ..) if place != path => {
-            let misplaced = annotations.keys().map(|key| {
-                format!("{path}.annotations[{key}]: has no effect here, but in {place}.annotations")
-            });
-            problems.extend(misplaced);
-        }
-        (None, "v1", "Namespace") => {
-            let (read, misplaced): (Map<_, _>, Map<_, _>) =
-                annotations.into_iter().partition(|(key, _)| OF_NAMESPACES.contains(&key.as_str()));
-            problems.extend(value_problems(path, &read));
-            let misplaced = misplaced.keys();
-            problems.extend(
-                misplaced.map(|key| format!("{path}.annotations[{key}]: has no effect on a Namespace")),
-            );
-        }
-        // The controller's own records.
-        (None, "v1", "Node") => {}
-        _ => problems.extend(value_problems(path, &annotations)),
-    });
-    problems
-}
-
-fn value_problems(path: &str, annotations: &Map<String, Value>) -> Vec<String> {
-    let mut texts = BTreeMap::new();
-    let mut problems = Vec::new();
-    for (key, value) in annotations {
-        match value {
-            Value::String(text) => drop(texts.insert(key.clone(), text.clone())),
-            _ => problems.push(format!("{path}.annotations[{key}]: must be a string: put it in quotes")),
-        }
-    }
-    let found = annotation_problems(&texts);
-    problems.extend(
-        found.iter().map(|found| format!("{path}.annotations[{}]: {}", found.annotation, found.problem)),
-    );
-    problems
-}
-
-/// Calls `found` with the path of each `metadata` in a value that has annotations of the project, and with
-/// these.
-fn walk(value: &Value, path: &str, found: &mut impl FnMut(&str, Map<String, Value>)) {
-    match value {
-        Value::Object(fields) => {
-            for (name, field) in fields {
-                let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
-                if name == "metadata" {
-                    let annotations = field.get("annotations").and_then(Value::as_object);
-                    let own = annotations.into_iter().flatten().filter(|(key, _)| is_own_annotation(key));
-                    let own: Map<_, _> = own.map(|(key, value)| (key.clone(), value.clone())).collect();
-                    if !own.is_empty() {
-                        found(&path, own);
-                    }
-                } else {
-                    walk(field, &path, found);
-                }
-            }
-        }
-        Value::Array(items) => {
-            for (index, item) in items.iter().enumerate() {
-                walk(item, &format!("{path}[{index}]"), found);
-            }
-        }
-        _ => {}
-    }
 }

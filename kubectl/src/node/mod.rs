@@ -2,27 +2,29 @@
 //!
 //! # Flow
 //!
-//! The command reads the nodes and their pods, and stops when a pod may not be drained. It then creates a
-//! NodeEvacuation, which the controller carries out, and follows it. A drain of the same user and nodes that
-//! is in progress is followed instead.
+//! The command asks the server for the plan of the drain, and stops when a pod may not be drained. It then
+//! creates a NodeEvacuation, which the controller carries out, and follows it. A drain of the same user and
+//! nodes that is in progress is followed instead.
 
 mod flags;
 mod follow;
 mod in_progress;
 mod plan;
-mod pods;
+mod preview;
 mod report;
 mod spec;
 
 use anyhow::Context;
-use evacuation_api::{GROUP, NodeEvacuation};
-use k8s_openapi::api::core::v1::Node as CoreNode;
+use evacuation_api::{GROUP, NodeEvacuation, PlannedAct};
 use kube::{Api, Client, ResourceExt, api::PostParams};
 
 pub use self::flags::Node;
-pub(crate) use self::{flags::node_name, pods::is_cordoned};
-use self::{follow::Follow, pods::Chosen};
-use crate::{Exit, dry_run::DryRun, output::say, plain::full_name};
+pub(crate) use self::flags::node_name;
+use self::{
+    follow::Follow,
+    preview::{Preview, is_cordoned},
+};
+use crate::{Exit, dry_run::DryRun, output::say};
 
 impl Node {
     /// Carries the command out.
@@ -32,33 +34,30 @@ impl Node {
     /// A node does not exist, its pods cannot be listed, or the server rejects the drain.
     pub async fn run(self) -> anyhow::Result<Exit> {
         let client = self.connection.client().await?;
-        let nodes = self.read_nodes(&client).await?;
         if self.plan {
-            return self.print_plan(&client, &nodes).await;
+            return self.preview(&client).await?.print();
         }
         let dry_run = self.dry_run.dry_run;
         if dry_run == DryRun::None
             && let Some(drain) = self.in_progress(&client).await?
         {
-            return self.follow(client, drain, false, &nodes).await;
+            return self.follow(client, drain, None).await;
         }
-        let chosen = self.choose(&client, &nodes).await?;
-        chosen.print_refusals();
-        if !chosen.refusals.is_empty() {
+        let preview = self.preview(&client).await?;
+        preview.print_refusals();
+        if preview.is_refused() {
             return Ok(Exit::Errors);
         }
-        for warning in &chosen.warnings {
-            eprintln!("warning: {warning}");
-        }
+        preview.print_warnings();
         if dry_run == DryRun::Client {
-            return self.print_dry_run(&nodes, &chosen);
+            return self.print_dry_run(&preview);
         }
         let drain = self.create(&client).await?;
         if dry_run == DryRun::Server {
-            return self.print_dry_run(&nodes, &chosen);
+            return self.print_dry_run(&preview);
         }
         say(format_args!("nodeevacuation.{GROUP}/{} created", drain.name_any()))?;
-        self.follow(client, drain, true, &nodes).await
+        self.follow(client, drain, Some(&preview)).await
     }
 
     async fn create(&self, client: &Client) -> anyhow::Result<NodeEvacuation> {
@@ -68,32 +67,36 @@ impl Node {
         api.create(&params, &self.manifest()?).await.context("the drain cannot be created")
     }
 
+    /// Follows a drain. One that was created just now has a preview; in another the pods may be anywhere on
+    /// their way.
     async fn follow(
         &self,
         client: Client,
         drain: NodeEvacuation,
-        fresh: bool,
-        nodes: &[CoreNode],
+        preview: Option<&Preview>,
     ) -> anyhow::Result<Exit> {
         if self.detach {
             print_hints(&drain.name_any());
             return Ok(Exit::Done);
         }
-        let cordoned = nodes.iter().filter(|node| is_cordoned(node)).map(ResourceExt::name_any).collect();
-        Follow { client, drain, fresh, cordoned }.run(self.timeout).await
+        let nodes =
+            preview.map(Preview::nodes).or(drain.status.as_ref().map(|status| status.nodes.as_slice()));
+        let cordoned = nodes.into_iter().flatten().filter(|node| is_cordoned(node));
+        let cordoned = cordoned.map(|node| node.name.clone()).collect();
+        Follow { client, drain, fresh: preview.is_some(), cordoned }.run(self.timeout).await
     }
 
-    fn print_dry_run(&self, nodes: &[CoreNode], chosen: &Chosen) -> anyhow::Result<Exit> {
+    fn print_dry_run(&self, preview: &Preview) -> anyhow::Result<Exit> {
         let note = self.dry_run.dry_run.note();
-        for node in nodes {
+        for node in preview.nodes() {
             let word = if is_cordoned(node) { "already cordoned" } else { "cordoned" };
-            say(format_args!("node/{} {word}{note}", node.name_any()))?;
+            say(format_args!("node/{} {word}{note}", node.name))?;
         }
-        for pod in &chosen.pods {
-            say(format_args!("pod/{} asked{note}", full_name(pod)))?;
+        for pod in preview.pods(PlannedAct::Ask) {
+            say(format_args!("pod/{} asked{note}", pod.pod))?;
         }
-        for pod in &chosen.completed {
-            say(format_args!("pod/{} deleted{note}", full_name(pod)))?;
+        for pod in preview.pods(PlannedAct::Delete) {
+            say(format_args!("pod/{} deleted{note}", pod.pod))?;
         }
         Ok(Exit::Done)
     }

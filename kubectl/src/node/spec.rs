@@ -70,17 +70,13 @@ impl Node {
         }
     }
 
-    /// Returns the rule for the pods of DaemonSets.
-    pub(super) fn daemon_set_rule(&self) -> DaemonSetRule {
-        if self.ignore_daemonsets { DaemonSetRule::Skip } else { DaemonSetRule::Refuse }
-    }
-
     fn pod_rules(&self) -> anyhow::Result<PodRules> {
+        let daemon_sets = if self.ignore_daemonsets { DaemonSetRule::Skip } else { DaemonSetRule::Refuse };
         let empty_dirs = if self.delete_emptydir_data { EmptyDirRule::Delete } else { EmptyDirRule::Refuse };
         let unmanaged = if self.force { UnmanagedRule::Evict } else { UnmanagedRule::Refuse };
         let patience = i64::from(self.skip_wait_for_delete_timeout);
         Ok(PodRules {
-            daemon_sets: Some(self.daemon_set_rule()),
+            daemon_sets: Some(daemon_sets),
             empty_dir_data: Some(empty_dirs),
             unmanaged: Some(unmanaged),
             late: None,

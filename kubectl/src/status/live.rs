@@ -40,7 +40,7 @@ impl Live {
     pub(super) async fn run(mut self, client: &Client) -> anyhow::Result<Exit> {
         let mut changes = changes(client, self.name.as_deref());
         let mut redraw = tokio::time::interval(REDRAW);
-        let (mut known, mut pods_known) = (false, false);
+        let (mut known, mut pods_known, mut shown) = (false, false, false);
         loop {
             let change = tokio::select! {
                 change = changes.next() => change,
@@ -51,6 +51,7 @@ impl Live {
                             break;
                         }
                         self.draw()?;
+                        shown = true;
                     }
                     continue;
                 }
@@ -58,7 +59,11 @@ impl Live {
             match change {
                 None => break,
                 Some(Change::Drain(event)) => match *event {
-                    Event::Init => self.drains.clear(),
+                    Event::Init => {
+                        self.drains.clear();
+                        // The list is told again.
+                        known = false;
+                    }
                     Event::InitApply(drain) | Event::Apply(drain) => {
                         self.drains.insert(drain.name_any(), drain);
                     }
@@ -69,7 +74,7 @@ impl Live {
                         self.drains.remove(&name);
                     }
                 },
-                Some(Change::DrainFailed(error)) if !known && is_refused(&error) => return Err(error.into()),
+                Some(Change::DrainFailed(error)) if !shown && is_refused(&error) => return Err(error.into()),
                 Some(Change::PodFailed(error)) if !pods_known && is_refused(&error) => {
                     pods_known = true;
                     let warning = "warning: evacuations cannot be watched, so that single pods are not shown";

@@ -5,13 +5,13 @@ mod text;
 use anyhow::Context;
 use clap::Args;
 use evacuation_api::{ConditionType, Evacuation};
-use evacuation_protocol::{Standing, is_finished};
+use evacuation_protocol::{Standing, Surroundings, is_finished};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::{Api, Client, ResourceExt, api::ListParams};
 
 use self::text::Page;
 use crate::{
-    Exit, connection::NamespacedConnection, output::say, pod_name::pod_name, surroundings::Surroundings,
+    Exit, connection::NamespacedConnection, output::say, pod_name::pod_name, surroundings::surroundings,
 };
 
 /// Show why a pod has not moved: who asks, the answers, what holds it, and what helps.
@@ -51,7 +51,7 @@ impl Why {
         let of_this = evacuations.items.into_iter().filter(|e| e.spec.target.pod.uid == pod.uid());
         let evacuation = newest(of_this.collect());
         // Without the rights to read budgets or the node the rest still helps.
-        let surroundings = match Surroundings::of_namespace(&client, &namespace).await {
+        let surroundings = match surroundings(&client, &namespace).await {
             Ok(surroundings) => surroundings,
             Err(error) => {
                 eprintln!("warning: {}", crate::complaint::complaint(&error));
@@ -64,7 +64,7 @@ impl Why {
             pod: &pod,
             evacuation: evacuation.as_ref(),
             seen: surroundings.drained(&pod, standing, node.as_ref()),
-            obstacle: surroundings.obstacle(&pod, chrono::Utc::now()),
+            obstacle: surroundings.obstacle(&pod, None, chrono::Utc::now()),
         };
         say(page.render(chrono::Utc::now()))?;
         Ok(Exit::Done)

@@ -2,7 +2,8 @@
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use evacuation_api::{
-    ConditionType, DrainBlocker, Evacuation, EvacuationStatus, Requester, ResponderState, ResponderStatus,
+    ConditionType, DrainBlocker, Evacuation, EvacuationStatus, GATEWAY_ENTRY_PREFIX, GATEWAY_WEBHOOKS,
+    Requester, ResponderState, ResponderStatus,
 };
 use evacuation_protocol::{BudgetView, DrainedPod, continues_by, judge, state_word};
 use k8s_openapi::api::core::v1::Pod;
@@ -89,7 +90,10 @@ fn asked(evacuation: &Evacuation) -> Vec<String> {
     }
     lines.extend(continues_by(evacuation).map(|time| format!("  continues by itself at {}", stamp(time))));
     lines.push("Asked for by:".to_owned());
-    lines.extend(evacuation.spec.requesters.iter().map(|requester| request(requester, status)));
+    for requester in &evacuation.spec.requesters {
+        lines.push(request(requester, status));
+        lines.extend(through_gateway(&requester.name));
+    }
     if evacuation.spec.requesters.is_empty() {
         lines.push("  nobody any more".to_owned());
     }
@@ -116,6 +120,14 @@ fn request(requester: &Requester, status: &EvacuationStatus) -> String {
         requester.name,
         deadline.unwrap_or_default()
     )
+}
+
+/// Names the gateway's row and webhooks behind an entry, if the gateway wrote it.
+fn through_gateway(entry: &str) -> Option<String> {
+    let row = entry.strip_prefix(GATEWAY_ENTRY_PREFIX)?;
+    Some(format!(
+        "    through the gateway: row {row} of its table, ValidatingWebhookConfiguration {GATEWAY_WEBHOOKS}"
+    ))
 }
 
 fn answer(responder: &ResponderStatus) -> String {
@@ -227,5 +239,12 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part:?} is not in\n{text}");
         }
+    }
+
+    #[test]
+    fn an_entry_of_the_gateway_names_its_row_and_its_webhooks() {
+        let named = through_gateway("gateway.evacuation.dev/deletion").unwrap();
+        assert!(named.contains("row deletion") && named.contains("evacuation-gateway"), "{named}");
+        assert_eq!(through_gateway("a.b/deletion"), None);
     }
 }
