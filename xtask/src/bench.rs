@@ -15,7 +15,7 @@ use crate::{
 #[derive(Args)]
 pub(crate) struct Bench {
     /// The benchmark: drain, drain-scale, latency or surge.
-    #[arg(value_parser = ["drain", "drain-scale", "latency", "surge"])]
+    #[arg(value_parser = ["drain", "drain-scale", "gateway", "latency", "surge"])]
     name: String,
     /// Print one JSON object a line instead of a table.
     #[arg(long)]

@@ -35,10 +35,19 @@ enum Lane {
     Scenarios,
     /// Scenarios that disturb their platforms.
     Faults,
+    /// Scenarios whose outcome depends on a limit of the kube-apiserver's own, such as the second that it
+    /// gives a webhook. This lane runs after the others, because they use the whole CPU.
+    Alone,
+    /// Programs of others, which take long to build. This lane runs only when it is asked for.
+    Long,
 }
 
 /// End-to-end suites of the lane [`Lane::Faults`].
-const FAULTS: &[&str] = &["attacks", "clocks", "outages"];
+const FAULTS: &[&str] = &["attacks", "bridges", "clocks", "outages"];
+/// End-to-end suites of the lane [`Lane::Alone`].
+const ALONE: &[&str] = &["gateway"];
+/// End-to-end suites of the lane [`Lane::Long`].
+const LONG: &[&str] = &["callers"];
 
 /// The results of a run.
 #[derive(Debug, Default)]
@@ -102,9 +111,11 @@ fn suite(message: &str) -> Option<Suite> {
     let folder = Path::new(message.get("manifest_path")?.as_str()?).parent()?.to_owned();
     let target = message.pointer("/target/name")?.as_str()?;
     let kind = message.pointer("/target/kind/0")?.as_str()?;
-    let lane = match (folder.ends_with("tests/e2e"), kind, FAULTS.contains(&target)) {
-        (true, "test", true) => Lane::Faults,
-        (true, "test", false) => Lane::Scenarios,
+    let lane = match (folder.ends_with("tests/e2e"), kind) {
+        (true, "test") if FAULTS.contains(&target) => Lane::Faults,
+        (true, "test") if ALONE.contains(&target) => Lane::Alone,
+        (true, "test") if LONG.contains(&target) => Lane::Long,
+        (true, "test") => Lane::Scenarios,
         _ => Lane::Quick,
     };
     let title = format!("{} {target} ({kind})", folder.file_name()?.to_string_lossy());
@@ -118,6 +129,7 @@ fn suite(message: &str) -> Option<Suite> {
 /// Fails when one cannot be started.
 pub(crate) fn run(
     suites: &[Suite],
+    long: bool,
     filter: Option<&str>,
     environment: &[(&str, &Path)],
 ) -> anyhow::Result<Results> {
@@ -139,6 +151,10 @@ pub(crate) fn run(
         }
         anyhow::Ok(())
     })?;
+    run_lane(Lane::Alone)?;
+    if long {
+        run_lane(Lane::Long)?;
+    }
     Ok(results.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
@@ -207,6 +223,8 @@ mod tests {
         let lane_of = |message: &str| suite(message).map(|suite| suite.lane);
         assert_eq!(lane_of(&line("tests/e2e", "test", "outages", true)), Some(Lane::Faults));
         assert_eq!(lane_of(&line("tests/e2e", "test", "kubectl", true)), Some(Lane::Scenarios));
+        assert_eq!(lane_of(&line("tests/e2e", "test", "gateway", true)), Some(Lane::Alone));
+        assert_eq!(lane_of(&line("tests/e2e", "test", "callers", true)), Some(Lane::Long));
         assert_eq!(lane_of(&line("tests/e2e", "lib", "evacuation_e2e", true)), Some(Lane::Quick));
         assert_eq!(lane_of(&line("apiserver", "test", "rules", true)), Some(Lane::Quick));
         assert_eq!(lane_of(&line("apiserver", "bin", "evacuation-apiserver", false)), None);

@@ -12,6 +12,10 @@ use crate::{
 /// Run all tests.
 #[derive(Args)]
 pub(crate) struct Test {
+    /// Also the tests with real programs of others: descheduler, VPA updater, kubectl 1.32. They are built
+    /// first, which takes 10 minutes or more.
+    #[arg(long)]
+    long: bool,
     /// Only the tests whose names contain this.
     filter: Option<String>,
 }
@@ -22,7 +26,7 @@ impl Test {
         let built = build(Profile::Dev)?;
         let environment =
             [("CONTROLPLANE_BIN", built.control_plane.as_path()), ("EVACUATION_BIN", &built.programs)];
-        let results = suites::run(&suites::build()?, self.filter.as_deref(), &environment)?;
+        let results = suites::run(&suites::build()?, self.long, self.filter.as_deref(), &environment)?;
         let mut examples = cargo()?;
         run(examples.args(["test", "--workspace", "--doc", "--quiet"]).args(&self.filter))?;
         let suites::Tally { passed, failed, ignored } = results.tally;

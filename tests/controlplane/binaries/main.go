@@ -43,14 +43,19 @@ func main() {
 		if err := cli.RunNoErrOutput(kubectl.NewDefaultKubectlCommand()); err != nil {
 			kubectlutil.CheckErr(err)
 		}
+	case name == "check-evictions":
+		if err := checkEvictions(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
 	case programs[name] != nil:
 		os.Exit(cli.Run(programs[name]()))
 	default:
-		fmt.Fprintln(os.Stderr, "usage: controlplane etcd|kube-apiserver|kube-controller-manager|kube-scheduler|kubectl ARGUMENTS")
+		fmt.Fprintln(os.Stderr, "usage: controlplane etcd|kube-apiserver|kube-controller-manager|kube-scheduler|kubectl|check-evictions ARGUMENTS")
 		os.Exit(2)
 	}
 }
 
 func known(name string) bool {
-	return name == "etcd" || name == "kubectl" || programs[name] != nil
+	return name == "etcd" || name == "kubectl" || name == "check-evictions" || programs[name] != nil
 }

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use crate::go_build::{self, Cache};
 use crate::{Error, Result};
 
-/// A program that a control plane consists of.
+/// A program that a control plane consists of, or that checks others against it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Program {
     /// The store.
@@ -21,17 +21,21 @@ pub enum Program {
     Kubectl,
     /// The stand-in for kubelets.
     Kwok,
+    /// Kubernetes' own validation of the status of an Eviction (`lifecycle.k8s.io`), at times that the
+    /// caller names: JSON lines `{"now", "old", "new"}` in, a line for each out, empty or with its errors.
+    CheckEvictions,
 }
 
 impl Program {
     /// All of them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Etcd,
         Self::KubeApiserver,
         Self::KubeControllerManager,
         Self::KubeScheduler,
         Self::Kubectl,
         Self::Kwok,
+        Self::CheckEvictions,
     ];
 
     /// The name of its file.
@@ -43,6 +47,7 @@ impl Program {
             Self::KubeScheduler => "kube-scheduler",
             Self::Kubectl => "kubectl",
             Self::Kwok => "kwok",
+            Self::CheckEvictions => "check-evictions",
         }
     }
 
@@ -64,6 +69,8 @@ impl Program {
             Self::Etcd => version.0 == 3 && version.1 >= 6,
             // The stages of this crate are written for this version.
             Self::Kwok => version == (0, 8),
+            // Nobody else has it.
+            Self::CheckEvictions => false,
         }
     }
 }
@@ -133,7 +140,7 @@ fn set(name: &str) -> Option<OsString> {
     env::var_os(name).filter(|value| !value.is_empty())
 }
 
-fn cache_parent() -> Option<PathBuf> {
+pub(crate) fn cache_parent() -> Option<PathBuf> {
     let cache = set("XDG_CACHE_HOME").map(PathBuf::from);
     cache.or_else(|| set("HOME").map(|home| PathBuf::from(home).join(".cache")))
 }

@@ -11,10 +11,11 @@ use crate::pki::write;
 use crate::{Error, Program, Result};
 
 /// The sources are part of this crate, so that a program built from it can build them wherever it is.
-const SOURCES: [(&str, &str); 3] = [
+const SOURCES: [(&str, &str); 4] = [
     ("go.mod", include_str!("../binaries/go.mod")),
     ("go.sum", include_str!("../binaries/go.sum")),
     ("main.go", include_str!("../binaries/main.go")),
+    ("checkevictions.go", include_str!("../binaries/checkevictions.go")),
 ];
 /// Version that the programs report. kubectl fails when it is not set.
 const LINKER_FLAGS: &str = "-s -w -X k8s.io/component-base/version.gitVersion=v1.37.1 \
@@ -113,7 +114,7 @@ fn build_kwok(work: &Path) -> Result<()> {
     run(command, work)
 }
 
-fn go(work: &Path) -> Command {
+pub(crate) fn go(work: &Path) -> Command {
     let mut command = Command::new("go");
     // Without C code one file runs on every Linux. A workspace of the caller is none of this build's
     // business.
@@ -121,7 +122,7 @@ fn go(work: &Path) -> Command {
     command
 }
 
-fn run(mut command: Command, folder: &Path) -> Result<()> {
+pub(crate) fn run(mut command: Command, folder: &Path) -> Result<()> {
     let cannot = |source| Error::Process { action: "run", name: "go".to_owned(), source };
     let status = command.status().map_err(cannot)?;
     if status.success() {
@@ -131,7 +132,7 @@ fn run(mut command: Command, folder: &Path) -> Result<()> {
     Err(Error::GoBuild { command: format!("go {}", words.join(" ")), folder: folder.to_owned(), status })
 }
 
-fn rename(from: &Path, to: &Path) -> Result<()> {
+pub(crate) fn rename(from: &Path, to: &Path) -> Result<()> {
     fs::rename(from, to).map_err(Error::file("write", to))
 }
 

@@ -1,11 +1,20 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
-use k8s_openapi::api::core::v1::{Node, ServiceAccount};
+use k8s_openapi::api::core::v1::{Node, NodeSpec, ServiceAccount, Taint};
 use kube::api::{Api, ObjectMeta, PostParams};
+use serde_json::{Value, json};
 
 use crate::component::READY;
 use crate::{ControlPlane, Error, Result, eventually};
+
+/// The taint of a node that belongs to one test.
+const OWN: &str = "controlplane.test/own";
+
+/// The `tolerations` of pods that may be scheduled on the nodes of [`ControlPlane::add_node`].
+pub fn tolerations() -> Value {
+    json!([{"key": OWN, "operator": "Exists"}])
+}
 
 impl ControlPlane {
     /// Adds `count` nodes named `node-1`, `node-2`, ... and waits until pods can be scheduled on them.
@@ -18,7 +27,7 @@ impl ControlPlane {
         let mut names = Vec::with_capacity(count);
         for _ in 0..count {
             let name = format!("node-{}", self.nodes_made.fetch_add(1, Ordering::Relaxed) + 1);
-            self.create_node(&name, &[]).await?;
+            self.create_node(&name, &[], &[]).await?;
             names.push(name);
         }
         for name in &names {
@@ -28,17 +37,17 @@ impl ControlPlane {
     }
 
     /// Adds a node of this name with these labels, beside the usual ones, and waits until pods can be
-    /// scheduled on it.
+    /// scheduled on it. It belongs to its test: the scheduler puts only pods with [`tolerations`] on it.
     ///
     /// # Errors
     ///
     /// Fails when it cannot be created or does not become ready.
     pub async fn add_node(&self, name: &str, labels: &[(&str, &str)]) -> Result<()> {
-        self.create_node(name, labels).await?;
+        self.create_node(name, labels, &[OWN]).await?;
         self.node_ready(name).await
     }
 
-    async fn create_node(&self, name: &str, labels: &[(&str, &str)]) -> Result<()> {
+    async fn create_node(&self, name: &str, labels: &[(&str, &str)], taints: &[&str]) -> Result<()> {
         let usual = [
             ("kubernetes.io/hostname", name),
             ("kubernetes.io/os", "linux"),
@@ -49,6 +58,12 @@ impl ControlPlane {
         };
         let mut labels = strings(labels);
         labels.extend(strings(&usual));
+        let taint = |key: &&str| Taint {
+            key: (*key).to_owned(),
+            effect: "NoSchedule".to_owned(),
+            ..Taint::default()
+        };
+        let taints = taints.iter().map(taint).collect();
         let node = Node {
             metadata: ObjectMeta {
                 name: Some(name.to_owned()),
@@ -56,6 +71,7 @@ impl ControlPlane {
                 annotations: Some(strings(&[("kwok.x-k8s.io/node", "fake")])),
                 ..ObjectMeta::default()
             },
+            spec: Some(NodeSpec { taints: Some(taints), ..NodeSpec::default() }),
             ..Node::default()
         };
         let nodes: Api<Node> = Api::all(self.client()?);
@@ -65,13 +81,13 @@ impl ControlPlane {
 
     async fn node_ready(&self, name: &str) -> Result<()> {
         let nodes: Api<Node> = Api::all(self.client()?);
-        eventually(READY, &format!("node {name} is ready and has no taint"), async || {
+        eventually(READY, &format!("node {name} is ready and has no taint of others"), async || {
             let node = nodes.get(name).await.map_err(|error| error.to_string())?;
             let taints = node.spec.and_then(|spec| spec.taints).unwrap_or_default();
             let conditions = node.status.and_then(|status| status.conditions).unwrap_or_default();
             let ready =
                 conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True");
-            if ready && taints.is_empty() {
+            if ready && taints.iter().all(|taint| taint.key == OWN) {
                 Ok(())
             } else {
                 Err(format!("ready: {ready}, taints: {taints:?}"))

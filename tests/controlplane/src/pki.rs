@@ -73,7 +73,17 @@ impl Pki {
     /// Fails when a name is no DNS name.
     pub fn serving(&self, names: &[&str]) -> Result<Identity> {
         let common_name = names.first().copied().unwrap_or("localhost");
-        self.issue(common_name, None, names, ExtendedKeyUsagePurpose::ServerAuth)
+        self.issue(common_name, None, names, ExtendedKeyUsagePurpose::ServerAuth, false)
+    }
+
+    /// Issues a certificate for a server whose time is over.
+    ///
+    /// # Errors
+    ///
+    /// Fails when a name is no DNS name.
+    pub fn expired(&self, names: &[&str]) -> Result<Identity> {
+        let common_name = names.first().copied().unwrap_or("localhost");
+        self.issue(common_name, None, names, ExtendedKeyUsagePurpose::ServerAuth, true)
     }
 
     /// Issues a client certificate: Kubernetes reads the common name as the user, the organization as a
@@ -83,7 +93,7 @@ impl Pki {
     ///
     /// Fails when no key can be made.
     pub fn client(&self, common_name: &str, organization: Option<&str>) -> Result<Identity> {
-        self.issue(common_name, organization, &[], ExtendedKeyUsagePurpose::ClientAuth)
+        self.issue(common_name, organization, &[], ExtendedKeyUsagePurpose::ClientAuth, false)
     }
 
     fn issue(
@@ -92,6 +102,7 @@ impl Pki {
         organization: Option<&str>,
         names: &[&str],
         usage: ExtendedKeyUsagePurpose,
+        expired: bool,
     ) -> Result<Identity> {
         let make = || {
             let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
@@ -103,6 +114,10 @@ impl Pki {
             params.key_usages = vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyEncipherment];
             params.extended_key_usages = vec![usage];
             params.use_authority_key_identifier_extension = true;
+            if expired {
+                params.not_after = rcgen::date_time_ymd(2020, 1, 1);
+                params.not_before = rcgen::date_time_ymd(2019, 1, 1);
+            }
             let key = KeyPair::generate()?;
             let certificate = params.signed_by(&key, &self.issuer)?;
             Ok(Identity { certificate_pem: certificate.pem(), key_pem: key.serialize_pem() })

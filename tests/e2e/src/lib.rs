@@ -19,7 +19,7 @@ pub use app::{App, pod_client};
 pub use endpoint::{Endpoint, Reply, answering, ok};
 pub use fake_clock::FakeClock;
 pub use kubeconfig::write_kubeconfig;
-pub use platform::{Clocks, Platform, PlatformOptions, Storage};
+pub use platform::{Clocks, Gateway, Platform, PlatformOptions, Storage};
 pub use pods::{PodSpec, Pods};
 pub use programs::Programs;
 pub use scene::{Pool, Scene};

@@ -20,18 +20,23 @@ const SERVICE: &str = "evacuation-apiserver.evacuation-system.svc";
 
 /// Applies the manifests for processes on the host, and sets the port and the CA of the APIService.
 pub(super) async fn install(control_plane: &ControlPlane, port: u16) -> anyhow::Result<()> {
-    let overlay = root().join("deploy/overlays/host");
-    let overlay = overlay.display().to_string();
-    let applied = control_plane.kubectl(&["apply", "-k", &overlay]).await?;
-    if !applied.success() {
-        bail!("the manifests were not applied: {}", applied.stderr);
-    }
+    apply(control_plane, "deploy/overlays/host").await?;
     let ca = STANDARD.encode(control_plane.pki().ca_pem());
     let patch = json!({"spec": {"service": {"port": port}, "caBundle": ca}});
     api_services(control_plane.client()?)
         .patch("v1alpha1.evacuation.dev", &PatchParams::default(), &Patch::Merge(&patch))
         .await
         .context("the APIService was not patched")?;
+    Ok(())
+}
+
+/// Applies the manifests of a folder of the project.
+pub(super) async fn apply(control_plane: &ControlPlane, folder: &str) -> anyhow::Result<()> {
+    let path = root().join(folder).display().to_string();
+    let applied = control_plane.kubectl(&["apply", "-k", &path]).await?;
+    if !applied.success() {
+        bail!("the manifests of {folder} were not applied: {}", applied.stderr);
+    }
     Ok(())
 }
 

@@ -1,5 +1,6 @@
 //! The installed system: manifests, API server and controller on a real control plane.
 
+mod gateway;
 mod install;
 mod parts;
 
@@ -16,7 +17,8 @@ use controlplane::{
 use kube::Client;
 
 use crate::{FakeClock, programs::Programs};
-use install::{account, install, serving_certificate};
+pub use gateway::Gateway;
+use install::{account, apply, install, serving_certificate};
 
 /// The namespace of the manifests.
 const NAMESPACE: &str = "evacuation-system";
@@ -49,8 +51,14 @@ pub struct PlatformOptions {
     pub controller_args: Vec<String>,
     /// Number of controllers, one of which leads.
     pub controllers: usize,
+    /// Components of the deployment whose access is applied.
+    pub components: Vec<String>,
     /// Gives the processes clocks that a test can set: see [`Platform::clocks`].
     pub fake_clocks: bool,
+    /// Configuration of the gateway. Without one there is no gateway.
+    pub gateway: Option<String>,
+    /// Number of gateways, if there is one.
+    pub gateways: usize,
 }
 
 impl Default for PlatformOptions {
@@ -63,7 +71,10 @@ impl Default for PlatformOptions {
             apiservers: 1,
             controller_args: Vec::new(),
             controllers: 1,
+            components: Vec::new(),
             fake_clocks: false,
+            gateway: None,
+            gateways: 1,
         }
     }
 }
@@ -92,6 +103,7 @@ impl Clocks {
 #[derive(Debug)]
 pub struct Platform {
     // Dropped in this order: a client before its server.
+    gateway: Option<Gateway>,
     controllers: Vec<Process>,
     metrics_ports: Vec<u16>,
     balancer: Option<Balancer>,
@@ -127,7 +139,11 @@ impl Platform {
         };
         let port = balancer.as_ref().map(Balancer::port).or(apiserver_ports.first().copied());
         install(&control_plane, port.unwrap_or_default()).await?;
+        for component in &options.components {
+            apply(&control_plane, &format!("deploy/components/{component}/access")).await?;
+        }
         let mut platform = Self {
+            gateway: None,
             controllers: Vec::new(),
             metrics_ports: Vec::new(),
             balancer,
@@ -145,12 +161,18 @@ impl Platform {
             platform.start_apiserver(number, &serving, &kubeconfig, &options.apiserver_args)?;
         }
         let kubeconfig = account(&platform.control_plane, "evacuation-controller").await?;
+        // As the gateway's component does.
+        let reports = options.gateway.as_ref().map(|_| "--report-unasked".to_owned());
+        let controller_args: Vec<String> = options.controller_args.iter().cloned().chain(reports).collect();
         for number in 0..options.controllers {
-            platform.start_controller(number, &kubeconfig, &options.controller_args)?;
+            platform.start_controller(number, &kubeconfig, &controller_args)?;
         }
         platform.available().await?;
         if let Some(ended) = platform.controllers.iter().find(|process| !process.is_running()) {
             bail!("{} ended: {}", ended.name(), ended.log().unwrap_or_default());
+        }
+        if let Some(configuration) = &options.gateway {
+            platform.start_gateway(configuration, options.gateways).await?;
         }
         Ok(platform)
     }
@@ -253,6 +275,11 @@ impl Platform {
         &self.controllers
     }
 
+    /// The gateway; none unless the options ask for it.
+    pub fn gateway(&self) -> Option<&Gateway> {
+        self.gateway.as_ref()
+    }
+
     /// The port of each controller's metrics and probes.
     pub fn metrics_ports(&self) -> &[u16] {
         &self.metrics_ports
@@ -291,6 +318,7 @@ impl Platform {
     /// Fails when a process could not be released.
     pub fn leave_running(&self) -> anyhow::Result<PathBuf> {
         let mut processes: Vec<_> = self.apiservers.iter().chain(&self.controllers).collect();
+        processes.extend(self.gateway.iter().flat_map(Gateway::processes));
         if let Some(etcd) = &self.etcd {
             processes.push(etcd.component().process());
             etcd.folder().keep();

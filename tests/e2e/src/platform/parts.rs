@@ -10,7 +10,7 @@ use kube::{
 };
 use serde_json::json;
 
-use super::{NAMESPACE, Platform, START, install::api_services};
+use super::{Gateway, NAMESPACE, Platform, START, install::api_services};
 
 impl Platform {
     /// Waits until the API is available and some controller leads.
@@ -98,6 +98,10 @@ impl Platform {
             component.ready().await?;
         }
         for process in &self.apiservers {
+            process.start()?;
+            process.resume()?;
+        }
+        for process in self.gateway.iter().flat_map(Gateway::processes) {
             process.start()?;
             process.resume()?;
         }

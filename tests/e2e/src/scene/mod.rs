@@ -12,6 +12,7 @@
 )]
 
 mod asking;
+mod availability;
 mod bystander;
 mod faults;
 mod pods;
@@ -39,6 +40,7 @@ use serde_json::Value;
 
 pub use crate::pods::is_ready;
 pub use asking::{entry, in_millis, leave, put_entries, until_time, wanting};
+pub use availability::Availability;
 pub use bystander::Bystander;
 pub use pods::{annotation, quick};
 pub use pool::{Lent, Pool};

@@ -7,7 +7,6 @@
     reason = "a test fails by panic, so that the logs are kept"
 )]
 
-mod availability;
 mod gate;
 mod surge;
 mod workload;

@@ -51,7 +51,7 @@ impl Workload {
                 "selector": {"matchLabels": self.labels},
                 "template": {
                     "metadata": {"labels": self.labels, "annotations": self.annotations},
-                    "spec": {"nodeSelector": selector, "containers": [{"name": "app", "image": "app"}]},
+                    "spec": {"nodeSelector": selector, "tolerations": selector.as_ref().map(|_| controlplane::tolerations()), "containers": [{"name": "app", "image": "app"}]},
                 },
             },
         })

@@ -38,7 +38,7 @@ async fn pods_of_daemon_sets_are_asked_last_and_their_replacements_stay() {
             "template": {
                 "metadata": {"labels": {"app": "agent"}, "annotations": quick},
                 "spec": {
-                    "nodeSelector": {"pool": stage.scene.namespace()},
+                    "nodeSelector": {"pool": stage.scene.namespace()}, "tolerations": controlplane::tolerations(),
                     "containers": [{"name": "app", "image": "app"}],
                 },
             },

@@ -34,7 +34,9 @@ async fn asked_pods(scene: &Scene) -> Vec<String> {
 async fn a_deleted_node_is_gone_and_a_later_node_of_its_name_is_not_drained() {
     let stage = Stage::new("gone", 2).await;
     pod_on(&stage, 0, "silent", PodSpec::watching()).await;
-    let other = pod_on(&stage, 1, "other", PodSpec::watching()).await;
+    // It takes a while until the pods of a deleted node are gone.
+    let patient = PodSpec::registered(&json!([{"name": "self", "timeoutSeconds": 600}]));
+    let other = pod_on(&stage, 1, "other", patient).await;
     stage.drain("d", &[0, 1], json!({"pods": {"unmanaged": "Evict"}})).await;
     stage.until("d", "both are asked", |status| status.pods.asked == 2).await;
     let name = stage.nodes[0].clone();

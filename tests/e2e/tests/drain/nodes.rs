@@ -136,7 +136,7 @@ impl Stage {
                 "selector": {"matchLabels": {"app": app}},
                 "template": {
                     "metadata": {"labels": {"app": app}, "annotations": annotations},
-                    "spec": {"nodeSelector": pool, "containers": [{"name": "app", "image": "app"}]},
+                    "spec": {"nodeSelector": pool, "tolerations": controlplane::tolerations(), "containers": [{"name": "app", "image": "app"}]},
                 },
             },
         });

@@ -10,9 +10,9 @@ use evacuation_e2e::{
     PodSpec,
     scene::{PATIENCE, end_of, quick},
 };
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Event, Pod};
 use kube::{
-    ResourceExt,
+    Api, ResourceExt,
     api::{DeleteParams, ListParams},
 };
 use serde_json::json;
@@ -92,4 +92,21 @@ async fn a_drain_whose_time_to_live_is_over_is_deleted_and_its_node_uncordoned()
     stage.gone("d").await;
     let node = stage.node(0).await;
     assert!(!is_cordoned(&node) && holders(&node).is_none());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_loss_that_the_rules_allow_is_told_in_an_event_of_the_drain() {
+    let stage = Stage::new("loss", 1).await;
+    pod(&stage, "lonely").await;
+    let drain = stage.drain("d", &[0], json!({"pods": {"unmanaged": "Evict"}})).await.name_any();
+    let events: Api<Event> = Api::namespaced(stage.scene.admin(), "default");
+    let of_drain = ListParams::default().fields(&format!("involvedObject.name={drain},reason=PodLost"));
+    let told = eventually(PATIENCE, "the loss is told", || async {
+        match events.list(&of_drain).await?.items.into_iter().next() {
+            Some(event) => Ok(event),
+            None => bail!("no event"),
+        }
+    });
+    let note = told.await.unwrap().message.unwrap_or_default();
+    assert!(note.contains("no controller creates it again, because of spec.pods.unmanaged: Evict"), "{note}");
 }

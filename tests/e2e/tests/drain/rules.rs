@@ -65,7 +65,7 @@ impl Stage {
 
     /// The drain that a rule opens for a node.
     fn drain_of_rule(&self, rule: &str, number: usize) -> String {
-        format!("{}-{}", self.name(rule), self.nodes[number])
+        format!("{}.{}", self.name(rule), self.nodes[number])
     }
 
     /// Waits until there is no drain of that name.
@@ -114,7 +114,7 @@ async fn a_node_with_a_notice_is_drained_by_its_time_and_put_back_when_the_notic
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_drain_that_a_user_takes_back_stays_away_until_the_mark_comes_anew() {
-    let stage = Stage::new("dismiss", 1).await;
+    let stage = Stage::new("dismiss", 2).await;
     stage.scene.pod("app", quick(PodSpec::watching()).on(&stage.nodes[0])).await;
     stage.rule("spot", json!({})).await;
     stage.mark(0, true, Value::Null).await;
@@ -124,11 +124,14 @@ async fn a_drain_that_a_user_takes_back_stays_away_until_the_mark_comes_anew() {
     stage.rule_until("spot", "it is dismissed", |s| all(s, &[MarkedNodePhase::Dismissed])).await;
     stage.drain_gone(&drain).await;
     stage.node_until(0, "it is in service", |node| !is_cordoned(node)).await;
-    // Any change of the node plans the rule again.
+    // The drain of another node shows that the rule was planned again, for the first node too.
     stage.mark(0, true, json!({"example.com/note": "again"})).await;
-    stage.rule_until("spot", "it stays dismissed", |s| all(s, &[MarkedNodePhase::Dismissed])).await;
+    stage.mark(1, true, Value::Null).await;
+    let other = [MarkedNodePhase::Dismissed, MarkedNodePhase::Drained];
+    stage.rule_until("spot", "the other node is drained", |s| all(s, &other)).await;
     assert!(stage.drains().get_opt(&drain).await.unwrap().is_none());
 
+    stage.mark(1, false, Value::Null).await;
     stage.mark(0, false, Value::Null).await;
     stage.rule_until("spot", "no node is marked", |status| status.nodes.is_empty()).await;
     stage.mark(0, true, Value::Null).await;

@@ -62,7 +62,7 @@ fn template(desk: &Desk, app: &str) -> serde_json::Value {
     json!({
         "metadata": {"labels": {"app": app}},
         "spec": {
-            "nodeSelector": {"for": desk.pods.namespace()},
+            "nodeSelector": {"for": desk.pods.namespace()}, "tolerations": controlplane::tolerations(),
             "containers": [{"name": "app", "image": "app"}],
         },
     })

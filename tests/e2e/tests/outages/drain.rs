@@ -63,7 +63,7 @@ async fn workload(scene: &Scene) -> Vec<String> {
             "controlplane.test/running-after": "2500ms", "controlplane.test/gone-after": "500ms",
         }},
         "spec": {
-            "nodeSelector": {"pool": scene.namespace()},
+            "nodeSelector": {"pool": scene.namespace()}, "tolerations": controlplane::tolerations(),
             "containers": [{"name": "app", "image": "app"}],
         },
     });

@@ -76,7 +76,7 @@ async fn the_replica_whose_loss_would_break_the_spread_is_refused_and_another_go
             "controlplane.test/running-after": "100ms", "controlplane.test/gone-after": "100ms",
         }},
         "spec": {
-            "nodeSelector": {"for": scene.namespace()}, "topologySpreadConstraints": [constraint],
+            "nodeSelector": {"for": scene.namespace()}, "tolerations": controlplane::tolerations(), "topologySpreadConstraints": [constraint],
             "containers": [{"name": "app", "image": "app"}],
         },
     });

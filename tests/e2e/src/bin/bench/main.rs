@@ -2,8 +2,10 @@
 
 mod apps;
 mod drain;
+mod gateway;
 mod latency;
 mod peer;
+mod proc_files;
 mod report;
 mod samples;
 mod surge;
@@ -33,6 +35,8 @@ enum Name {
     Drain,
     /// Growth of the cost of a drain with the cluster, up to 500 nodes with 15,000 pods. Draws a plot.
     DrainScale,
+    /// Measures what the gateway adds to evictions and deletions.
+    Gateway,
     /// Measures the time without an available replica while a single one is evacuated.
     Surge,
 }
@@ -46,6 +50,7 @@ async fn main() -> anyhow::Result<()> {
         Name::Latency => latency::run().await?,
         Name::Drain => drain::run().await?,
         Name::DrainScale => drain::run_scale(options.scale).await?,
+        Name::Gateway => gateway::run().await?,
         Name::Surge => surge::run().await?,
     };
     report::print(&rows, options.json)

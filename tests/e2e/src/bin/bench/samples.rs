@@ -12,6 +12,11 @@ impl Samples {
         self.0.push(to.duration_since(from).as_secs_f64() * 1000.0);
     }
 
+    /// Adds a duration.
+    pub(crate) fn add_duration(&mut self, time: std::time::Duration) {
+        self.0.push(time.as_secs_f64() * 1000.0);
+    }
+
     /// The number of samples.
     pub(crate) fn len(&self) -> usize {
         self.0.len()

@@ -1,6 +1,6 @@
 //! The main job as a story in acts: an operator evacuates pods and a node, overrides a refusal at a deadline,
-//! takes a request back, moves a single replica without downtime, and drains three nodes at once; the apps
-//! are asked and answer; every answer is honoured.
+//! takes a request back, moves a single replica without downtime, drains a node by plain `kubectl drain`, and
+//! three nodes at once; the apps are asked and answer; every answer is honoured.
 //!
 //! Real processes throughout: a Kubernetes control plane with kwok for nodes, our API server and controller,
 //! kubectl with our plugins, apps from the client crate's examples and one in Python. Each act is held
@@ -22,6 +22,10 @@ use recording::svg;
 use stage::Stage;
 use story::Story;
 
+/// The gateway's configuration: the built-in table of callers.
+const GATEWAY: &str =
+    "{apiVersion: gateway.evacuation.dev/v1alpha1, kind: GatewayConfiguration, callers: []}";
+
 /// Show the main job on a real control plane.
 #[derive(Parser)]
 struct Options {
@@ -37,8 +41,9 @@ struct Options {
 async fn main() -> anyhow::Result<()> {
     let options = Options::parse();
     let story = Story::begin();
-    story.tell("starting Kubernetes, the evacuation API server and its controller");
-    let platform = Platform::start(PlatformOptions::default()).await?;
+    story.tell("starting Kubernetes, the evacuation API server, its controller and the gateway");
+    let installed = PlatformOptions { gateway: Some(GATEWAY.to_owned()), ..PlatformOptions::default() };
+    let platform = Platform::start(installed).await?;
     story.tell("they are up; the API evacuation.dev/v1alpha1 is available");
     let stage = Stage::set(&platform, story).await?;
     if let Some(file) = options.svg {
@@ -50,6 +55,8 @@ async fn main() -> anyhow::Result<()> {
     acts::overridden(&stage, &cast).await?;
     acts::withdrawn(&stage, &cast).await?;
     acts::replaced(&stage, &cast).await?;
+    acts::unaware(&stage).await?;
+    acts::shared_budget(&stage).await?;
     acts::rack(&stage, false).await?;
     stage.tell("every answer was honoured");
     if options.keep {

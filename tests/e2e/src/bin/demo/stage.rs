@@ -203,6 +203,7 @@ fn workload(name: &str, replicas: usize, responders: Option<&Value>) -> Value {
                 "metadata": {"labels": labels, "annotations": annotations},
                 "spec": {
                     "containers": [{"name": "app", "image": "app"}],
+                    "tolerations": controlplane::tolerations(),
                     // It goes to a node with none of these, where there is one.
                     "affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{
                         "weight": 100,

@@ -5,7 +5,7 @@ use evacuation_api::{Answer, RELEASED_ANNOTATION, REPLACEMENT_RESPONDER};
 use evacuation_client::EvacuationHandle;
 use evacuation_e2e::{
     PlatformOptions, Pool, Scene,
-    scene::{PATIENCE, annotation},
+    scene::{Availability, PATIENCE, annotation},
 };
 use kube::{
     ResourceExt,
@@ -14,10 +14,7 @@ use kube::{
 use serde_json::json;
 
 use super::stays::is_as_before;
-use crate::{
-    availability::Availability,
-    workload::{Workload, is_owned, settled},
-};
+use crate::workload::{Workload, is_owned, settled};
 
 /// The platform whose controller these tests kill.
 static CRASHES: Pool = Pool::new(1, PlatformOptions::default);

@@ -1,6 +1,6 @@
 //! Pods that move, their replacement ready before they go.
 
-use evacuation_e2e::Scene;
+use evacuation_e2e::{Scene, scene::Availability};
 use std::collections::BTreeSet;
 
 use evacuation_api::{Answer, RELEASED_ANNOTATION, REPLACEMENT_RESPONDER};
@@ -8,10 +8,7 @@ use k8s_openapi::api::{apps::v1::Deployment, core::v1::Service};
 use kube::ResourceExt;
 use serde_json::json;
 
-use crate::{
-    availability::Availability,
-    workload::{Workload, is_owned, replicas, scale, settled},
-};
+use crate::workload::{Workload, is_owned, replicas, scale, settled};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn story_2_a_single_replica_moves_without_downtime() {

@@ -72,7 +72,7 @@ async fn a_budget_of_pods_without_scale_is_stuck_until_it_counts_from_below() {
                 "metadata": {"labels": {"app": "batch"}, "annotations": quick_pods()},
                 "spec": {
                     "restartPolicy": "Never",
-                    "nodeSelector": {"pool": stage.scene.namespace()},
+                    "nodeSelector": {"pool": stage.scene.namespace()}, "tolerations": controlplane::tolerations(),
                     "containers": [{"name": "app", "image": "app"}],
                 },
             },

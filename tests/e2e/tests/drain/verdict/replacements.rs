@@ -88,7 +88,7 @@ async fn failing(reason: DrainBlockerReason, waiting: Value, words: &[&str]) {
         json!({
             "metadata": {"labels": {"app": "web"}, "annotations": annotations},
             "spec": {
-                "nodeSelector": {"pool": stage.scene.namespace()},
+                "nodeSelector": {"pool": stage.scene.namespace()}, "tolerations": controlplane::tolerations(),
                 "containers": [{"name": "app", "image": "app"}],
             },
         })

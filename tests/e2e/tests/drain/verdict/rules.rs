@@ -28,7 +28,7 @@ async fn crowded(prefix: &str) -> Stage {
             "selector": {"matchLabels": {"app": "agent"}},
             "template": {
                 "metadata": {"labels": {"app": "agent"}, "annotations": quick_pods()},
-                "spec": {"nodeSelector": pool, "containers": [{"name": "app", "image": "app"}]},
+                "spec": {"nodeSelector": pool, "tolerations": controlplane::tolerations(), "containers": [{"name": "app", "image": "app"}]},
             },
         },
     });
@@ -43,7 +43,7 @@ async fn crowded(prefix: &str) -> Stage {
             "template": {
                 "metadata": {"labels": labels, "annotations": quick_pods()},
                 "spec": {
-                    "nodeSelector": {"pool": stage.scene.namespace()},
+                    "nodeSelector": {"pool": stage.scene.namespace()}, "tolerations": controlplane::tolerations(),
                     "containers": [{"name": "app", "image": "app"}],
                     "volumes": [{"name": "data", "emptyDir": {}}],
                 },

@@ -69,7 +69,7 @@ fn template(stage: &Stage, annotations: &Value) -> Value {
     json!({
         "metadata": {"labels": {"app": "web"}, "annotations": annotations},
         "spec": {
-            "nodeSelector": {"pool": stage.scene.namespace()},
+            "nodeSelector": {"pool": stage.scene.namespace()}, "tolerations": controlplane::tolerations(),
             "containers": [{"name": "app", "image": "app"}],
             "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}],
         },

@@ -9,7 +9,6 @@
 mod case;
 mod figures;
 mod plot;
-mod proc_files;
 mod processes;
 mod requests;
 mod scale;

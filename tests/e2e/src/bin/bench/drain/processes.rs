@@ -11,7 +11,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::proc_files::{Stat, children, proportional, resident};
+use crate::proc_files::{Stat, children, proportional, resident};
 
 /// Interval between looks at the memory.
 const LOOK_EVERY: Duration = Duration::from_millis(100);

@@ -6,6 +6,8 @@ mod drained;
 mod overridden;
 mod rack;
 mod replaced;
+mod shared_budget;
+mod unaware;
 mod withdrawn;
 
 pub(crate) use accepted::accepted;
@@ -14,6 +16,8 @@ pub(crate) use drained::drained;
 pub(crate) use overridden::overridden;
 pub(crate) use rack::{command as rack_command, rack};
 pub(crate) use replaced::replaced;
+pub(crate) use shared_budget::shared_budget;
+pub(crate) use unaware::unaware;
 pub(crate) use withdrawn::withdrawn;
 
 use evacuation_api::{Answer, Evacuation};

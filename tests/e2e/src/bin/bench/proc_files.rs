@@ -9,15 +9,15 @@ const TICKS_A_SECOND: f64 = 100.0;
 
 /// `/proc/PID/stat`: the part that the benchmarks need.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Stat {
+pub(crate) struct Stat {
     /// Name of the program, its first 15 characters.
-    pub(super) name: String,
+    pub(crate) name: String,
     /// Number of the parent.
-    pub(super) parent: u32,
+    pub(crate) parent: u32,
     /// CPU time of the process, in seconds.
-    pub(super) cpu: f64,
+    pub(crate) cpu: f64,
     /// CPU time of its children that ended and were waited for, in seconds.
-    pub(super) cpu_of_ended_children: f64,
+    pub(crate) cpu_of_ended_children: f64,
 }
 
 impl Stat {
@@ -26,7 +26,7 @@ impl Stat {
     /// # Errors
     ///
     /// Fails when the process is gone.
-    pub(super) fn of(process: &str) -> anyhow::Result<Self> {
+    pub(crate) fn of(process: &str) -> anyhow::Result<Self> {
         let text = read(process, "stat")?;
         Self::parse(&text).with_context(|| format!("/proc/{process}/stat cannot be read: {text}"))
     }
@@ -50,7 +50,7 @@ impl Stat {
 /// # Errors
 ///
 /// Fails when the process is gone.
-pub(super) fn resident(process: &str) -> anyhow::Result<f64> {
+pub(crate) fn resident(process: &str) -> anyhow::Result<f64> {
     kib(&read(process, "status")?, "VmRSS:").with_context(|| format!("process {process} shows no memory"))
 }
 
@@ -59,12 +59,12 @@ pub(super) fn resident(process: &str) -> anyhow::Result<f64> {
 /// # Errors
 ///
 /// Fails when the process is gone.
-pub(super) fn proportional(process: &str) -> anyhow::Result<f64> {
+pub(crate) fn proportional(process: &str) -> anyhow::Result<f64> {
     kib(&read(process, "smaps_rollup")?, "Pss:").with_context(|| format!("process {process} shows no memory"))
 }
 
 /// Returns the numbers of the children of this process whose names begin so.
-pub(super) fn children(name: &str) -> Vec<String> {
+pub(crate) fn children(name: &str) -> Vec<String> {
     let own = std::process::id();
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let numbers = entries.filter_map(|entry| entry.file_name().into_string().ok());

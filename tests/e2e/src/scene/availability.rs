@@ -1,30 +1,36 @@
 //! Number of ready pods at every moment, by the watch.
 
-use evacuation_e2e::Scene;
 use std::collections::BTreeMap;
 
 use futures::{StreamExt, pin_mut};
 use k8s_openapi::api::core::v1::Pod;
 use kube::{
-    ResourceExt,
+    Api, ResourceExt,
     runtime::watcher::{self, Event},
 };
 use tokio::{sync::oneshot, task::JoinHandle};
 
-use crate::workload::is_ready;
+use super::Scene;
+use crate::pods::is_ready;
 
 /// Notes after each change of a pod how many are ready.
-pub(crate) struct Availability {
+#[derive(Debug)]
+pub struct Availability {
     stop: oneshot::Sender<()>,
     task: JoinHandle<Vec<usize>>,
 }
 
 impl Availability {
-    /// Begins with the pods that there are.
-    pub(crate) async fn watch(scene: &Scene) -> Self {
+    /// Begins with the pods of the scene.
+    pub async fn watch(scene: &Scene) -> Self {
+        Self::of(scene.pods.api(), "").await
+    }
+
+    /// Begins with the pods that there are, and that have these labels.
+    pub async fn of(pods: Api<Pod>, labels: &str) -> Self {
         let (stop, mut stopped) = oneshot::channel();
         let (begun, beginning) = oneshot::channel();
-        let events = watcher(scene);
+        let events = watcher::watcher(pods, watcher::Config::default().labels(labels));
         let task = tokio::spawn(async move {
             pin_mut!(events);
             let (mut ready, mut counts) = (BTreeMap::<String, bool>::new(), Vec::new());
@@ -58,13 +64,9 @@ impl Availability {
     }
 
     /// The fewest pods that were ready at any moment, and the most.
-    pub(crate) async fn bounds(self) -> (usize, usize) {
+    pub async fn bounds(self) -> (usize, usize) {
         self.stop.send(()).unwrap();
         let counts = self.task.await.unwrap();
         (*counts.iter().min().unwrap(), *counts.iter().max().unwrap())
     }
-}
-
-fn watcher(scene: &Scene) -> impl futures::Stream<Item = watcher::Result<Event<Pod>>> + Send + use<> {
-    watcher::watcher(scene.pods.api(), watcher::Config::default())
 }

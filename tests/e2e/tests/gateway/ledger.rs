@@ -1,0 +1,110 @@
+//! One ledger: deletions by workload controllers count against budgets as evictions do.
+
+use std::time::Duration;
+
+use evacuation_e2e::scene::{Availability, PATIENCE};
+use k8s_openapi::api::{
+    apps::v1::{Deployment, ReplicaSet},
+    policy::v1::PodDisruptionBudget,
+};
+use kube::api::{Patch, PatchParams};
+use serde_json::{Value, json};
+
+use crate::stage::{CPU, Stage, run, start, workload};
+
+/// Label that opts the namespace in.
+const COUNTS: (&str, &str) = ("gateway.evacuation.dev/count", "deletions");
+/// Replicas of the Deployment.
+const REPLICAS: i32 = 6;
+
+/// Returns a Deployment whose rollout replaces half of its pods at once. Each pod takes a while to be ready.
+fn deployment(scene: &str) -> Value {
+    let annotations =
+        json!({"controlplane.test/running-after": "1500ms", "controlplane.test/gone-after": "500ms"});
+    let mut deployment = workload("web", REPLICAS, &annotations);
+    deployment["spec"]["template"]["metadata"]["labels"]["scene"] = json!(scene);
+    deployment["spec"]["strategy"] =
+        json!({"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "50%", "maxSurge": 0}});
+    deployment
+}
+
+async fn roll_out(stage: &Stage) {
+    let template = json!({"metadata": {"annotations": {"test/version": "2"}}});
+    let patch = Patch::Merge(json!({"spec": {"template": template}}));
+    stage.api::<Deployment>().patch("web", &PatchParams::default(), &patch).await.unwrap();
+}
+
+/// Waits until every pod is of the new version.
+async fn rolled_out(stage: &Stage) {
+    let status = format!("--timeout={}s", PATIENCE.as_secs());
+    let done = run(stage.kubectl(&["rollout", "status", "deployment/web", &status])).await;
+    assert!(done.success(), "{done:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rollout_and_a_drain_together_never_break_the_budget() {
+    let _alone = CPU.lock().await;
+    let stage = Stage::new("ledger").await;
+    stage.label_namespace(&[COUNTS]).await;
+    stage.create::<Deployment>(deployment(stage.namespace())).await;
+    let pods = stage.ready_pods("web", usize::try_from(REPLICAS).unwrap(), &[]).await;
+    stage.pods.budget("web", ("app", "web"), 1).await.unwrap();
+    let node = pods[0].spec.as_ref().unwrap().node_name.clone().unwrap();
+    let availability = Availability::watch(&stage).await;
+    roll_out(&stage).await;
+    let mut drain = stage.platform().kubectl_command();
+    // Only the pods of this test: others run on the node, too.
+    let selector = format!("--pod-selector=app=web,scene={}", stage.namespace());
+    drain.args(["drain", &node, "--force", "--ignore-daemonsets", "--timeout=100s", &selector]);
+    let drain = start(drain);
+    rolled_out(&stage).await;
+    let drained = drain.await.unwrap();
+    let uncordoned = run(stage.kubectl(&["uncordon", &node])).await;
+    assert!(drained.success() && uncordoned.success(), "{drained:?}");
+    let (fewest, _) = availability.bounds().await;
+    assert_eq!(fewest, usize::try_from(REPLICAS).unwrap() - 1, "the budget allows one pod to be missing");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rollout_that_a_budget_would_block_for_ever_passes_after_the_time_of_its_row() {
+    let stage = Stage::new("blocked").await;
+    stage.label_namespace(&[COUNTS]).await;
+    let annotations = json!({"controlplane.test/gone-after": "100ms"});
+    stage.create::<ReplicaSet>(workload("web", 2, &annotations)).await;
+    let pods = stage.ready_pods("web", 2, &[]).await;
+    stage.pods.budget("web", ("app", "web"), 0).await.unwrap();
+    let patch = Patch::Merge(json!({"spec": {"replicas": 1}}));
+    let began = std::time::Instant::now();
+    stage.api::<ReplicaSet>().patch_scale("web", &PatchParams::default(), &patch).await.unwrap();
+    let said = stage.event_where("the deletion passes the budget", |event| {
+        event.reason.as_deref() == Some("DeletionPassedBudget")
+    });
+    let said = said.await;
+    assert!(said.contains("replicaset-controller could delete the pod although a budget"), "{said}");
+    // The row's time is 8 s.
+    assert!(began.elapsed() >= Duration::from_secs(8), "{:?}", began.elapsed());
+    stage.ready_pods("web", 1, &[]).await;
+    let evacuations = stage.all_evacuations().await;
+    assert!(!evacuations.is_empty(), "an Evacuation explained the wait");
+    let budgets = stage.api::<PodDisruptionBudget>().get("web").await.unwrap();
+    assert_eq!(budgets.status.unwrap().disruptions_allowed, Some(0));
+    assert_eq!(pods.len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deletion_that_the_budget_allows_is_counted_and_passes_at_once() {
+    let stage = Stage::new("counted").await;
+    stage.label_namespace(&[COUNTS]).await;
+    let annotations = json!({"controlplane.test/gone-after": "100ms"});
+    stage.create::<ReplicaSet>(workload("web", 2, &annotations)).await;
+    stage.ready_pods("web", 2, &[]).await;
+    stage.pods.budget("web", ("app", "web"), 1).await.unwrap();
+    let patch = Patch::Merge(json!({"spec": {"replicas": 1}}));
+    stage.api::<ReplicaSet>().patch_scale("web", &PatchParams::default(), &patch).await.unwrap();
+    stage.ready_pods("web", 1, &[]).await;
+    let evictions = stage.all_evictions();
+    let by_gateway =
+        evictions.iter().filter(|event| event.user().ends_with(":evacuation-gateway") && event.code() == 201);
+    assert_eq!(by_gateway.count(), 1, "{evictions:?}");
+    assert!(stage.all_evacuations().await.is_empty());
+}

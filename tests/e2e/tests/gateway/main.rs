@@ -1,0 +1,21 @@
+//! The gateway on a real control plane: plain kubectl, the control plane's own controllers, faults, and the
+//! one ledger of budgets.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panic, so that the logs are kept"
+)]
+
+mod controllers;
+mod flood;
+mod kubectl;
+mod ledger;
+mod outages;
+mod passes;
+mod replicas;
+mod stage;
+mod successors;
+mod warnings;
+mod workloads;

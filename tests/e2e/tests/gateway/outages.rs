@@ -1,0 +1,104 @@
+//! Faults: a call passes within the second of the kube-apiserver, and what passed unasked is named.
+
+use std::time::Instant;
+
+use evacuation_e2e::{PodSpec, Pool, Scene};
+use kube::api::EvictParams;
+
+use crate::stage::{FAULT, Stage, options};
+
+/// Platforms that a test disturbs.
+static POOL: Pool = Pool::new(1, options);
+
+async fn stage(prefix: &str) -> Stage {
+    Stage::of(Scene::from_pool(prefix, &POOL).await).await
+}
+
+/// Evicts the pod, which must pass within [`FAULT`].
+async fn evicts(stage: &Stage, pod: &str) {
+    let began = Instant::now();
+    stage.pods.api().evict(pod, &EvictParams::default()).await.unwrap();
+    assert!(began.elapsed() < FAULT, "{:?}", began.elapsed());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_the_gateway_a_call_passes_within_a_second_and_the_controller_names_it() {
+    let stage = stage("nogateway").await;
+    for name in ["stopped", "frozen"] {
+        stage.app_pod(name, PodSpec::watching()).await;
+    }
+    stage.gateway().processes()[0].pause().unwrap();
+    evicts(&stage, "frozen").await;
+    stage.gateway().processes()[0].kill().unwrap();
+    evicts(&stage, "stopped").await;
+    assert!(stage.all_evacuations().await.is_empty());
+    for name in ["stopped", "frozen"] {
+        let said = stage.event("Pod", name, "DeletedUnasked").await;
+        assert!(said.contains("its responders were not asked"), "{said}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_the_evacuation_api_a_call_passes_and_an_event_and_a_metric_name_it() {
+    let stage = stage("noapi").await;
+    stage.app_pod("stopped", PodSpec::watching()).await;
+    let asked = stage.app_pod("asked", PodSpec::watching()).await;
+    stage.pods.api().evict("asked", &EvictParams::default()).await.unwrap_err();
+    stage.evacuation_of("asked").await;
+    let before = stage.gateway().count("passed_unasked", &["reason=\"api_down\""]).await.unwrap();
+    stage.platform().apiserver().kill().unwrap();
+    evicts(&stage, "stopped").await;
+    let said = stage.event("Pod", "stopped", "PassedUnasked").await;
+    assert!(said.contains("admin could evict the pod unasked: the evacuation API did not answer"), "{said}");
+    let after = stage.gateway().count("passed_unasked", &["reason=\"api_down\""]).await.unwrap();
+    assert!(after > before, "{before} {after}");
+    // The record of a pod that was asked before may be stale, and does not hold its caller up.
+    let api = stage.pods.api();
+    let passed =
+        controlplane::eventually(evacuation_e2e::scene::PATIENCE, "the stale record is known", || async {
+            api.evict("asked", &EvictParams::default()).await.map(drop).map_err(|error| error.to_string())
+        });
+    passed.await.unwrap();
+    stage.pods.gone(&asked).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn with_a_frozen_evacuation_api_a_call_passes_within_a_second() {
+    let stage = stage("frozenapi").await;
+    stage.app_pod("app", PodSpec::watching()).await;
+    stage.platform().apiserver().pause().unwrap();
+    evicts(&stage, "app").await;
+    let said = stage.event("Pod", "app", "PassedUnasked").await;
+    assert!(said.contains("could evict the pod unasked"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_the_store_a_call_passes_within_a_second() {
+    let stage = stage("nostore").await;
+    stage.app_pod("app", PodSpec::watching()).await;
+    stage.platform().etcd().unwrap().pause().unwrap();
+    evicts(&stage, "app").await;
+    let said = stage.event("Pod", "app", "PassedUnasked").await;
+    assert!(said.contains("could evict the pod unasked"), "{said}");
+    stage.platform().etcd().unwrap().resume().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn with_an_expired_certificate_a_call_passes_and_the_controller_names_it() {
+    let stage = stage("expired").await;
+    for name in ["before", "after"] {
+        stage.app_pod(name, PodSpec::watching()).await;
+    }
+    stage.pods.api().evict("before", &EvictParams::default()).await.unwrap_err();
+    let pki = stage.control_plane().pki();
+    let names = ["localhost", "127.0.0.1"];
+    // The kube-apiserver keeps connections: the one that it has must end.
+    stage.gateway().serve_with(&pki.expired(&names).unwrap()).unwrap();
+    stage.gateway().restart(0).await.unwrap();
+    evicts(&stage, "after").await;
+    let said = stage.event("Pod", "after", "DeletedUnasked").await;
+    assert!(said.contains("its responders were not asked"), "{said}");
+    // Other scenes use the platform after this one.
+    stage.gateway().serve_with(&pki.serving(&names).unwrap()).unwrap();
+    stage.gateway().restart(0).await.unwrap();
+}

@@ -1,0 +1,88 @@
+//! Calls that are not held up.
+
+use std::time::{Duration, Instant};
+
+use controlplane::eventually;
+use evacuation_e2e::{
+    PodSpec,
+    scene::{PATIENCE, refused_saying},
+};
+use k8s_openapi::api::core::v1::{Namespace, Pod};
+use kube::{
+    Api,
+    api::{DeleteParams, PostParams},
+};
+use serde_json::json;
+
+use crate::stage::{Stage, run};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_namespace_is_deleted_although_its_apps_are_silent() {
+    let stage = Stage::new("nsdel").await;
+    let name = format!("{}-other", stage.namespace());
+    let namespaces: Api<Namespace> = Api::all(stage.admin());
+    let wanted = serde_json::from_value(json!({"metadata": {"name": name}})).unwrap();
+    namespaces.create(&PostParams::default(), &wanted).await.unwrap();
+    let pods: Api<Pod> = Api::namespaced(stage.admin(), &name);
+    let pod = json!({
+        "metadata": {"name": "app", "annotations": {
+            "evacuation.dev/responders": "[{\"name\":\"self\"}]", "controlplane.test/gone-after": "100ms",
+        }},
+        "spec": {"nodeName": stage.node(), "containers": [{"name": "app", "image": "app"}]},
+    });
+    pods.create(&PostParams::default(), &serde_json::from_value(pod).unwrap()).await.unwrap();
+    let began = Instant::now();
+    namespaces.delete(&name, &DeleteParams::default()).await.unwrap();
+    let gone = eventually(PATIENCE, "the namespace is gone", || async {
+        match namespaces.get_opt(&name).await.unwrap() {
+            None => Ok(()),
+            Some(namespace) => Err(format!("{:?}", namespace.status)),
+        }
+    });
+    gone.await.unwrap();
+    assert!(began.elapsed() < Duration::from_secs(45), "{:?}", began.elapsed());
+    let asked = stage.control_plane().audit_events().unwrap();
+    let asked = asked.iter().filter(|e| e.resource() == "evacuations" && e.verb() == "create");
+    assert_eq!(asked.filter(|event| event.namespace() == name).count(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_forced_deletion_passes_for_holders_of_override_and_asks_for_others() {
+    let stage = Stage::new("forced").await;
+    let pod = stage.app_pod("app", PodSpec::watching()).await;
+    let user = stage.user("forcing", &["edit"]).await;
+    let right = json!({"resource": "pods", "verb": "delete"});
+    stage.decided(&user.name, &right, true).await;
+    let pods: Api<Pod> = Api::namespaced(user.client.clone(), stage.namespace());
+    let force = DeleteParams::default().grace_period(0);
+    refused_saying(pods.delete("app", &force).await, 429, "responder self was asked");
+    let evacuation = stage.evacuation_of("app").await;
+    assert_eq!(evacuation.spec.requesters[0].grace_period_seconds, None);
+    assert!(stage.stays(&pod).await);
+
+    let rule = json!({"apiGroups": ["evacuation.dev"], "resources": ["evacuations"], "verbs": ["override"]});
+    stage.grant(&user.name, rule).await;
+    // The gateway keeps a verdict for 10 s.
+    let gone = eventually(PATIENCE, "the forced deletion passes", || async {
+        pods.delete("app", &force).await.map(drop).map_err(|error| error.to_string())
+    });
+    gone.await.unwrap();
+    stage.pods.gone(&pod).await.unwrap();
+    let said = stage.event("Pod", "app", "DeletionForced").await;
+    assert!(said.contains(&user.name), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_collection_of_pods_is_deleted_pod_by_pod() {
+    let stage = Stage::new("collection").await;
+    let plain = stage.app_pod("plain", PodSpec::default()).await;
+    let deleted = run(stage.kubectl(&["delete", "pods", "--all", "--wait=false"])).await;
+    assert!(deleted.success(), "{deleted:?}");
+    stage.pods.gone(&plain).await.unwrap();
+    let pod = stage.app_pod("app", PodSpec::watching()).await;
+    let all = kube::api::ListParams::default();
+    let collected = stage.pods.api().delete_collection(&DeleteParams::default(), &all).await;
+    refused_saying(collected, 429, "responder self was asked");
+    assert!(stage.stays(&pod).await);
+    stage.evacuation_of("app").await;
+}

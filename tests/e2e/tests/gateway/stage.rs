@@ -1,0 +1,162 @@
+//! A namespace and a node behind the gateway.
+
+use std::{ops::Deref, process::Command, time::Duration};
+
+use controlplane::{Output, eventually, output_of};
+use evacuation_api::Evacuation;
+use evacuation_e2e::{
+    Gateway, PlatformOptions, PodSpec, Scene,
+    scene::{PATIENCE, quick},
+};
+use k8s_openapi::api::core::v1::{Namespace, Pod};
+use kube::{
+    Api,
+    api::{EvictParams, ListParams, Patch, PatchParams},
+};
+use serde_json::{Value, json};
+use tokio::{sync::Mutex, task::JoinHandle};
+
+/// Rows for users of the tests whose patience is short.
+const CONFIGURATION: &str = "
+apiVersion: gateway.evacuation.dev/v1alpha1
+kind: GatewayConfiguration
+callers:
+- name: hasty
+  matches:
+  - users: [hasty-*]
+  patienceSeconds: 6
+- name: replicaset
+  matches:
+  - users: [system:serviceaccount:kube-system:replicaset-controller]
+    ownerKinds: [ReplicaSet]
+  patienceSeconds: 600
+  countDeletions: true
+  blockedPatienceSeconds: 8
+";
+
+/// Held by tests that need most of the machine's CPU, or that fail when a call passes because the gateway is
+/// late.
+pub(crate) static CPU: Mutex<()> = Mutex::const_new(());
+
+/// A scene behind the gateway, with a node of its own.
+pub(crate) struct Stage {
+    scene: Scene,
+    node: String,
+}
+
+impl Deref for Stage {
+    type Target = Scene;
+
+    fn deref(&self) -> &Scene {
+        &self.scene
+    }
+}
+
+/// Options of a platform with a gateway.
+pub(crate) fn options() -> PlatformOptions {
+    PlatformOptions { gateway: Some(CONFIGURATION.to_owned()), ..PlatformOptions::default() }
+}
+
+impl Stage {
+    /// Returns a stage on the platform that all tests of this binary share.
+    pub(crate) async fn new(prefix: &str) -> Self {
+        Self::of(Scene::with(prefix, options).await).await
+    }
+
+    /// Returns a stage of that scene, once the kube-apiserver asks the gateway.
+    pub(crate) async fn of(scene: Scene) -> Self {
+        let node = scene.own_node().await;
+        let stage = Self { scene, node };
+        stage.is_asked().await;
+        stage
+    }
+
+    async fn is_asked(&self) {
+        let pods = self.pods.api();
+        let asked = eventually(PATIENCE, "the gateway is asked", || async {
+            let before = self.gateway().count("calls", &[]).await.unwrap();
+            // A pod that does not exist is asked about, too.
+            pods.evict("none", &EvictParams::default()).await.unwrap_err();
+            let now = self.gateway().count("calls", &[]).await.unwrap();
+            if now > before { Ok(()) } else { Err("no call") }
+        });
+        asked.await.unwrap();
+    }
+
+    pub(crate) fn gateway(&self) -> &Gateway {
+        self.platform().gateway().unwrap()
+    }
+
+    pub(crate) fn node(&self) -> &str {
+        &self.node
+    }
+
+    /// A pod of that name on the stage's node that goes quickly.
+    pub(crate) async fn app_pod(&self, name: &str, spec: PodSpec) -> Pod {
+        self.pods.create(name, &quick(spec).on(&self.node)).await.unwrap()
+    }
+
+    /// Sets labels of the namespace.
+    pub(crate) async fn label_namespace(&self, labels: &[(&str, &str)]) {
+        let labels: serde_json::Map<_, _> =
+            labels.iter().map(|(key, value)| ((*key).to_owned(), json!(value))).collect();
+        let api: Api<Namespace> = Api::all(self.admin());
+        let patch = Patch::Merge(json!({"metadata": {"labels": labels}}));
+        api.patch(self.namespace(), &PatchParams::default(), &patch).await.unwrap();
+    }
+
+    /// Returns plain kubectl in the namespace, as `admin`.
+    pub(crate) fn kubectl(&self, arguments: &[&str]) -> Command {
+        let mut command = self.platform().kubectl_command();
+        command.args(arguments).args(["-n", self.namespace()]);
+        command
+    }
+
+    /// Returns `kubectl drain` of the stage's node.
+    pub(crate) fn drain(&self, more: &[&str]) -> Command {
+        let mut command = self.platform().kubectl_command();
+        command.args(["drain", &self.node, "--force", "--ignore-daemonsets"]).args(more);
+        command
+    }
+
+    /// Returns the Evacuations of the namespace.
+    pub(crate) async fn all_evacuations(&self) -> Vec<Evacuation> {
+        self.evacuations().list(&ListParams::default()).await.unwrap().items
+    }
+}
+
+/// Returns a workload of that name with so many replicas whose pods have these annotations.
+pub(crate) fn workload(name: &str, replicas: i32, annotations: &Value) -> Value {
+    let labels = json!({"app": name});
+    json!({
+        "metadata": {"name": name},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {"labels": labels, "annotations": annotations},
+                "spec": {"containers": [{"name": "app", "image": "app"}]},
+            },
+        },
+    })
+}
+
+/// Runs a command to its end.
+pub(crate) async fn run(command: Command) -> Output {
+    output_of("kubectl", command).await.unwrap()
+}
+
+/// Runs a command beside the test.
+pub(crate) fn start(command: Command) -> JoinHandle<Output> {
+    tokio::spawn(run(command))
+}
+
+/// Asserts that a text contains each of these.
+pub(crate) fn assert_has(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(text.contains(part), "{part:?} is not in {text}");
+    }
+}
+
+/// Maximum time of a call that passes because of a fault. The kube-apiserver waits for a second.
+pub(crate) const FAULT: Duration = Duration::from_millis(1900);
