@@ -183,7 +183,7 @@ mod tests {
     #[test]
     fn a_set_survives_the_round_trip_byte_for_byte() {
         for text in [
-            r#"{}"#,
+            "{}",
             r#"{"f:a":{}}"#,
             r#"{"f:a":{".":{},"f:b":{}},"f:c":{"f:d":{}}}"#,
             r#"{"f:p":{"k:{\"port\":80,\"protocol\":\"TCP\"}":{".":{},"f:port":{}},"k:{\"port\":443}":{}}}"#,

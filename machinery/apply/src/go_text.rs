@@ -99,7 +99,7 @@ pub(crate) fn display(value: &Value) -> String {
         Value::Bool(_) | Value::Null => value.to_string(),
         Value::Array(items) => format!("[{}]", items.iter().map(display).collect::<Vec<_>>().join(",")),
         Value::Object(fields) => {
-            fields.iter().map(|(name, field)| format!("{name}={}", display(field))).collect()
+            fields.iter().fold(String::new(), |text, (name, field)| text + name + "=" + &display(field))
         }
     }
 }
@@ -170,8 +170,8 @@ mod tests {
             (json!(80), "80", "80"),
             (json!(80.0), "80", "80"),
             (json!(1.5), "1.5", "1.5"),
-            (json!(123456.0), "123456", "123456"),
-            (json!(1234567.0), "1234567", "1.234567e+06"),
+            (json!(123_456.0), "123456", "123456"),
+            (json!(1_234_567.0), "1234567", "1.234567e+06"),
             (json!(1e22), "1e+22", "1e+22"),
             (json!(1.25e-7), "1.25e-07", "1.25e-07"),
             (json!(0.00001), "0.00001", "1e-05"),

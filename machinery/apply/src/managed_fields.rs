@@ -1,0 +1,15 @@
+//! Ownership as `metadata.managedFields` records it: `k8s.io/apimachinery/pkg/util/managedfields`.
+
+mod cap;
+mod codec;
+mod last_applied;
+mod manager_name;
+mod object;
+mod strip_meta;
+mod timestamps;
+mod tracker;
+
+pub use codec::{ManagedFieldsError, validate_managed_fields};
+pub use manager_name::{MAX_MANAGER_BYTES, ManagerNameError, manager_from_user_agent, validate_manager};
+pub use timestamps::keep_timestamps;
+pub use tracker::{Applied, Writer, apply, track};

@@ -1,0 +1,145 @@
+//! Managers from and to the entries of `metadata.managedFields`.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{FieldsV1, ManagedFieldsEntry, Time};
+
+use crate::{
+    FieldSet, FieldsError,
+    managers::{ManagerId, Managers, Operation, VersionedSet},
+};
+
+const FIELDS_TYPE: &str = "FieldsV1";
+
+/// Reason for which an entry of `metadata.managedFields` is malformed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ManagedFieldsError {
+    /// The operation is unknown.
+    #[error("operation must be `Apply` or `Update`")]
+    Operation,
+    /// There is no API version.
+    #[error("apiVersion must not be empty")]
+    ApiVersion,
+    /// There is no type of fields.
+    #[error("missing fieldsType in managed fields entry {index}")]
+    MissingFieldsType {
+        /// Index of the entry, from 0.
+        index: usize,
+    },
+    /// The type of fields is unknown.
+    #[error("invalid fieldsType {found:?} in managed fields entry {index}")]
+    FieldsType {
+        /// Index of the entry, from 0.
+        index: usize,
+        /// The type.
+        found: String,
+    },
+    /// The fields are not FieldsV1.
+    #[error("error decoding set of managed fields entry {index}: {error}")]
+    Fields {
+        /// Index of the entry, from 0.
+        index: usize,
+        /// Description of the problem.
+        error: FieldsError,
+    },
+}
+
+/// Managers of one object, and the times of their last changes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Managed {
+    pub(crate) managers: Managers,
+    pub(crate) times: BTreeMap<ManagerId, Time>,
+}
+
+/// Checks the entries of `metadata.managedFields`.
+///
+/// # Errors
+///
+/// [`ManagedFieldsError`] for the first malformed entry.
+pub fn validate_managed_fields(entries: &[ManagedFieldsEntry]) -> Result<(), ManagedFieldsError> {
+    Managed::decode(entries).map(drop)
+}
+
+impl Managed {
+    /// Reads entries. Of two entries of one manager, the last counts.
+    pub(crate) fn decode(entries: &[ManagedFieldsEntry]) -> Result<Self, ManagedFieldsError> {
+        let mut managed = Self::default();
+        for (index, entry) in entries.iter().enumerate() {
+            let operation = match entry.operation.as_deref() {
+                Some("Apply") => Operation::Apply,
+                Some("Update") => Operation::Update,
+                _ => return Err(ManagedFieldsError::Operation),
+            };
+            let api_version = given(entry.api_version.as_deref()).ok_or(ManagedFieldsError::ApiVersion)?;
+            match given(entry.fields_type.as_deref()) {
+                Some(FIELDS_TYPE) => {}
+                None => return Err(ManagedFieldsError::MissingFieldsType { index }),
+                Some(found) => {
+                    return Err(ManagedFieldsError::FieldsType { index, found: found.to_owned() });
+                }
+            }
+            let name = entry.manager.as_deref().unwrap_or_default();
+            let subresource = entry.subresource.as_deref().unwrap_or_default();
+            let id = ManagerId::new(name, operation, api_version, subresource);
+            let set = match &entry.fields_v1 {
+                Some(FieldsV1(fields)) => FieldSet::from_fields_v1(fields)
+                    .map_err(|error| ManagedFieldsError::Fields { index, error })?,
+                None => FieldSet::new(),
+            };
+            match entry.time.clone() {
+                Some(time) => managed.times.insert(id.clone(), time),
+                None => managed.times.remove(&id),
+            };
+            let applied = operation == Operation::Apply;
+            let owned = VersionedSet { set, api_version: api_version.to_owned(), applied };
+            managed.managers.insert(id, owned);
+        }
+        Ok(managed)
+    }
+
+    /// Writes the entries: applied ones first, each sort by time, name, API version and subresource.
+    pub(crate) fn encode(self) -> Vec<ManagedFieldsEntry> {
+        let mut times = self.times;
+        let entries = self.managers.into_iter().map(|(id, owned)| {
+            let operation = if owned.applied { Operation::Apply } else { id.operation() };
+            ManagedFieldsEntry {
+                manager: given(Some(id.name())).map(str::to_owned),
+                operation: Some(operation.as_str().to_owned()),
+                api_version: Some(owned.api_version),
+                time: times.remove(&id),
+                fields_type: Some(FIELDS_TYPE.to_owned()),
+                fields_v1: Some(FieldsV1(owned.set.to_fields_v1())),
+                subresource: given(Some(id.subresource())).map(str::to_owned),
+            }
+        });
+        let mut entries: Vec<ManagedFieldsEntry> = entries.collect();
+        entries.sort_by(|left, right| sort_key(left).cmp(&sort_key(right)));
+        entries
+    }
+
+    pub(crate) fn seconds(&self, id: &ManagerId) -> i64 {
+        seconds(self.times.get(id))
+    }
+}
+
+type SortKey<'a> = (Option<&'a str>, i64, [Option<&'a str>; 3]);
+
+fn sort_key(entry: &ManagedFieldsEntry) -> SortKey<'_> {
+    let names = [&entry.manager, &entry.api_version, &entry.subresource].map(Option::as_deref);
+    (entry.operation.as_deref(), seconds(entry.time.as_ref()), names)
+}
+
+fn seconds(time: Option<&Time>) -> i64 {
+    time.map_or(0, |Time(time)| time.as_second())
+}
+
+/// Returns a time without its fraction: JSON has none.
+pub(crate) fn whole_seconds(now: Timestamp) -> Time {
+    Time(Timestamp::from_second(now.as_second()).unwrap_or(now))
+}
+
+/// Returns a text unless it is empty, as Go leaves out empty texts.
+fn given(text: Option<&str>) -> Option<&str> {
+    text.filter(|text| !text.is_empty())
+}
