@@ -5,9 +5,7 @@
 //! [`json_patch()`] (RFC 6902, `application/json-patch+json`) and [`merge_patch`] (RFC 7386,
 //! `application/merge-patch+json`). A strategic merge patch needs the merge keys of Go's struct tags; kinds
 //! that are not built into kube-apiserver do not have it, and a server answers 415 as it does for custom
-//! resources. Server-side apply (`application/apply-patch+yaml`) works on the same values and belongs in this
-//! crate, in a module
-//! `apply` beside `patch`: field sets, ownership and the merge by the schema's list types are pure, too.
+//! resources. Server-side apply (`application/apply-patch+yaml`) is in `machinery-apply`.
 //!
 //! # Decoding
 //!

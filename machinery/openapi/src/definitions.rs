@@ -54,9 +54,17 @@ impl Definitions {
         self.by_name
     }
 
-    /// Returns the schemas by name, and the name of each kind's schema.
-    pub(crate) fn into_parts(self) -> (BTreeMap<String, Value>, ByKind<String>) {
-        (self.by_name, self.by_kind)
+    /// Returns the definitions of one kind and of what it refers to, and the name of its own.
+    pub(crate) fn of_kind(
+        kind: &str,
+        own: &GroupVersion,
+        schema: &Schema,
+    ) -> Result<(BTreeMap<String, Value>, String), DocumentError> {
+        let version = ServedVersion { version: own.version.clone(), resources: Vec::new() };
+        let mut definitions = Self::new(&own.group, &version)?;
+        let root = definitions.add_kind(own, kind, schema)?;
+        definitions.check_references()?;
+        Ok((definitions.by_name, root))
     }
 
     fn add_resource(&mut self, resource: &ServedResource) -> Result<(), DocumentError> {

@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::{
-    DiscoveryVersion, Document, DocumentError, GroupVersion, JSON, ServedGroup, Structure, accept, api_group,
-    api_group_discovery_list, api_group_list, api_resource_list, definitions::ByKind, openapi_v2, openapi_v3,
-    openapi_v3_index,
+    DiscoveryVersion, Document, DocumentError, JSON, ServedGroup, accept, api_group,
+    api_group_discovery_list, api_group_list, api_resource_list, openapi_v2, openapi_v3, openapi_v3_index,
 };
 
 /// Title and version of the server in the OpenAPI documents.
@@ -24,7 +23,6 @@ pub struct Info {
 pub struct Documents {
     /// By path; where one path has several, the plain one is the last.
     by_path: BTreeMap<String, Vec<Document>>,
-    structures: ByKind<Structure>,
 }
 
 impl Documents {
@@ -36,7 +34,7 @@ impl Documents {
     /// All of these are mistakes in the description, so a server finds them when it starts and not when it is
     /// asked.
     pub fn new(info: &Info, groups: &[ServedGroup]) -> Result<Self, DocumentError> {
-        let mut documents = Self { by_path: BTreeMap::new(), structures: BTreeMap::new() };
+        let mut documents = Self { by_path: BTreeMap::new() };
         for version in [DiscoveryVersion::V2, DiscoveryVersion::V2Beta1] {
             documents.add("/apis", version.media_type(), &api_group_discovery_list(groups, version))?;
         }
@@ -45,7 +43,6 @@ impl Documents {
         for group in groups {
             documents.add(&format!("/apis/{}", group.group), JSON, &api_group(group))?;
             for version in &group.versions {
-                documents.structures.extend(Structure::of_version(&group.group, version)?);
                 let path = format!("apis/{}/{}", group.group, version.version);
                 documents.add(&format!("/{path}"), JSON, &api_resource_list(group, version))?;
                 let document = documents.add(
@@ -75,11 +72,6 @@ impl Documents {
         let offered: Vec<&str> = documents.iter().map(Document::content_type).collect();
         let chosen = accept::preferred(accept, &offered)?;
         documents.iter().find(|document| document.content_type() == chosen)
-    }
-
-    /// Returns the structural schema of a kind, if it is served.
-    pub fn structure(&self, group_version: &GroupVersion, kind: &str) -> Option<&Structure> {
-        self.structures.get(&(group_version.clone(), kind.to_owned()))
     }
 
     /// True if there is any document at that path.

@@ -1,5 +1,7 @@
 //! Reasons for which documents cannot be built.
 
+use machinery_schema::SchemaError;
+
 /// A description of resources from which no documents can be made.
 #[derive(Debug, thiserror::Error)]
 pub enum DocumentError {
@@ -26,6 +28,15 @@ pub enum DocumentError {
         definition: String,
         /// Reference without a definition.
         reference: String,
+    },
+    /// A kind's schema has no shape by which objects can be merged.
+    #[error("kind {kind} cannot be merged")]
+    Shape {
+        /// The kind.
+        kind: String,
+        /// Reason.
+        #[source]
+        source: SchemaError,
     },
     /// A document cannot be written as JSON.
     #[error("document {path} cannot be written as JSON")]

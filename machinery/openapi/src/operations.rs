@@ -15,7 +15,8 @@ use crate::{
 };
 
 /// The media types of patches that are served: JSON patch (RFC 6902) and JSON merge patch (RFC 7386).
-pub const PATCH_TYPES: &[&str] = &["application/json-patch+json", "application/merge-patch+json"];
+pub const PATCH_TYPES: &[&str] =
+    &["application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml"];
 /// The media types of objects.
 pub(crate) const OBJECT_TYPES: &[&str] = &["application/json", "application/yaml"];
 

@@ -7,13 +7,10 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use jiff::Timestamp;
 use machinery_validation::{FieldError, FieldErrorKind, FieldPath};
+use schemars::Schema;
 use serde_json::Value;
 
-use crate::{
-    DocumentError, Object, ServedVersion,
-    definitions::{ByKind, Definitions},
-    schema::V3_PREFIX,
-};
+use crate::{DocumentError, GroupVersion, Object, definitions::Definitions, schema::V3_PREFIX};
 
 /// Maximum number of errors that one check reports.
 const MAX_ERRORS: usize = 100;
@@ -25,19 +22,25 @@ const TYPED_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];
 pub struct Structure {
     schemas: Arc<BTreeMap<String, Value>>,
     root: Arc<str>,
+    shape: machinery_schema::Schema,
 }
 
 impl Structure {
-    /// Returns the structures of every kind of a version.
+    /// Returns the structure of a kind whose type has this schema.
     ///
     /// # Errors
     ///
-    /// The same as those of the OpenAPI documents.
-    pub(crate) fn of_version(group: &str, version: &ServedVersion) -> Result<ByKind<Self>, DocumentError> {
-        let (schemas, names) = Definitions::new(group, version)?.into_parts();
-        let schemas = Arc::new(schemas);
-        let structure = |name: String| Self { schemas: schemas.clone(), root: name.into() };
-        Ok(names.into_iter().map(|(kind, name)| (kind, structure(name))).collect())
+    /// The same as those of the OpenAPI documents, and [`DocumentError::Shape`].
+    pub fn new(kind: &str, group_version: &GroupVersion, schema: &Schema) -> Result<Self, DocumentError> {
+        let (schemas, root) = Definitions::of_kind(kind, group_version, schema)?;
+        let shape = machinery_schema::Schema::new(&schemas, &root)
+            .map_err(|source| DocumentError::Shape { kind: kind.to_owned(), source })?;
+        Ok(Self { schemas: Arc::new(schemas), root: root.into(), shape })
+    }
+
+    /// Returns the shape by which objects of the kind are merged.
+    pub fn shape(&self) -> &machinery_schema::Schema {
+        &self.shape
     }
 
     /// Returns every structural error of a document, at most 100.
@@ -175,7 +178,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::fixture;
 
     #[derive(Deserialize, Serialize, JsonSchema)]
     struct Pot {
@@ -211,9 +213,8 @@ mod tests {
     }
 
     fn check(document: &Value) -> Vec<String> {
-        let group = fixture::widget_group::<Pot>();
-        let structures = Structure::of_version(&group.group, &group.versions[0]).expect("structures");
-        let (_, structure) = structures.iter().find(|((_, kind), _)| kind == "Widget").expect("a kind");
+        let own = GroupVersion { group: "kitchen.dev".to_owned(), version: "v1".to_owned() };
+        let structure = Structure::new("Pot", &own, &schemars::schema_for!(Pot)).expect("a structure");
         structure.check(document).iter().map(ToString::to_string).collect()
     }
 
