@@ -13,6 +13,7 @@ use machinery_server::{
     ApiError, Cause, ClaimConflict, Column, DeleteContext, KindInfo, Registry, RequestContext, Strategy,
 };
 use machinery_validation::FieldError;
+use serde_json::Value;
 
 use super::table;
 use crate::{EvacuationResponderStrategy, pods::Pods, refusal, rights::Rights};
@@ -50,12 +51,23 @@ impl Strategy for EvacuationStrategy {
         KindInfo { namespaced: true, singular: "evacuation", short_names: &["evac"], categories: &[] }
     }
 
-    fn default(&self, object: &mut Evacuation) {
+    fn default(&self, context: &RequestContext, object: &mut Evacuation) {
         default_evacuation(object);
+        default_owners(object, &context.user.name);
     }
 
-    fn prepare_for_create(&self, context: &RequestContext, object: &mut Evacuation) {
-        default_owners(object, &context.user.name);
+    /// The owner is a part of an entry's key.
+    fn complete_applied(&self, context: &RequestContext, configuration: &mut Value) {
+        let entries = configuration.pointer_mut("/spec/requesters").and_then(Value::as_array_mut);
+        for entry in entries.into_iter().flatten().filter_map(Value::as_object_mut) {
+            let owner = entry.entry("owner").or_insert(Value::Null);
+            if owner.as_str().is_none_or(str::is_empty) {
+                *owner = context.user.name.as_str().into();
+            }
+        }
+    }
+
+    fn prepare_for_create(&self, _: &RequestContext, object: &mut Evacuation) {
         object.status = None;
     }
 
@@ -69,12 +81,11 @@ impl Strategy for EvacuationStrategy {
 
     fn prepare_for_update(
         &self,
-        context: &RequestContext,
+        _: &RequestContext,
         object: &mut Evacuation,
         old: &Evacuation,
     ) -> Result<(), ApiError> {
         object.status.clone_from(&old.status);
-        default_owners(object, &context.user.name);
         default_evacuation_update(object, old);
         Ok(())
     }

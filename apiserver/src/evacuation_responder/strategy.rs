@@ -70,7 +70,7 @@ impl Strategy for EvacuationResponderStrategy {
         false
     }
 
-    fn default(&self, object: &mut EvacuationResponder) {
+    fn default(&self, _: &RequestContext, object: &mut EvacuationResponder) {
         default_evacuation_responder(object);
     }
 

@@ -75,7 +75,7 @@ impl Strategy for NodeEvacuationStrategy {
         }
     }
 
-    fn default(&self, object: &mut NodeEvacuation) {
+    fn default(&self, _: &RequestContext, object: &mut NodeEvacuation) {
         default_node_evacuation(object);
     }
 

@@ -70,7 +70,7 @@ impl Strategy for NodeEvacuationRuleStrategy {
         }
     }
 
-    fn default(&self, object: &mut NodeEvacuationRule) {
+    fn default(&self, _: &RequestContext, object: &mut NodeEvacuationRule) {
         default_node_evacuation_rule(object);
     }
 

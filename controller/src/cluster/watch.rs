@@ -48,14 +48,12 @@ pub(crate) fn follow_kinds(
     for kind in kinds {
         let (cluster, kind, stop) = (cluster.clone(), *kind, stop.clone());
         match kind {
-            Kind::Evacuations => tasks.spawn(view::<Evacuation>(cluster, kind, |_| {}, stop)),
-            Kind::NodeEvacuations => tasks.spawn(view::<NodeEvacuation>(cluster, kind, |_| {}, stop)),
-            Kind::NodeEvacuationRules => tasks.spawn(view::<NodeEvacuationRule>(cluster, kind, |_| {}, stop)),
+            Kind::Evacuations => tasks.spawn(view::<Evacuation>(cluster, kind, disown, stop)),
+            Kind::NodeEvacuations => tasks.spawn(view::<NodeEvacuation>(cluster, kind, disown, stop)),
+            Kind::NodeEvacuationRules => tasks.spawn(view::<NodeEvacuationRule>(cluster, kind, disown, stop)),
             Kind::Pods => tasks.spawn(view::<Pod>(cluster, kind, prune_pod, stop)),
-            Kind::Budgets => tasks.spawn(view::<PodDisruptionBudget>(cluster, kind, |_| {}, stop)),
-            Kind::Nodes => {
-                tasks.spawn(view::<Node>(cluster, kind, |node| node.metadata.managed_fields = None, stop))
-            }
+            Kind::Budgets => tasks.spawn(view::<PodDisruptionBudget>(cluster, kind, disown, stop)),
+            Kind::Nodes => tasks.spawn(view::<Node>(cluster, kind, disown, stop)),
             Kind::Namespaces => {
                 tasks.spawn(view::<PartialObjectMeta<Namespace>>(cluster, kind, prune_namespace, stop))
             }
@@ -64,6 +62,11 @@ pub(crate) fn follow_kinds(
             }
         };
     }
+}
+
+/// Drops the record of ownership, which the controller does not read.
+fn disown<K: Resource>(object: &mut K) {
+    object.meta_mut().managed_fields = None;
 }
 
 /// The receiver of a watch: the view, or a feature that keeps a kind of its own.

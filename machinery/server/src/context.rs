@@ -1,35 +1,71 @@
 //! Context of a request, for the strategies.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use chrono::{DateTime, Utc};
 use machinery_auth::UserInfo;
 
+/// Operation of a request, in the words of admission.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Operation {
+    /// The request changes nothing.
+    #[default]
+    Read,
+    /// It makes an object, or posts to an action.
+    Create,
+    /// It replaces or patches an object.
+    Update,
+    /// It deletes an object, or a collection of them.
+    Delete,
+}
+
 /// Context of one request, for the strategies.
-#[derive(Debug)]
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct RequestContext {
     /// User of the request.
     pub user: UserInfo,
+    /// Operation of the request. An apply of an object that does not exist is a creation.
+    pub operation: Operation,
     /// Namespace in the path of the request; empty for cluster-scoped resources and lists over all
     /// namespaces.
     pub namespace: String,
+    /// Subresource in the path of the request; empty for the object itself.
+    pub subresource: String,
     /// Server time at which the request arrived. Strategies take every time from here.
     pub now: DateTime<Utc>,
     /// True for a dry run: nothing may be stored.
     pub dry_run: bool,
+    /// Name under which the caller owns the fields that it writes: the parameter `fieldManager`, or else the
+    /// beginning of `user_agent`.
+    pub field_manager: String,
+    /// The header `User-Agent`.
+    pub user_agent: String,
     /// Warnings for the caller, sent as `Warning` headers.
     pub warnings: Warnings,
 }
 
-/// Warnings for the caller, in the order in which they were given, without repetition.
-#[derive(Debug, Default)]
-pub struct Warnings(Mutex<Vec<String>>);
+impl RequestContext {
+    /// The context of a request by that user at that time, in a namespace or in none.
+    pub fn new(user: UserInfo, namespace: impl Into<String>, now: DateTime<Utc>) -> Self {
+        Self { user, namespace: namespace.into(), now, ..Self::default() }
+    }
+
+    /// The same request as a creation.
+    pub(crate) fn creating(&self) -> Self {
+        Self { operation: Operation::Create, ..self.clone() }
+    }
+}
+
+/// Warnings for the caller, in the order in which they were given, without repetition. Copies share them.
+#[derive(Clone, Debug, Default)]
+pub struct Warnings(Arc<Mutex<Vec<String>>>);
 
 impl Warnings {
     /// Adds a warning unless it was given before.
     pub fn add(&self, warning: impl Into<String>) {
         let warning = warning.into();
-        let mut warnings = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut warnings = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !warnings.contains(&warning) {
             warnings.push(warning);
         }
@@ -37,6 +73,6 @@ impl Warnings {
 
     /// The warnings so far.
     pub fn all(&self) -> Vec<String> {
-        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

@@ -27,9 +27,7 @@
 //! resource quota for requests that it proxies to an aggregated API. Neither does this server. Invariants are
 //! rules of the kind's [`Strategy`].
 //!
-//! Server-side apply: its patch type gets its place in `resource/body.rs`, its merge in `machinery-merge`.
-//! Until then `managedFields` are not kept. Strategic merge patches, as for custom resources. Several
-//! versions of a kind.
+//! Strategic merge patches, as for custom resources. Several versions of a kind.
 
 mod action;
 mod admission;
@@ -46,12 +44,13 @@ mod server;
 mod status;
 mod stored;
 mod strategy;
+mod structure;
 mod table;
 mod view;
 
 pub use action::Action;
 pub use admission::{KubeNamespaces, NamespaceState, Namespaces};
-pub use context::{RequestContext, Warnings};
+pub use context::{Operation, RequestContext, Warnings};
 pub use error::{ApiError, Cause, Reason};
 pub use metrics::Metrics;
 pub use registry::{DeleteOptions, ObjectLimits, Propagation, Registry};

@@ -107,8 +107,9 @@ pub struct DeleteContext {
 ///
 /// # Flow
 ///
-/// Create: decode, `default`, `prepare_for_create`, `validate`, `admit_create`, then one transaction that
-/// writes the object and its claims. Update and patch: read, decode, `default`, `prepare_for_update` (or
+/// Create: decode, `default`, record the ownership of fields, `prepare_for_create`, `validate`,
+/// `admit_create`, then one transaction that writes the object and its claims. Update and patch: read, decode,
+/// `default`, record the ownership, `prepare_for_update` (or
 /// `prepare_for_status_update`), `validate_update`, `admit_update`, then one transaction guarded by the
 /// resourceVersion that was read; a patch or an update without resourceVersion starts again when that failed.
 /// In these hooks the new object has the resourceVersion that the caller insists on, and none where the
@@ -140,8 +141,12 @@ pub trait Strategy: Send + Sync + 'static {
         true
     }
 
-    /// Sets the defaults of the schema.
-    fn default(&self, _object: &mut Self::Object) {}
+    /// Sets the defaults of the schema, and those that name the caller. The caller owns them.
+    fn default(&self, _context: &RequestContext, _object: &mut Self::Object) {}
+
+    /// Fills in the keys of list entries that depend on the caller, in a configuration that it applies. The
+    /// configuration has any shape: it is not checked yet.
+    fn complete_applied(&self, _context: &RequestContext, _configuration: &mut serde_json::Value) {}
 
     /// Clears what callers may not set on creation, such as the status, and sets the server-owned fields.
     fn prepare_for_create(&self, context: &RequestContext, object: &mut Self::Object);

@@ -13,7 +13,7 @@ use actix_web::{
 use bytes::Bytes;
 use chrono::{SecondsFormat, Utc};
 use futures::FutureExt;
-use machinery_auth::{AuthError, UserInfo, Verdict};
+use machinery_auth::{Attributes, AuthError, UserInfo, Verdict};
 use uuid::Uuid;
 
 use super::{
@@ -143,7 +143,7 @@ async fn serve(exchange: &Exchange<'_>, payload: web::Payload) -> Result<Reply, 
     let of_view = exchange.served().is_some_and(|served| served.resource.is_view());
     let enter = || core.limiters.request(&caller, info.is_read(), of_view);
     exchange.keep(enter().await?);
-    authorize(exchange, &user).await?;
+    authorize(exchange, &exchange.info.attributes(user.clone())).await?;
     let (mut body, mut _memory) = (Bytes::new(), None);
     if info.is_watch() {
         // A watch has a limit of its own.
@@ -196,9 +196,9 @@ fn refuse_impersonation(exchange: &Exchange<'_>, user: &UserInfo) -> Result<(), 
     Err(ApiError::status(Reason::Forbidden, message))
 }
 
-async fn authorize(exchange: &Exchange<'_>, user: &UserInfo) -> Result<(), ApiError> {
-    let attributes = exchange.info.attributes(user.clone());
-    let reason = match exchange.core.authorizer.authorize(&attributes).await {
+/// Checks that a caller has a right.
+pub(crate) async fn authorize(exchange: &Exchange<'_>, attributes: &Attributes) -> Result<(), ApiError> {
+    let reason = match exchange.core.authorizer.authorize(attributes).await {
         Ok(Verdict::Allowed) => return Ok(()),
         Ok(Verdict::Denied { reason }) => reason,
         Err(error) => return Err(unavailable(&error)),

@@ -4,7 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{DeleteOptions as Wire, Prec
 use machinery_merge::{Strictness, decode, decode_yaml};
 use machinery_validation::{FieldError, FieldPath};
 
-use super::{invalid_options, params};
+use super::{invalid_options, params, write_options::WriteOptions};
 use crate::{ApiError, DeleteOptions, Propagation, Reason, resource::Syntax};
 
 use params::Params;
@@ -16,7 +16,8 @@ const IGNORE_READ_ERROR: &str = "ignoreStoreReadErrorWithClusterBreakingPotentia
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RequestedDeletion {
     pub(crate) options: DeleteOptions,
-    pub(crate) dry_run: bool,
+    /// What the deletion shares with other writes.
+    pub(crate) write: WriteOptions,
     /// True if the caller gave `orphanDependents: false`. As upstream, the reply is then a 202 while the
     /// object waits for its finalizers.
     pub(crate) accepted_when_pending: bool,
@@ -57,7 +58,8 @@ pub(crate) fn delete_options(
         return Err(ApiError::status(Reason::BadRequest, message));
     }
     let given: Vec<&str> = wire.dry_run.iter().flatten().map(String::as_str).collect();
-    let dry_run = params::dry_run("DeleteOptions", &given)? || params.dry_run("DeleteOptions")?;
+    let dry_run = params::dry_run(&given).and_then(|given| Ok(given || params.dry_run()?));
+    let dry_run = dry_run.map_err(|error| invalid_options("DeleteOptions", &[error]))?;
     let ignore_read_error = wire.ignore_store_read_error_with_cluster_breaking_potential == Some(true);
     if ignore_read_error {
         check_ignore_read_error(&wire, collection)?;
@@ -69,7 +71,8 @@ pub(crate) fn delete_options(
         propagation: propagation(wire.orphan_dependents, wire.propagation_policy.as_deref())?,
     };
     let accepted_when_pending = wire.orphan_dependents == Some(false);
-    Ok(RequestedDeletion { options, dry_run, accepted_when_pending, ignore_read_error })
+    let write = WriteOptions { dry_run, ..WriteOptions::default() };
+    Ok(RequestedDeletion { options, write, accepted_when_pending, ignore_read_error })
 }
 
 /// Rejects the option where it means nothing. Source of the rules: `ValidateIgnoreStoreReadError` in
@@ -131,10 +134,10 @@ mod tests {
         assert_eq!(read_body.options.propagation, Some(Propagation::Foreground));
         assert_eq!(read_body.options.uid.as_deref(), Some("u"));
         assert_eq!(read_body.options.resource_version.as_deref(), Some("7"));
-        assert!(read_body.dry_run);
+        assert!(read_body.write.dry_run);
         let read_query = read("", "propagationPolicy=Orphan&dryRun=All").expect("good");
         assert_eq!(read_query.options.propagation, Some(Propagation::Orphan));
-        assert!(read_query.dry_run);
+        assert!(read_query.write.dry_run);
         let preconditions = read("", "uid=u&resourceVersion=7").expect("good").options;
         assert_eq!(preconditions.uid.as_deref(), Some("u"));
         assert_eq!(preconditions.resource_version.as_deref(), Some("7"));

@@ -8,12 +8,15 @@ use std::{
 use actix_web::HttpRequest;
 use chrono::Utc;
 use http::{HeaderMap, HeaderName, HeaderValue};
+use machinery_apply::manager_from_user_agent;
 use machinery_auth::UserInfo;
 use rustls::pki_types::CertificateDer;
 
-use super::{limiter::Permit, params::Params, render::Renderer, request_info::RequestInfo};
+use super::{
+    limiter::Permit, params::Params, render::Renderer, request_info::RequestInfo, write_options::WriteOptions,
+};
 use crate::{
-    ApiError, RequestContext, Warnings,
+    ApiError, RequestContext,
     http::{accept::negotiate, encoding::Encoding},
     metrics::GaugeGuard,
     resource::Resource,
@@ -113,11 +116,22 @@ impl<'a> Exchange<'a> {
     }
 
     /// Creates the context for the strategies. Called once.
-    pub(crate) fn enter(&self, user: UserInfo, dry_run: bool) -> Arc<RequestContext> {
-        let namespace =
-            self.info.resource.as_ref().map(|resource| resource.namespace.clone()).unwrap_or_default();
-        let context =
-            RequestContext { user, namespace, now: Utc::now(), dry_run, warnings: Warnings::default() };
+    pub(crate) fn enter(&self, user: UserInfo, options: &WriteOptions) -> Arc<RequestContext> {
+        let resource = self.info.resource.clone().unwrap_or_default();
+        let user_agent = self.header("user-agent").to_owned();
+        let field_manager = if options.field_manager.is_empty() {
+            manager_from_user_agent(&user_agent)
+        } else {
+            options.field_manager.clone()
+        };
+        let context = RequestContext {
+            operation: self.info.operation(),
+            subresource: resource.subresource,
+            dry_run: options.dry_run,
+            field_manager,
+            user_agent,
+            ..RequestContext::new(user, resource.namespace, Utc::now())
+        };
         self.context.get_or_init(|| Arc::new(context)).clone()
     }
 

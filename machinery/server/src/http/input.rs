@@ -12,6 +12,15 @@ use crate::{
     resource::{PatchKind, Syntax},
 };
 
+/// Kind of the body of a PATCH.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PatchBody {
+    /// A patch of the object.
+    Patch(PatchKind),
+    /// A configuration to apply.
+    Apply,
+}
+
 /// Maximum size of a body, as upstream.
 pub(crate) const LIMIT: usize = 3 * 1024 * 1024;
 /// Maximum size of a body that is posted to an action.
@@ -54,12 +63,17 @@ pub(crate) fn syntax(exchange: &Exchange<'_>) -> Result<Syntax, ApiError> {
     }
 }
 
-/// Returns the kind of the patch in the body.
-pub(crate) fn patch_kind(exchange: &Exchange<'_>) -> Result<PatchKind, ApiError> {
+/// Returns the kind of the body of a PATCH.
+pub(crate) fn patch_body(exchange: &Exchange<'_>) -> Result<PatchBody, ApiError> {
     match media_type(exchange).as_str() {
-        "application/json-patch+json" => Ok(PatchKind::Json),
-        "application/merge-patch+json" => Ok(PatchKind::Merge),
-        _ => Err(unsupported("application/json-patch+json, application/merge-patch+json")),
+        "application/json-patch+json" => Ok(PatchBody::Patch(PatchKind::Json)),
+        "application/merge-patch+json" => Ok(PatchBody::Patch(PatchKind::Merge)),
+        "application/apply-patch+yaml" => Ok(PatchBody::Apply),
+        _ => {
+            let accepted =
+                "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";
+            Err(unsupported(accepted))
+        }
     }
 }
 

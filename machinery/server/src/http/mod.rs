@@ -29,6 +29,7 @@ mod reply_body;
 mod request_info;
 mod watch;
 mod write;
+mod write_options;
 
 use machinery_validation::FieldError;
 

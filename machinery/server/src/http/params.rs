@@ -92,34 +92,30 @@ impl Params {
     }
 
     /// True for a dry run: `dryRun=All`.
-    pub(crate) fn dry_run(&self, options: &str) -> Result<bool, ApiError> {
+    pub(crate) fn dry_run(&self) -> Result<bool, FieldError> {
         let values: Vec<&str> = self.all("dryRun").filter(|value| !value.is_empty()).collect();
-        dry_run(options, &values)
+        dry_run(&values)
     }
 
     /// Treatment of unknown and duplicate fields: `fieldValidation`.
-    pub(crate) fn strictness(&self, options: &str) -> Result<Strictness, ApiError> {
+    pub(crate) fn strictness(&self) -> Result<Strictness, FieldError> {
         match self.get("fieldValidation") {
             None | Some("Warn") => Ok(Strictness::Warn),
             Some("Strict") => Ok(Strictness::Strict),
             Some("Ignore") => Ok(Strictness::Ignore),
             Some(other) => {
                 let field = FieldPath::new("fieldValidation");
-                let error = FieldError::not_supported(&field, other, &["", "Ignore", "Strict", "Warn"]);
-                Err(invalid_options(options, &[error]))
+                Err(FieldError::not_supported(&field, other, &["", "Ignore", "Strict", "Warn"]))
             }
         }
     }
 }
 
 /// True for a dry run; `All` is the only value.
-pub(crate) fn dry_run(options: &str, values: &[&str]) -> Result<bool, ApiError> {
+pub(crate) fn dry_run(values: &[&str]) -> Result<bool, FieldError> {
     match values.iter().find(|value| **value != "All") {
         None => Ok(!values.is_empty()),
-        Some(other) => {
-            let error = FieldError::not_supported(&FieldPath::new("dryRun"), other, &["All"]);
-            Err(invalid_options(options, &[error]))
-        }
+        Some(other) => Err(FieldError::not_supported(&FieldPath::new("dryRun"), other, &["All"])),
     }
 }
 
@@ -150,25 +146,37 @@ mod tests {
 
     #[test]
     fn bad_options_are_named() {
-        type Check = fn(&Params) -> Option<ApiError>;
+        type Check = fn(&Params) -> Option<String>;
         let cases: [(&str, Check, &str); 5] = [
             (
                 "limit=x",
-                |p| p.number("limit").err(),
+                |p| p.number("limit").err().map(|error| error.to_string()),
                 "limit: strconv.ParseInt: parsing \"x\": invalid syntax",
             ),
-            ("resourceVersion=x", |p| p.revision().err(), "resourceVersion: Invalid value: \"x\""),
-            ("resourceVersion=-1", |p| p.revision().err(), "resourceVersion: Invalid value: \"-1\""),
-            ("dryRun=Some", |p| p.dry_run("CreateOptions").err(), "dryRun: Unsupported value: \"Some\""),
+            (
+                "resourceVersion=x",
+                |p| p.revision().err().map(|error| error.to_string()),
+                "resourceVersion: Invalid value: \"x\"",
+            ),
+            (
+                "resourceVersion=-1",
+                |p| p.revision().err().map(|error| error.to_string()),
+                "resourceVersion: Invalid value: \"-1\"",
+            ),
+            (
+                "dryRun=Some",
+                |p| p.dry_run().err().map(|error| error.to_string()),
+                "dryRun: Unsupported value: \"Some\"",
+            ),
             (
                 "fieldValidation=no",
-                |p| p.strictness("CreateOptions").err(),
+                |p| p.strictness().err().map(|error| error.to_string()),
                 "fieldValidation: Unsupported value",
             ),
         ];
         for (query, check, message) in cases {
             let error = check(&params(query)).unwrap_or_else(|| panic!("{query} is accepted"));
-            assert!(error.to_string().contains(message), "{query}: {error}");
+            assert!(error.contains(message), "{query}: {error}");
         }
         for (query, seconds) in [
             ("", 60.0),
@@ -184,7 +192,7 @@ mod tests {
         }
         let error = params("timeout=soon").timeout(Duration::from_mins(1)).expect_err("no duration");
         assert!(error.to_string().starts_with("invalid timeout specified in the request URL"), "{error}");
-        assert!(params("dryRun=All&dryRun=All").dry_run("CreateOptions").expect("good"));
-        assert_eq!(params("fieldValidation=Strict").strictness("").expect("good"), Strictness::Strict);
+        assert!(params("dryRun=All&dryRun=All").dry_run().expect("good"));
+        assert_eq!(params("fieldValidation=Strict").strictness().expect("good"), Strictness::Strict);
     }
 }

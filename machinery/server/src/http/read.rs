@@ -2,7 +2,7 @@
 
 use machinery_auth::UserInfo;
 
-use super::{exchange::Exchange, list_options, reply::Reply};
+use super::{exchange::Exchange, list_options, reply::Reply, write_options::WriteOptions};
 use crate::{ApiError, resource::Resource};
 
 /// GET of one.
@@ -14,7 +14,7 @@ pub(crate) async fn get(
 ) -> Result<Reply, ApiError> {
     let renderer = exchange.renderer(resource)?;
     let version = list_options::get_options(&exchange.params)?;
-    let context = exchange.enter(user, false);
+    let context = exchange.enter(user, &WriteOptions::default());
     let item = resource.get(&context, name, version).await?;
     Ok(Reply::ok(renderer.object(item.as_ref())?))
 }
@@ -27,7 +27,7 @@ pub(crate) async fn list(
 ) -> Result<Reply, ApiError> {
     let renderer = exchange.renderer(resource)?;
     let query = list_options::list_options(&exchange.params, resource)?;
-    let context = exchange.enter(user, false);
+    let context = exchange.enter(user, &WriteOptions::default());
     let listed = resource.list(&context, query).await?;
     Ok(Reply::ok(renderer.list(&listed)?))
 }

@@ -4,7 +4,7 @@
 use machinery_auth::{Attributes, ResourceAttributes, UserInfo};
 
 use super::params::Params;
-use crate::selector::FieldSelector;
+use crate::{Operation, selector::FieldSelector};
 
 /// Purpose of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -70,17 +70,32 @@ impl RequestInfo {
         matches!(self.verb.as_str(), "get" | "list" | "watch" | "head")
     }
 
+    /// Returns the operation in the words of admission.
+    pub(crate) fn operation(&self) -> Operation {
+        match self.verb.as_str() {
+            "create" => Operation::Create,
+            "update" | "patch" => Operation::Update,
+            "delete" | "deletecollection" => Operation::Delete,
+            _ => Operation::Read,
+        }
+    }
+
     /// Returns the attributes to authorise.
     pub(crate) fn attributes(&self, user: UserInfo) -> Attributes {
+        self.attributes_of(&self.verb, user)
+    }
+
+    /// Returns the attributes to authorise another verb on the same path.
+    pub(crate) fn attributes_of(&self, verb: &str, user: UserInfo) -> Attributes {
         let Some(resource) = &self.resource else {
-            return Attributes::of_path(user, self.verb.clone(), self.path.clone());
+            return Attributes::of_path(user, verb.to_owned(), self.path.clone());
         };
         let name = if resource.name.is_empty() { &resource.selected_name } else { &resource.name };
         let attributes = ResourceAttributes::new(&resource.group, &resource.version, &resource.resource)
             .subresource(&resource.subresource)
             .in_namespace(&resource.namespace)
             .named(name);
-        Attributes::of_resource(user, self.verb.clone(), attributes)
+        Attributes::of_resource(user, verb.to_owned(), attributes)
     }
 }
 

@@ -19,6 +19,7 @@ use super::{
     list_options::{self, WatchOptions},
     render::{self, Renderer},
     reply::{Events, Reply},
+    write_options::WriteOptions,
 };
 use crate::{
     ApiError, Reason,
@@ -53,7 +54,7 @@ pub(crate) async fn watch(
         return Ok(Reply::Watch(stream::empty().boxed_local()));
     }
     let permit = exchange.core.limiters.watch(caller, resource.is_view())?;
-    let context = exchange.enter(user, false);
+    let context = exchange.enter(user, &WriteOptions::default());
     let watching = match resource.watch(&context, options.query.clone()).await {
         Ok(watching) => watching,
         Err(error) if matches!(error.reason(), Reason::Expired | Reason::Timeout) => {

@@ -6,25 +6,30 @@ use actix_web::http::StatusCode;
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream};
 use machinery_auth::{UserInfo, Verdict};
-use machinery_openapi::{GroupVersion, Structure};
 
 use super::{
+    chain,
     delete_options::{RequestedDeletion, delete_options},
     exchange::Exchange,
-    input, list_options, render,
+    input::{self, PatchBody},
+    list_options, render,
     reply::Reply,
+    write_options::WriteOptions,
 };
 use crate::{
     ApiError, DeleteContext, NamespaceState, Reason, RequestContext,
     admission::admit_create,
     registry::{Listed, Part},
-    resource::{Body, Deleted, Patch, Posted, Resource},
-    resource_name::ResourceName,
+    resource::{Applied, Body, Deleted, Patch, Posted, Resource},
     status,
 };
 
 /// Verb that a caller needs, besides `delete`, in order to delete an object that cannot be decoded.
 const UNSAFE_DELETE: &str = "unsafe-delete-ignore-read-errors";
+
+/// Number of times that an apply is repeated as an update, because another caller has just created the object,
+/// or as a creation, because another has just deleted it.
+const APPLIES: u32 = 5;
 
 /// Maximum number of objects of a collection that are deleted at once.
 const DELETIONS: usize = 8;
@@ -37,19 +42,28 @@ pub(crate) async fn create(
     bytes: Bytes,
 ) -> Result<Reply, ApiError> {
     let renderer = exchange.renderer(resource)?;
-    let (context, body) = body(exchange, user, resource.name(), bytes, "CreateOptions")?;
-    if let Some(namespaces) = exchange.core.namespaces.as_deref().filter(|_| resource.info().namespaced) {
-        let admitted = admit_create(namespaces, resource.name(), &context.namespace).await;
-        if let Err(refusal) = admitted {
-            if let Some(target) = refusal.target {
-                exchange.retarget(target);
-            }
-            return Err(refusal.error);
-        }
-    }
+    let (context, body) = body(exchange, user, WriteOptions::of_create(&exchange.params)?, bytes)?;
+    admit_namespace(exchange, resource, &context).await?;
     let item =
         resource.create(&context, &body).await.map_err(|error| named(exchange, resource, &body, error))?;
     Ok(Reply::Json(StatusCode::CREATED, renderer.object(item.as_ref())?))
+}
+
+/// Rejects a creation in a namespace that does not exist or is being deleted.
+async fn admit_namespace(
+    exchange: &Exchange<'_>,
+    resource: &dyn Resource,
+    context: &RequestContext,
+) -> Result<(), ApiError> {
+    let namespaces = exchange.core.namespaces.as_deref().filter(|_| resource.info().namespaced);
+    let Some(namespaces) = namespaces else { return Ok(()) };
+    let admitted = admit_create(namespaces, resource.name(), &context.namespace).await;
+    admitted.map_err(|refusal| {
+        if let Some(target) = refusal.target {
+            exchange.retarget(target);
+        }
+        refusal.error
+    })
 }
 
 /// PUT.
@@ -62,7 +76,7 @@ pub(crate) async fn update(
     bytes: Bytes,
 ) -> Result<Reply, ApiError> {
     let renderer = exchange.renderer(resource)?;
-    let (context, body) = body(exchange, user, resource.name(), bytes, "UpdateOptions")?;
+    let (context, body) = body(exchange, user, WriteOptions::of_update(&exchange.params)?, bytes)?;
     let item = resource.update(&context, name, part, &body).await?;
     Ok(Reply::ok(renderer.object(item.as_ref())?))
 }
@@ -77,13 +91,47 @@ pub(crate) async fn patch(
     bytes: Bytes,
 ) -> Result<Reply, ApiError> {
     let renderer = exchange.renderer(resource)?;
-    let kind = input::patch_kind(exchange)?;
-    let strictness = exchange.params.strictness("PatchOptions")?;
-    let dry_run = exchange.params.dry_run("PatchOptions")?;
-    let structure = structure(exchange, resource.name())?;
-    let context = exchange.enter(user, dry_run);
-    let item = resource.patch(&context, name, part, Patch { bytes, kind, strictness, structure }).await?;
+    let body = input::patch_body(exchange)?;
+    let options = WriteOptions::of_patch(&exchange.params, body)?;
+    let context = exchange.enter(user, &options);
+    let PatchBody::Patch(kind) = body else {
+        let applied = Applied::read(&context, &bytes, options.strictness, options.force)?;
+        return apply(exchange, &context, resource, name, part, &applied).await;
+    };
+    let patch = Patch { bytes, kind, strictness: options.strictness };
+    let item = resource.patch(&context, name, part, patch).await?;
     Ok(Reply::ok(renderer.object(item.as_ref())?))
+}
+
+/// Server-side apply. As upstream, it creates an object that does not exist, for a caller that may create it.
+async fn apply(
+    exchange: &Exchange<'_>,
+    context: &Arc<RequestContext>,
+    resource: &dyn Resource,
+    name: &str,
+    part: Part,
+    applied: &Applied,
+) -> Result<Reply, ApiError> {
+    let renderer = exchange.renderer(resource)?;
+    let creating = Arc::new(context.creating());
+    let mut attempts = 0..APPLIES;
+    loop {
+        match resource.apply(context, name, part, applied).await {
+            Err(error) if error.reason() == Reason::NotFound && part == Part::Main => {
+                if attempts.next().is_none() {
+                    return Err(error);
+                }
+            }
+            result => return Ok(Reply::ok(renderer.object(result?.as_ref())?)),
+        }
+        chain::authorize(exchange, &exchange.info.attributes_of("create", context.user.clone())).await?;
+        admit_namespace(exchange, resource, &creating).await?;
+        match resource.apply_new(&creating, name, applied).await {
+            // Another caller has just created it.
+            Err(error) if error.reason() == Reason::AlreadyExists => {}
+            result => return Ok(Reply::Json(StatusCode::CREATED, renderer.object(result?.as_ref())?)),
+        }
+    }
 }
 
 /// POST to an action.
@@ -97,7 +145,7 @@ pub(crate) async fn post(
 ) -> Result<Reply, ApiError> {
     // This rejects forms that are not served. The reply of an action has only one form.
     exchange.renderer(resource)?;
-    let (context, body) = body(exchange, user, &action.body_name(), bytes, "CreateOptions")?;
+    let (context, body) = body(exchange, user, WriteOptions::of_create(&exchange.params)?, bytes)?;
     let item = action.post(&context, name, &body).await?;
     Ok(Reply::Json(StatusCode::CREATED, item.json()?))
 }
@@ -113,9 +161,9 @@ pub(crate) async fn delete(
     let renderer = exchange.renderer(resource)?;
     let requested = requested(exchange, &bytes, false)?;
     if requested.ignore_read_error {
-        return delete_undecodable(exchange, user, resource, name, requested.dry_run).await;
+        return delete_undecodable(exchange, user, resource, name, &requested.write).await;
     }
-    let context = exchange.enter(user, requested.dry_run);
+    let context = exchange.enter(user, &requested.write);
     let delete = delete_context(exchange, &context).await;
     let Deleted { item, removed } = resource.delete(&context, name, requested.options, delete).await?;
     if removed {
@@ -132,11 +180,10 @@ async fn delete_undecodable(
     user: UserInfo,
     resource: &dyn Resource,
     name: &str,
-    dry_run: bool,
+    options: &WriteOptions,
 ) -> Result<Reply, ApiError> {
-    let mut attributes = exchange.info.attributes(user.clone());
-    UNSAFE_DELETE.clone_into(&mut attributes.verb);
-    let verdict = exchange.core.authorizer.authorize(&attributes).await;
+    let verdict =
+        exchange.core.authorizer.authorize(&exchange.info.attributes_of(UNSAFE_DELETE, user.clone())).await;
     let verdict = verdict.map_err(|source| ApiError::internal("authorizing an unsafe deletion", source))?;
     if let Verdict::Denied { reason } = verdict {
         let message = format!(
@@ -145,7 +192,7 @@ async fn delete_undecodable(
         );
         return Err(ApiError::status(Reason::Forbidden, message));
     }
-    let context = exchange.enter(user, dry_run);
+    let context = exchange.enter(user, options);
     resource.delete_undecodable(&context, name).await?;
     Ok(Reply::ok(render::json(&status::deleted(&resource.name().target(name), None))?))
 }
@@ -161,7 +208,7 @@ pub(crate) async fn delete_collection(
     let renderer = exchange.renderer(resource)?;
     let query = list_options::list_options(&exchange.params, resource)?;
     let requested = requested(exchange, &bytes, true)?;
-    let context = exchange.enter(user, requested.dry_run);
+    let context = exchange.enter(user, &requested.write);
     let delete = delete_context(exchange, &context).await;
     let listed = resource.list(&context, query).await?;
     let deletions = listed.items.iter().map(|item| {
@@ -184,23 +231,12 @@ pub(crate) async fn delete_collection(
 fn body(
     exchange: &Exchange<'_>,
     user: UserInfo,
-    kind: &ResourceName,
+    options: WriteOptions,
     bytes: Bytes,
-    options: &str,
 ) -> Result<(Arc<RequestContext>, Body), ApiError> {
     let syntax = input::syntax(exchange)?;
-    let strictness = exchange.params.strictness(options)?;
-    let dry_run = exchange.params.dry_run(options)?;
-    let structure = structure(exchange, kind)?;
-    Ok((exchange.enter(user, dry_run), Body { bytes, syntax, strictness, structure }))
-}
-
-fn structure(exchange: &Exchange<'_>, kind: &ResourceName) -> Result<Structure, ApiError> {
-    let group_version = GroupVersion { group: kind.group.clone(), version: kind.version.clone() };
-    let found = exchange.core.documents.structure(&group_version, &kind.kind);
-    found
-        .cloned()
-        .ok_or_else(|| ApiError::internal(format!("reading {}", kind.kind), "the kind has no schema"))
+    let context = exchange.enter(user, &options);
+    Ok((context, Body { bytes, syntax, strictness: options.strictness }))
 }
 
 fn requested(exchange: &Exchange<'_>, bytes: &[u8], collection: bool) -> Result<RequestedDeletion, ApiError> {

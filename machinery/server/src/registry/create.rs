@@ -6,18 +6,28 @@ use machinery_storage::{Operation, Outcome, Precondition, Transaction};
 use machinery_validation::validate_metadata;
 
 use super::{
-    ATTEMPTS, Registry, backoff,
+    ATTEMPTS, Part, Registry, backoff,
     claims::{ClaimPlan, Stale},
     metadata,
 };
 use crate::{
     ApiError, Reason, RequestContext, Strategy,
     cache::Usage,
+    resource::Applied,
     stored::{Stored, encode},
 };
 
 /// Number of names that are tried for one `generateName`.
 const NAMES: usize = 8;
+
+/// State of the record of ownership in an object to be created.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Tracking {
+    /// The object is as the caller sent it.
+    Due,
+    /// An apply has made the record.
+    Done,
+}
 
 impl<S: Strategy> Registry<S> {
     /// Creates an object and returns it as stored.
@@ -30,12 +40,12 @@ impl<S: Strategy> Registry<S> {
         let named = meta.name.as_deref().is_some_and(|name| !name.is_empty());
         let prefix = meta.generate_name.clone().filter(|prefix| !named && !prefix.is_empty());
         let Some(prefix) = prefix else {
-            return self.create_named(context, object).await;
+            return self.create_named(context, object, Tracking::Due).await;
         };
         for _ in 0..NAMES {
             let mut candidate = object.clone();
             kube::Resource::meta_mut(&mut candidate).name = Some(metadata::generated_name(&prefix));
-            match self.create_named(context, candidate).await {
+            match self.create_named(context, candidate, Tracking::Due).await {
                 Err(error) if error.reason() == Reason::AlreadyExists && !has_causes(&error) => {}
                 result => return result,
             }
@@ -45,14 +55,40 @@ impl<S: Strategy> Registry<S> {
         Err(ApiError::status(Reason::AlreadyExists, message).retry_after(1))
     }
 
+    /// Creates the object of that name from an applied configuration.
+    pub(crate) async fn create_applied(
+        &self,
+        context: &RequestContext,
+        name: &str,
+        applied: &Applied,
+    ) -> Result<Arc<Stored<S::Object>>, ApiError> {
+        let object = self.merge(context, Part::Main, None, applied)?;
+        let meta = kube::Resource::meta(&object);
+        if let Some(uid) = meta.uid.as_deref().filter(|uid| !uid.is_empty()) {
+            let why = format!(
+                "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+            );
+            return Err(self.resource.conflict(name, &why));
+        }
+        match meta.name.as_deref() {
+            Some(given) if given == name => {}
+            given => return Err(metadata::another_name(given.unwrap_or_default(), name)),
+        }
+        self.create_named(context, object, Tracking::Done).await
+    }
+
     async fn create_named(
         &self,
         context: &RequestContext,
         mut object: S::Object,
+        tracking: Tracking,
     ) -> Result<Arc<Stored<S::Object>>, ApiError> {
         let namespaced = self.strategy.info().namespaced;
         metadata::fill_in(kube::Resource::meta_mut(&mut object), context, namespaced)?;
-        self.strategy.default(&mut object);
+        self.strategy.default(context, &mut object);
+        if tracking == Tracking::Due {
+            self.track(context, Part::Main, None, &mut object)?;
+        }
         self.strategy.prepare_for_create(context, &mut object);
         let mut errors = validate_metadata(kube::Resource::meta(&object), namespaced);
         errors.extend(self.strategy.validate(context, &object));

@@ -3,7 +3,7 @@
 
 use chrono::{DateTime, Utc};
 use k8s_openapi::{
-    apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time},
+    apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectMeta, Time},
     jiff::Timestamp,
 };
 use machinery_validation::{FieldError, FieldPath};
@@ -30,8 +30,6 @@ pub(super) fn fill_in(
     metadata.deletion_grace_period_seconds = None;
     metadata.generation = Some(1);
     metadata.self_link = None;
-    // Field ownership is not tracked before server-side apply is served, and half a record would mislead.
-    metadata.managed_fields = None;
     Ok(())
 }
 
@@ -52,11 +50,7 @@ pub(super) fn restore(
     let name = old.name.clone().unwrap_or_default();
     match metadata.name.as_deref() {
         None | Some("") => metadata.name.clone_from(&old.name),
-        Some(given) if given != name => {
-            let message =
-                format!("the name of the object ({given}) does not match the name on the URL ({name})");
-            return Err(ApiError::status(Reason::BadRequest, message));
-        }
+        Some(given) if given != name => return Err(another_name(given, &name)),
         Some(_) => {}
     }
     match_namespace(metadata, context, old.namespace.is_some())?;
@@ -74,7 +68,6 @@ pub(super) fn restore(
     metadata.creation_timestamp.clone_from(&old.creation_timestamp);
     metadata.generation = old.generation;
     metadata.self_link = None;
-    metadata.managed_fields = None;
     if old.deletion_timestamp.is_some() {
         metadata.deletion_timestamp.clone_from(&old.deletion_timestamp);
     }
@@ -82,6 +75,12 @@ pub(super) fn restore(
         metadata.deletion_grace_period_seconds = old.deletion_grace_period_seconds;
     }
     Ok(())
+}
+
+/// Returns the error for an object with another name than its URL has.
+pub(super) fn another_name(given: &str, name: &str) -> ApiError {
+    let message = format!("the name of the object ({given}) does not match the name on the URL ({name})");
+    ApiError::status(Reason::BadRequest, message)
 }
 
 /// Returns the version that the caller requires; `None` when it requires none.
@@ -94,6 +93,23 @@ fn wanted_version(metadata: &ObjectMeta) -> Result<Option<String>, ApiError> {
             let problem = "must be an opaque value that the server gave out";
             Err(ApiError::Invalid(vec![FieldError::invalid(&field, version, problem)]))
         }
+    }
+}
+
+/// Keeps the old record of ownership where nothing but its times differs: an object is not written for that.
+pub(super) fn keep_unchanged_ownership<O: Object>(object: &mut O, old: &O) {
+    let timeless = |object: &O| -> Option<Vec<ManagedFieldsEntry>> {
+        let mut entries = object.meta().managed_fields.clone()?;
+        entries.iter_mut().for_each(|entry| entry.time = None);
+        Some(entries)
+    };
+    if timeless(object) != timeless(old) {
+        return;
+    }
+    let new = object.meta_mut().managed_fields.clone();
+    object.meta_mut().managed_fields.clone_from(&old.meta().managed_fields);
+    if object != old {
+        object.meta_mut().managed_fields = new;
     }
 }
 

@@ -6,6 +6,7 @@ mod delete;
 mod keys;
 mod list;
 mod metadata;
+mod ownership;
 mod projection;
 mod quota;
 mod update;
@@ -14,12 +15,13 @@ mod write;
 
 use std::{sync::Arc, time::Duration};
 
+use machinery_openapi::Structure;
 use machinery_storage::Store;
 use rand::RngExt;
 use serde::Serialize;
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use self::quota::Quota;
 pub use self::{
     delete::{DeleteOptions, Propagation},
     quota::ObjectLimits,
@@ -31,11 +33,13 @@ pub(crate) use self::{
     update::{Make, Part},
     watch::{EventType, WatchEvent, WatchFrom, Watching},
 };
+use self::{ownership::ResetFields, quota::Quota};
 use crate::{
     ApiError, DeleteContext, Reason, RequestContext, Strategy,
     cache::{self, Cache, Scope, Usage},
     resource_name::ResourceName,
     stored::{Stored, unshare},
+    structure::KindStructure,
 };
 
 /// Number of attempts of a write that conflicts with others. It far exceeds the number of concurrent writers
@@ -53,6 +57,8 @@ pub struct Registry<S: Strategy> {
     strategy: S,
     store: Arc<dyn Store>,
     resource: ResourceName,
+    structure: KindStructure,
+    reset_fields: ResetFields,
     keys: Keys,
     cache: Arc<Cache<S::Object>>,
     quota: Quota,
@@ -71,7 +77,10 @@ impl<S: Strategy> Registry<S> {
         let resource = ResourceName::of::<S::Object>();
         let keys = Keys::new(prefix, &resource);
         let cache = Arc::new(Cache::new(resource.to_string()));
-        Arc::new(Self { strategy, store, resource, keys, cache, quota: Quota::new(limits) })
+        let structure = KindStructure::of::<S::Object>();
+        let reset_fields = ResetFields::new(strategy.has_status());
+        let quota = Quota::new(limits);
+        Arc::new(Self { strategy, store, resource, structure, reset_fields, keys, cache, quota })
     }
 
     /// Returns the rules of the kind.
@@ -232,6 +241,11 @@ impl<S: Strategy> Registry<S> {
         self.delete_stored(context, name, options, delete).await.map(|written| unshare(written.stored))
     }
 
+    /// Returns the structural schema of the kind.
+    pub(crate) fn structure(&self) -> Result<&Structure, ApiError> {
+        self.structure.get()
+    }
+
     pub(crate) fn resource(&self) -> &ResourceName {
         &self.resource
     }
@@ -298,10 +312,14 @@ impl Parts {
     fn of(object: &impl Serialize) -> Result<Self, serde_json::Error> {
         let mut value = serde_json::to_value(object)?;
         let fields = value.as_object_mut();
-        let metadata = fields.and_then(|fields| {
+        let mut metadata = fields.and_then(|fields| {
             fields.remove("status");
             fields.remove("metadata")
         });
+        if let Some(metadata) = metadata.as_mut().and_then(Value::as_object_mut) {
+            // The record of ownership has a limit of its own.
+            metadata.remove("managedFields");
+        }
         Ok(Self {
             metadata: serde_json::to_vec(&metadata)?.len(),
             content: serde_json::to_vec(&value)?.len(),

@@ -1,13 +1,14 @@
 //! Replacing and patching an object or its status.
 
 use async_trait::async_trait;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use machinery_validation::{validate_metadata, validate_metadata_update};
 
 use super::{
     Registry, metadata,
     write::{Decision, Next, Written},
 };
-use crate::{ApiError, RequestContext, Strategy, stored::Stored};
+use crate::{ApiError, RequestContext, Strategy, resource::Applied, stored::Stored};
 
 /// Part of an object that is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,10 +22,18 @@ pub(crate) enum Part {
 /// Makes the new object from the old one; called again when the old one changed.
 pub(crate) type Make<O> = Box<dyn FnMut(&Stored<O>) -> Result<O, ApiError> + Send>;
 
+/// Change that a caller asks for.
+pub(super) enum Change<O> {
+    /// The object becomes what this function makes of it.
+    Make(Make<O>),
+    /// A configuration is applied to it.
+    Apply(Applied),
+}
+
 /// Update by a caller: the hooks of the strategy apply.
 struct Update<O> {
     part: Part,
-    make: Make<O>,
+    change: Change<O>,
 }
 
 #[async_trait]
@@ -36,16 +45,24 @@ impl<S: Strategy> Decision<S> for Update<S::Object> {
         old: &Stored<S::Object>,
     ) -> Result<Next<S::Object>, ApiError> {
         let strategy = &registry.strategy;
-        let mut object = (self.make)(old)?;
+        let mut object = match &mut self.change {
+            Change::Make(make) => make(old)?,
+            Change::Apply(applied) => registry.merge(context, self.part, Some(old), applied)?,
+        };
         let old_meta = kube::Resource::meta(&**old);
         metadata::restore(kube::Resource::meta_mut(&mut object), old_meta, context, &registry.resource)?;
-        strategy.default(&mut object);
+        strategy.default(context, &mut object);
+        if matches!(self.change, Change::Make(_)) {
+            registry.track(context, self.part, Some(old), &mut object)?;
+        }
         match self.part {
             Part::Main => strategy.prepare_for_update(context, &mut object, old)?,
             Part::Status => {
                 // As upstream, the status subresource does not change the metadata. The preconditions were
                 // checked above.
-                kube::Resource::meta_mut(&mut object).clone_from(old_meta);
+                let meta = kube::Resource::meta_mut(&mut object);
+                let managed_fields = meta.managed_fields.take();
+                *meta = ObjectMeta { managed_fields, ..old_meta.clone() };
                 strategy.prepare_for_status_update(context, &mut object, old)?;
             }
         }
@@ -63,6 +80,7 @@ impl<S: Strategy> Decision<S> for Update<S::Object> {
             strategy.admit_update(context, &mut object, old).await?;
         }
         kube::Resource::meta_mut(&mut object).resource_version.clone_from(&old_meta.resource_version);
+        metadata::keep_unchanged_ownership(&mut object, old);
         finish(object, old)
     }
 
@@ -121,7 +139,20 @@ impl<S: Strategy> Registry<S> {
         part: Part,
         make: Make<S::Object>,
     ) -> Result<Written<S::Object>, ApiError> {
-        self.write(context, &context.namespace, name, Update { part, make }).await
+        let change = Change::Make(make);
+        self.write(context, &context.namespace, name, Update { part, change }).await
+    }
+
+    /// Applies a configuration to an object or its status.
+    pub(crate) async fn apply_stored(
+        &self,
+        context: &RequestContext,
+        name: &str,
+        part: Part,
+        applied: Applied,
+    ) -> Result<Written<S::Object>, ApiError> {
+        let change = Change::Apply(applied);
+        self.write(context, &context.namespace, name, Update { part, change }).await
     }
 
     pub(super) async fn mutate_stored<F>(

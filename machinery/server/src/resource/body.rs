@@ -33,11 +33,9 @@ pub(crate) struct Body {
     pub(crate) syntax: Syntax,
     /// Treatment of unknown and duplicate fields.
     pub(crate) strictness: Strictness,
-    /// Structural schema of the kind.
-    pub(crate) structure: Structure,
 }
 
-/// Supported types of patches. Server-side apply gets its variant here when it is served.
+/// Supported types of patches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PatchKind {
     /// RFC 6902.
@@ -52,8 +50,6 @@ pub(crate) struct Patch {
     pub(crate) bytes: Bytes,
     pub(crate) kind: PatchKind,
     pub(crate) strictness: Strictness,
-    /// Structural schema of the kind.
-    pub(crate) structure: Structure,
 }
 
 #[derive(Deserialize)]
@@ -86,14 +82,18 @@ impl Body {
     }
 
     /// Returns the object. Dropped fields become warnings.
-    pub(crate) fn decode<O: Object>(&self, context: &RequestContext) -> Result<O, ApiError> {
+    pub(crate) fn decode<O: Object>(
+        &self,
+        context: &RequestContext,
+        kind: &Structure,
+    ) -> Result<O, ApiError> {
         let resource = ResourceName::of::<O>();
         let parsed = match self.syntax {
             Syntax::Json => parse_json(&self.bytes),
             Syntax::Yaml => parse_yaml(&self.bytes),
         };
         let parsed = parsed.map_err(|error| refuse(&resource, &error))?;
-        check(&resource, &self.structure, &parsed.value)?;
+        check(&resource, kind, &parsed.value)?;
         let decoded =
             decode_parsed(parsed, self.strictness).map_err(|error| not_decoded(&resource, &error))?;
         warn(context, &decoded.findings());
@@ -103,7 +103,12 @@ impl Body {
 
 impl Patch {
     /// Returns the object with the patch applied. Dropped fields become warnings.
-    pub(crate) fn apply<O: Object>(&self, context: &RequestContext, old: &Stored<O>) -> Result<O, ApiError> {
+    pub(crate) fn apply<O: Object>(
+        &self,
+        context: &RequestContext,
+        kind: &Structure,
+        old: &Stored<O>,
+    ) -> Result<O, ApiError> {
         let resource = ResourceName::of::<O>();
         let document: Value = serde_json::from_slice(&old.json()?)
             .map_err(|source| ApiError::internal("decoding the object to patch", source))?;
@@ -112,7 +117,7 @@ impl Patch {
             PatchKind::Merge => merge_patch(&document, &self.bytes),
         };
         let Patched { value, mut findings } = patched.map_err(|error| patch_error(&error))?;
-        check(&resource, &self.structure, &value)?;
+        check(&resource, kind, &value)?;
         let parsed = Parsed { value, ..Parsed::default() };
         // Strict findings of the patch and of the result are reported together.
         let decoded =
@@ -146,9 +151,21 @@ impl Patch {
     }
 }
 
+/// Returns the object that an apply has merged.
+pub(crate) fn decode_merged<O: Object>(
+    resource: &ResourceName,
+    kind: &Structure,
+    merged: Value,
+) -> Result<O, ApiError> {
+    check(resource, kind, &merged)?;
+    let parsed = Parsed { value: merged, ..Parsed::default() };
+    let decoded = decode_parsed(parsed, Strictness::Ignore).map_err(|error| not_decoded(resource, &error))?;
+    Ok(decoded.value)
+}
+
 /// Returns a function that applies a patch, for a write that may be repeated.
-pub(crate) fn patching<O: Object>(patch: Patch, context: Arc<RequestContext>) -> Make<O> {
-    Box::new(move |old| patch.apply(&context, old))
+pub(crate) fn patching<O: Object>(patch: Patch, context: Arc<RequestContext>, kind: Structure) -> Make<O> {
+    Box::new(move |old| patch.apply(&context, &kind, old))
 }
 
 fn warn(context: &RequestContext, findings: &[String]) {

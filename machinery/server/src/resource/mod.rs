@@ -1,5 +1,6 @@
 //! Interface between HTTP and the kinds: verbs with bytes in and items out, independent of the type.
 
+mod applied;
 mod body;
 mod posted;
 mod stored;
@@ -13,7 +14,8 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::{
-    body::{Body, Patch, PatchKind, Syntax},
+    applied::Applied,
+    body::{Body, Patch, PatchKind, Syntax, decode_merged},
     posted::{Posted, PostedAction},
     stored::StoredResource,
     view::ViewResource,
@@ -121,6 +123,27 @@ pub(crate) trait Resource: Send + Sync {
         _name: &str,
         _part: Part,
         _patch: Patch,
+    ) -> Result<Arc<dyn Item>, ApiError> {
+        Err(method_not_allowed())
+    }
+
+    /// Applies a configuration to an object that exists.
+    async fn apply(
+        &self,
+        _context: &Arc<RequestContext>,
+        _name: &str,
+        _part: Part,
+        _applied: &Applied,
+    ) -> Result<Arc<dyn Item>, ApiError> {
+        Err(method_not_allowed())
+    }
+
+    /// Creates an object from an applied configuration.
+    async fn apply_new(
+        &self,
+        _context: &Arc<RequestContext>,
+        _name: &str,
+        _applied: &Applied,
     ) -> Result<Arc<dyn Item>, ApiError> {
         Err(method_not_allowed())
     }

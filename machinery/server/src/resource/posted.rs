@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use schemars::{Schema, SchemaGenerator, generate::SchemaSettings};
+use schemars::Schema;
 
 use super::body::Body;
 use crate::{
-    Action, ApiError, Object, RequestContext,
+    Action, ApiError, RequestContext,
     resource_name::ResourceName,
     stored::{Item, Stored},
+    structure::{KindStructure, schema_of},
 };
 
 /// An action, as it is served.
@@ -28,12 +29,21 @@ pub(crate) trait Posted: Send + Sync {
 }
 
 /// An [`Action`] as a [`Posted`].
-pub(crate) struct PostedAction<A>(pub(crate) Arc<A>);
+pub(crate) struct PostedAction<A> {
+    action: Arc<A>,
+    structure: KindStructure,
+}
+
+impl<A: Action> PostedAction<A> {
+    pub(crate) fn new(action: Arc<A>) -> Self {
+        Self { action, structure: KindStructure::of::<A::Body>() }
+    }
+}
 
 #[async_trait]
 impl<A: Action> Posted for PostedAction<A> {
     fn name(&self) -> &'static str {
-        self.0.name()
+        self.action.name()
     }
 
     fn body_name(&self) -> ResourceName {
@@ -50,13 +60,8 @@ impl<A: Action> Posted for PostedAction<A> {
         name: &str,
         body: &Body,
     ) -> Result<Arc<dyn Item>, ApiError> {
-        let body = body.decode::<A::Body>(context)?;
-        let answer = self.0.post(context, name, body).await?;
+        let body = body.decode::<A::Body>(context, self.structure.get()?)?;
+        let answer = self.action.post(context, name, body).await?;
         Ok(Arc::new(Stored::unsaved(answer)))
     }
-}
-
-/// Returns the JSON schema of a kind.
-pub(super) fn schema_of<O: Object>() -> Schema {
-    SchemaGenerator::new(SchemaSettings::draft2020_12()).into_root_schema_for::<O>()
 }

@@ -9,14 +9,15 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Deleted, GetVersion, Query, Resource,
+    applied::Applied,
     body::{Body, Patch, patching},
-    posted::schema_of,
 };
 use crate::{
     ApiError, Column, DeleteContext, DeleteOptions, KindInfo, Registry, RequestContext, Strategy, Verb,
     registry::{Listed, Part, Selected, StorageUsage, Version, WatchFrom, Watching},
     resource_name::ResourceName,
     stored::{Item, Stored, object_of},
+    structure::schema_of,
 };
 
 /// A registry, as it is served.
@@ -103,7 +104,7 @@ impl<S: Strategy> Resource for StoredResource<S> {
     }
 
     async fn create(&self, context: &Arc<RequestContext>, body: &Body) -> Result<Arc<dyn Item>, ApiError> {
-        let object = body.decode::<S::Object>(context)?;
+        let object = body.decode::<S::Object>(context, self.0.structure()?)?;
         Ok(self.0.create_stored(context, object).await?)
     }
 
@@ -114,7 +115,7 @@ impl<S: Strategy> Resource for StoredResource<S> {
         part: Part,
         body: &Body,
     ) -> Result<Arc<dyn Item>, ApiError> {
-        let object = body.decode::<S::Object>(context)?;
+        let object = body.decode::<S::Object>(context, self.0.structure()?)?;
         let make = Box::new(move |_: &Stored<S::Object>| Ok(object.clone()));
         Ok(self.0.update_stored(context, name, part, make).await?.stored)
     }
@@ -126,8 +127,27 @@ impl<S: Strategy> Resource for StoredResource<S> {
         part: Part,
         patch: Patch,
     ) -> Result<Arc<dyn Item>, ApiError> {
-        let make = patching(patch, context.clone());
+        let make = patching(patch, context.clone(), self.0.structure()?.clone());
         Ok(self.0.update_stored(context, name, part, make).await?.stored)
+    }
+
+    async fn apply(
+        &self,
+        context: &Arc<RequestContext>,
+        name: &str,
+        part: Part,
+        applied: &Applied,
+    ) -> Result<Arc<dyn Item>, ApiError> {
+        Ok(self.0.apply_stored(context, name, part, applied.clone()).await?.stored)
+    }
+
+    async fn apply_new(
+        &self,
+        context: &Arc<RequestContext>,
+        name: &str,
+        applied: &Applied,
+    ) -> Result<Arc<dyn Item>, ApiError> {
+        Ok(self.0.create_applied(context, name, applied).await?)
     }
 
     async fn delete(

@@ -7,13 +7,14 @@ use schemars::Schema;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::{GetVersion, Query, Resource, posted::schema_of};
+use super::{GetVersion, Query, Resource};
 use crate::{
     ApiError, Column, KindInfo, Registry, RequestContext, Strategy, Verb, View,
     cache::Scope,
     registry::{Listed, Projection, Selection, StorageUsage, Version, WatchFrom, Watching},
     resource_name::ResourceName,
     stored::{Item, Stored, object_of},
+    structure::schema_of,
 };
 
 /// A view of a registry, as it is served.

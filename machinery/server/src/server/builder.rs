@@ -85,7 +85,7 @@ impl ServerBuilder {
 
     /// Adds an action to a resource or a view, by its plural.
     pub fn action<A: Action>(mut self, plural: &str, action: Arc<A>) -> Self {
-        self.actions.push((plural.to_owned(), Arc::new(PostedAction(action))));
+        self.actions.push((plural.to_owned(), Arc::new(PostedAction::new(action))));
         self
     }
 

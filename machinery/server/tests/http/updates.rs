@@ -124,7 +124,7 @@ async fn patches_are_applied_or_say_why_not() {
     strict.refused(422, "Invalid");
     client.merge(&format!("{POTS}/none"), &json!({})).await.refused(404, "NotFound");
     for unsupported in
-        ["application/strategic-merge-patch+json", "application/apply-patch+yaml", "text/plain"]
+        ["application/strategic-merge-patch+json", "application/apply-patch+cbor", "text/plain"]
     {
         let answer = client.send("PATCH", A, &[("content-type", unsupported)], "{}".into()).await;
         answer.refused(415, "UnsupportedMediaType");

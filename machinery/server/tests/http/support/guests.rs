@@ -47,7 +47,7 @@ fn outage() -> std::sync::Arc<dyn std::error::Error + Send + Sync> {
     std::sync::Arc::new(std::io::Error::other("down"))
 }
 
-/// Lets everybody do everything, but `thief` nothing, `reader` only read, and `cook` nothing that is unsafe.
+/// Lets everybody do everything, but `thief` nothing, `reader` only read, `patcher` not create, and `cook` nothing that is unsafe.
 /// Never decides about the service account `undecided`.
 pub(crate) struct TestAuthorizer;
 
@@ -61,6 +61,7 @@ impl Authorizer for TestAuthorizer {
             "cook" if attributes.verb.starts_with("unsafe-") => {
                 Ok(Verdict::Denied { reason: "cooks are careful".to_owned() })
             }
+            "patcher" if attributes.verb == "create" => Ok(Verdict::Denied { reason: String::new() }),
             "reader" if !reads => Ok(Verdict::Denied { reason: "readers read".to_owned() }),
             _ => Ok(Verdict::Allowed),
         }

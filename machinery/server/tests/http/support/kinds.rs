@@ -76,6 +76,20 @@ pub(crate) struct PotSpec {
     pub(crate) owner: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) servings: Option<i64>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    pub(crate) steps: Vec<Step>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "set"))]
+    pub(crate) tags: Vec<String>,
+}
+
+/// A step of the recipe.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Step {
+    pub(crate) name: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) minutes: Option<i64>,
 }
 
 /// State of a pot.
@@ -109,7 +123,7 @@ impl Strategy for PotStrategy {
         KindInfo { namespaced: true, singular: "pot", short_names: &["pt"], categories: &["all"] }
     }
 
-    fn default(&self, object: &mut Pot) {
+    fn default(&self, _: &RequestContext, object: &mut Pot) {
         object.spec.servings.get_or_insert(2);
     }
 

@@ -7,7 +7,7 @@ mod kinds;
 mod pki;
 mod server;
 
-pub(crate) use client::{Client, pot, revision, summary};
+pub(crate) use client::{Answer, Client, pot, revision, summary};
 pub(crate) use kinds::Pot;
 pub(crate) use pki::Pki;
 pub(crate) use server::{Kitchen, Setup, eventually};

@@ -1,0 +1,164 @@
+//! Ownership of fields: `metadata.managedFields`, on every write.
+//!
+//! The record is made from what the caller sent, after the defaults and before the strategy's own changes:
+//! nobody owns what the server sets. Source of the order: the handlers in
+//! `k8s.io/apiserver/pkg/endpoints/handlers`.
+
+use k8s_openapi::{apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry, jiff::Timestamp};
+use machinery_apply::{ApplyError, FieldSet, PathElement, Writer};
+use serde_json::Value;
+
+use super::{Part, Registry};
+use crate::{ApiError, Cause, Object, Reason, RequestContext, Strategy, resource::Applied, stored::Stored};
+
+/// Fields that a write does not change, whatever the caller sends. It owns none of them.
+#[derive(Debug)]
+pub(super) struct ResetFields {
+    main: FieldSet,
+    status: FieldSet,
+}
+
+impl ResetFields {
+    /// The fields of a kind, with or without a subresource `status`.
+    pub(super) fn new(has_status: bool) -> Self {
+        let fields = |names: &[&str]| {
+            let mut fields = FieldSet::new();
+            names.iter().for_each(|name| fields.insert(&[PathElement::Field((*name).into())]));
+            fields
+        };
+        let main: &[&str] = if has_status { &["status"] } else { &[] };
+        Self { main: fields(main), status: fields(&["metadata", "spec"]) }
+    }
+
+    fn of(&self, part: Part) -> &FieldSet {
+        match part {
+            Part::Main => &self.main,
+            Part::Status => &self.status,
+        }
+    }
+}
+
+impl<S: Strategy> Registry<S> {
+    /// Records in an object which fields its writer owns now. `old` is absent at the creation.
+    ///
+    /// As upstream, a record that cannot be made does not fail the write: the old one stays.
+    pub(super) fn track(
+        &self,
+        context: &RequestContext,
+        part: Part,
+        old: Option<&Stored<S::Object>>,
+        object: &mut S::Object,
+    ) -> Result<(), ApiError> {
+        let live = old.map(|old| to_value(&**old)).transpose()?;
+        let written = to_value(object)?;
+        let api_version = self.resource.api_version();
+        let writer = writer(context, &api_version);
+        let schema = self.structure()?.shape();
+        let tracked =
+            machinery_apply::track(schema, live.as_ref(), &written, &writer, self.reset_fields.of(part));
+        let entries = match tracked {
+            Ok(entries) => Some(entries),
+            Err(error) => {
+                tracing::warn!(resource = %self.resource, %error, "field ownership is not recorded");
+                old.and_then(|old| kube::Resource::meta(&**old).managed_fields.clone())
+            }
+        };
+        // As upstream, a record that is too large does not fail a write that can do without.
+        let fitting =
+            |entries: &Vec<ManagedFieldsEntry>| !entries.is_empty() && self.check_record(entries).is_ok();
+        kube::Resource::meta_mut(object).managed_fields = entries.filter(fitting);
+        Ok(())
+    }
+
+    /// Merges an applied configuration into an object, and records the ownership. `old` is absent when the
+    /// object does not exist.
+    pub(super) fn merge(
+        &self,
+        context: &RequestContext,
+        part: Part,
+        old: Option<&Stored<S::Object>>,
+        applied: &Applied,
+    ) -> Result<S::Object, ApiError> {
+        let live = old.map(|old| to_value(&**old)).transpose()?;
+        let api_version = self.resource.api_version();
+        let writer = writer(context, &api_version);
+        let structure = self.structure()?;
+        let mut configuration = Value::clone(&applied.configuration);
+        self.strategy.complete_applied(context, &mut configuration);
+        let merged = machinery_apply::apply(
+            structure.shape(),
+            live.as_ref(),
+            &configuration,
+            &writer,
+            applied.force,
+            self.reset_fields.of(part),
+        );
+        let merged = merged.map_err(|error| refused(&error))?;
+        self.check_record(&merged.managed_fields)?;
+        let mut object: S::Object = crate::resource::decode_merged(&self.resource, structure, merged.object)?;
+        let meta = kube::Resource::meta_mut(&mut object);
+        meta.managed_fields = Some(merged.managed_fields).filter(|entries| !entries.is_empty());
+        // An apply removes only what its manager owns. It is for the version that it was merged with.
+        if !applied.names_version() {
+            meta.resource_version = old.and_then(|old| kube::Resource::meta(&**old).resource_version.clone());
+        }
+        Ok(object)
+    }
+
+    /// Refuses a record of ownership that is larger than an object may be. It takes no room from the object's
+    /// other parts.
+    fn check_record(&self, entries: &[ManagedFieldsEntry]) -> Result<(), ApiError> {
+        let limit = self.quota.limits().object_bytes;
+        if limit == usize::MAX {
+            return Ok(());
+        }
+        let size = serde_json::to_vec(entries)
+            .map_err(|source| ApiError::internal("encoding metadata.managedFields", source))?
+            .len();
+        if size > limit {
+            let message = format!(
+                "Request entity too large: metadata.managedFields of {} would have {size} bytes: limit is {limit}",
+                self.resource
+            );
+            return Err(ApiError::status(Reason::RequestEntityTooLarge, message));
+        }
+        Ok(())
+    }
+}
+
+fn writer<'a>(context: &'a RequestContext, api_version: &'a str) -> Writer<'a> {
+    Writer {
+        manager: &context.field_manager,
+        api_version,
+        subresource: &context.subresource,
+        now: Timestamp::from_second(context.now.timestamp()).unwrap_or(Timestamp::UNIX_EPOCH),
+    }
+}
+
+fn to_value<O: Object>(object: &O) -> Result<Value, ApiError> {
+    serde_json::to_value(object).map_err(|source| {
+        ApiError::internal(format!("encoding {}", object.meta().name.as_deref().unwrap_or_default()), source)
+    })
+}
+
+/// Maps the failure of an apply. A conflict has a cause for each field, as upstream. A configuration that does
+/// not fit the schema is the caller's mistake; kube-apiserver answers 500.
+fn refused(error: &ApplyError) -> ApiError {
+    let reason = match error {
+        ApplyError::Conflicts(_) => Reason::Conflict,
+        ApplyError::Invalid { role: "patch", .. } => Reason::BadRequest,
+        error if error.code() == 400 => Reason::BadRequest,
+        error => return ApiError::internal("applying a configuration", error.to_string()),
+    };
+    let causes = error.causes().into_iter().map(|cause| Cause {
+        reason: cause.reason.unwrap_or_default(),
+        message: cause.message.unwrap_or_default(),
+        field: cause.field.unwrap_or_default(),
+    });
+    ApiError::Status {
+        reason,
+        message: error.to_string(),
+        causes: causes.collect(),
+        retry_after_seconds: None,
+    }
+}

@@ -1,0 +1,47 @@
+//! Configurations of server-side apply in request bodies.
+
+use std::sync::Arc;
+
+use machinery_merge::{Strictness, parse_yaml};
+use serde_json::Value;
+
+use crate::{ApiError, Reason, RequestContext};
+
+/// Configuration that a caller applies: the fields that it wants to own, with their values. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(crate) struct Applied {
+    pub(crate) configuration: Arc<Value>,
+    /// True when the caller takes the fields of others.
+    pub(crate) force: bool,
+}
+
+impl Applied {
+    /// Reads a configuration. It is YAML, and so JSON as well. Source of the rules and messages: `applyPatcher`
+    /// in `k8s.io/apiserver/pkg/endpoints/handlers/patch.go`.
+    pub(crate) fn read(
+        context: &RequestContext,
+        bytes: &[u8],
+        strictness: Strictness,
+        force: bool,
+    ) -> Result<Self, ApiError> {
+        let bad = |message: String| ApiError::status(Reason::BadRequest, message);
+        let parsed = parse_yaml(bytes).map_err(|error| bad(format!("error decoding patch: {error}")))?;
+        if !parsed.value.is_object() {
+            return Err(bad("error decoding patch: a configuration is an object".to_owned()));
+        }
+        for field in &parsed.duplicate_fields {
+            let finding = format!("duplicate field {field:?}");
+            match strictness {
+                Strictness::Ignore => {}
+                Strictness::Warn => context.warnings.add(finding),
+                Strictness::Strict => return Err(bad(format!("error strict decoding patch: {finding}"))),
+            }
+        }
+        Ok(Self { configuration: Arc::new(parsed.value), force })
+    }
+
+    /// Returns true when the configuration itself names the resourceVersion that it is for.
+    pub(crate) fn names_version(&self) -> bool {
+        self.configuration.pointer("/metadata/resourceVersion").is_some_and(Value::is_string)
+    }
+}
