@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 use crate::stage::Stage;
 
 /// Time that the app `delays` needs after it was asked.
-const WORK: Duration = Duration::from_secs(15);
+const WORK: Duration = Duration::from_secs(30);
 /// Seconds in which the app `silent` should answer, and does not.
 const SILENCE: i64 = 4;
 
@@ -39,6 +39,8 @@ type Log = Arc<Mutex<Vec<(DateTime<Utc>, &'static str)>>>;
 pub(crate) struct Cast {
     pods: BTreeMap<&'static str, Pod>,
     logs: BTreeMap<&'static str, Log>,
+    /// True when the caller overrides refusals.
+    overridden: bool,
     began: DateTime<Utc>,
     _apps: Vec<Running>,
 }
@@ -97,7 +99,12 @@ impl Cast {
             pods.insert(app, pod);
             logs.insert(app, log);
         }
-        Self { pods, logs, began: Utc::now(), _apps: apps }
+        Self { pods, logs, overridden: false, began: Utc::now(), _apps: apps }
+    }
+
+    /// The same before a caller that overrides refusals.
+    pub(crate) fn overridden(self) -> Self {
+        Self { overridden: true, ..self }
     }
 
     pub(crate) fn pod(&self, app: &str) -> &Pod {
@@ -106,7 +113,7 @@ impl Cast {
 
     /// Waits until the pods that may go are gone.
     pub(crate) async fn leaves(&self, stage: &Stage) {
-        for app in ["accepts", "delays", "silent", "unregistered"] {
+        for app in APPS.into_iter().filter(|app| self.overridden || *app != "refuses") {
             let pod = self.pod(app);
             let gone = eventually(PATIENCE, &format!("the pod that {app} is gone"), || async {
                 let found = stage.pods.api().get_opt(&pod.name_any()).await.unwrap();
@@ -147,15 +154,16 @@ impl Cast {
             let passed = matches!(code, 200 | 201);
             match *app {
                 "unregistered" => assert_ne!(code, 429, "a pod without responders is not held up"),
-                "refuses" => assert!(!passed, "it refused: {:?}", event.value()),
+                "refuses" if !self.overridden => assert!(!passed, "it refused: {:?}", event.value()),
                 "silent" if passed => {
                     assert!(time - self.began >= TimeDelta::seconds(SILENCE), "its time was not over");
                 }
-                app if passed => {
+                app @ ("accepts" | "delays" | "refuses") if passed => {
                     let log = self.logs[app].lock().unwrap();
-                    let accepted = log.iter().find(|(_, said)| *said == "accept");
-                    let (when, _) = accepted.unwrap_or_else(|| panic!("{app} was not asked: {log:?}"));
-                    assert!(*when <= time, "{app} accepted at {when}, and was evicted at {time}");
+                    let last = if app == "refuses" { "refuse" } else { "accept" };
+                    let answered = log.iter().find(|(_, said)| *said == last);
+                    let (when, _) = answered.unwrap_or_else(|| panic!("{app} was not asked: {log:?}"));
+                    assert!(*when <= time, "{app} answered at {when}, and was evicted at {time}");
                 }
                 _ => {}
             }

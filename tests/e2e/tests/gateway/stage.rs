@@ -25,6 +25,14 @@ callers:
   matches:
   - users: [hasty-*]
   patienceSeconds: 6
+- name: yielding
+  matches:
+  - users: ['system:serviceaccount:kube-system:yielding-*']
+  onRefusal: GiveUp
+- name: overriding
+  matches:
+  - users: ['system:serviceaccount:kube-system:overriding-*']
+  onRefusal: Override
 - name: replicaset
   matches:
   - users: [system:serviceaccount:kube-system:replicaset-controller]
