@@ -14,8 +14,8 @@ use crate::{
 /// Measure, beside the peers.
 #[derive(Args)]
 pub(crate) struct Bench {
-    /// The benchmark: drain, drain-scale, latency or surge.
-    #[arg(value_parser = ["drain", "drain-scale", "gateway", "latency", "surge"])]
+    /// The benchmark: api, drain, drain-scale, gateway, latency or surge.
+    #[arg(value_parser = ["api", "drain", "drain-scale", "gateway", "latency", "surge"])]
     name: String,
     /// Print one JSON object a line instead of a table.
     #[arg(long)]

@@ -1,5 +1,6 @@
 //! Benchmarks on the installed system, each beside its peer in the same run.
 
+mod api;
 mod apps;
 mod drain;
 mod gateway;
@@ -28,6 +29,9 @@ struct Options {
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Name {
+    /// Cost and rate of creates, gets, updates, lists and watches, beside a custom resource and Kubernetes'
+    /// sample API server.
+    Api,
     /// From create to the app being asked, and from Accept to the eviction call.
     Latency,
     /// Half of the nodes are drained at once, with a budget and without; then most of them in turn; then a
@@ -47,6 +51,7 @@ async fn main() -> anyhow::Result<()> {
     let is_scale = options.name == Name::DrainScale;
     ensure!(is_scale || options.scale == drain::Scale::default(), "--svg and --max-pods need drain-scale");
     let rows = match options.name {
+        Name::Api => api::run().await?,
         Name::Latency => latency::run().await?,
         Name::Drain => drain::run().await?,
         Name::DrainScale => drain::run_scale(options.scale).await?,

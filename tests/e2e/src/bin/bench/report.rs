@@ -8,6 +8,7 @@ use serde::Serialize;
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Better {
     Lower,
+    Higher,
 }
 
 /// The aim of a figure.
@@ -18,6 +19,8 @@ pub(crate) enum Aim {
     Value(f64),
     /// Maximum ratio to the peer of the same run.
     Ratio(f64),
+    /// Minimum ratio to the peer of the same run.
+    RatioAtLeast(f64),
 }
 
 /// One figure, and its peer's if there is a peer.
@@ -59,6 +62,11 @@ impl Row {
         Self { peer: Some(peer), peer_value: Some(peer_value), ratio, ..self }
     }
 
+    /// The same figure as one that improves upwards, such as a rate.
+    pub(crate) fn higher(self) -> Self {
+        Self { better: Better::Higher, ..self }
+    }
+
     /// The same with an aim.
     pub(crate) fn aim(self, aim: Aim) -> Self {
         Self { aim: Some(aim), ..self }
@@ -71,6 +79,7 @@ impl Aim {
             Self::Value(most) if most > 0.0 => format!("< {most}"),
             Self::Value(_) => "0".to_owned(),
             Self::Ratio(most) => format!("ratio <= {most}"),
+            Self::RatioAtLeast(least) => format!("ratio >= {least}"),
         }
     }
 }
@@ -97,7 +106,10 @@ pub(crate) fn print(rows: &[Row], json: bool) -> anyhow::Result<()> {
             or_nothing(row.peer_value.map(rounded)),
             or_nothing(row.ratio.map(|ratio| format!("{ratio:.2}"))),
             row.aim.map_or_else(String::new, Aim::words),
-            "lower".to_owned(),
+            match row.better {
+                Better::Lower => "lower".to_owned(),
+                Better::Higher => "higher".to_owned(),
+            },
         ]);
     }
     println!("{table}");

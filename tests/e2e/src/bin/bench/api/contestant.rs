@@ -1,0 +1,113 @@
+//! A server in the contest: how it is called, and which processes it is.
+
+use anyhow::Context;
+use controlplane::{ControlPlane, Process, eventually};
+use evacuation_e2e::{Platform, scene::PATIENCE};
+use k8s_openapi::api::{
+    core::v1::{Namespace, ServiceAccount},
+    rbac::v1::ClusterRoleBinding,
+};
+use kube::{
+    Api, Client,
+    api::{ApiResource, DynamicObject, ListParams, PostParams},
+};
+use serde_json::{Value, json};
+
+use super::kinds::{self, Kind};
+use crate::proc_files::{Stat, proportional};
+
+/// The peers' names in the rows, in their order.
+pub(super) const PEERS: [&str; 2] = ["a custom resource", "sample-apiserver"];
+/// Namespace of the objects.
+pub(super) const NAMESPACE: &str = "bench";
+/// Account of the clients.
+const ACCOUNT: &str = "bench";
+
+/// A server in the contest.
+pub(super) struct Contestant {
+    /// Clients' configuration, with the server's own address.
+    config: kube::Config,
+    pub(super) kind: Kind,
+    pid: u32,
+}
+
+impl Contestant {
+    /// Returns a server that listens on that port, once it answers.
+    pub(super) async fn new(
+        control_plane: &ControlPlane,
+        token: &str,
+        port: u16,
+        process: &Process,
+        kind: Kind,
+    ) -> anyhow::Result<Self> {
+        let mut config = control_plane.client_config_with_token(token).await?;
+        config.cluster_url = format!("https://127.0.0.1:{port}").parse()?;
+        config.tls_server_name = Some("localhost".to_owned());
+        let pid = process.pid().with_context(|| format!("{} has ended", process.name()))?;
+        let contestant = Self { config, kind, pid };
+        let api = contestant.api()?;
+        let params = ListParams::default().limit(1);
+        eventually(PATIENCE, "the server answers", || async {
+            api.list(&params).await.map(drop).map_err(|error| error.to_string())
+        })
+        .await?;
+        Ok(contestant)
+    }
+
+    /// Our API server.
+    pub(super) async fn ours(platform: &Platform, token: &str) -> anyhow::Result<Self> {
+        let port = platform.apiserver_ports().first().copied().context("it listens")?;
+        Self::new(platform.control_plane(), token, port, platform.apiserver(), kinds::OURS).await
+    }
+
+    /// A custom resource, in the kube-apiserver.
+    pub(super) async fn custom_resource(platform: &Platform, token: &str) -> anyhow::Result<Self> {
+        let control_plane = platform.control_plane();
+        create(&control_plane.client()?, &kinds::definition()).await?;
+        let (_, port) = control_plane.server().rsplit_once(':').context("its address has a port")?;
+        let process = control_plane.apiserver().process();
+        Self::new(control_plane, token, port.parse()?, process, kinds::CUSTOM).await
+    }
+
+    /// Returns an API of a client of its own.
+    pub(super) fn api(&self) -> anyhow::Result<Api<DynamicObject>> {
+        let client = Client::try_from(self.config.clone())?;
+        Ok(Api::namespaced_with(client, NAMESPACE, &self.kind.resource()))
+    }
+
+    /// Returns the CPU time of the server so far, in seconds.
+    pub(super) fn cpu(&self) -> anyhow::Result<f64> {
+        Ok(Stat::of(&self.pid.to_string())?.cpu)
+    }
+
+    /// Returns the memory of the server in MiB.
+    pub(super) fn memory(&self) -> anyhow::Result<f64> {
+        Ok(proportional(&self.pid.to_string())? / 1024.0)
+    }
+}
+
+/// Creates the namespace and an account with every right. Returns the account's token.
+pub(super) async fn token(platform: &Platform) -> anyhow::Result<String> {
+    let client = platform.client()?;
+    let params = PostParams::default();
+    let named = |name: &str| json!({"metadata": {"name": name}});
+    Api::<Namespace>::all(client.clone()).create(&params, &serde_json::from_value(named(NAMESPACE))?).await?;
+    let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), NAMESPACE);
+    accounts.create(&params, &serde_json::from_value(named(ACCOUNT))?).await?;
+    let binding = json!({
+        "metadata": {"name": "bench"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": NAMESPACE}],
+    });
+    Api::<ClusterRoleBinding>::all(client).create(&params, &serde_json::from_value(binding)?).await?;
+    Ok(platform.control_plane().service_account_token(NAMESPACE, ACCOUNT, None).await?)
+}
+
+/// Creates an object of any kind of the cluster.
+async fn create(client: &Client, object: &Value) -> anyhow::Result<()> {
+    let object: DynamicObject = serde_json::from_value(object.clone())?;
+    let types = object.types.as_ref().context("it has a kind")?;
+    let resource = ApiResource::from_gvk(&types.try_into()?);
+    Api::<DynamicObject>::all_with(client.clone(), &resource).create(&PostParams::default(), &object).await?;
+    Ok(())
+}

@@ -1,0 +1,140 @@
+//! Lists and watches of 10,000 objects.
+
+use std::time::{Duration, Instant};
+
+use anyhow::ensure;
+use futures::{StreamExt, TryStreamExt, future::try_join_all, stream};
+use kube::{
+    Api,
+    api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams},
+};
+use serde_json::json;
+use tokio::time::timeout;
+
+use super::{
+    BENCH,
+    contestant::{Contestant, PEERS},
+};
+use crate::report::{Aim, Row};
+
+/// Number of objects.
+const OBJECTS: usize = 10_000;
+/// Number of objects that are created at once.
+const AT_ONCE: usize = 32;
+/// Size of a page.
+const PAGE: u32 = 500;
+/// Number of watchers, and of the changes that each of them sees.
+const WATCHERS: usize = 100;
+const CHANGES: usize = 200;
+/// Maximum time for the events of a watcher.
+const PATIENCE: Duration = Duration::from_mins(2);
+/// Maximum of the time of a list and of the CPU of an event, as a share of the peer's.
+const THIRD: f64 = 0.34;
+
+/// Figures of one server.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reads {
+    whole_millis: f64,
+    paged_millis: f64,
+    event_micros: f64,
+    memory_mib: f64,
+}
+
+/// Measures a server, and removes the objects.
+pub(super) async fn measure(server: &Contestant) -> anyhow::Result<Reads> {
+    let api = server.api()?;
+    let params = PostParams::default();
+    let create = |number| {
+        let (api, params, object) = (&api, &params, server.kind.object(&format!("r-{number}"), number));
+        async move { api.create(params, &object).await.map(drop) }
+    };
+    let creations: Vec<_> = (0..OBJECTS).map(create).collect();
+    stream::iter(creations).buffer_unordered(AT_ONCE).try_collect::<()>().await?;
+    let memory_mib = server.memory()?;
+    let began = Instant::now();
+    let whole = api.list(&ListParams::default()).await?;
+    let whole_millis = began.elapsed().as_secs_f64() * 1e3;
+    ensure!(whole.items.len() == OBJECTS, "{} of {OBJECTS} objects", whole.items.len());
+    let began = Instant::now();
+    ensure!(paged(&api).await? == OBJECTS, "the pages do not have every object");
+    let paged_millis = began.elapsed().as_secs_f64() * 1e3;
+    let version = whole.metadata.resource_version.unwrap_or_default();
+    let event_micros = watched(server, &version).await?;
+    api.delete_collection(&DeleteParams::default(), &ListParams::default()).await?;
+    Ok(Reads { whole_millis, paged_millis, event_micros, memory_mib })
+}
+
+async fn paged(api: &Api<DynamicObject>) -> anyhow::Result<usize> {
+    let (mut count, mut token) = (0, None);
+    loop {
+        let params = ListParams { limit: Some(PAGE), continue_token: token, ..ListParams::default() };
+        let page = api.list(&params).await?;
+        count += page.items.len();
+        token = page.metadata.continue_.filter(|token| !token.is_empty());
+        if token.is_none() {
+            return Ok(count);
+        }
+    }
+}
+
+/// Changes one object again and again before many watchers. Returns the CPU time of an event for a watcher,
+/// less than which the changes themselves cost.
+async fn watched(server: &Contestant, version: &str) -> anyhow::Result<f64> {
+    let api = server.api()?;
+    let quiet = changes(server, &api, "quiet").await?;
+    let mut watches = Vec::new();
+    for _ in 0..WATCHERS {
+        let (api, version) = (server.api()?, version.to_owned());
+        watches.push(tokio::spawn(async move {
+            let params = WatchParams::default().timeout(290);
+            let mut events = api.watch(&params, &version).await?.boxed();
+            let mut seen = 0;
+            while seen < 2 * CHANGES {
+                match timeout(PATIENCE, events.try_next()).await?? {
+                    Some(WatchEvent::Modified(_)) => seen += 1,
+                    Some(_) => {}
+                    None => anyhow::bail!("the watch ended after {seen} events"),
+                }
+            }
+            anyhow::Ok(())
+        }));
+    }
+    // Each has seen the changes before it came.
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let cpu = server.cpu()?;
+    changes(server, &api, "watched").await?;
+    for watch in try_join_all(watches).await? {
+        watch?;
+    }
+    let total = server.cpu()? - cpu - quiet;
+    #[expect(clippy::cast_precision_loss, reason = "some thousand events")]
+    Ok(total * 1e6 / (WATCHERS * CHANGES) as f64)
+}
+
+/// Changes one object. Returns the CPU time of the server in seconds.
+async fn changes(server: &Contestant, api: &Api<DynamicObject>, round: &str) -> anyhow::Result<f64> {
+    let cpu = server.cpu()?;
+    for number in 0..CHANGES {
+        let change = format!("{round}-{number}");
+        let patch = Patch::Merge(json!({"metadata": {"annotations": {"change": change}}}));
+        api.patch("r-0", &PatchParams::default(), &patch).await?;
+    }
+    Ok(server.cpu()? - cpu)
+}
+
+/// Returns the rows, ours beside each peer's.
+pub(super) fn rows(ours: &Reads, peers: &[Reads; 2]) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for (peer, name) in peers.iter().zip(PEERS) {
+        let row = |case: &str, unit, own, other, aim| {
+            Row::new(BENCH, case, unit, own).beside(name, other).aim(Aim::Ratio(aim))
+        };
+        rows.push(row("list of 10,000, whole", "ms", ours.whole_millis, peer.whole_millis, THIRD));
+        rows.push(row("list of 10,000, in pages of 500", "ms", ours.paged_millis, peer.paged_millis, THIRD));
+        let (own, other) = (ours.event_micros, peer.event_micros);
+        rows.push(row("server CPU an event, 100 watchers", "us", own, other, THIRD));
+        let (own, other) = (ours.memory_mib, peer.memory_mib);
+        rows.push(row("memory of the server with 10,000 objects", "MiB", own, other, THIRD));
+    }
+    rows
+}
