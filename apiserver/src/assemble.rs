@@ -40,7 +40,7 @@ pub struct Parts {
 pub fn assemble(parts: Parts) -> Result<Server, BuildError> {
     let Parts { store, pods, sights, authenticator, authorizer, namespaces, shutdown_delay, limits } = parts;
     let metrics = Metrics::new();
-    let store = metrics.measure(store);
+    let store = metrics.measure(store, "");
     let responders = EvacuationResponderStrategy::new(Arc::clone(&authorizer));
     let probed = Arc::clone(&store);
     let responders = Registry::with_limits(Arc::clone(&store), "", responders, limits.objects());

@@ -111,9 +111,10 @@ async fn the_requests_to_the_store_are_measured() {
     let server = Server::start().await;
     server.evacuation("e", json!({})).await;
     let metrics = server.metrics().await;
-    for operation in ["commit", "get", "list"] {
-        let count =
-            format!(r#"apiserver_storage_request_duration_seconds_count{{operation="{operation}"}} "#);
+    for operation in ["create", "list"] {
+        let count = format!(
+            r#"etcd_request_duration_seconds_count{{operation="{operation}",group="evacuation.dev",resource="evacuations"}} "#
+        );
         let line = metrics.lines().find_map(|line| line.strip_prefix(&count));
         assert!(line.is_some_and(|count| count != "0"), "{operation} is not in\n{metrics}");
     }

@@ -7,14 +7,19 @@ use std::{
 };
 
 use async_trait::async_trait;
-use machinery_storage::{Outcome, Page, Range, Read, Store, StoreError, Transaction, WatchStream};
+use machinery_storage::{
+    Operation, Outcome, Page, Precondition, Range, Read, Store, StoreError, Transaction, WatchStream,
+};
 use prometheus_client::{
     encoding::{EncodeLabelSet, text::encode},
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
     registry::Registry,
 };
 
-use crate::{ApiError, http::RequestInfo, registry::StorageUsage, server::Served};
+use crate::{ApiError, registry::StorageUsage};
+
+/// Label of the verb of watches.
+pub(crate) const WATCH: &str = "WATCH";
 
 /// Metrics of one server and its store. Cheap to clone.
 #[derive(Clone)]
@@ -26,35 +31,61 @@ struct Inner {
     durations: Family<RequestLabels, Histogram, fn() -> Histogram>,
     in_flight: Family<InFlightLabels, Gauge>,
     refused: Family<LimitLabels, Counter>,
-    watches: Family<ResourceLabels, Gauge>,
+    watches: Family<WatchLabels, Gauge>,
     watch_events: Family<ResourceLabels, Counter>,
-    objects: Family<ResourceLabels, Gauge>,
-    bytes: Family<ResourceLabels, Gauge>,
-    namespace_objects: Family<ResourceLabels, Gauge>,
-    namespace_bytes: Family<ResourceLabels, Gauge>,
-    refused_writes: Family<ResourceLabels, Counter>,
-    ended_watches: Family<ResourceLabels, Counter>,
+    objects: Family<StoredLabels, Gauge>,
+    bytes: Family<StoredLabels, Gauge>,
+    namespace_objects: Family<StoredLabels, Gauge>,
+    namespace_bytes: Family<StoredLabels, Gauge>,
+    refused_writes: Family<StoredLabels, Counter>,
+    ended_watches: Family<StoredLabels, Counter>,
     store: Family<StoreLabels, Histogram, fn() -> Histogram>,
     clock_ahead: Gauge<f64, AtomicU64>,
 }
 
+/// Labels of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct RequestLabels {
-    verb: String,
-    group: String,
-    version: String,
-    resource: String,
-    subresource: String,
+pub(crate) struct RequestLabels {
+    pub(crate) verb: String,
+    pub(crate) dry_run: String,
+    pub(crate) group: String,
+    pub(crate) version: String,
+    pub(crate) resource: String,
+    pub(crate) subresource: String,
+    pub(crate) scope: String,
+    pub(crate) component: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct CodeLabels {
     verb: String,
+    dry_run: String,
     group: String,
     version: String,
     resource: String,
     subresource: String,
+    scope: String,
+    component: String,
     code: u16,
+}
+
+/// Labels of the watches in progress.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct WatchLabels {
+    verb: String,
+    group: String,
+    version: String,
+    resource: String,
+    subresource: String,
+    scope: String,
+    component: String,
+}
+
+/// Labels of metrics by the kind that is stored.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct StoredLabels {
+    group: String,
+    resource: String,
 }
 
 /// Labels of metrics by resource.
@@ -78,28 +109,8 @@ struct LimitLabels {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct StoreLabels {
     operation: &'static str,
-}
-
-/// Label of unknown names.
-const OTHER: &str = "other";
-
-/// Returns the label of a verb of [`RequestInfo`].
-fn verb_label(verb: &str) -> &'static str {
-    match verb {
-        "get" => "GET",
-        "list" => "LIST",
-        "watch" => "WATCH",
-        "create" => "CREATE",
-        "update" => "UPDATE",
-        "patch" => "PATCH",
-        "delete" => "DELETE",
-        "deletecollection" => "DELETECOLLECTION",
-        "head" => "HEAD",
-        "post" => "POST",
-        "put" => "PUT",
-        "options" => "OPTIONS",
-        _ => OTHER,
-    }
+    group: String,
+    resource: String,
 }
 
 fn request_seconds() -> Histogram {
@@ -130,12 +141,12 @@ impl Metrics {
         let durations: Family<_, _, fn() -> Histogram> = Family::new_with_constructor(request_seconds as _);
         let in_flight = Family::<InFlightLabels, Gauge>::default();
         let refused = Family::<LimitLabels, Counter>::default();
-        let watches = Family::<ResourceLabels, Gauge>::default();
+        let watches = Family::<WatchLabels, Gauge>::default();
         let watch_events = Family::<ResourceLabels, Counter>::default();
         let [objects, bytes, namespace_objects, namespace_bytes] =
-            [(); 4].map(|()| Family::<ResourceLabels, Gauge>::default());
+            [(); 4].map(|()| Family::<StoredLabels, Gauge>::default());
         let clock_ahead = Gauge::<f64, AtomicU64>::default();
-        let [refused_writes, ended_watches] = [(); 2].map(|()| Family::<ResourceLabels, Counter>::default());
+        let [refused_writes, ended_watches] = [(); 2].map(|()| Family::<StoredLabels, Counter>::default());
         let store: Family<_, _, fn() -> Histogram> = Family::new_with_constructor(store_seconds as _);
         registry.register("apiserver_request", "Requests that were served", requests.clone());
         let help = "Duration of requests other than watches, in seconds";
@@ -146,9 +157,9 @@ impl Metrics {
         registry.register("apiserver_refused_requests", help, refused.clone());
         registry.register("apiserver_longrunning_requests", "Watches in progress", watches.clone());
         registry.register("apiserver_watch_events", "Events sent to watches", watch_events.clone());
-        registry.register("apiserver_storage_objects", "Objects in the watch cache", objects.clone());
+        registry.register("apiserver_resource_objects", "Objects in the watch cache", objects.clone());
         let help = "Size of the objects in the watch cache, as they are stored";
-        registry.register("apiserver_storage_bytes", help, bytes.clone());
+        registry.register("apiserver_resource_size_estimate_bytes", help, bytes.clone());
         let help = "Objects of the namespace that has most of them";
         registry.register("apiserver_storage_largest_namespace_objects", help, namespace_objects.clone());
         let help = "Size of the objects of the namespace that has most of it";
@@ -158,7 +169,7 @@ impl Metrics {
         let help = "Watches that were ended because their client did not read fast enough";
         registry.register("apiserver_terminated_watchers", help, ended_watches.clone());
         let help = "Duration of calls of the store, in seconds";
-        registry.register("apiserver_storage_request_duration_seconds", help, store.clone());
+        registry.register("etcd_request_duration_seconds", help, store.clone());
         let help = "Seconds by which the clock is ahead of the one that the servers of the store agree on";
         registry.register("apiserver_clock_ahead_seconds", help, clock_ahead.clone());
         Self(Arc::new(Inner {
@@ -180,9 +191,10 @@ impl Metrics {
         }))
     }
 
-    /// Wraps a store to measure the time of its answers.
-    pub fn measure(&self, store: Arc<dyn Store>) -> Arc<dyn Store> {
-        Arc::new(MeasuredStore { store, metrics: self.clone() })
+    /// Wraps a store to measure the time of its answers. Its keys begin with that prefix, as
+    /// [`Registry::new`](crate::Registry::new) takes it.
+    pub fn measure(&self, store: Arc<dyn Store>, prefix: &str) -> Arc<dyn Store> {
+        Arc::new(MeasuredStore { store, metrics: self.clone(), prefix: prefix.to_owned() })
     }
 
     /// Renders all metrics in the text format of OpenMetrics.
@@ -198,31 +210,14 @@ impl Metrics {
         self.0.clock_ahead.set(seconds);
     }
 
-    /// Counts a reply. `served` is the resource that the request names, if it is served. Names that callers
-    /// made up are no labels: each would be kept for ever.
-    pub(crate) fn answered(&self, info: &RequestInfo, served: Option<&Served>, code: u16, started: Instant) {
-        let resource = info.resource.as_ref().zip(served);
-        let text = |text: Option<&String>| text.cloned().unwrap_or_default();
-        let verb = if info.resource.is_some() && served.is_none() { "" } else { verb_label(&info.verb) };
-        let subresource =
-            resource.map(
-                |(request, served)| {
-                    if served.has(&request.subresource) { request.subresource.as_str() } else { OTHER }
-                },
-            );
-        let resource = resource.map(|(request, _)| request);
-        let labels = RequestLabels {
-            verb: verb.to_owned(),
-            group: text(resource.map(|r| &r.group)),
-            version: text(resource.map(|r| &r.version)),
-            resource: text(resource.map(|r| &r.resource)),
-            subresource: subresource.unwrap_or_default().to_owned(),
-        };
-        if !info.is_watch() {
+    /// Counts a reply.
+    pub(crate) fn answered(&self, labels: RequestLabels, code: u16, started: Instant) {
+        if labels.verb != WATCH {
             self.0.durations.get_or_create(&labels).observe(started.elapsed().as_secs_f64());
         }
-        let RequestLabels { verb, group, version, resource, subresource } = labels;
-        let labels = CodeLabels { verb, group, version, resource, subresource, code };
+        let RequestLabels { verb, dry_run, group, version, resource, subresource, scope, component } = labels;
+        let labels =
+            CodeLabels { verb, dry_run, group, version, resource, subresource, scope, component, code };
         self.0.requests.get_or_create(&labels).inc();
     }
 
@@ -238,8 +233,10 @@ impl Metrics {
     }
 
     /// Counts a watch as in progress until the result is dropped.
-    pub(crate) fn watch(&self, labels: &ResourceLabels) -> GaugeGuard {
-        GaugeGuard::new(self.0.watches.get_or_create(labels).clone())
+    pub(crate) fn watch(&self, labels: RequestLabels) -> GaugeGuard {
+        let RequestLabels { verb, group, version, resource, subresource, scope, component, .. } = labels;
+        let labels = WatchLabels { verb, group, version, resource, subresource, scope, component };
+        GaugeGuard::new(self.0.watches.get_or_create(&labels).clone())
     }
 
     /// Returns the counter of events sent to the watches of a resource.
@@ -248,7 +245,8 @@ impl Metrics {
     }
 
     /// Sets the metrics of a kind's storage.
-    pub(crate) fn set_storage(&self, labels: &ResourceLabels, usage: &StorageUsage) {
+    pub(crate) fn set_storage(&self, group: &str, resource: &str, usage: &StorageUsage) {
+        let labels = &StoredLabels { group: group.to_owned(), resource: resource.to_owned() };
         let gauges = [
             (&self.0.objects, usage.total.objects),
             (&self.0.bytes, usage.total.bytes),
@@ -266,8 +264,10 @@ impl Metrics {
         }
     }
 
-    fn observe(&self, operation: &'static str, started: Instant) {
-        self.0.store.get_or_create(&StoreLabels { operation }).observe(started.elapsed().as_secs_f64());
+    fn observe(&self, operation: &'static str, stored: StoredLabels, started: Instant) {
+        let StoredLabels { group, resource } = stored;
+        let labels = StoreLabels { operation, group, resource };
+        self.0.store.get_or_create(&labels).observe(started.elapsed().as_secs_f64());
     }
 }
 
@@ -291,6 +291,36 @@ impl Drop for GaugeGuard {
 struct MeasuredStore {
     store: Arc<dyn Store>,
     metrics: Metrics,
+    prefix: String,
+}
+
+impl MeasuredStore {
+    /// Returns the kind that a key belongs to: `PREFIX/GROUP/RESOURCE/...`. There is none for the server's
+    /// own keys.
+    fn stored(&self, key: &str) -> StoredLabels {
+        let rest = key.strip_prefix(&self.prefix).unwrap_or_default().trim_start_matches('/');
+        let mut parts = rest.split('/');
+        match (parts.next(), parts.next()) {
+            (Some(group), Some(resource)) if group.contains('.') => {
+                StoredLabels { group: group.to_owned(), resource: resource.to_owned() }
+            }
+            _ => StoredLabels::default(),
+        }
+    }
+}
+
+/// Returns the operation that a transaction amounts to, and its key, in the words of etcd's client in
+/// k8s.io/apiserver.
+fn operation(transaction: &Transaction) -> (&'static str, &str) {
+    match transaction.operations.first() {
+        Some(Operation::Delete(key)) => ("delete", key),
+        Some(Operation::Put(key, _)) => {
+            let absent =
+                |condition: &Precondition| matches!(condition, Precondition::Absent(is) if is == key);
+            (if transaction.preconditions.iter().any(absent) { "create" } else { "update" }, key)
+        }
+        None => ("update", ""),
+    }
 }
 
 #[async_trait]
@@ -298,21 +328,23 @@ impl Store for MeasuredStore {
     async fn get(&self, key: &str) -> Result<Read, StoreError> {
         let started = Instant::now();
         let result = self.store.get(key).await;
-        self.metrics.observe("get", started);
+        self.metrics.observe("get", self.stored(key), started);
         result
     }
 
     async fn list(&self, range: &Range) -> Result<Page, StoreError> {
         let started = Instant::now();
         let result = self.store.list(range).await;
-        self.metrics.observe("list", started);
+        self.metrics.observe("list", self.stored(&range.prefix), started);
         result
     }
 
     async fn commit(&self, transaction: Transaction) -> Result<Outcome, StoreError> {
+        let (name, key) = operation(&transaction);
+        let stored = self.stored(key);
         let started = Instant::now();
         let result = self.store.commit(transaction).await;
-        self.metrics.observe("commit", started);
+        self.metrics.observe(name, stored, started);
         result
     }
 
@@ -331,7 +363,7 @@ impl Store for MeasuredStore {
     async fn ready(&self) -> Result<(), StoreError> {
         let started = Instant::now();
         let result = self.store.ready().await;
-        self.metrics.observe("ready", started);
+        self.metrics.observe("ready", StoredLabels::default(), started);
         result
     }
 }

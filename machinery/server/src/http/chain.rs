@@ -25,6 +25,7 @@ use super::{
     params::Params,
     reply::{self, Reply},
     reply_body::ReplyBody,
+    request_labels::request_labels,
 };
 use crate::{
     ApiError, Reason,
@@ -69,7 +70,7 @@ pub(crate) async fn handle(
         Err(error) => reply::failure(&error, &exchange.target(), exchange.encoding()),
     };
     let answer = response.status().as_u16();
-    core.metrics.answered(&exchange.info, exchange.served(), answer, started);
+    core.metrics.answered(request_labels(&exchange), answer, started);
     let slot = exchange.take_slot();
     let response = response.map_body(|_, body| ReplyBody::new(body, slot)).map_into_boxed_body();
     finish(&core, &request, response, &exchange.warnings())

@@ -27,6 +27,7 @@ mod render;
 mod reply;
 mod reply_body;
 mod request_info;
+mod request_labels;
 mod watch;
 mod write;
 mod write_options;

@@ -19,6 +19,7 @@ use super::{
     list_options::{self, WatchOptions},
     render::{self, Renderer},
     reply::{Events, Reply},
+    request_labels::request_labels,
     write_options::WriteOptions,
 };
 use crate::{
@@ -83,7 +84,7 @@ pub(crate) async fn watch(
         announce_initial: options.announce_initial,
         shutdown: exchange.core.shutdown.clone(),
         _permit: permit,
-        _guard: metrics.watch(&labels),
+        _guard: metrics.watch(request_labels(exchange)),
         sent: metrics.watch_events(&labels),
     };
     Ok(Reply::Watch(stream.into_events()))

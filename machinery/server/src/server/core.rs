@@ -15,7 +15,7 @@ use super::{ServerOptions, write_probe::WriteProbe};
 use crate::{
     Namespaces,
     http::{Check, Limiters},
-    metrics::{Metrics, ResourceLabels},
+    metrics::Metrics,
     resource::{Posted, Resource},
 };
 
@@ -126,12 +126,7 @@ impl Core {
         for served in self.resources.values() {
             if let Some(usage) = served.resource.usage() {
                 let name = served.resource.name();
-                let labels = ResourceLabels {
-                    group: name.group.clone(),
-                    version: name.version.clone(),
-                    resource: name.plural.clone(),
-                };
-                self.metrics.set_storage(&labels, &usage);
+                self.metrics.set_storage(&name.group, &name.plural, &usage);
             }
         }
     }

@@ -105,12 +105,12 @@ async fn requests_watches_and_the_store_are_measured() {
         kitchen.client_of("thief").send(method, path, &[], Bytes::new()).await;
     }
     let metrics = client.get("/metrics").await.text();
-    let create = r#"apiserver_request_total{verb="CREATE",group="kitchen.dev",version="v1",resource="pots",subresource="",code="201"} 1"#;
+    let create = r#"apiserver_request_total{verb="POST",dry_run="",group="kitchen.dev",version="v1",resource="pots",subresource="",scope="resource",component="apiserver",code="201"} 1"#;
     for expected in [
         create,
         "apiserver_request_duration_seconds_bucket",
-        r#"apiserver_storage_objects{group="kitchen.dev",version="v1",resource="pots"} 1"#,
-        r#"apiserver_storage_request_duration_seconds_count{operation="commit"}"#,
+        r#"apiserver_resource_objects{group="kitchen.dev",resource="pots"} 1"#,
+        r#"etcd_request_duration_seconds_count{operation="create",group="kitchen.dev",resource="pots"}"#,
         r#"apiserver_current_inflight_requests{request_kind="readOnly"} 1"#,
     ] {
         assert!(metrics.contains(expected), "{expected} is not in\n{metrics}");

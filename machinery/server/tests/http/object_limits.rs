@@ -110,9 +110,9 @@ async fn refusals_and_usage_are_measured() {
     client.post(POTS, &soup("a")).await.expect(201);
     client.post(POTS, &soup("b")).await.refused(403, "Forbidden");
     let text = client.get("/metrics").await.text();
-    let pots = r#"{group="kitchen.dev",version="v1",resource="pots"} 1"#;
+    let pots = r#"{group="kitchen.dev",resource="pots"} 1"#;
     for name in [
-        "apiserver_storage_objects",
+        "apiserver_resource_objects",
         "apiserver_storage_largest_namespace_objects",
         "apiserver_storage_limit_refusals_total",
     ] {

@@ -67,7 +67,7 @@ impl Kitchen {
         let store = FaultyStore::new(store);
         store.set_down(setup.down);
         let metrics = Metrics::new();
-        let measured = metrics.measure(store.clone());
+        let measured = metrics.measure(store.clone(), "/registry");
         if setup.unwatchable {
             store.compact_before(i64::MAX);
         }
