@@ -157,13 +157,13 @@ fn element_text(element: &PathElement) -> String {
                 }
                 write_json_text(&mut text, name, Escapes::Plain);
                 text.push(':');
-                write_json(&mut text, value);
+                write_json(&mut text, value, Escapes::Html);
             }
             text + "}"
         }
         PathElement::Value(item) => {
             let mut text = "v:".to_owned();
-            write_json(&mut text, item);
+            write_json(&mut text, item, Escapes::Html);
             text
         }
         PathElement::Index(index) => format!("i:{index}"),

@@ -6,13 +6,15 @@ use serde_json::Value;
 
 use crate::value::{float, integer};
 
-/// Escapes of a JSON text.
+/// Choices of the two JSON encoders that Kubernetes uses.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Escapes {
-    /// Those that JSON needs.
+    /// Those that JSON needs: the keys of json-iterator.
     Plain,
-    /// Those, and the characters that HTML and JavaScript treat specially.
+    /// Those, and the characters that HTML and JavaScript treat specially: the values of json-iterator.
     Html,
+    /// `encoding/json`, which also has short escapes of its own and exponents of one digit.
+    Standard,
 }
 
 /// Writes a text in quotes as JSON. Infallible: the target is a `String`.
@@ -24,7 +26,9 @@ pub(crate) fn write_json_text(out: &mut String, text: &str, escapes: Escapes) {
             '\n' => out.push_str("\\n"),
             '\r' => out.push_str("\\r"),
             '\t' => out.push_str("\\t"),
-            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' if escapes == Escapes::Html => {
+            '\x08' if escapes == Escapes::Standard => out.push_str("\\b"),
+            '\x0c' if escapes == Escapes::Standard => out.push_str("\\f"),
+            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' if escapes != Escapes::Plain => {
                 let _ = write!(out, "\\u{:04x}", u32::from(character));
             }
             '\0'..='\x1f' => {
@@ -37,22 +41,26 @@ pub(crate) fn write_json_text(out: &mut String, text: &str, escapes: Escapes) {
 }
 
 /// Writes a value as JSON with sorted fields.
-pub(crate) fn write_json(out: &mut String, value: &Value) {
+pub(crate) fn write_json(out: &mut String, value: &Value, escapes: Escapes) {
     match value {
         Value::Number(number) => match integer(number) {
             Some(integer) => {
                 let _ = write!(out, "{integer}");
             }
-            None => out.push_str(&json_float(float(number))),
+            None => {
+                let text = json_float(float(number));
+                let short = if escapes == Escapes::Standard { text.replace("e-0", "e-") } else { text };
+                out.push_str(&short);
+            }
         },
-        Value::String(text) => write_json_text(out, text, Escapes::Html),
+        Value::String(text) => write_json_text(out, text, escapes),
         Value::Array(items) => {
             out.push('[');
             for (at, item) in items.iter().enumerate() {
                 if at > 0 {
                     out.push(',');
                 }
-                write_json(out, item);
+                write_json(out, item, escapes);
             }
             out.push(']');
         }
@@ -64,9 +72,9 @@ pub(crate) fn write_json(out: &mut String, value: &Value) {
                 if at > 0 {
                     out.push(',');
                 }
-                write_json_text(out, name, Escapes::Html);
+                write_json_text(out, name, escapes);
                 out.push(':');
-                write_json(out, field);
+                write_json(out, field, escapes);
             }
             out.push('}');
         }
@@ -179,7 +187,7 @@ mod tests {
         ];
         for (number, as_json, as_text) in cases {
             let mut out = String::new();
-            write_json(&mut out, &number);
+            write_json(&mut out, &number, Escapes::Html);
             assert_eq!(out, as_json);
             assert_eq!(display(&number), as_text);
         }

@@ -48,14 +48,19 @@ func main() {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
+	case name == "apply":
+		if err := apply(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
 	case programs[name] != nil:
 		os.Exit(cli.Run(programs[name]()))
 	default:
-		fmt.Fprintln(os.Stderr, "usage: controlplane etcd|kube-apiserver|kube-controller-manager|kube-scheduler|kubectl|check-evictions ARGUMENTS")
+		fmt.Fprintln(os.Stderr, "usage: controlplane etcd|kube-apiserver|kube-controller-manager|kube-scheduler|kubectl|check-evictions|apply ARGUMENTS")
 		os.Exit(2)
 	}
 }
 
 func known(name string) bool {
-	return name == "etcd" || name == "kubectl" || name == "check-evictions" || programs[name] != nil
+	return name == "etcd" || name == "kubectl" || name == "check-evictions" || name == "apply" || programs[name] != nil
 }

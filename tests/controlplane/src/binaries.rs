@@ -24,11 +24,14 @@ pub enum Program {
     /// Kubernetes' own validation of the status of an Eviction (`lifecycle.k8s.io`), at times that the
     /// caller names: JSON lines `{"now", "old", "new"}` in, a line for each out, empty or with its errors.
     CheckEvictions,
+    /// Kubernetes' own field managers: JSON lines with a schema and writes in, a line with the object, its
+    /// managed fields or the conflicts out for each write. `applies.go` has the fields.
+    Apply,
 }
 
 impl Program {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Etcd,
         Self::KubeApiserver,
         Self::KubeControllerManager,
@@ -36,6 +39,7 @@ impl Program {
         Self::Kubectl,
         Self::Kwok,
         Self::CheckEvictions,
+        Self::Apply,
     ];
 
     /// The name of its file.
@@ -48,6 +52,7 @@ impl Program {
             Self::Kubectl => "kubectl",
             Self::Kwok => "kwok",
             Self::CheckEvictions => "check-evictions",
+            Self::Apply => "apply",
         }
     }
 
@@ -69,8 +74,8 @@ impl Program {
             Self::Etcd => version.0 == 3 && version.1 >= 6,
             // The stages of this crate are written for this version.
             Self::Kwok => version == (0, 8),
-            // Nobody else has it.
-            Self::CheckEvictions => false,
+            // No machine has them but from this crate.
+            Self::CheckEvictions | Self::Apply => false,
         }
     }
 }

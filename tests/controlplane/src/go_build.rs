@@ -11,11 +11,12 @@ use crate::pki::write;
 use crate::{Error, Program, Result};
 
 /// The sources are part of this crate, so that a program built from it can build them wherever it is.
-const SOURCES: [(&str, &str); 4] = [
+const SOURCES: [(&str, &str); 5] = [
     ("go.mod", include_str!("../binaries/go.mod")),
     ("go.sum", include_str!("../binaries/go.sum")),
     ("main.go", include_str!("../binaries/main.go")),
     ("checkevictions.go", include_str!("../binaries/checkevictions.go")),
+    ("applies.go", include_str!("../binaries/applies.go")),
 ];
 /// Version that the programs report. kubectl fails when it is not set.
 const LINKER_FLAGS: &str = "-s -w -X k8s.io/component-base/version.gitVersion=v1.37.1 \

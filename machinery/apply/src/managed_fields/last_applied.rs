@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::object::{self, LAST_APPLIED};
 use crate::{
     Conflict, FieldSet,
-    go_text::write_json,
+    go_text::{Escapes, write_json},
     typed::{Duplicates, compare, field_set, validate},
 };
 
@@ -56,7 +56,7 @@ pub(super) fn renew(merged: &mut Value, applied: &Value) {
         annotations.remove(LAST_APPLIED);
     }
     let mut text = String::new();
-    write_json(&mut text, &configuration);
+    write_json(&mut text, &configuration, Escapes::Standard);
     text.push('\n');
     let Some(annotations) = object::annotations_mut(merged) else {
         return;

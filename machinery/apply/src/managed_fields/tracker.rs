@@ -117,9 +117,6 @@ pub fn apply(
         let (found, expected) = (found.to_owned(), writer.api_version.to_owned());
         return Err(ApplyError::WrongVersion { found, expected });
     }
-    if object::has_managed_fields(applied) {
-        return Err(ApplyError::ManagedFieldsGiven);
-    }
     let tracker = Tracker { schema, writer, reset };
     let (merged, managed) = tracker.apply(&live, applied, managed, force)?;
     let changed = merged.is_some();
@@ -206,6 +203,9 @@ impl Tracker<'_> {
     ) -> Result<(Option<Value>, Managed), ApplyError> {
         if managed.managers.is_empty() {
             managed = self.update(&object::empty(applied), live, managed, BEFORE_FIRST_APPLY)?;
+        }
+        if object::has_managed_fields(applied) {
+            return Err(ApplyError::ManagedFieldsGiven);
         }
         self.check(applied, "patch", Duplicates::Deny)?;
         self.check(live, "live", Duplicates::Allow)?;
