@@ -90,10 +90,8 @@ fn compare_maps(left: &Map<String, Value>, right: &Map<String, Value>) -> Orderi
 
 /// Returns the nesting of a value: the number of lists and maps in each other, at most `limit` + 1.
 pub(crate) fn depth(value: &Value, limit: usize) -> usize {
-    if limit == 0 {
-        return 1;
-    }
     match value {
+        Value::Array(_) | Value::Object(_) if limit == 0 => 1,
         Value::Array(items) => 1 + items.iter().map(|item| depth(item, limit - 1)).max().unwrap_or(0),
         Value::Object(fields) => 1 + fields.values().map(|field| depth(field, limit - 1)).max().unwrap_or(0),
         _ => 0,
