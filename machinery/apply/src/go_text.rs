@@ -43,16 +43,12 @@ pub(crate) fn write_json_text(out: &mut String, text: &str, escapes: Escapes) {
 /// Writes a value as JSON with sorted fields.
 pub(crate) fn write_json(out: &mut String, value: &Value, escapes: Escapes) {
     match value {
-        Value::Number(number) => match integer(number) {
-            Some(integer) => {
-                let _ = write!(out, "{integer}");
-            }
-            None => {
-                let text = json_float(float(number));
-                let short = if escapes == Escapes::Standard { text.replace("e-0", "e-") } else { text };
-                out.push_str(&short);
-            }
-        },
+        Value::Number(number) => {
+            let text =
+                integer(number).map_or_else(|| json_float(float(number)), |integer| integer.to_string());
+            let short = if escapes == Escapes::Standard { text.replace("e-0", "e-") } else { text };
+            out.push_str(&short);
+        }
         Value::String(text) => write_json_text(out, text, escapes),
         Value::Array(items) => {
             out.push('[');

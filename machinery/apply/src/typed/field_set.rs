@@ -14,8 +14,8 @@ use crate::{FieldSet, PathElement, set::Entry};
 /// Returns the fields that a document sets: scalars, atomic lists and maps, nulls, empty maps, undeclared
 /// fields of maps, and items of sets and keyed lists.
 ///
-/// Of items with one identity only that identity is a member. An item without identity, which no valid
-/// document has, is left out.
+/// Of items with one identity only that identity is a member. Items without identity, which no valid document
+/// has, count as items with an empty key: pruning can leave such items for a while.
 pub fn field_set(schema: &Schema, document: &Value) -> FieldSet {
     collect(schema, Some(schema.root()), document).children
 }
@@ -40,10 +40,9 @@ fn collect(schema: &Schema, node: Option<Node>, value: &Value) -> Entry {
 fn in_list(schema: &Schema, list: &List, items: &[Value]) -> FieldSet {
     let mut by_element: BTreeMap<PathElement, Option<&Value>> = BTreeMap::new();
     for item in items {
-        if let Ok(element) = element_of(schema, list, item) {
-            // None marks items of one identity.
-            by_element.entry(element).and_modify(|known| *known = None).or_insert(Some(item));
-        }
+        let element = element_of(schema, list, item).unwrap_or_else(|_| PathElement::key(Vec::new()));
+        // None marks items of one identity.
+        by_element.entry(element).and_modify(|known| *known = None).or_insert(Some(item));
     }
     let entries = by_element.into_iter().map(|(element, item)| {
         let below = item.map(|item| collect(schema, Some(list.items), item).children);

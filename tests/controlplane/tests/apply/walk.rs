@@ -212,8 +212,7 @@ impl Walk {
 
     /// What `kubectl apply` without `--server-side` does, about.
     fn apply_on_the_client(&mut self) {
-        let configuration = self.configuration("kubectl");
-        let mut configuration = configuration;
+        let mut configuration = self.configuration("kubectl");
         configuration["metadata"] = json!({"name": "thing"});
         let mut new = self.live.clone().unwrap();
         for part in ["spec", "status"] {
@@ -227,9 +226,10 @@ impl Walk {
     }
 
     fn update(&mut self) {
-        let manager = match self.crowd {
-            true => format!("u{}", self.rng.random_range(0..20)),
-            false => (*MANAGERS.choose(&mut self.rng).unwrap()).to_owned(),
+        let manager = if self.crowd {
+            format!("u{}", self.rng.random_range(0..20))
+        } else {
+            (*MANAGERS.choose(&mut self.rng).unwrap()).to_owned()
         };
         let mut new = match self.live.clone() {
             Some(live) if self.rng.random_ratio(19, 20) => self.variation(&live),
