@@ -67,7 +67,7 @@ func apply() error {
 	for {
 		var next applyCase
 		if err := cases.Decode(&next); err == io.EOF {
-			return out.Flush()
+			return nil
 		} else if err != nil {
 			return err
 		}
@@ -101,6 +101,9 @@ func apply() error {
 			if err := answers.Encode(answer); err != nil {
 				return err
 			}
+		}
+		if err := out.Flush(); err != nil {
+			return err
 		}
 	}
 }

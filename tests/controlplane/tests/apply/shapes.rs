@@ -44,6 +44,10 @@ pub(crate) enum Shape {
         items: Box<Shape>,
         keys: Vec<Key>,
     },
+    /// A list of trees by their leaves.
+    Trees,
+    /// A whole object inside another one.
+    Embedded,
     /// A definition that refers to itself.
     Tree {
         atomic: bool,
@@ -94,7 +98,9 @@ fn any(rng: &mut StdRng, depth: usize) -> Shape {
             Shape::List { items: Box::new(any(rng, depth - 1)), marked }
         }
         12..14 => Shape::Set { items: Box::new(scalar(rng)) },
-        14..19 => keyed(rng, depth),
+        14..18 => keyed(rng, depth),
+        18 if rng.random() => Shape::Trees,
+        18 => Shape::Embedded,
         _ => Shape::Tree { atomic: rng.random_ratio(1, 4) },
     }
 }
@@ -159,7 +165,7 @@ pub(crate) fn toggled(rng: &mut StdRng, shape: &Shape) -> Shape {
 pub(crate) fn definitions(kind: &Shape, bare: bool) -> BTreeMap<String, Value> {
     let Shape::Struct { fields, .. } = kind else { panic!("a kind is a struct") };
     let mut properties: Map<String, Value> =
-        fields.iter().map(|(name, shape)| (name.clone(), schema(shape))).collect();
+        fields.iter().map(|(name, shape)| (name.clone(), schema(shape, bare))).collect();
     properties.insert("apiVersion".to_owned(), json!({"type": "string"}));
     properties.insert("kind".to_owned(), json!({"type": "string"}));
     properties.insert(
@@ -187,7 +193,7 @@ pub(crate) fn definitions(kind: &Shape, bare: bool) -> BTreeMap<String, Value> {
     ])
 }
 
-fn schema(shape: &Shape) -> Value {
+fn schema(shape: &Shape, bare: bool) -> Value {
     match shape {
         Shape::Text => json!({"type": "string"}),
         Shape::Time => json!({"type": "string", "format": "date-time"}),
@@ -199,7 +205,7 @@ fn schema(shape: &Shape) -> Value {
         Shape::Free { object: false } => json!({"x-kubernetes-preserve-unknown-fields": true}),
         Shape::Struct { fields, map_type, preserve } => {
             let properties: Map<String, Value> =
-                fields.iter().map(|(name, field)| (name.clone(), schema(field))).collect();
+                fields.iter().map(|(name, field)| (name.clone(), schema(field, bare))).collect();
             let mut schema = json!({"type": "object", "properties": properties});
             if *preserve {
                 schema["x-kubernetes-preserve-unknown-fields"] = true.into();
@@ -207,20 +213,20 @@ fn schema(shape: &Shape) -> Value {
             with_map_type(schema, *map_type)
         }
         Shape::Map { values, map_type } => {
-            with_map_type(json!({"type": "object", "additionalProperties": schema(values)}), *map_type)
+            with_map_type(json!({"type": "object", "additionalProperties": schema(values, bare)}), *map_type)
         }
         Shape::List { items, marked } => {
-            let mut list = json!({"type": "array", "items": schema(items)});
+            let mut list = json!({"type": "array", "items": schema(items, bare)});
             if *marked {
                 list["x-kubernetes-list-type"] = "atomic".into();
             }
             list
         }
         Shape::Set { items } => {
-            json!({"type": "array", "items": schema(items), "x-kubernetes-list-type": "set"})
+            json!({"type": "array", "items": schema(items, bare), "x-kubernetes-list-type": "set"})
         }
         Shape::Keyed { items, keys } => {
-            let mut items = schema(items);
+            let mut items = schema(items, bare);
             for Key { name, number, default } in keys {
                 let mut key = json!({"type": if *number { "integer" } else { "string" }});
                 if let Some(default) = default {
@@ -233,6 +239,24 @@ fn schema(shape: &Shape) -> Value {
                 "type": "array", "items": items,
                 "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": keys,
             })
+        }
+        Shape::Trees => json!({
+            "type": "array", "items": {"$ref": "#/components/schemas/Tree"},
+            "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["leaf"],
+        }),
+        Shape::Embedded => {
+            let mut object = json!({
+                "type": "object", "x-kubernetes-embedded-resource": true,
+                "x-kubernetes-preserve-unknown-fields": true,
+            });
+            if !bare {
+                // The kube-apiserver adds these when it publishes the schema.
+                object["properties"] = json!({
+                    "apiVersion": {"type": "string"}, "kind": {"type": "string"},
+                    "metadata": {"$ref": format!("#/components/schemas/{OBJECT_META}")},
+                });
+            }
+            object
         }
         Shape::Tree { atomic } => {
             let tree = json!({"allOf": [{"$ref": "#/components/schemas/Tree"}]});

@@ -69,6 +69,13 @@ pub(crate) fn value(rng: &mut StdRng, shape: &Shape, faults: Faults) -> Value {
             distinct(rng, shape, items, faults)
         }
         Shape::Tree { .. } => tree(rng, 3),
+        Shape::Trees => tree(rng, 3)["branches"].take(),
+        Shape::Embedded => {
+            let mut object = free(rng, 2, true);
+            object["kind"] = text(rng);
+            object["metadata"] = json!({"finalizers": ["x"], "labels": {"a": (text(rng))}});
+            object
+        }
     }
 }
 

@@ -227,7 +227,7 @@ impl Walk {
 
     fn update(&mut self) {
         let manager = if self.crowd {
-            format!("u{}", self.rng.random_range(0..20))
+            format!("u{}", self.step % 20)
         } else {
             (*MANAGERS.choose(&mut self.rng).unwrap()).to_owned()
         };
@@ -240,8 +240,12 @@ impl Walk {
             }
             None => self.document(),
         };
+        if self.crowd {
+            // Something that nobody takes away, so that there are many owners.
+            new["metadata"]["annotations"][format!("k{}", self.step)] = "x".into();
+        }
         let metadata = new["metadata"].as_object_mut().unwrap();
-        match self.rng.random_range(0..40) {
+        match self.rng.random_range(0..if self.crowd { 400 } else { 40 }) {
             0..8 => {
                 metadata.remove("managedFields");
             }
