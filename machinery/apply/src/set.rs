@@ -17,7 +17,7 @@ pub struct FieldSet {
     pub(crate) entries: BTreeMap<PathElement, Entry>,
 }
 
-/// What a set has at and below one element.
+/// Members at and below one element.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Entry {
     /// The element itself is a member.

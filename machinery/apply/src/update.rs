@@ -40,7 +40,7 @@ pub struct Updater<'a> {
     pub api_version: &'a str,
     /// Versions of managers that are kept.
     pub converter: &'a dyn Converter,
-    /// Fields that the request does not write, with all that lies below them: nobody gets to own them.
+    /// Fields that the request does not write, with all that lies below them. They get no owner.
     pub ignored: &'a FieldSet,
 }
 

@@ -94,8 +94,8 @@ fn conflicts_are_reported_as_kube_apiserver_reports_them() {
     let error = object.apply("c", json!({"title": "y", "replicas": 2, "limits": {"cpu": 2}})).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "Apply failed with 3 conflicts: conflicts with \"a\":\n- .spec.replicas\n- .spec.limits.cpu\nconflicts with \
-         \"kubectl\" using example.com/v1:\n- .spec.title"
+        "Apply failed with 3 conflicts: conflicts with \"a\":\n- .spec.replicas\n- .spec.limits.cpu\n\
+         conflicts with \"kubectl\" using example.com/v1:\n- .spec.title"
     );
 }
 
@@ -160,7 +160,10 @@ fn nested_keyed_lists_are_merged_on_every_level() {
     assert_eq!(object.spec()["containers"], json!([{"name": "c", "image": "i", "env": env}]));
     assert_eq!(
         object.owners()[1],
-        r#"a Apply: .spec.containers[name="c"] .spec.containers[name="c"].image .spec.containers[name="c"].name"#
+        concat!(
+            r#"a Apply: .spec.containers[name="c"] .spec.containers[name="c"].image "#,
+            r#".spec.containers[name="c"].name"#
+        )
     );
 }
 
@@ -215,8 +218,8 @@ fn an_applied_list_with_duplicates_is_rejected() {
         ),
         (
             json!({"containers": [{"image": "x"}]}),
-            ".spec.containers: element 0: associative list with keys has an element that omits all key fields \
-             [\"name\"] (and doesn't have default values for any key fields)",
+            ".spec.containers: element 0: associative list with keys has an element that omits all key \
+             fields [\"name\"] (and doesn't have default values for any key fields)",
         ),
     ] {
         let error = object.apply("a", spec).unwrap_err();
@@ -232,9 +235,10 @@ fn duplicates_that_are_there_already_stay_until_somebody_applies_the_item() {
     object.update("a", json!({"ports": [{"port": 80, "name": "x"}, {"port": 80, "name": "y"}, {"port": 1}]}));
     assert_eq!(
         object.owners(),
-        [
-            r#"a Update: .spec .spec.ports .spec.ports[port=1,protocol="TCP"] .spec.ports[port=80,protocol="TCP"] .spec.ports[port=1,protocol="TCP"].port"#
-        ]
+        [concat!(
+            r#"a Update: .spec .spec.ports .spec.ports[port=1,protocol="TCP"] "#,
+            r#".spec.ports[port=80,protocol="TCP"] .spec.ports[port=1,protocol="TCP"].port"#
+        )]
     );
     object.apply("b", json!({"ports": [{"port": 2}]})).unwrap();
     assert_eq!(object.spec()["ports"].as_array().unwrap().len(), 4);

@@ -51,7 +51,10 @@ fn other_managers_do_not_migrate() {
 fn the_annotation_follows_server_side_applies() {
     let mut object = applied_on_the_client(json!({"title": "x"}), json!({"title": "x"}));
     object.apply("kubectl", json!({"title": "<y>"})).unwrap();
-    let expected = r#"{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"thing"},"spec":{"title":"\u003cy\u003e"}}"#;
+    let expected = concat!(
+        r#"{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"thing"},"#,
+        r#""spec":{"title":"\u003cy\u003e"}}"#
+    );
     assert_eq!(annotation(&object), format!("{expected}\n"));
 }
 

@@ -15,7 +15,9 @@ fn property(keywords: Value) -> Atom {
     let schema = schema(json!({
         "Root": {"type": "object", "properties": {"it": keywords}},
         "Text": {"type": "string"},
-        "Tree": {"type": "object", "properties": {"branches": {"type": "array", "items": {"$ref": "#/components/schemas/Tree"}}}},
+        "Tree": {"type": "object", "properties": {
+            "branches": {"type": "array", "items": {"$ref": "#/components/schemas/Tree"}},
+        }},
     }))
     .unwrap();
     at(&schema, &["it"])
@@ -75,7 +77,8 @@ fn lists_are_atomic_unless_a_list_type_says_otherwise() {
     let set = json!({"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set"});
     assert_eq!(list(set).kind, ListKind::Set);
     let keyed = json!({
-        "type": "array", "items": items, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]
+        "type": "array", "items": items,
+        "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"],
     });
     assert_eq!(list(keyed).kind, ListKind::Map(vec!["name".to_owned()]));
 }
@@ -102,7 +105,8 @@ fn free_form_objects_are_deduced() {
         assert!(map(keywords.clone()).deduced, "{keywords}");
     }
     let preserving = map(json!({
-        "type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": {"a": {"type": "string"}}
+        "type": "object", "x-kubernetes-preserve-unknown-fields": true,
+        "properties": {"a": {"type": "string"}},
     }));
     assert!(preserving.additional.is_some() && !preserving.deduced);
 }
@@ -121,7 +125,8 @@ fn metadata_has_the_list_types_of_kubernetes() {
     let name = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
     let texts = json!({"type": "array", "items": {"type": "string"}});
     let bare = json!({"type": "object", "properties": {
-        "finalizers": texts, "ownerReferences": {"type": "array", "items": {"type": "object"}}, "managedFields": texts,
+        "finalizers": texts, "managedFields": texts,
+        "ownerReferences": {"type": "array", "items": {"type": "object"}},
         "labels": {"type": "object", "additionalProperties": {"type": "string"}},
     }});
     let reference = json!({"type": "object", "properties": {
@@ -144,7 +149,10 @@ fn metadata_has_the_list_types_of_kubernetes() {
 #[test]
 fn an_embedded_resource_has_metadata() {
     let schema = schema(json!({"Root": {"type": "object", "properties": {
-        "template": {"type": "object", "x-kubernetes-embedded-resource": true, "x-kubernetes-preserve-unknown-fields": true}
+        "template": {
+            "type": "object", "x-kubernetes-embedded-resource": true,
+            "x-kubernetes-preserve-unknown-fields": true,
+        }
     }}}))
     .unwrap();
     assert_eq!(at(&schema, &["template", "metadata", "finalizers"]).list.unwrap().kind, ListKind::Set);

@@ -98,7 +98,7 @@ impl Managed {
         Ok(managed)
     }
 
-    /// Writes the entries: applied ones first, each sort by time, name, API version and subresource.
+    /// Writes the entries in the order of operation, time, name, API version and subresource.
     pub(crate) fn encode(self) -> Vec<ManagedFieldsEntry> {
         let mut times = self.times;
         let entries = self.managers.into_iter().map(|(id, owned)| {

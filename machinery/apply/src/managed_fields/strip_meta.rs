@@ -1,4 +1,4 @@
-//! Fields that nobody owns.
+//! Fields without owners.
 
 use crate::{FieldSet, Path, managers::ManagerId, managers::Managers};
 

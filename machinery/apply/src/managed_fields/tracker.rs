@@ -57,7 +57,7 @@ pub struct Applied {
 /// - The owners are read from `new`, so that a client can change them: `[]` and `[{}]` reset them. When `new`
 ///   has none or malformed ones, and for a subresource, they are read from `live`.
 /// - An existing object without owners stays without, until something is applied to it.
-/// - The writer owns what it changed and added. Fields that it removed belong to nobody.
+/// - The writer owns what it changed and added. Fields that it removed have no owner.
 /// - The oldest updates become one manager, `ancient-changes`, when there are more than 10.
 ///
 /// `live` is None at creation. An object without `metadata.uid` counts as not created yet, too. `reset` are
@@ -91,8 +91,8 @@ pub fn track(
 /// - Fields of `applied` replace those of `live`; fields that the manager applied before and does not apply
 ///   now are removed, unless another manager owns them.
 /// - Fields of an object without owners belong to the manager `before-first-apply`.
-/// - The manager `kubectl` takes fields without conflict that its last client-side apply set and that have not
-///   changed since; the annotation of that configuration is renewed.
+/// - The manager `kubectl` takes fields without conflict that its last client-side apply set and that are
+///   unchanged since. The annotation of that configuration is renewed.
 ///
 /// `live` is None at creation.
 ///

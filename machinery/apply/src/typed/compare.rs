@@ -61,7 +61,7 @@ struct Walk<'s> {
     comparison: Comparison,
 }
 
-/// Whether the value was compared as a whole.
+/// True when the value was compared as a whole.
 type Leaf = bool;
 
 impl<'s> Walk<'s> {

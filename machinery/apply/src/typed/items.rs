@@ -48,8 +48,8 @@ fn keyed(schema: &Schema, list: &List, keys: &[String], item: &Value) -> Result<
     if key.is_empty() {
         let keys: Vec<String> = keys.iter().map(|key| quote(key)).collect();
         return Err(format!(
-            "associative list with keys has an element that omits all key fields [{}] (and doesn't have default \
-             values for any key fields)",
+            "associative list with keys has an element that omits all key fields [{}] (and doesn't have \
+             default values for any key fields)",
             keys.join(" ")
         ));
     }

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::go_text::display;
 
-/// How a value at a place is treated.
+/// Treatment of a value at a place.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Shape<'s> {
     Map(&'s Map),

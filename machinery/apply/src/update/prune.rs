@@ -12,8 +12,7 @@ use crate::{
 impl Updater<'_> {
     /// Removes the fields and items of `last`, the set that was applied before, that no manager owns now.
     ///
-    /// An item goes as a whole when nobody owns the item itself, even if parts of it are owned. Fields of
-    /// others inside what `last` names stay.
+    /// An item is removed as a whole when no manager owns the item itself, even if parts of it are owned.
     pub(super) fn prune(&self, merged: Value, managers: &Managers, last: &FieldSet) -> Value {
         let named = |set: &FieldSet| set.ensure_named_fields(self.schema, Some(self.schema.root()));
         let fields = |document: &Value| named(&field_set(self.schema, document));

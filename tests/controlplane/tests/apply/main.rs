@@ -51,8 +51,8 @@ fn every_write_is_answered_as_kubernetes_answers_it() {
             if let Err(difference) = compare(ours, &theirs) {
                 let schema = &case.request["definitions"]["Root"];
                 different.push(format!(
-                    "sequence {seed}: {difference}\nschema {schema:#}\nwrite {operation:#}\nours {ours:#?}\ntheirs \
-                     {theirs:#}",
+                    "sequence {seed}: {difference}\nschema {schema:#}\nwrite {operation:#}\nours {ours:#?}\n\
+                     theirs {theirs:#}",
                 ));
             }
         }

@@ -284,7 +284,9 @@ fn object_meta(bare: bool) -> Value {
         "ownerReferences": {"type": "array", "items": {"type": "object", "properties": {
             "uid": {"type": "string"}, "name": {"type": "string"},
         }}},
-        "managedFields": {"type": "array", "items": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+        "managedFields": {"type": "array", "items": {
+            "type": "object", "x-kubernetes-preserve-unknown-fields": true,
+        }},
     }});
     if !bare {
         let fields = &mut meta["properties"];

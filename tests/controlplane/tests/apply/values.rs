@@ -8,7 +8,7 @@ use super::shapes::{Key, Shape};
 const NAMES: [&str; 6] = ["a", "b", "c", "d", "x", "y"];
 const TEXTS: [&str; 9] = ["x", "y", "z", "", "a\"b", "<&>", "\u{2028}\u{a0}ü", "80", "\n\u{7}\\"];
 
-/// How often documents are what they should not be.
+/// Frequency of faulty documents.
 #[derive(Clone, Copy)]
 pub(crate) struct Faults {
     /// A value of a wrong type or an unknown field, in a thousand.

@@ -210,7 +210,7 @@ impl Walk {
         self.answer(result.map(|(object, managed_fields)| (Some(object), managed_fields)));
     }
 
-    /// What `kubectl apply` without `--server-side` does, about.
+    /// Writes roughly what `kubectl apply` without `--server-side` writes.
     fn apply_on_the_client(&mut self) {
         let mut configuration = self.configuration("kubectl");
         configuration["metadata"] = json!({"name": "thing"});
@@ -277,7 +277,8 @@ impl Walk {
         let fields = FieldSet::from_fields_v1(&reset).unwrap();
         let result = track(&self.schema, self.live.as_ref(), &new, &writer, &fields);
         self.request(json!({
-            "op": "update", "manager": manager, "subresource": subresource, "object": new, "resetFields": reset,
+            "op": "update", "manager": manager, "subresource": subresource, "object": new,
+            "resetFields": reset,
             "now": now,
         }));
         let result = result.map(|entries| json!(entries));
