@@ -143,3 +143,76 @@ pub(crate) fn whole_seconds(now: Timestamp) -> Time {
 fn given(text: Option<&str>) -> Option<&str> {
     text.filter(|text| !text.is_empty())
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn decode(entries: Value) -> Result<Managed, String> {
+        let entries: Vec<ManagedFieldsEntry> = serde_json::from_value(entries).unwrap();
+        Managed::decode(&entries).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn entries_are_ordered_by_operation_second_name_and_version() {
+        let entry = |operation: &str, time: &str, manager: &str, version: &str| {
+            let mut entry = json!({
+                "apiVersion": version, "operation": operation, "manager": manager, "fieldsType": "FieldsV1",
+                "fieldsV1": {"f:a": {}},
+            });
+            if !time.is_empty() {
+                entry["time"] = format!("2020-01-01T00:00:{time}Z").into();
+            }
+            entry
+        };
+        let sorted = [
+            entry("Apply", "", "z", "v1"),
+            entry("Apply", "02", "b", "v2"),
+            entry("Update", "01", "b", "v1"),
+            entry("Update", "01", "b", "v2"),
+            entry("Update", "01", "c", "v1"),
+            entry("Update", "02", "a", "v1"),
+        ];
+        let mixed: Vec<Value> = sorted.iter().rev().cloned().collect();
+        assert_eq!(json!(decode(mixed.into()).unwrap().encode()), json!(sorted));
+    }
+
+    #[test]
+    fn the_last_entry_of_a_manager_counts() {
+        let entry = |version: &str, field: &str| {
+            json!({
+                "apiVersion": version, "operation": "Apply", "manager": "a", "fieldsType": "FieldsV1",
+                "fieldsV1": {field: {}},
+            })
+        };
+        let managed = decode(json!([entry("v1", "f:a"), entry("v2", "f:b")])).unwrap();
+        assert_eq!(json!(managed.encode()), json!([entry("v2", "f:b")]));
+    }
+
+    #[test]
+    fn malformed_entries_are_errors() {
+        let cases = [
+            (json!({}), "operation must be `Apply` or `Update`"),
+            (json!({"operation": "Update"}), "apiVersion must not be empty"),
+            (
+                json!({"operation": "Update", "apiVersion": "v1"}),
+                "missing fieldsType in managed fields entry 0",
+            ),
+            (
+                json!({"operation": "Update", "apiVersion": "v1", "fieldsType": "x"}),
+                r#"invalid fieldsType "x" in managed fields entry 0"#,
+            ),
+            (
+                json!({
+                    "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": {"f:a": []},
+                }),
+                r#"error decoding set of managed fields entry 0: fields below "f:a" are not an object"#,
+            ),
+        ];
+        for (entry, message) in cases {
+            assert_eq!(decode(json!([entry])).unwrap_err(), message);
+        }
+    }
+}

@@ -46,10 +46,11 @@ fn unchanged(schema: &Schema, live: &Value, api_version: &str) -> Option<FieldSe
 }
 
 /// Writes the applied document into the annotation of an object that has it already, so that a later
-/// client-side apply starts from there. An annotation that would be too large is removed.
-pub(super) fn renew(merged: &mut Value, applied: &Value) {
+/// client-side apply starts from there. An annotation that would be too large is removed. Returns whether the
+/// object has changed.
+pub(super) fn renew(merged: &mut Value, applied: &Value) -> bool {
     if object::last_applied(merged).is_none() {
-        return;
+        return false;
     }
     let mut configuration = applied.clone();
     if let Some(annotations) = object::annotations_mut(&mut configuration) {
@@ -59,11 +60,15 @@ pub(super) fn renew(merged: &mut Value, applied: &Value) {
     write_json(&mut text, &configuration, Escapes::Standard);
     text.push('\n');
     let Some(annotations) = object::annotations_mut(merged) else {
-        return;
+        return false;
     };
+    if annotations.get(LAST_APPLIED).and_then(Value::as_str) == Some(&text) {
+        return false;
+    }
     annotations.remove(LAST_APPLIED);
     let others = annotations.iter().map(|(name, value)| name.len() + value.as_str().map_or(0, str::len));
     if others.sum::<usize>() + LAST_APPLIED.len() + text.len() <= MAX_ANNOTATIONS_BYTES {
         annotations.insert(LAST_APPLIED.to_owned(), text.into());
     }
+    true
 }

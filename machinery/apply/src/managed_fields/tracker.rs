@@ -46,7 +46,7 @@ pub struct Applied {
     pub object: Value,
     /// The managed fields of the merged object; empty when there are none.
     pub managed_fields: Vec<ManagedFieldsEntry>,
-    /// False when the merged object is equal to the live one. Its managed fields may differ still.
+    /// False when the object is equal to the live one. Its managed fields may differ still.
     pub changed: bool,
 }
 
@@ -119,11 +119,11 @@ pub fn apply(
     }
     let tracker = Tracker { schema, writer, reset };
     let (merged, managed) = tracker.apply(&live, applied, managed, force)?;
-    let changed = merged.is_some();
+    let mut changed = merged.is_some();
     let mut object = merged.unwrap_or_else(|| live.into_owned());
     object::remove_managed_fields(&mut object);
     if writer.manager == last_applied::KUBECTL {
-        last_applied::renew(&mut object, applied);
+        changed |= last_applied::renew(&mut object, applied);
     }
     Ok(Applied { object, managed_fields: managed.encode(), changed })
 }
