@@ -30,7 +30,7 @@ pub struct NodeEvacuationRuleStatus {
     pub nodes_held: i32,
     /// The nodes with a mark, at most 500. Controller.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
     pub nodes: Vec<MarkedNode>,
     /// `HoldsBack`. Controller.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

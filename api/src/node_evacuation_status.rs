@@ -48,7 +48,7 @@ pub struct NodeEvacuationStatus {
     /// The nodes, in the order in which they are drained. Fixed when the drain begins, unless it follows a
     /// selector. Controller.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
     pub nodes: Vec<DrainedNode>,
     /// Number of nodes that match the selector and are not drained, because the drain has 500 nodes already.
     /// Controller.
@@ -63,12 +63,12 @@ pub struct NodeEvacuationStatus {
     /// The pods on nodes in progress that the drain has asked and that stay, at most 200. They are not asked
     /// again, also when their Evacuations are gone. Controller.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["uid"]))]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
     pub left_alone: Vec<LeftAlonePod>,
     /// The pods of the nodes and what the drain would do with each, at most 2000. Only in the reply to a
     /// creation with `dryRun`; never stored. Server.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["uid"]))]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
     pub plan: Vec<PlannedPod>,
     /// Number of pods that the plan does not list. Server.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -182,7 +182,7 @@ pub struct DrainedNode {
     /// UIDs of the DaemonSet pods that are asked last, at most 32: those that were on the node when all other
     /// pods were gone. Other pods of DaemonSets are left alone from then on. Empty before, and after the end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(extend("x-kubernetes-list-type" = "set"))]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
     pub daemon_set_pods: Vec<String>,
 }
 

@@ -35,7 +35,7 @@ mod write_options;
 use machinery_validation::FieldError;
 
 pub(crate) use self::{
-    chain::handle, exchange::PeerCertificates, health::Check, limiters::Limiters, request_info::RequestInfo,
+    chain::handle, exchange::PeerCertificates, health::Check, limiters::Limiters,
 };
 use crate::{ApiError, Cause, Reason};
 

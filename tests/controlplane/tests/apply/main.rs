@@ -14,7 +14,7 @@ use serde_json::Value;
 use walk::{Answer, Case, Walk};
 
 /// Number of sequences of writes. `APPLY_SEQUENCES` and `APPLY_FIRST_SEED` choose others.
-const SEQUENCES: u64 = 3000;
+const SEQUENCES: u64 = 1000;
 
 /// Outcomes, to see that each is tested.
 #[derive(Debug, Default)]
