@@ -3,93 +3,92 @@
 use std::sync::Arc;
 
 use evacuation_api::{
-    DeadlineAction, DrainRequester, EmptyDirRule, NodeEvacuation, NodeEvacuationSpec, NodeSelection,
-    PodRules, UnmanagedRule,
+    DeadlineAction, DrainConditionType, DrainRequester, DrainVerdict, EmptyDirRule, NodeEvacuation,
+    NodeEvacuationSpec, NodeSelection, PodRules, UnmanagedRule,
 };
-use kube::{
-    Api, ResourceExt,
-    api::{DeleteParams, PostParams, Preconditions},
-    core::DynamicObject,
-};
+use kube::{Api, ResourceExt, api::PostParams, core::DynamicObject};
+use serde_json::json;
 use tracing::info;
 
 use super::{
-    BridgeOptions,
-    foreign::Foreign,
-    text::{fitting, unique_name},
+    foreign::delete,
+    requester::Requests,
+    text::{fitting, is_rejection, refusal, unique_name},
 };
-use crate::cluster::{CallError, Cluster, ClusterEvent, Leadership, ObjectKey, View, call};
+use crate::cluster::{CallError, ObjectKey, call};
 
-/// Annotation of a NodeEvacuation with the plural and the group of the foreign kind.
-const KIND: &str = "bridge.evacuation.dev/kind";
-/// Annotation of a NodeEvacuation with the namespace of the foreign object.
-const NAMESPACE: &str = "bridge.evacuation.dev/namespace";
-/// Annotation of a NodeEvacuation with the name of the foreign object.
-const NAME: &str = "bridge.evacuation.dev/name";
-/// Annotation of a NodeEvacuation with the UID of the foreign object.
-const UID: &str = "bridge.evacuation.dev/uid";
+/// Annotation of a NodeEvacuation with the object for which it was opened: the plural with the group, the
+/// namespace, the name and the UID, separated by slashes.
+const SOURCE: &str = "bridge.evacuation.dev/opened-for";
 /// Annotation of a foreign object with the name of the NodeEvacuation that was opened for it. One that is
 /// missing then was deleted by a user, and is not opened again.
 const OPENED: &str = "bridge.evacuation.dev/node-evacuation";
+/// Number of blockers that are named in a message.
+const NAMED_BLOCKERS: usize = 3;
+/// Reason of a progress that nothing holds up.
+pub(super) const DRAINING: &str = "Draining";
 
-/// State of the drain of a foreign object.
-pub(super) enum Drain {
-    /// It was opened just now, which changed the foreign object: the caller decides again.
-    Opened,
-    /// It exists.
-    Open(Arc<NodeEvacuation>),
-    /// A user deleted it.
-    Dismissed,
-    /// The API server does not take it, for that reason.
-    Rejected(String),
+/// Outcome of the requests for a foreign object, until now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// Nothing is asked for now.
+    Waiting,
+    /// Pods are asked.
+    Asking,
+    /// The pods are gone.
+    Complete,
+    /// Pods stay, and nothing more is asked.
+    Failed,
 }
 
-/// The drains of one foreign kind.
-pub(super) struct Drains {
-    foreign: Arc<Foreign>,
-    /// Beginning of the drains' names.
-    prefix: &'static str,
-    api: Api<NodeEvacuation>,
-    leadership: Leadership,
-    view: Arc<View>,
-    deadline_seconds: Option<i64>,
+/// Progress of the requests for a foreign object.
+pub(super) struct Progress {
+    pub(super) outcome: Outcome,
+    /// For machines.
+    pub(super) reason: &'static str,
+    /// For people.
+    pub(super) message: String,
+    /// The drain whose progress it is.
+    pub(super) drain: Option<Arc<NodeEvacuation>>,
 }
 
-impl Drains {
-    /// Returns the drains of a kind. Their names begin with `prefix`.
-    pub(super) fn new(
-        cluster: &Cluster,
-        foreign: &Arc<Foreign>,
-        prefix: &'static str,
-        options: &BridgeOptions,
-    ) -> Self {
-        Self {
-            foreign: Arc::clone(foreign),
-            prefix,
-            api: Api::all(cluster.client.clone()),
-            leadership: cluster.leadership.clone(),
-            view: Arc::clone(&cluster.view),
-            deadline_seconds: options.bridge_deadline.map(|deadline| deadline.num_seconds()),
+impl Progress {
+    /// Returns a progress that no drain tells.
+    pub(super) fn new(outcome: Outcome, reason: &'static str, message: &str) -> Self {
+        Self { outcome, reason, message: fitting(message), drain: None }
+    }
+
+    /// Returns the progress that follows from the status of a drain.
+    pub(super) fn of(drain: Arc<NodeEvacuation>) -> Self {
+        let status = drain.status.clone().unwrap_or_default();
+        let stuck = status.verdict == Some(DrainVerdict::Stuck);
+        let (outcome, reason) = if status.is_true(DrainConditionType::Drained) {
+            (Outcome::Complete, "DrainComplete")
+        } else if status.is_true(DrainConditionType::Failed) {
+            (Outcome::Failed, "DrainFailed")
+        } else {
+            (Outcome::Asking, if stuck { "Stuck" } else { DRAINING })
+        };
+        let mut message = status.message.unwrap_or_default();
+        for blocker in status.blockers.iter().take(NAMED_BLOCKERS).filter(|_| reason == "Stuck") {
+            let named = blocker.pod.as_ref().unwrap_or(&blocker.node);
+            message = format!("{message}; {named}: {}", blocker.message);
         }
+        Self { drain: Some(drain), ..Self::new(outcome, reason, &message) }
     }
+}
 
-    /// Returns the key of the foreign object whose drain an event concerns.
-    pub(super) fn key_of(&self, event: &ClusterEvent<'_>) -> Option<ObjectKey> {
-        let ClusterEvent::NodeEvacuation(change) = event else { return None };
-        let drain = change.new.as_ref().or(change.old.as_ref())?;
-        Some(self.source(drain)?.0)
-    }
-
+impl Requests {
     /// Returns the spec of a drain of one node, as `kubectl drain --force --delete-emptydir-data` drains it.
-    pub(super) fn spec(&self, node: &str, reason: &str, message: &str) -> NodeEvacuationSpec {
+    pub(super) fn drain_spec(&self, node: &str, reason: &str, message: &str) -> NodeEvacuationSpec {
         let message = fitting(message);
         NodeEvacuationSpec {
             nodes: NodeSelection { names: vec![node.to_owned()], ..NodeSelection::default() },
             requester: DrainRequester {
                 reason: Some(reason.to_owned()),
                 message: (!message.is_empty()).then_some(message),
-                deadline_seconds: self.deadline_seconds,
-                at_deadline: self.deadline_seconds.map(|_| DeadlineAction::Evict),
+                deadline_seconds: self.deadline.map(|deadline| deadline.num_seconds()),
+                at_deadline: self.deadline.map(|_| DeadlineAction::Evict),
                 ..DrainRequester::default()
             },
             pods: PodRules {
@@ -106,135 +105,158 @@ impl Drains {
     }
 
     /// Returns the drain of an object, as the watch shows it.
-    pub(super) fn get(&self, object: &DynamicObject) -> Option<Arc<NodeEvacuation>> {
-        let drain = self.view.index().drain(&ObjectKey::new("", self.name(object)))?;
+    pub(super) fn drain(&self, object: &DynamicObject) -> Option<Arc<NodeEvacuation>> {
+        let drain = self.cluster.view.index().drain(&ObjectKey::new("", self.drain_name(object)))?;
         (self.source(&drain)?.1 == object.uid()?).then_some(drain)
     }
 
-    /// Returns the drain of an object, and opens it the first time.
+    /// Returns the progress of an object's drain. `None` when it was opened just now, which changed the
+    /// object: its key is queued.
     pub(super) async fn open(
         &self,
         object: &DynamicObject,
-        spec: impl FnOnce() -> NodeEvacuationSpec,
-    ) -> Result<Drain, CallError> {
+        spec: NodeEvacuationSpec,
+    ) -> Result<Option<Progress>, CallError> {
         let opened = object.annotations().contains_key(OPENED);
-        let drain = match self.get(object) {
-            Some(drain) => drain,
-            None => match self.read(object).await? {
-                Some(drain) => Arc::new(drain),
-                None if opened => return Ok(Drain::Dismissed),
-                None => match self.create(object, spec()).await {
-                    Ok(drain) => Arc::new(drain),
-                    Err(error) if matches!(error.code(), 400 | 403 | 422) => {
-                        let message = error.status().map(|status| fitting(&status.message));
-                        return Ok(Drain::Rejected(message.unwrap_or_default()));
-                    }
-                    Err(error) => return Err(error),
-                },
+        match self.find_drain(object).await? {
+            Some(drain) if drain.metadata.deletion_timestamp.is_none() && opened => {
+                return Ok(Some(Progress::of(drain)));
+            }
+            Some(drain) if drain.metadata.deletion_timestamp.is_none() => {}
+            None if !opened => match self.create_drain(object, spec).await {
+                Err(error) if is_rejection(&error) => {
+                    return Ok(Some(Progress::new(Outcome::Waiting, "Rejected", &refusal(&error))));
+                }
+                created => created?,
             },
-        };
-        if drain.metadata.deletion_timestamp.is_some() {
-            return Ok(Drain::Dismissed);
+            _ => {
+                return Ok(Some(Progress::new(Outcome::Failed, "DrainDeleted", "the drain was deleted")));
+            }
         }
-        if !opened {
-            self.foreign.annotate(object, OPENED, &drain.name_any()).await?;
-            return Ok(Drain::Opened);
-        }
-        Ok(Drain::Open(drain))
+        let annotations = json!({OPENED: self.drain_name(object)});
+        self.foreign.merge(object, json!({"metadata": {"annotations": annotations}})).await?;
+        Ok(None)
     }
 
     /// Deletes the drain of an object. Returns true when it is gone: its requests are withdrawn then.
     pub(super) async fn close(&self, object: &DynamicObject) -> Result<bool, CallError> {
-        let drain = match self.get(object) {
-            Some(drain) => drain,
-            // The watch may not have shown it yet, to a process that has just begun to lead.
-            None => match self.read(object).await? {
-                Some(drain) => Arc::new(drain),
-                None => return Ok(true),
-            },
-        };
-        self.delete(&drain).await
+        let Some(drain) = self.find_drain(object).await? else { return Ok(true) };
+        self.delete_drain(&drain).await?;
+        Ok(false)
     }
 
     /// Deletes the drains whose foreign object is gone without its finalizer. A live read confirms it.
     pub(super) async fn close_orphans(&self) -> Result<(), CallError> {
-        let drains: Vec<_> = self.view.index().drains().map(|(_, drain)| Arc::clone(drain)).collect();
-        for drain in drains.iter().filter(|drain| drain.metadata.deletion_timestamp.is_none()) {
-            let Some((key, uid)) = self.source(drain) else { continue };
-            let known = self.foreign.get(&key).is_some_and(|object| object.uid().as_ref() == Some(&uid));
-            if !known && self.foreign.is_gone(&key, &uid).await? {
-                self.delete(drain).await?;
+        let drains: Vec<_> = self.cluster.view.index().drains().map(|(_, drain)| Arc::clone(drain)).collect();
+        for drain in drains {
+            let Some((key, uid)) = self.source(&drain) else { continue };
+            if self.foreign.find(&key).await?.is_none_or(|found| found.uid() != Some(uid)) {
+                self.delete_drain(&drain).await?;
             }
         }
         Ok(())
     }
 
-    fn name(&self, object: &DynamicObject) -> String {
-        format!("{}-{}", self.prefix, unique_name(object))
-    }
-
     /// Returns the key and the UID of the object for which a drain was opened. `None` for another kind.
-    fn source(&self, drain: &NodeEvacuation) -> Option<(ObjectKey, String)> {
-        let annotations = drain.annotations();
-        annotations.get(KIND).filter(|kind| **kind == self.foreign.kind())?;
-        let namespace = annotations.get(NAMESPACE).cloned().unwrap_or_default();
-        Some((ObjectKey::new(namespace, annotations.get(NAME)?), annotations.get(UID)?.clone()))
+    pub(super) fn source(&self, drain: &NodeEvacuation) -> Option<(ObjectKey, String)> {
+        let source = drain.annotations().get(SOURCE)?.strip_prefix(&self.kind())?;
+        let [namespace, name, uid] = source.split('/').collect::<Vec<_>>().try_into().ok()?;
+        Some((ObjectKey::new(namespace, name), uid.to_owned()))
     }
 
-    async fn read(&self, object: &DynamicObject) -> Result<Option<NodeEvacuation>, CallError> {
-        let name = self.name(object);
-        let live = call(format!("read nodeevacuation {name}"), self.api.get_opt(&name)).await?;
-        let live = live.filter(|drain| self.source(drain).map(|(_, uid)| uid) == object.uid());
-        if let Some(drain) = &live {
-            self.view.apply(drain.clone());
+    fn kind(&self) -> String {
+        let resource = self.foreign.resource();
+        format!("{}.{}/", resource.plural, resource.group)
+    }
+
+    fn drain_name(&self, object: &DynamicObject) -> String {
+        format!("{}-{}", self.foreign.resource().kind.to_lowercase(), unique_name(object))
+    }
+
+    fn drains(&self) -> Api<NodeEvacuation> {
+        Api::all(self.cluster.client.clone())
+    }
+
+    /// Returns the drain of an object. The watch may not have shown it yet, to a process that has just begun
+    /// to lead.
+    async fn find_drain(&self, object: &DynamicObject) -> Result<Option<Arc<NodeEvacuation>>, CallError> {
+        if let Some(known) = self.drain(object) {
+            return Ok(Some(known));
         }
-        Ok(live)
+        let (name, drains) = (self.drain_name(object), self.drains());
+        let live = call(format!("read nodeevacuation {name}"), drains.get_opt(&name)).await?;
+        Ok(live.and_then(|live| {
+            self.cluster.view.apply(live);
+            self.drain(object)
+        }))
     }
 
-    async fn create(
-        &self,
-        object: &DynamicObject,
-        spec: NodeEvacuationSpec,
-    ) -> Result<NodeEvacuation, CallError> {
-        self.leadership.check()?;
-        let mut drain = NodeEvacuation::new(&self.name(object), spec);
-        let annotations = drain.annotations_mut();
-        annotations.insert(KIND.to_owned(), self.foreign.kind());
-        annotations.insert(NAMESPACE.to_owned(), object.namespace().unwrap_or_default());
-        annotations.insert(NAME.to_owned(), object.name_any());
-        annotations.insert(UID.to_owned(), object.uid().unwrap_or_default());
-        let (name, parameters) = (drain.name_any(), PostParams::default());
-        let create = self.api.create(&parameters, &drain);
-        let created = call(format!("create nodeevacuation {name}"), create).await?;
-        self.view.apply(created.clone());
-        info!(drain = name, "opened for {} {}", self.foreign.kind(), ObjectKey::of(object));
-        Ok(created)
+    async fn create_drain(&self, object: &DynamicObject, spec: NodeEvacuationSpec) -> Result<(), CallError> {
+        self.cluster.leadership.check()?;
+        let (name, key) = (self.drain_name(object), ObjectKey::of(object));
+        let source = format!("{}{}/{}/", self.kind(), key.namespace, key.name);
+        let mut drain = NodeEvacuation::new(&name, spec);
+        drain.annotations_mut().insert(SOURCE.to_owned(), source + &object.uid().unwrap_or_default());
+        let (drains, parameters) = (self.drains(), PostParams::default());
+        let create = drains.create(&parameters, &drain);
+        self.cluster.view.apply(call(format!("create nodeevacuation {name}"), create).await?);
+        info!(drain = name, "opened for {}{key}", self.kind());
+        Ok(())
     }
 
-    async fn delete(&self, drain: &NodeEvacuation) -> Result<bool, CallError> {
+    async fn delete_drain(&self, drain: &NodeEvacuation) -> Result<(), CallError> {
         if drain.metadata.deletion_timestamp.is_some() {
-            return Ok(false);
+            return Ok(());
         }
-        self.leadership.check()?;
-        let name = drain.name_any();
-        let preconditions = Preconditions { uid: drain.uid(), resource_version: None };
-        let parameters = DeleteParams::default().preconditions(preconditions);
-        let gone =
-            match call(format!("delete nodeevacuation {name}"), self.api.delete(&name, &parameters)).await {
-                Ok(outcome) => match outcome.left() {
-                    Some(deleted) => {
-                        self.view.apply(deleted);
-                        false
-                    }
-                    None => true,
-                },
-                Err(error) if error.code() == 404 => true,
-                Err(error) => return Err(error),
-            };
-        if gone {
-            self.view.remove::<NodeEvacuation>(&ObjectKey::of(drain), drain.metadata.uid.as_deref());
+        self.cluster.leadership.check()?;
+        delete(&self.drains(), drain).await?;
+        info!(drain = drain.name_any(), "closed");
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    #[test]
+    fn the_progress_follows_from_the_status_of_the_drain_and_names_its_blockers() {
+        let condition = |kind: &str| {
+            json!([{"type": kind, "status": "True", "reason": "x", "message": "",
+                "lastTransitionTime": "2026-01-01T00:00:00Z"}])
+        };
+        let blocker = json!({"node": "a", "pod": "shop/db-0", "reason": "Refused", "since": "2026-01-01T00:00:00Z",
+            "message": "it refuses"});
+        let table: [(Value, Outcome, &str, &str); 5] = [
+            (json!({}), Outcome::Asking, DRAINING, ""),
+            (
+                json!({"verdict": "Slow", "message": "wait", "blockers": [blocker]}),
+                Outcome::Asking,
+                DRAINING,
+                "wait",
+            ),
+            (
+                json!({"verdict": "Stuck", "message": "stuck", "blockers": [blocker]}),
+                Outcome::Asking,
+                "Stuck",
+                "stuck; shop/db-0: it refuses",
+            ),
+            (
+                json!({"conditions": condition("Failed"), "message": "no"}),
+                Outcome::Failed,
+                "DrainFailed",
+                "no",
+            ),
+            (json!({"conditions": condition("Drained")}), Outcome::Complete, "DrainComplete", ""),
+        ];
+        for (status, outcome, reason, message) in table {
+            let drain =
+                json!({"metadata": {"name": "d"}, "spec": {"nodes": {"names": ["a"]}}, "status": status});
+            let found = Progress::of(Arc::new(serde_json::from_value(drain).unwrap()));
+            let seen = (found.outcome, found.reason, found.message.as_str());
+            assert_eq!(seen, (outcome, reason, message), "{status}");
         }
-        info!(drain = name, "closed");
-        Ok(gone)
     }
 }

@@ -1,71 +1,110 @@
-//! Objects of one foreign kind: their watch, and writes guarded by the state that was decided on.
+//! Objects of one foreign kind: a watch that keeps only what the bridge reads, and guarded writes.
 
-use std::sync::{
-    Arc, Mutex,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    fmt::Debug,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use evacuation_api::is_dns_subdomain;
-use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{
     Api, Client, Resource, ResourceExt,
     api::{ApiResource, DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions},
     core::{DynamicObject, GroupVersionKind},
 };
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::cluster::{CallError, Change, Cluster, Leadership, ObjectKey, Table, Watched, call, follow, lock};
 
-/// Receiver of the changes of a foreign kind.
-pub(super) trait Observer: Send + Sync + 'static {
-    /// Queues the keys that a change concerns.
-    fn observe(&self, change: &Change<DynamicObject>);
+/// Part of the names of labels and annotations that bridges read. Others are not kept.
+const OURS: &str = "evacuation.dev/";
+
+/// A foreign kind, and what a bridge reads of its objects.
+pub(super) struct ForeignKind {
+    /// Group, version and kind.
+    pub(super) gvk: [&'static str; 3],
+    /// Plural of the kind.
+    pub(super) plural: &'static str,
+    /// Fields of `spec` that are kept.
+    pub(super) spec: &'static [&'static str],
+    /// Fields of `status` that are kept.
+    pub(super) status: &'static [&'static str],
+}
+
+impl ForeignKind {
+    /// Returns an object with only what bridges read.
+    pub(super) fn pruned(&self, mut object: DynamicObject) -> DynamicObject {
+        object.metadata.managed_fields = None;
+        object.metadata.owner_references = None;
+        for map in [&mut object.metadata.annotations, &mut object.metadata.labels].into_iter().flatten() {
+            map.retain(|name, _| name.contains(OURS));
+        }
+        let mut data = json!({});
+        for (part, names) in [("spec", self.spec), ("status", self.status)] {
+            for name in names {
+                let value = object.data.get_mut(part).and_then(|part| part.get_mut(name));
+                if let Some(value) = value {
+                    data[part][name] = value.take();
+                }
+            }
+        }
+        object.data = data;
+        object
+    }
 }
 
 /// The objects of one foreign kind.
 pub(super) struct Foreign {
     client: Client,
     leadership: Leadership,
+    kind: &'static ForeignKind,
     resource: ApiResource,
     table: Mutex<Table<DynamicObject>>,
     listed: AtomicBool,
+    observer: Box<dyn Fn(&Change<DynamicObject>) + Send + Sync>,
 }
 
 impl Foreign {
-    /// Returns the objects of a kind of which none is known yet.
-    pub(super) fn new(cluster: &Cluster, kind: &GroupVersionKind, plural: &str) -> Arc<Self> {
+    /// Returns the objects of a kind of which none is known yet. `observer` is told of each change, also of
+    /// those that this process writes.
+    pub(super) fn new(
+        cluster: &Cluster,
+        kind: &'static ForeignKind,
+        observer: impl Fn(&Change<DynamicObject>) + Send + Sync + 'static,
+    ) -> Arc<Self> {
+        let [group, version, name] = kind.gvk;
+        let gvk = GroupVersionKind::gvk(group, version, name);
         Arc::new(Self {
             client: cluster.client.clone(),
             leadership: cluster.leadership.clone(),
-            resource: ApiResource::from_gvk_with_plural(kind, plural),
+            kind,
+            resource: ApiResource::from_gvk_with_plural(&gvk, kind.plural),
             table: Mutex::default(),
             listed: AtomicBool::new(false),
+            observer: Box::new(observer),
         })
     }
 
     /// Starts the watch. It is retried while the kind or the right to watch it is missing.
-    pub(super) fn follow(
-        self: &Arc<Self>,
-        observer: Arc<impl Observer>,
-        stop: &CancellationToken,
-        tasks: &mut JoinSet<()>,
-    ) {
+    pub(super) fn follow(self: &Arc<Self>, stop: &CancellationToken, tasks: &mut JoinSet<()>) {
         let (foreign, stop) = (Arc::clone(self), stop.clone());
         tasks.spawn(async move {
-            let api = Api::all_with(foreign.client.clone(), &foreign.resource);
-            let name = format!("watch of {}", foreign.resource.plural);
-            follow(api, &name, None, &Feed { foreign, observer }, stop).await;
+            let name = format!("watch of {}", foreign.kind.plural);
+            follow(foreign.api(""), &name, None, &*foreign, stop).await;
         });
     }
 
-    /// Returns the plural of the kind, with its group.
-    pub(super) fn kind(&self) -> String {
-        format!("{}.{}", self.resource.plural, self.resource.group)
+    /// Returns the group, version, kind and plural.
+    pub(super) fn resource(&self) -> &ApiResource {
+        &self.resource
     }
 
-    /// Returns the object of that key.
+    /// Returns the object of that key, as the watch shows it.
     pub(super) fn get(&self, key: &ObjectKey) -> Option<Arc<DynamicObject>> {
         lock(&self.table).get(key).cloned()
     }
@@ -73,11 +112,6 @@ impl Foreign {
     /// Returns every known object.
     pub(super) fn all(&self) -> Vec<Arc<DynamicObject>> {
         lock(&self.table).iter().map(|(_, object)| Arc::clone(object)).collect()
-    }
-
-    /// Returns every known key.
-    pub(super) fn keys(&self) -> Vec<ObjectKey> {
-        lock(&self.table).iter().map(|(key, _)| key.clone()).collect()
     }
 
     /// Returns the known objects of a namespace.
@@ -90,128 +124,50 @@ impl Foreign {
         self.listed.load(Ordering::Relaxed)
     }
 
-    /// Returns the reference by which an Event names an object.
-    pub(super) fn reference(&self, object: &DynamicObject) -> ObjectReference {
-        object.object_ref(&self.resource)
-    }
-
-    /// Reads an object from the API. There is none whose name is not valid.
-    pub(super) async fn read(&self, key: &ObjectKey) -> Result<Option<Arc<DynamicObject>>, CallError> {
-        if !is_dns_subdomain(&key.name) {
-            return Ok(None);
+    /// Returns the object of that key. The API is read for one that the watch does not show. There is none
+    /// whose name is not valid.
+    pub(super) async fn find(&self, key: &ObjectKey) -> Result<Option<Arc<DynamicObject>>, CallError> {
+        let known = self.get(key);
+        if known.is_some() || !is_dns_subdomain(&key.name) {
+            return Ok(known);
         }
-        let read = self.api(&key.namespace);
-        let live = call(format!("read {} {key}", self.resource.kind), read.get_opt(&key.name)).await?;
-        let Some(live) = live else { return Ok(None) };
-        self.keep(Ok(live))?;
-        Ok(self.get(key))
-    }
-
-    /// Returns an object of the kind, not yet created.
-    pub(super) fn unnamed(&self) -> DynamicObject {
-        DynamicObject::new("", &self.resource)
-    }
-
-    /// Creates an object with that key. One that is there is taken in as it is.
-    pub(super) async fn create(&self, key: &ObjectKey, mut object: DynamicObject) -> Result<(), CallError> {
-        self.leadership.check()?;
-        object.metadata.name = Some(key.name.clone());
-        let (api, parameters) = (self.api(&key.namespace), PostParams::default());
-        match call(format!("create {} {key}", self.resource.kind), api.create(&parameters, &object)).await {
-            Err(error) if error.status().is_some_and(|status| status.reason == "AlreadyExists") => {
-                self.read(key).await.map(drop)
-            }
-            created => self.keep(created),
-        }
-    }
-
-    /// Deletes an object.
-    pub(super) async fn delete(&self, object: &DynamicObject) -> Result<(), CallError> {
-        self.leadership.check()?;
-        let key = ObjectKey::of(object);
-        let preconditions = Preconditions { uid: object.uid(), resource_version: None };
-        let parameters = DeleteParams::default().preconditions(preconditions);
         let api = self.api(&key.namespace);
-        let delete = api.delete(&key.name, &parameters);
-        // The watch shows the deletion.
-        match call(format!("delete {} {key}", self.resource.kind), delete).await {
-            Err(error) if error.code() != 404 => Err(error),
-            _ => Ok(()),
-        }
-    }
-
-    /// Returns true when the API knows no object of that key and UID.
-    pub(super) async fn is_gone(&self, key: &ObjectKey, uid: &str) -> Result<bool, CallError> {
-        let read = self.api(&key.namespace);
-        let live = call(format!("read {} {key}", self.resource.kind), read.get_opt(&key.name)).await?;
-        Ok(live.is_none_or(|object| object.uid().as_deref() != Some(uid)))
+        let live = call(format!("read {} {key}", self.resource.kind), api.get_opt(&key.name)).await?;
+        Ok(live.and_then(|live| {
+            self.apply(self.pruned(live));
+            self.get(key)
+        }))
     }
 
     /// Reads every object from the API.
     pub(super) async fn list(&self) -> Result<Vec<DynamicObject>, CallError> {
-        let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &self.resource);
-        let list = call(format!("list {}", self.resource.plural), api.list(&ListParams::default())).await;
-        Ok(list?.items)
+        let (api, all) = (self.api(""), ListParams::default());
+        Ok(call(format!("list {}", self.kind.plural), api.list(&all)).await?.items)
     }
 
-    /// Adds a finalizer.
-    pub(super) async fn hold(&self, object: &DynamicObject, finalizer: &str) -> Result<(), CallError> {
-        let mut finalizers = object.finalizers().to_vec();
-        finalizers.push(finalizer.to_owned());
-        self.patch(object, json!({"finalizers": finalizers})).await
-    }
-
-    /// Removes a finalizer.
-    pub(super) async fn release(&self, object: &DynamicObject, finalizer: &str) -> Result<(), CallError> {
-        let mut finalizers = object.finalizers().to_vec();
-        finalizers.retain(|known| known != finalizer);
-        self.patch(object, json!({"finalizers": finalizers})).await
-    }
-
-    /// Sets an annotation.
-    pub(super) async fn annotate(
-        &self,
-        object: &DynamicObject,
-        name: &str,
-        value: &str,
-    ) -> Result<(), CallError> {
-        self.patch(object, json!({"annotations": {name: value}})).await
-    }
-
-    /// Merges a status into that of the object.
-    pub(super) async fn set_status(&self, object: &DynamicObject, status: &Value) -> Result<(), CallError> {
+    /// Creates an object.
+    pub(super) async fn create(&self, object: &DynamicObject) -> Result<(), CallError> {
         self.leadership.check()?;
-        let (key, parameters) = (ObjectKey::of(object), PatchParams::default());
-        let patch = Patch::Merge(json!({"metadata": guard(object), "status": status}));
-        let api = self.api(&key.namespace);
-        let write = api.patch_status(&key.name, &parameters, &patch);
-        self.keep(call(format!("write the status of {} {key}", self.resource.kind), write).await)
+        let key = ObjectKey::of(object);
+        let (api, parameters) = (self.api(&key.namespace), PostParams::default());
+        let create = api.create(&parameters, object);
+        let created = call(format!("create {} {key}", self.resource.kind), create).await?;
+        self.apply(self.pruned(created));
+        Ok(())
     }
 
-    async fn patch(&self, object: &DynamicObject, metadata: Value) -> Result<(), CallError> {
+    /// Deletes an object. The watch shows the deletion.
+    pub(super) async fn delete(&self, object: &DynamicObject) -> Result<(), CallError> {
         self.leadership.check()?;
-        let (key, parameters) = (ObjectKey::of(object), PatchParams::default());
-        let mut guarded = guard(object);
-        if let (Some(guarded), Value::Object(metadata)) = (guarded.as_object_mut(), metadata) {
-            guarded.extend(metadata);
-        }
-        let patch = Patch::Merge(json!({"metadata": guarded}));
-        let api = self.api(&key.namespace);
-        let write = api.patch(&key.name, &parameters, &patch);
-        self.keep(call(format!("change {} {key}", self.resource.kind), write).await)
+        delete(&self.api(&object.namespace().unwrap_or_default()), object).await
     }
 
-    /// Takes in the result of a write. An object that is gone needs no write.
-    fn keep(&self, written: Result<DynamicObject, CallError>) -> Result<(), CallError> {
-        match written {
-            Ok(mut object) => {
-                object.metadata.managed_fields = None;
-                lock(&self.table).apply(object);
-                Ok(())
-            }
-            Err(error) if error.code() == 404 => Ok(()),
-            Err(error) => Err(error),
-        }
+    /// Merges a change into the metadata or into the status of an object.
+    pub(super) async fn merge(&self, object: &DynamicObject, change: Value) -> Result<(), CallError> {
+        self.leadership.check()?;
+        let api = self.api(&object.namespace().unwrap_or_default());
+        self.apply(self.pruned(merge(&api, object, change).await?));
+        Ok(())
     }
 
     fn api(&self, namespace: &str) -> Api<DynamicObject> {
@@ -223,49 +179,94 @@ impl Foreign {
     }
 }
 
-/// Returns the metadata by which a write applies to the state that was decided on.
-fn guard(object: &DynamicObject) -> Value {
-    json!({"uid": object.uid(), "resourceVersion": object.resource_version()})
-}
-
-/// Returns true for an object that a finalizer holds.
-pub(super) fn is_held(object: &DynamicObject, finalizer: &str) -> bool {
-    object.finalizers().iter().any(|known| known == finalizer)
-}
-
-/// The watch's receiver.
-struct Feed<O> {
-    foreign: Arc<Foreign>,
-    observer: Arc<O>,
-}
-
-impl<O: Observer> Feed<O> {
-    fn observe(&self, changes: impl IntoIterator<Item = Change<DynamicObject>>) {
-        for change in changes {
-            self.observer.observe(&change);
-        }
-    }
-}
-
-impl<O: Observer> Watched<DynamicObject> for Feed<O> {
-    fn pruned(&self, mut object: DynamicObject) -> DynamicObject {
-        object.metadata.managed_fields = None;
-        object
+impl Watched<DynamicObject> for Foreign {
+    fn pruned(&self, object: DynamicObject) -> DynamicObject {
+        self.kind.pruned(object)
     }
 
     fn reset(&self, objects: Vec<DynamicObject>) {
-        let changes = lock(&self.foreign.table).reset(objects);
-        self.foreign.listed.store(true, Ordering::Relaxed);
-        self.observe(changes);
+        let changes = lock(&self.table).reset(objects);
+        self.listed.store(true, Ordering::Relaxed);
+        changes.iter().for_each(&self.observer);
     }
 
     fn apply(&self, object: DynamicObject) {
-        let change = lock(&self.foreign.table).apply(object);
-        self.observe(change);
+        let change = lock(&self.table).apply(object);
+        change.iter().for_each(&self.observer);
     }
 
     fn delete(&self, object: &DynamicObject) {
-        let change = lock(&self.foreign.table).delete(object);
-        self.observe(change);
+        let change = lock(&self.table).delete(object);
+        change.iter().for_each(&self.observer);
+    }
+}
+
+/// Merges a change into the metadata or into the status of the state that was decided on.
+pub(super) async fn merge<K>(api: &Api<K>, object: &K, mut change: Value) -> Result<K, CallError>
+where
+    K: Resource + Clone + DeserializeOwned + Debug,
+{
+    let (name, parameters) = (object.name_any(), PatchParams::default());
+    change["metadata"]["uid"] = json!(object.uid());
+    change["metadata"]["resourceVersion"] = json!(object.resource_version());
+    let (patch, of_status) = (Patch::Merge(&change), change.get("status").is_some());
+    let action = format!("change {}/{name}", api.resource_url());
+    if of_status {
+        call(action, api.patch_status(&name, &parameters, &patch)).await
+    } else {
+        call(action, api.patch(&name, &parameters, &patch)).await
+    }
+}
+
+/// Deletes the object of that UID.
+pub(super) async fn delete<K>(api: &Api<K>, object: &K) -> Result<(), CallError>
+where
+    K: Resource + Clone + DeserializeOwned + Debug,
+{
+    let preconditions = Preconditions { uid: object.uid(), resource_version: None };
+    let (name, parameters) = (object.name_any(), DeleteParams::default().preconditions(preconditions));
+    call(format!("delete {}/{name}", api.resource_url()), api.delete(&name, &parameters)).await.map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KIND: ForeignKind = ForeignKind {
+        gvk: ["example.com", "v1", "Thing"],
+        plural: "things",
+        spec: &["nodeName", "absent"],
+        status: &["phase"],
+    };
+
+    #[test]
+    fn a_huge_foreign_object_is_kept_without_what_no_bridge_reads() {
+        let huge = "x".repeat(1_000_000);
+        let metadata = json!({
+            "namespace": "ns", "name": "n", "uid": "u", "resourceVersion": "7",
+            "finalizers": ["evacuation.dev/drain-request"], "creationTimestamp": "2026-01-01T00:00:00Z",
+            "labels": {"app": huge, "kubevirt.evacuation.dev/evacuation-uid": "e1"},
+            "annotations": {"kubectl.kubernetes.io/last-applied-configuration": huge,
+                "bridge.evacuation.dev/node-evacuation": "drain"},
+            "managedFields": [{"manager": "m", "fieldsV1": {"f:spec": {huge.as_str(): {}}}}],
+        });
+        let object = json!({
+            "apiVersion": "example.com/v1", "kind": "Thing", "metadata": metadata,
+            "spec": {"nodeName": "a", "volumes": [huge]}, "status": {"phase": "Running", "log": huge}, "data": huge,
+        });
+        let kept = serde_json::to_value(KIND.pruned(serde_json::from_value(object).unwrap())).unwrap();
+        let expected = json!({
+            "apiVersion": "example.com/v1", "kind": "Thing",
+            "metadata": {
+                "namespace": "ns", "name": "n", "uid": "u", "resourceVersion": "7",
+                "finalizers": ["evacuation.dev/drain-request"], "creationTimestamp": "2026-01-01T00:00:00Z",
+                "labels": {"kubevirt.evacuation.dev/evacuation-uid": "e1"},
+                "annotations": {"bridge.evacuation.dev/node-evacuation": "drain"},
+            },
+            "spec": {"nodeName": "a"}, "status": {"phase": "Running"},
+        });
+        assert_eq!(kept, expected);
+        let odd = json!({"metadata": {"name": "n"}, "spec": "text", "status": [1]});
+        assert_eq!(KIND.pruned(serde_json::from_value(odd).unwrap()).data, json!({}));
     }
 }

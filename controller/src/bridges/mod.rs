@@ -2,9 +2,9 @@
 //!
 //! # Flow
 //!
-//! A bridge watches a kind of another project by itself. It holds each object by a finalizer, asks for the
-//! pods, and writes the progress back into the object's status. `node_maintenance` and `nvsentinel` are
-//! requesters. `kubevirt` is a responder, and holds nothing.
+//! A bridge watches a kind of another project by itself ([`foreign`]). `node_maintenance` and `nvsentinel`
+//! are requesters ([`requester`]): they hold each object by a finalizer, ask for the pods, and write the
+//! progress back into the object's status. `kubevirt` is a responder, and holds nothing.
 //!
 //! # Guarantees
 //!
@@ -18,15 +18,14 @@ mod kubevirt;
 mod node_maintenance;
 mod nvsentinel;
 mod options;
+mod requester;
 mod text;
 
 use std::sync::Arc;
 
-use chrono::TimeDelta;
-
 pub use options::{Bridge, BridgeOptions};
 
-use crate::cluster::{Cluster, Feature, ObjectKey, Requeue, ServerClock, due};
+use crate::cluster::{Cluster, Feature};
 
 /// Returns the bridges that the flags turn on.
 pub(crate) fn bridges(cluster: &Cluster, options: &BridgeOptions) -> Vec<Arc<dyn Feature>> {
@@ -41,15 +40,4 @@ pub(crate) fn bridges(cluster: &Cluster, options: &BridgeOptions) -> Vec<Arc<dyn
         }
     };
     wanted.into_iter().map(bridge).collect()
-}
-
-/// Returns the key under which a bridge looks for requests whose foreign object is gone.
-fn orphans() -> ObjectKey {
-    ObjectKey::new("", "")
-}
-
-/// Returns the next look after a pause.
-fn again(clock: &ServerClock, pause: TimeDelta) -> Requeue {
-    let now = clock.now();
-    Requeue::At(due(now + pause, now))
 }

@@ -1,6 +1,9 @@
-//! Foreign texts, cut to a size and to characters that the API takes.
+//! Foreign texts: reading them, and cutting them to a size and to characters that the API takes.
 
 use kube::{ResourceExt, core::DynamicObject};
+use serde_json::Value;
+
+use crate::cluster::CallError;
 
 /// Maximum length of a foreign text in an entry or in a status, in bytes.
 const MAX_TEXT: usize = 512;
@@ -8,6 +11,26 @@ const MAX_TEXT: usize = 512;
 const MAX_NAME: usize = 200;
 /// Number of characters of a UID within a name.
 const UID: usize = 8;
+
+/// Returns the text of an object at a path such as `/spec/nodeName`; an empty one if there is none.
+pub(super) fn text<'a>(object: &'a DynamicObject, path: &str) -> &'a str {
+    object.data.pointer(path).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Returns the list of an object at a path; an empty one if there is none.
+pub(super) fn list<'a>(object: &'a DynamicObject, path: &str) -> &'a [Value] {
+    object.data.pointer(path).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+}
+
+/// Returns the message with which the API refused a request.
+pub(super) fn refusal(error: &CallError) -> String {
+    error.status().map(|status| fitting(&status.message)).unwrap_or_default()
+}
+
+/// Returns true when the API refuses a request for what it asks for. The same request is refused again.
+pub(super) fn is_rejection(error: &CallError) -> bool {
+    matches!(error.code(), 400 | 403 | 422)
+}
 
 /// Returns a text without control characters, of at most [`MAX_TEXT`] bytes.
 pub(super) fn fitting(text: &str) -> String {

@@ -25,8 +25,8 @@ mod surge;
 pub(crate) mod testing;
 
 pub(crate) use gate::Gate;
-pub(crate) use interest::{Interest, deleted_evacuation};
-pub(crate) use part::{Part, Renewal, after};
+pub(crate) use interest::{Interest, deleted_evacuation, states};
+pub(crate) use part::{Part, after, sooner};
 pub(crate) use reply::{Replier, Reply};
 pub(crate) use surge::Surge;
 

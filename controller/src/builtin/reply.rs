@@ -2,13 +2,14 @@
 
 use std::{collections::HashMap, sync::Mutex};
 
+use chrono::{DateTime, Utc};
 use evacuation_api::{
     Answer, EvacuationResponse, EvacuationResponseSpec, MAX_MESSAGE_LENGTH, MAX_REASON_LENGTH,
 };
 use kube::{Client, api::PostParams};
 use tracing::debug;
 
-use super::part::{DELAY_SECONDS, Part};
+use super::part::{DELAY_SECONDS, Part, Renewal};
 use crate::cluster::{CallError, Cluster, Leadership, ObjectKey, call, evacuations, lock};
 
 /// Reply of a built-in responder.
@@ -42,6 +43,23 @@ pub(crate) enum Reply {
 }
 
 impl Reply {
+    /// Returns the reply if it is to be posted now, and the time at which a delay that is recorded is renewed.
+    pub(crate) fn due(self, part: Part<'_>, now: DateTime<Utc>) -> (Option<Self>, Option<DateTime<Utc>>) {
+        let is_recorded = |answer: Answer, message: &str| {
+            let recorded = (part.responder.answer, part.responder.message.as_deref());
+            recorded == (Some(answer), Some(fitting(message).as_str()))
+        };
+        match &self {
+            Self::Delay { message, .. } => match part.renewal(now) {
+                Renewal::At(time) if is_recorded(Answer::Delay, message) => (None, Some(time)),
+                Renewal::Due | Renewal::At(_) => (Some(self), None),
+                Renewal::Exhausted => (None, None),
+            },
+            Self::Refuse { message, .. } if is_recorded(Answer::Refuse, message) => (None, None),
+            _ => (Some(self), None),
+        }
+    }
+
     /// Returns the body of the post.
     fn spec(self, part: Part<'_>) -> EvacuationResponseSpec {
         let spec = EvacuationResponseSpec {

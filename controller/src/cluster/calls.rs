@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use evacuation_api::{Evacuation, EvacuationSpec, PodTarget, Requester, Target};
 use futures::{StreamExt, stream};
-use k8s_openapi::api::core::v1::Pod;
-use kube::{Api, Client, ResourceExt};
+use k8s_openapi::api::{authentication::v1::SelfSubjectReview, core::v1::Pod};
+use kube::{Api, Client, ResourceExt, api::PostParams};
 use tokio::time::timeout;
 
 use super::NotLeading;
@@ -67,6 +67,14 @@ impl CallError {
 /// Returns the Evacuations of a namespace.
 pub(crate) fn evacuations(client: &Client, namespace: &str) -> Api<Evacuation> {
     Api::namespaced(client.clone(), namespace)
+}
+
+/// Reads the name of the controller's user, which owns its entries.
+pub(crate) async fn user_name(client: &Client) -> Result<String, CallError> {
+    let reviews: Api<SelfSubjectReview> = Api::all(client.clone());
+    let (parameters, review) = (PostParams::default(), SelfSubjectReview::default());
+    let status = call("read the controller's user name", reviews.create(&parameters, &review)).await?.status;
+    Ok(status.and_then(|status| status.user_info?.username).unwrap_or_default())
 }
 
 /// Returns the Evacuation of a pod with that entry, as it is to be created.

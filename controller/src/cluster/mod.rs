@@ -44,7 +44,9 @@ use tokio_util::sync::CancellationToken;
 use tracing::info;
 
 pub(crate) use backoff::backoff;
-pub(crate) use calls::{CallError, all_done, call, evacuation_of, evacuations, is_settled_by_the_watch};
+pub(crate) use calls::{
+    CallError, all_done, call, evacuation_of, evacuations, is_settled_by_the_watch, user_name,
+};
 pub(crate) use clock::{ServerClock, due};
 pub(crate) use events::{EventSink, LAST_EVENTS, Notice, publish_events};
 pub(crate) use feature::{ClusterEvent, Feature, Kind, Requeue, WorkerSettings};

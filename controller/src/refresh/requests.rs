@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use evacuation_api::Evacuation;
-use k8s_openapi::api::{authentication::v1::SelfSubjectReview, core::v1::Pod};
+use k8s_openapi::api::core::v1::Pod;
 use kube::{
     Api, Client, ResourceExt,
     api::{ListParams, PostParams},
@@ -20,7 +20,7 @@ use super::{
 };
 use crate::cluster::{
     CallError, Cluster, EventSink, Label, Leadership, Notice, ObjectKey, ServerClock, View, call,
-    evacuations, prune_pod,
+    evacuations, prune_pod, user_name,
 };
 
 /// Writer of the refresher's Evacuations.
@@ -55,15 +55,7 @@ impl Requests {
 
     /// Returns the name of the controller's user.
     async fn user(&self) -> Result<&str, CallError> {
-        let read = async || -> Result<String, CallError> {
-            let reviews: Api<SelfSubjectReview> = Api::all(self.client.clone());
-            let (parameters, review) = (PostParams::default(), SelfSubjectReview::default());
-            let create = reviews.create(&parameters, &review);
-            let review = call("read the controller's user name".to_owned(), create).await?;
-            let user = review.status.and_then(|status| status.user_info).and_then(|user| user.username);
-            Ok(user.unwrap_or_default())
-        };
-        Ok(self.user.get_or_try_init(read).await?.as_str())
+        Ok(self.user.get_or_try_init(|| user_name(&self.client)).await?.as_str())
     }
 
     /// Does what was decided for a namespace. Returns false when a pod that was to be asked must be decided

@@ -17,37 +17,49 @@
 //! An eviction after the deadline marks the machine for KubeVirt's own evacuation. The bridge does not take
 //! that mark back (`evacuate/cancel`): KubeVirt goes on to migrate the machine after a late withdrawal.
 
-mod objects;
 mod plan;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use chrono::TimeDelta;
-use evacuation_api::{ConditionType, Evacuation, MIGRATE_RESPONDER, is_dns_subdomain};
+use evacuation_api::{Answer, ConditionType, Evacuation, MIGRATE_RESPONDER, is_dns_subdomain};
 use evacuation_protocol::{LivePod, PodPhase};
 use k8s_openapi::api::core::v1::Pod;
-use kube::{
-    Client, ResourceExt,
-    core::{DynamicObject, GroupVersionKind},
-};
+use kube::{ResourceExt, core::DynamicObject};
 use serde_json::json;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use self::{
-    objects::{EVACUATION, EVACUATION_UID, Machine, Migration, POD, machine_of, owner, role},
-    plan::{Plan, accept, delay, deleted, plan},
+use self::plan::{EVACUATION_UID, Plan, accept, delay, has_ended, plan, waited_for};
+use super::{
+    foreign::{Foreign, ForeignKind},
+    text::{refusal, text},
 };
-use super::foreign::{Foreign, Observer};
 use crate::{
-    builtin::{Interest, Part, Replier, Reply, deleted_evacuation},
+    builtin::{Interest, Part, Replier, Reply, deleted_evacuation, sooner, states},
     cluster::{
-        CallError, Change, Cluster, ClusterEvent, EventSink, Feature, Kind, Notice, ObjectKey, Requeue,
-        ServerClock, View, WorkQueue, call, due, evacuations, is_finished, pod_key,
+        CallError, Cluster, ClusterEvent, Feature, Kind, ObjectKey, Requeue, WorkQueue, call, due,
+        evacuations, is_finished, pod_key,
     },
 };
 
+const MACHINE: ForeignKind = ForeignKind {
+    gvk: ["kubevirt.io", "v1", "VirtualMachineInstance"],
+    plural: "virtualmachineinstances",
+    spec: &["evictionStrategy"],
+    status: &["nodeName", "phase", "conditions", "migrationState"],
+};
+const MIGRATION: ForeignKind = ForeignKind {
+    gvk: ["kubevirt.io", "v1", "VirtualMachineInstanceMigration"],
+    plural: "virtualmachineinstancemigrations",
+    spec: &["vmiName"],
+    status: &["phase", "conditions", "phaseTransitionTimestamps"],
+};
+/// Annotation of a migration with the name of the Evacuation for which the bridge created it.
+const EVACUATION: &str = "kubevirt.evacuation.dev/evacuation";
+/// Annotation of a migration with the name of that Evacuation's pod.
+const POD: &str = "kubevirt.evacuation.dev/pod";
 /// Pods that the responder must look at.
 const INTEREST: Interest = Interest { responder: MIGRATE_RESPONDER, is_marked: |_| false };
 /// Pause before another look at what nothing tells of.
@@ -55,184 +67,120 @@ const LOOK_AGAIN: TimeDelta = TimeDelta::seconds(30);
 
 /// The feature that plays the responder. Its keys are pods.
 pub(crate) struct Migrations {
-    client: Client,
-    view: Arc<View>,
-    clock: Arc<ServerClock>,
-    events: EventSink,
+    cluster: Cluster,
     machines: Arc<Foreign>,
-    jobs: Arc<Foreign>,
+    migrations: Arc<Foreign>,
     replier: Replier,
-    queue: WorkQueue<ObjectKey>,
+    queue: Arc<WorkQueue<ObjectKey>>,
 }
 
 impl Migrations {
     /// Returns the feature.
     pub(crate) fn new(cluster: &Cluster) -> Arc<Self> {
-        let foreign = |kind: &str, plural: &str| {
-            Foreign::new(cluster, &GroupVersionKind::gvk("kubevirt.io", "v1", kind), plural)
+        let queue: Arc<WorkQueue<ObjectKey>> = Arc::default();
+        let foreign = |kind| {
+            let (view, queue) = (Arc::clone(&cluster.view), Arc::clone(&queue));
+            // A change concerns the pods of migrations, and those of the namespace whose responder is asked.
+            Foreign::new(cluster, kind, move |change| {
+                queue.add_all(states(change).filter_map(pod_of));
+                let index = view.index();
+                let asked = index
+                    .evacuations_in(&change.key.namespace)
+                    .filter(|(_, known)| !is_finished(known) && Part::of(known, MIGRATE_RESPONDER).is_some());
+                queue.add_all(asked.map(|(_, known)| pod_key(known)));
+            })
         };
-        Arc::new(Self {
-            client: cluster.client.clone(),
-            view: Arc::clone(&cluster.view),
-            clock: Arc::clone(&cluster.clock),
-            events: cluster.events.clone(),
-            machines: foreign("VirtualMachineInstance", "virtualmachineinstances"),
-            jobs: foreign("VirtualMachineInstanceMigration", "virtualmachineinstancemigrations"),
-            replier: Replier::new(cluster),
-            queue: WorkQueue::default(),
-        })
-    }
-
-    /// Returns the migrations of a machine.
-    fn migrations_of(&self, namespace: &str, machine: &str) -> Vec<Arc<DynamicObject>> {
-        let mut all = self.jobs.in_namespace(namespace);
-        all.retain(|migration| machine_of(migration) == machine);
-        all
-    }
-
-    /// Returns the migrations that the bridge created for a pod, and that have not ended.
-    fn unfinished(&self, pod: &ObjectKey) -> Vec<Arc<DynamicObject>> {
-        let mut all = self.jobs.in_namespace(&pod.namespace);
-        all.retain(|migration| {
-            migration.labels().contains_key(EVACUATION_UID)
-                && migration.annotations().get(POD) == Some(&pod.name)
-                && !Migration::of(migration, "").is_final()
-        });
-        all
+        let (machines, migrations) = (foreign(&MACHINE), foreign(&MIGRATION));
+        let (cluster, replier) = (cluster.clone(), Replier::new(cluster));
+        Arc::new(Self { cluster, machines, migrations, replier, queue })
     }
 
     /// Returns the plan for a pod that is asked.
     async fn decide(&self, part: Part<'_>, pod: &Pod) -> Result<Plan, CallError> {
-        let (now, key) = (self.clock.now(), ObjectKey::of(pod));
+        let (now, namespace) = (self.cluster.clock.now(), pod.namespace().unwrap_or_default());
+        let key = |name: &str| ObjectKey::new(namespace.as_str(), name);
+        let unknown = |why: &str| Ok(delay("Unknown", why, Some(now + LOOK_AGAIN)));
+        let launcher = owner(pod, "Pod").and_then(|name| self.cluster.view.index().pod(&key(name)));
+        if launcher.is_some_and(|launcher| LivePod::of(&launcher).phase != PodPhase::Terminal) {
+            return Ok(delay("HotplugVolume", "the pod goes with that of its virtual machine", None));
+        }
         let Some(name) = owner(pod, "VirtualMachineInstance") else {
-            return Ok(self.decide_without_machine(part, pod));
+            return Ok(accept("NoMachine", "the pod runs no virtual machine"));
         };
-        let machine_key = ObjectKey::new(key.namespace.clone(), name);
-        let unknown =
-            |why: &str| Plan { wake_at: Some(now + LOOK_AGAIN), ..delay(part, "Unknown", why, now) };
-        if !self.jobs.is_listed() {
-            return Ok(unknown("KubeVirt's migrations cannot be listed"));
+        if !self.migrations.is_listed() {
+            return unknown("KubeVirt's migrations cannot be listed");
         }
-        let machine = match self.machines.get(&machine_key) {
-            Some(machine) => machine,
-            None => match self.machines.read(&machine_key).await {
-                Ok(Some(machine)) => machine,
-                Ok(None) => return Ok(accept("NoMachine", "the virtual machine is gone")),
-                Err(error) => return Ok(unknown(&error.to_string())),
-            },
+        let machine = match self.machines.find(&key(name)).await {
+            Ok(Some(machine)) => machine,
+            Ok(None) => return Ok(accept("NoMachine", "the virtual machine is gone")),
+            Err(error) => return unknown(&error.to_string()),
         };
-        let migrations = self.migrations_of(&key.namespace, name);
-        let migrations: Vec<_> = migrations.iter().map(|known| Migration::of(known, part.uid())).collect();
-        Ok(plan(part, pod, &Machine::of(&machine), &migrations, now))
+        if let Some(waited) = waited_for(part) {
+            // The watch can be late after a change of the leader.
+            self.migrations.find(&key(waited)).await?;
+        }
+        let mut migrations = self.migrations.in_namespace(&namespace);
+        migrations.retain(|migration| text(migration, "/spec/vmiName") == name);
+        Ok(plan(part, pod, &machine, &migrations, now))
     }
 
-    /// Returns the plan for a pod that runs no machine. The pod of a hotplugged volume goes with its
-    /// machine's.
-    fn decide_without_machine(&self, part: Part<'_>, pod: &Pod) -> Plan {
-        let namespace = pod.namespace().unwrap_or_default();
-        let launcher = owner(pod, "Pod").filter(|_| role(pod) == "hotplug-disk");
-        let lives = |name: &str| {
-            let launcher = self.view.index().pod(&ObjectKey::new(namespace, name));
-            launcher.is_some_and(|launcher| LivePod::of(&launcher).phase != PodPhase::Terminal)
-        };
-        if launcher.is_some_and(lives) {
-            let message = "the pod goes with that of its virtual machine";
-            return delay(part, "HotplugVolume", message, self.clock.now());
-        }
-        accept("NoMachine", "the pod runs no virtual machine")
-    }
-
-    /// Carries a plan out.
-    async fn carry_out(&self, part: Part<'_>, pod: &Pod, plan: Plan) -> Result<Requeue, CallError> {
-        let now = self.clock.now();
-        let namespace = pod.namespace().unwrap_or_default();
-        let mut plan = plan;
-        if let Some(name) = plan.missing.take() {
-            if self.jobs.read(&ObjectKey::new(namespace.as_str(), name.as_str())).await?.is_some() {
-                return Ok(Requeue::Now);
+    /// Creates a migration. Returns the reason of KubeVirt's denial.
+    async fn migrate(&self, part: Part<'_>, pod: &Pod, name: &str) -> Result<Option<String>, CallError> {
+        let spec = json!({"vmiName": owner(pod, "VirtualMachineInstance")});
+        let mut migration = DynamicObject::new(name, self.migrations.resource()).data(json!({"spec": spec}));
+        migration.metadata.namespace = pod.namespace();
+        migration.labels_mut().insert(EVACUATION_UID.to_owned(), part.uid().to_owned());
+        migration.annotations_mut().insert(EVACUATION.to_owned(), part.name().to_owned());
+        migration.annotations_mut().insert(POD.to_owned(), pod.name_any());
+        match self.migrations.create(&migration).await {
+            Err(error) if matches!(error.code(), 400..=499) && error.code() != 409 => {
+                Ok(Some(refusal(&error)))
             }
-            plan = deleted(part, &name);
+            created => created.map(|()| None),
         }
-        if let Some(name) = plan.create.take() {
-            match self.create(part, pod, &name).await {
-                Ok(()) => return Ok(Requeue::Now),
-                Err(error) if matches!(error.code(), 400..=499) => {
-                    let why = error.status().map(|status| status.message.clone()).unwrap_or_default();
-                    let denied =
-                        delay(part, "MigrationDenied", &format!("KubeVirt denies a migration: {why}"), now);
-                    plan = Plan { wake_at: Some(now + LOOK_AGAIN), ..denied };
-                }
-                Err(error) => return Err(error),
-            }
-        }
-        if let Some(reply) = plan.reply {
-            self.replier.post(part, reply).await?;
-        }
-        Ok(plan.wake_at.map(|time| due(time, now)).into())
     }
 
-    async fn create(&self, part: Part<'_>, pod: &Pod, name: &str) -> Result<(), CallError> {
-        let key = ObjectKey::new(pod.namespace().unwrap_or_default(), name);
-        let mut object = self.jobs.unnamed();
-        object.metadata.labels = Some(BTreeMap::from([(EVACUATION_UID.to_owned(), part.uid().to_owned())]));
-        object.metadata.annotations = Some(BTreeMap::from([
-            (EVACUATION.to_owned(), part.name().to_owned()),
-            (POD.to_owned(), pod.name_any()),
-        ]));
-        object.data = json!({"spec": {"vmiName": owner(pod, "VirtualMachineInstance")}});
-        self.jobs.create(&key, object).await?;
-        self.events.send(part.evacuation, Notice::normal("Migrating", format!("created migration {name}")));
-        Ok(())
-    }
-
-    /// Deletes the pod's migrations whose Evacuation failed or is gone. Returns those that have not ended.
+    /// Deletes the pod's migrations whose Evacuation failed or is gone. Returns those of the bridge that have
+    /// not ended.
     async fn clean_up(
         &self,
         pod: &ObjectKey,
         known: &[Arc<Evacuation>],
     ) -> Result<Vec<Arc<DynamicObject>>, CallError> {
-        let unfinished = self.unfinished(pod);
+        let mut unfinished = self.migrations.in_namespace(&pod.namespace);
+        unfinished.retain(|migration| pod_of(migration).as_ref() == Some(pod) && !has_ended(migration));
+        let api = evacuations(&self.cluster.client, &pod.namespace);
         for migration in unfinished.iter().filter(|known| known.metadata.deletion_timestamp.is_none()) {
-            let uid = migration.labels().get(EVACUATION_UID);
-            let of_uid = known.iter().find(|evacuation| evacuation.metadata.uid.as_ref() == uid);
-            let is_wanted = match of_uid {
-                Some(evacuation) => !has_failed(evacuation),
-                None => self.is_asking(migration, &pod.namespace).await?,
+            let wants = |found: &Evacuation| {
+                found.metadata.uid.as_ref() == migration.labels().get(EVACUATION_UID)
+                    && !found.status.as_ref().is_some_and(|status| status.is_true(ConditionType::Failed))
             };
-            if !is_wanted {
-                self.jobs.delete(migration).await?;
+            if known.iter().any(|known| wants(known)) {
+                continue;
+            }
+            let named = migration.annotations().get(EVACUATION).filter(|name| is_dns_subdomain(name));
+            let live = match named {
+                Some(name) => call(format!("read evacuation {name}"), api.get_opt(name)).await?,
+                None => None,
+            };
+            if !live.is_some_and(|live| wants(&live)) {
+                self.migrations.delete(migration).await?;
             }
         }
         Ok(unfinished)
     }
-
-    /// Returns true when the API knows the Evacuation of a migration.
-    async fn is_asking(&self, migration: &DynamicObject, namespace: &str) -> Result<bool, CallError> {
-        let named = migration.annotations().get(EVACUATION).filter(|name| is_dns_subdomain(name));
-        let Some(name) = named else { return Ok(false) };
-        let action = format!("read evacuation {namespace}/{name}");
-        let found = call(action, evacuations(&self.client, namespace).get_opt(name)).await?;
-        Ok(found.is_some_and(|found| found.metadata.uid.as_ref() == migration.labels().get(EVACUATION_UID)))
-    }
 }
 
-fn has_failed(evacuation: &Evacuation) -> bool {
-    evacuation.status.as_ref().is_some_and(|status| status.is_true(ConditionType::Failed))
+/// Returns the pod for which the bridge created a migration. `None` for a migration of others.
+fn pod_of(migration: &DynamicObject) -> Option<ObjectKey> {
+    migration.labels().get(EVACUATION_UID)?;
+    Some(ObjectKey::new(migration.namespace()?, migration.annotations().get(POD)?))
 }
 
-impl Observer for Migrations {
-    /// Queues the pod of a migration of the bridge, and the pods of the namespace whose responder is asked.
-    fn observe(&self, change: &Change<DynamicObject>) {
-        let states = [&change.old, &change.new].into_iter().flatten();
-        let pods = states.filter_map(|object| object.annotations().get(POD));
-        let namespace = change.key.namespace.clone();
-        self.queue.add_all(pods.map(|pod| ObjectKey::new(namespace.clone(), pod.as_str())));
-        let index = self.view.index();
-        let asked = index.evacuations_in(&namespace).filter(|(_, evacuation)| {
-            !is_finished(evacuation) && Part::of(evacuation, MIGRATE_RESPONDER).is_some()
-        });
-        self.queue.add_all(asked.map(|(_, evacuation)| pod_key(evacuation)));
-    }
+/// Returns the name of the owner of a pod, if it is of that kind.
+fn owner<'a>(pod: &'a Pod, kind: &str) -> Option<&'a str> {
+    let mut owners = pod.metadata.owner_references.iter().flatten();
+    owners.find(|owner| owner.kind == kind).map(|owner| owner.name.as_str())
 }
 
 #[async_trait]
@@ -246,8 +194,8 @@ impl Feature for Migrations {
     }
 
     fn follow(self: Arc<Self>, stop: &CancellationToken, tasks: &mut JoinSet<()>) {
-        self.machines.follow(Arc::clone(&self), stop, tasks);
-        self.jobs.follow(Arc::clone(&self), stop, tasks);
+        self.machines.follow(stop, tasks);
+        self.migrations.follow(stop, tasks);
     }
 
     fn is_required(&self) -> bool {
@@ -262,41 +210,54 @@ impl Feature for Migrations {
         if let Some(uid) = deleted_evacuation(event) {
             self.replier.forget(uid);
         }
-        self.queue.add_all(INTEREST.concerned(&self.view, event));
+        self.queue.add_all(INTEREST.concerned(&self.cluster.view, event));
     }
 
     fn resync(&self) {
-        self.queue.add_all(INTEREST.all(&self.view));
-        for migration in self.jobs.all() {
-            let pod = migration.annotations().get(POD).cloned();
-            self.queue.add_all(pod.map(|pod| ObjectKey::new(migration.namespace().unwrap_or_default(), pod)));
-        }
+        self.queue.add_all(INTEREST.all(&self.cluster.view));
+        self.queue.add_all(self.migrations.all().iter().filter_map(|known| pod_of(known)));
     }
 
     async fn reconcile(&self, key: &ObjectKey) -> Result<Requeue, CallError> {
         let (pod, evacuations) = {
-            let index = self.view.index();
+            let index = self.cluster.view.index();
             (index.pod(key), index.evacuations_of(key))
         };
         let unfinished = self.clean_up(key, &evacuations).await?;
         let parts = || evacuations.iter().filter_map(|evacuation| Part::of(evacuation, MIGRATE_RESPONDER));
         for part in parts().filter(Part::must_acknowledge) {
-            let runs = unfinished
-                .iter()
-                .any(|known| known.labels().get(EVACUATION_UID).is_some_and(|uid| uid == part.uid()));
-            if !runs && self.jobs.is_listed() {
+            let is_ours = |known: &Arc<DynamicObject>| {
+                known.labels().get(EVACUATION_UID).is_some_and(|uid| uid == part.uid())
+            };
+            if self.migrations.is_listed() && !unfinished.iter().any(is_ours) {
                 self.replier.post(part, Reply::Acknowledge).await?;
             }
         }
-        let uid = pod.as_ref().and_then(|pod| pod.metadata.uid.as_deref());
-        let accepted = |part: &Part<'_>| part.responder.answer == Some(evacuation_api::Answer::Accept);
-        let active = parts().find(|part| part.targets(uid) && part.is_active() && !accepted(part));
-        let (Some(part), Some(pod)) = (active, &pod) else { return Ok(Requeue::OnEvent) };
-        if pod.metadata.deletion_timestamp.is_some() {
+        let Some(pod) = pod.filter(|pod| pod.metadata.deletion_timestamp.is_none()) else {
             return Ok(Requeue::OnEvent);
+        };
+        let is_asked = |part: &Part<'_>| {
+            part.targets(pod.metadata.uid.as_deref())
+                && part.is_active()
+                && part.responder.answer != Some(Answer::Accept)
+        };
+        let Some(part) = parts().find(is_asked) else { return Ok(Requeue::OnEvent) };
+        let now = self.cluster.clock.now();
+        let (reply, until) = match self.decide(part, &pod).await? {
+            Plan::Answer(reply, until) => (reply, until),
+            Plan::Create(name) => match self.migrate(part, &pod, &name).await? {
+                None => return Ok(Requeue::OnEvent),
+                Some(why) => {
+                    let message = format!("KubeVirt denies a migration: {why}");
+                    (Reply::Delay { reason: "MigrationDenied", message }, Some(now + LOOK_AGAIN))
+                }
+            },
+        };
+        let (reply, renewal) = reply.due(part, now);
+        if let Some(reply) = reply {
+            self.replier.post(part, reply).await?;
         }
-        let plan = self.decide(part, pod).await?;
-        self.carry_out(part, pod, plan).await
+        Ok(sooner(until, renewal).map(|time| due(time, now)).into())
     }
 
     fn is_expected(&self, error: &CallError) -> bool {

@@ -1,17 +1,21 @@
-//! Plan of the responder for one pod of a virtual machine.
+//! Plan of the responder for one pod of a virtual machine, that is of a VirtualMachineInstance.
+
+use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use evacuation_api::Answer;
+use evacuation_api::{Answer, from_condition_time};
 use k8s_openapi::api::core::v1::Pod;
-use kube::ResourceExt;
+use kube::{ResourceExt, core::DynamicObject};
+use serde_json::Value;
 
-use super::objects::{Machine, Migration, migration_name, prefix};
 use crate::{
-    bridges::text::fitting,
-    builtin::{Part, Renewal, Reply, after},
+    bridges::text::{list, text},
+    builtin::{Part, Reply, after},
     cluster::node_name,
 };
 
+/// Label of a migration with the UID of the Evacuation for which the bridge created it.
+pub(super) const EVACUATION_UID: &str = "kubevirt.evacuation.dev/evacuation-uid";
 /// Label of the pod to which a migration moves a machine.
 const TARGET: &str = "kubevirt.io/migrationJobUID";
 /// Number of failed migrations after which the responder refuses.
@@ -24,138 +28,163 @@ const RETRY_SECONDS: i64 = 300;
 const SOURCE_ENDS: TimeDelta = TimeDelta::minutes(2);
 /// Beginning of the message that names the migration for which a delay waits.
 const WAITS: &str = "waiting for migration ";
+/// Reason of the refusal after a user deleted the migration.
+const DELETED: &str = "MigrationDeleted";
 
 /// Plan of the responder.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Plan {
-    /// Migration to create.
-    pub(super) create: Option<String>,
-    /// Migration that was created, and that is missing. A live read confirms that it was deleted.
-    pub(super) missing: Option<String>,
-    /// Reply to post, after that.
-    pub(super) reply: Option<Reply>,
-    /// Time of the next look if nothing changes before.
-    pub(super) wake_at: Option<DateTime<Utc>>,
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Plan {
+    /// Create the migration of that name.
+    Create(String),
+    /// Answer, and look again at that time at the latest.
+    Answer(Reply, Option<DateTime<Utc>>),
 }
 
 /// Returns the plan for a pod of a machine. `migrations` are those of the machine.
 pub(super) fn plan(
     part: Part<'_>,
     pod: &Pod,
-    machine: &Machine,
-    migrations: &[Migration],
+    machine: &DynamicObject,
+    migrations: &[Arc<DynamicObject>],
     now: DateTime<Utc>,
 ) -> Plan {
-    let unfinished = migrations.iter().find(|migration| !migration.is_final());
-    let ours = migrations.iter().filter(|migration| migration.attempt.is_some());
-    let last = ours.max_by_key(|migration| migration.attempt);
+    let unfinished = migrations.iter().find(|migration| !has_ended(migration));
+    let ours =
+        migrations.iter().filter_map(|migration| Some((attempt(part, migration)?, migration.as_ref())));
+    let last = ours.max_by_key(|(attempt, _)| *attempt);
+    let node = text(machine, "/status/nodeName");
+    let ends = machine.metadata.deletion_timestamp.is_some() || has_ended(machine);
     let arrives = pod.labels().contains_key(TARGET) && unfinished.is_some();
-    let runs = !machine.node.is_empty();
-    let moved = runs && node_name(pod).is_some_and(|node| node != machine.node)
-        || last.is_some_and(|last| last.phase == "Succeeded");
-    match machine.strategy.as_str() {
-        _ if machine.ends => accept("MachineEnds", "the virtual machine stops"),
-        _ if arrives => delay(part, "MigrationTarget", "a migration moves the machine to this pod", now),
-        _ if moved => migrated(part, machine, now),
+    let moved = !node.is_empty() && node_name(pod).is_some_and(|known| known != node)
+        || last.is_some_and(|(_, last)| text(last, "/status/phase") == "Succeeded");
+    let conditions = list(machine, "/status/conditions");
+    let condition = conditions.iter().find(|known| known["type"] == "LiveMigratable");
+    let can_move = unfinished.is_some() || condition.is_some_and(|known| known["status"] == "True");
+    match text(machine, "/spec/evictionStrategy") {
+        _ if ends => accept("MachineEnds", "the virtual machine stops"),
+        _ if arrives => delay("MigrationTarget", "a migration moves the machine to this pod", None),
+        _ if moved => migrated(machine, now),
         "External" => accept("External", "another controller migrates the machine; the eviction signals it"),
-        "LiveMigrate" | "LiveMigrateIfPossible" if unfinished.is_some() || machine.migratable => {
-            migrate(part, machine, unfinished, last, now)
+        "LiveMigrate" | "LiveMigrateIfPossible" if can_move => match unfinished {
+            Some(migration) => wait(migration),
+            None => migrate(part, machine, last, now),
+        },
+        "LiveMigrate" => {
+            let unknown = "KubeVirt has not found out whether it can be migrated".to_owned();
+            let why = |known| format!("{}: {}", string(known, "reason"), string(known, "message"));
+            refuse("NotLiveMigratable", condition.map_or(unknown, why), None, None)
         }
-        "LiveMigrate" => refuse(part, "NotLiveMigratable", &machine.obstacle, None),
         _ => accept("NoMigration", "the machine's eviction strategy lets it shut down"),
     }
 }
 
+/// Waits for a migration, and tells of the condition by which KubeVirt holds it back.
+fn wait(migration: &DynamicObject) -> Plan {
+    let holds = |kind: &str| kind.starts_with("migrationRejected") || kind.starts_with("migrationBlocked");
+    let mut conditions = list(migration, "/status/conditions").iter();
+    let held = conditions.find(|known| known["status"] == "True" && holds(string(known, "type")));
+    let held = held.map(|known| format!(" ({})", string(known, "type"))).unwrap_or_default();
+    delay("Migrating", format!("{WAITS}{}{held}", migration.name_any()), None)
+}
+
+/// Creates the next migration, unless the last one failed or was deleted not long ago.
 fn migrate(
     part: Part<'_>,
-    machine: &Machine,
-    unfinished: Option<&Migration>,
-    last: Option<&Migration>,
+    machine: &DynamicObject,
+    last: Option<(u32, &DynamicObject)>,
     now: DateTime<Utc>,
 ) -> Plan {
-    if let Some(migration) = unfinished {
-        let held =
-            if migration.held_by.is_empty() { String::new() } else { format!(" ({})", migration.held_by) };
-        return delay(part, "Migrating", &format!("{WAITS}{}{held}", migration.name), now);
+    let (recorded, retry_after) = (part.responder, Some(RETRY_SECONDS));
+    if let Some(name) = waited_for(part).filter(|name| last.is_none_or(|(_, last)| last.name_any() != *name))
+    {
+        // To create it again would not be what the user wants.
+        return refuse(DELETED, format!("migration {name} was deleted"), retry_after, None);
     }
-    let waited = waited_for(part).filter(|name| last.is_none_or(|last| last.name != *name));
-    if let Some(missing) = waited {
-        return Plan { missing: Some(missing.to_owned()), ..Plan::default() };
+    let is_refused = recorded.answer == Some(Answer::Refuse) && recorded.reason.as_deref() == Some(DELETED);
+    let retry = recorded.answer_time.filter(|_| is_refused).map(|time| after(time.0, RETRY_SECONDS));
+    if retry.is_some_and(|retry| now < retry) {
+        return refuse(DELETED, recorded.message.clone().unwrap_or_default(), retry_after, retry);
     }
-    let refused_until = (part.responder.answer == Some(Answer::Refuse)
-        && part.responder.reason.as_deref() == Some("MigrationDeleted"))
-    .then(|| part.responder.answer_time.map(|time| after(time.0, RETRY_SECONDS)))
-    .flatten();
-    if let Some(until) = refused_until.filter(|until| now < *until) {
-        return Plan { wake_at: Some(until), ..Plan::default() };
+    let Some((attempt, failed)) = last else { return create(part, 1) };
+    let retry = failed_at(failed).map(|time| time + pause(attempt));
+    if retry.is_none_or(|retry| retry <= now) {
+        return create(part, attempt + 1);
     }
-    let attempt = last.and_then(|last| last.attempt).unwrap_or_default();
-    let retry = last.and_then(|last| last.since).map(|since| since + pause(attempt));
-    match (last, retry) {
-        (Some(failed), Some(retry)) if now < retry => {
-            let why = machine.failure_of(failed);
-            let plan = if attempt < ATTEMPTS {
-                delay(part, "MigrationFailed", &why, now)
-            } else {
-                refuse(part, "MigrationFailed", &why, Some(RETRY_SECONDS))
-            };
-            let wake_at = plan.wake_at.map_or(retry, |wake_at| wake_at.min(retry));
-            Plan { wake_at: Some(wake_at), ..plan }
-        }
-        _ => Plan { create: Some(migration_name(part.uid(), attempt + 1)), ..Plan::default() },
+    let is_known = text(machine, "/status/migrationState/migrationUid") == failed.uid().unwrap_or_default();
+    let reason = Some(text(machine, "/status/migrationState/failureReason"));
+    let reason = reason.filter(|why| is_known && !why.is_empty()).unwrap_or("KubeVirt names no reason");
+    let message = format!("migration {} failed: {reason}", failed.name_any());
+    if attempt < ATTEMPTS {
+        delay("MigrationFailed", message, retry)
+    } else {
+        refuse("MigrationFailed", message, retry_after, retry)
     }
 }
 
-/// Returns the plan for a migration that a user deleted: to create it again would not be what the user wants.
-pub(super) fn deleted(part: Part<'_>, name: &str) -> Plan {
-    refuse(part, "MigrationDeleted", &format!("migration {name} was deleted"), Some(RETRY_SECONDS))
-}
-
-/// Returns a plan that delays for lack of what the decision needs.
-pub(super) fn delay(part: Part<'_>, reason: &'static str, message: &str, now: DateTime<Utc>) -> Plan {
-    let message = fitting(message);
-    let said =
-        part.responder.answer == Some(Answer::Delay) && part.responder.message.as_deref() == Some(&message);
-    match part.renewal(now) {
-        Renewal::At(time) if said => Plan { wake_at: Some(time), ..Plan::default() },
-        Renewal::Due | Renewal::At(_) => {
-            Plan { reply: Some(Reply::Delay { reason, message }), ..Plan::default() }
-        }
-        Renewal::Exhausted => Plan::default(),
+/// Waits for the end of the source pod, which KubeVirt completes. A side-car can keep it alive.
+fn migrated(machine: &DynamicObject, now: DateTime<Utc>) -> Plan {
+    let until = time(text(machine, "/status/migrationState/endTimestamp")).map(|end| end + SOURCE_ENDS);
+    if until.is_some_and(|until| until <= now) {
+        return accept(
+            "Migrated",
+            "the machine is on another node, and its old pod does not end: a side-car?",
+        );
     }
+    delay("Migrated", "the machine is on another node; its old pod ends", until)
 }
 
 /// Returns a plan that accepts.
 pub(super) fn accept(reason: &'static str, message: &str) -> Plan {
-    Plan { reply: Some(Reply::Accept { reason, message: message.to_owned() }), ..Plan::default() }
+    Plan::Answer(Reply::Accept { reason, message: message.to_owned() }, None)
 }
 
-fn refuse(part: Part<'_>, reason: &'static str, message: &str, retry_after: Option<i64>) -> Plan {
-    let message = fitting(message);
-    let said =
-        part.responder.answer == Some(Answer::Refuse) && part.responder.message.as_deref() == Some(&message);
-    let reply = Reply::Refuse { reason, message, retry_after };
-    Plan { reply: (!said).then_some(reply), ..Plan::default() }
+/// Returns a plan that delays, and looks again at that time at the latest.
+pub(super) fn delay(reason: &'static str, message: impl Into<String>, until: Option<DateTime<Utc>>) -> Plan {
+    Plan::Answer(Reply::Delay { reason, message: message.into() }, until)
 }
 
-/// Waits for the end of the source pod, which KubeVirt completes. A side-car can keep it alive.
-fn migrated(part: Part<'_>, machine: &Machine, now: DateTime<Utc>) -> Plan {
-    match machine.migrated_at.map(|ended| ended + SOURCE_ENDS) {
-        Some(until) if until <= now => {
-            accept("Migrated", "the machine is on another node, and its old pod does not end: a side-car?")
-        }
-        until => {
-            let plan = delay(part, "Migrated", "the machine is on another node; its old pod ends", now);
-            Plan { wake_at: [plan.wake_at, until].into_iter().flatten().min(), ..plan }
-        }
-    }
+fn refuse(
+    reason: &'static str,
+    message: String,
+    retry_after: Option<i64>,
+    until: Option<DateTime<Utc>>,
+) -> Plan {
+    Plan::Answer(Reply::Refuse { reason, message, retry_after }, until)
+}
+
+/// Creates the migration of an attempt. Its name is the same after a crash.
+fn create(part: Part<'_>, attempt: u32) -> Plan {
+    Plan::Create(format!("{}{attempt}", prefix(part)))
+}
+
+fn prefix(part: Part<'_>) -> String {
+    format!("evacuation-{}-", part.uid())
+}
+
+/// Returns the number of the attempt of a migration that the bridge created. `None` for those of others.
+fn attempt(part: Part<'_>, migration: &DynamicObject) -> Option<u32> {
+    migration.labels().get(EVACUATION_UID).filter(|uid| *uid == part.uid())?;
+    migration.name_any().strip_prefix(&prefix(part))?.parse().ok()
 }
 
 /// Returns the name of our migration for which the recorded delay waits.
-fn waited_for(part: Part<'_>) -> Option<&str> {
+pub(super) fn waited_for(part: Part<'_>) -> Option<&str> {
     part.responder.answer.filter(|answer| *answer == Answer::Delay)?;
     let name = part.responder.message.as_deref()?.strip_prefix(WAITS)?.split(' ').next()?;
-    name.starts_with(&prefix(part.uid())).then_some(name)
+    name.starts_with(&prefix(part)).then_some(name)
+}
+
+/// Returns true for a machine or a migration that has ended.
+pub(super) fn has_ended(object: &DynamicObject) -> bool {
+    ["Succeeded", "Failed"].contains(&text(object, "/status/phase"))
+}
+
+/// Returns the time at which a migration failed, or was created.
+fn failed_at(migration: &DynamicObject) -> Option<DateTime<Utc>> {
+    let mut phases = list(migration, "/status/phaseTransitionTimestamps").iter();
+    let failed = phases.find(|item| item["phase"] == "Failed");
+    let created = migration.metadata.creation_timestamp.as_ref().map(from_condition_time);
+    failed.and_then(|item| time(string(item, "phaseTransitionTimestamp"))).or(created)
 }
 
 /// Returns the pause after that many failed migrations.
@@ -165,6 +194,14 @@ fn pause(attempt: u32) -> TimeDelta {
     } else {
         BACKOFF * (1 << attempt.saturating_sub(1))
     }
+}
+
+fn string<'a>(item: &'a Value, field: &str) -> &'a str {
+    item.get(field).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn time(text: &str) -> Option<DateTime<Utc>> {
+    DateTime::parse_from_rfc3339(text).ok().map(|time| time.to_utc())
 }
 
 #[cfg(test)]

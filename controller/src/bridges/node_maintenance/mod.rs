@@ -12,293 +12,313 @@
 //! The bridge steps back from an object, and from a node, on which medik8s' operator acts. A cordon that was
 //! there before stays. A NodeEvacuation that a user deletes is not opened again.
 
-mod end;
 mod exclusion;
-mod status;
 
-use std::{
-    collections::BTreeSet,
-    sync::{Arc, Mutex},
-};
+use std::sync::Arc;
 
 use async_trait::async_trait;
-use chrono::TimeDelta;
-use evacuation_api::is_dns_subdomain;
-use k8s_openapi::api::core::v1::Node;
-use kube::{
-    Api, ResourceExt,
-    core::{DynamicObject, GroupVersionKind},
-};
-use serde_json::json;
-use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
+use evacuation_api::{DrainedNodePhase, NodeEvacuation, is_dns_subdomain};
+use kube::{ResourceExt, core::DynamicObject};
+use serde_json::{Value, json};
 
-use self::{
-    exclusion::{Exclusion, Holder, RENEW_AFTER},
-    status::{Status, is_withdrawn},
-};
+use self::exclusion::{Exclusion, RENEW_AFTER};
 use super::{
-    BridgeOptions, again,
-    drains::{Drain, Drains},
-    foreign::{Foreign, Observer, is_held},
-    orphans,
+    BridgeOptions,
+    drains::{DRAINING, Outcome, Progress},
+    foreign::ForeignKind,
+    requester::{LOOK_AGAIN, Requester, Requests},
+    text::{fitting, refusal, text},
 };
-use crate::cluster::{
-    CallError, Change, Cluster, ClusterEvent, EventSink, Feature, Kind, Notice, ObjectKey, Requeue,
-    ServerClock, View, WorkQueue, WorkerSettings, call, is_finished, lock,
-};
+use crate::cluster::{CallError, Cluster, Notice, ObjectKey, Requeue, is_finished};
 
+const KIND: ForeignKind = ForeignKind {
+    gvk: ["nodemaintenance.medik8s.io", "v1beta1", "NodeMaintenance"],
+    plural: "nodemaintenances",
+    spec: &["nodeName", "reason"],
+    status: &[
+        "phase",
+        "drainProgress",
+        "lastUpdate",
+        "lastError",
+        "pendingPods",
+        "pendingPodsRefs",
+        "totalpods",
+        "evictionPods",
+    ],
+};
 /// Finalizer that holds a NodeMaintenance until its drain is taken back.
 const FINALIZER: &str = "evacuation.dev/node-maintenance";
 /// Finalizer of medik8s' operator.
 const OPERATORS_FINALIZER: &str = "foregroundDeleteNodeMaintenance";
-/// Pause before another look at what nothing tells of: a lease of others, a rejected drain.
-const LOOK_AGAIN: TimeDelta = TimeDelta::seconds(30);
-/// Number of NodeMaintenances that are worked on at once.
-const WORKERS: usize = 4;
+/// Holder of the leases that medik8s' operator takes.
+const OPERATOR: &str = "node-maintenance";
+/// Phase of a maintenance that is under way.
+const RUNNING: &str = "Running";
+/// Phase of a maintenance whose node is drained.
+const SUCCEEDED: &str = "Succeeded";
+/// Phase of a maintenance that has ended without a drained node.
+const FAILED: &str = "Failed";
+/// Maximum number of pods in the lists of pending pods.
+const MAX_PENDING: usize = 100;
 
-/// The feature that plays the operator. Its keys are NodeMaintenances, and the empty key for their orphans.
+/// The bridge that plays the operator.
 pub(crate) struct NodeMaintenances {
-    nodes: Api<Node>,
-    view: Arc<View>,
-    clock: Arc<ServerClock>,
-    events: EventSink,
-    foreign: Arc<Foreign>,
-    drains: Drains,
+    requests: Requests,
     exclusion: Exclusion,
-    queue: WorkQueue<ObjectKey>,
-    /// UIDs of the objects of the operator that an Event has named.
-    left_alone: Mutex<BTreeSet<String>>,
 }
 
 impl NodeMaintenances {
-    /// Returns the feature.
+    /// Returns the bridge.
     pub(crate) fn new(cluster: &Cluster, options: &BridgeOptions) -> Arc<Self> {
-        let kind = GroupVersionKind::gvk("nodemaintenance.medik8s.io", "v1beta1", "NodeMaintenance");
-        let foreign = Foreign::new(cluster, &kind, "nodemaintenances");
-        Arc::new(Self {
-            nodes: Api::all(cluster.client.clone()),
-            view: Arc::clone(&cluster.view),
-            clock: Arc::clone(&cluster.clock),
-            events: cluster.events.clone(),
-            drains: Drains::new(cluster, &foreign, "nodemaintenance", options),
-            exclusion: Exclusion::new(cluster),
-            foreign,
-            queue: WorkQueue::default(),
-            left_alone: Mutex::default(),
-        })
+        let requests = Requests::new(cluster, options, &KIND, FINALIZER);
+        Arc::new(Self { requests, exclusion: Exclusion::new(cluster) })
     }
 
-    fn tell(&self, object: &DynamicObject, notice: Notice) {
-        self.events.send_about(self.foreign.reference(object), notice);
-    }
-
-    /// Drains the node, and reports the progress.
-    async fn maintain(&self, object: &DynamicObject) -> Result<Requeue, CallError> {
-        let before = Status::of(object);
-        let drain = self.drains.get(object);
-        if before.has_failed() && drain.as_ref().is_none_or(|drain| is_withdrawn(drain)) {
-            self.leave_node(object, node_of(object)).await?;
-            return Ok(Requeue::OnEvent);
+    /// Merges a change into the status unless it is there, and tells of a new phase.
+    async fn report(&self, object: &DynamicObject, mut change: Value) -> Result<(), CallError> {
+        let known = |(name, value): (&String, &Value)| object.data["status"].get(name) == Some(value);
+        if change.as_object().is_some_and(|change| change.iter().all(known)) {
+            return Ok(());
         }
-        let name = node_of(object);
-        // The node of a drain cannot change.
-        if let Some(drain) = drain.filter(|drain| drain.spec.nodes.names != [name]) {
-            let next = before.failed("spec.nodeName was changed: it is immutable");
-            self.report(object, &before, next).await?;
-            self.drains.close(object).await?;
+        let now = self.requests.cluster.clock.now();
+        change["lastUpdate"] = json!(now.format("%Y-%m-%dT%H:%M:%SZ").to_string());
+        self.requests.foreign.merge(object, json!({"status": change})).await?;
+        if change["phase"] != phase(object) {
+            let note =
+                format!("node {}: {}", node_of(object), change["lastError"].as_str().unwrap_or_default());
+            let notice = match change["phase"].as_str() {
+                Some(SUCCEEDED) => Notice::normal("SucceedMaintenance", note),
+                Some(FAILED) => Notice::warning("FailedMaintenance", note),
+                _ => Notice::normal("BeginMaintenance", note),
+            };
+            self.requests.tell(object, notice);
+        }
+        Ok(())
+    }
+
+    /// Fails a maintenance, and takes its drain back.
+    async fn fail(&self, object: &DynamicObject, error: &str) -> Result<Requeue, CallError> {
+        self.report(object, in_phase(FAILED, error)).await?;
+        if let Some(drain) = self.requests.drain(object) {
+            self.requests.close(object).await?;
             for node in &drain.spec.nodes.names {
                 self.leave_node(object, node).await?;
             }
-            return Ok(Requeue::OnEvent);
-        }
-        let Some(node) = self.node(name).await? else {
-            let error = format!("nodes {name:?} not found");
-            return self.report(object, &before, before.failed(&error)).await;
-        };
-        let ended = before.has_failed() || before.has_succeeded();
-        let holder = match self.exclusion.take(&node).await {
-            // The namespace of the leases, or a right, is missing.
-            Err(error) if !ended && matches!(error.code(), 403 | 404) => {
-                let why = error.status().map(|status| status.message.as_str()).unwrap_or_default();
-                let next = before.waiting(&format!("the node's lease cannot be taken: {why}"));
-                self.report(object, &before, next).await?;
-                return Ok(again(&self.clock, LOOK_AGAIN));
-            }
-            taken => taken?,
-        };
-        match holder {
-            Holder::Us => {}
-            Holder::Operator => return self.step_back(object).await,
-            Holder::Other(holder) => return self.wait_for_lease(object, &before, &holder).await,
-        }
-        let reason =
-            object.data.pointer("/spec/reason").and_then(|reason| reason.as_str()).unwrap_or_default();
-        let wanted = || self.drains.spec(name, "NodeMaintenance", reason);
-        let mut pause = RENEW_AFTER;
-        let next = match self.drains.open(object, wanted).await? {
-            Drain::Opened => {
-                self.tell(object, Notice::normal("BeginMaintenance", format!("draining node {name}")));
-                return Ok(Requeue::Now);
-            }
-            Drain::Open(drain) => {
-                let (pending, on_node) = self.pods_on(name, drain.entry_name().as_deref());
-                before.progress(&drain, &pending, on_node)
-            }
-            Drain::Dismissed if before.has_succeeded() => before.clone(),
-            Drain::Dismissed => before.failed("the drain was deleted"),
-            Drain::Rejected(why) => {
-                pause = LOOK_AGAIN;
-                before.waiting(&why)
-            }
-        };
-        self.report(object, &before, next).await?;
-        Ok(again(&self.clock, pause))
-    }
-
-    /// Reports that another controller holds the node's lease. A drain in progress is taken back: both would
-    /// act on the node.
-    async fn wait_for_lease(
-        &self,
-        object: &DynamicObject,
-        before: &Status,
-        holder: &str,
-    ) -> Result<Requeue, CallError> {
-        if before.has_succeeded() {
-            return Ok(again(&self.clock, LOOK_AGAIN));
-        }
-        let error = format!("the node's lease is held by {holder}");
-        let next = if self.drains.get(object).is_some() {
-            self.drains.close(object).await?;
-            before.failed(&error)
-        } else {
-            before.waiting(&error)
-        };
-        self.report(object, before, next).await?;
-        Ok(again(&self.clock, LOOK_AGAIN))
-    }
-
-    /// Writes the status if anything but its time changed.
-    async fn report(
-        &self,
-        object: &DynamicObject,
-        before: &Status,
-        mut next: Status,
-    ) -> Result<Requeue, CallError> {
-        if next == *before {
-            return Ok(Requeue::OnEvent);
-        }
-        next.last_update = Some(self.clock.now().format("%Y-%m-%dT%H:%M:%SZ").to_string());
-        self.foreign.set_status(object, &json!(next)).await?;
-        let name = node_of(object);
-        if next.has_succeeded() && !before.has_succeeded() {
-            self.tell(object, Notice::normal("SucceedMaintenance", format!("node {name} is drained")));
-        }
-        if next.has_failed() && !before.has_failed() {
-            self.tell(
-                object,
-                Notice::warning("FailedMaintenance", format!("node {name}: {}", next.last_error)),
-            );
         }
         Ok(Requeue::OnEvent)
     }
 
-    /// Returns the node of a name. The API is read for one that the watch has not shown.
-    async fn node(&self, name: &str) -> Result<Option<Arc<Node>>, CallError> {
-        let known = self.view.index().node(name);
-        if known.is_some() || name.is_empty() {
-            return Ok(known);
+    /// Ends the exclusion of a node from remediation, unless another NodeMaintenance needs it.
+    async fn leave_node(&self, object: &DynamicObject, name: &str) -> Result<(), CallError> {
+        let needs = |other: &DynamicObject| {
+            other.uid() != object.uid()
+                && node_of(other) == name
+                && self.requests.hold(other)
+                && other.metadata.deletion_timestamp.is_none()
+                && phase(other) != FAILED
+        };
+        if name.is_empty() || self.requests.foreign.all().iter().any(|other| needs(other)) {
+            return Ok(());
         }
-        Ok(call(format!("read node {name}"), self.nodes.get_opt(name)).await?.map(Arc::new))
+        self.exclusion.release(name).await
     }
 
     /// Returns the pods of a node with an active Evacuation of that entry, and the number of all its pods.
-    fn pods_on(&self, node: &str, entry: Option<&str>) -> (Vec<ObjectKey>, usize) {
-        let index = self.view.index();
-        let keys: Vec<ObjectKey> = index.pods_on(node).map(|pod| ObjectKey::of(pod.as_ref())).collect();
-        let asked = |key: &&ObjectKey| {
-            let entries = index.evacuations_of(key).into_iter().filter(|known| !is_finished(known));
-            entries
-                .flat_map(|known| known.spec.requesters.clone())
-                .any(|known| Some(known.name.as_str()) == entry)
-        };
-        let pending = keys.iter().filter(asked).take(status::MAX_PENDING).cloned().collect();
-        (pending, keys.len())
+    fn pods_on(&self, node: &str, entry: &str) -> (Vec<ObjectKey>, usize) {
+        let index = self.requests.cluster.view.index();
+        let mut pods: Vec<ObjectKey> = index.pods_on(node).map(|pod| ObjectKey::of(pod.as_ref())).collect();
+        let all = pods.len();
+        pods.retain(|pod| {
+            let evacuations = index.evacuations_of(pod);
+            let mut active = evacuations.iter().filter(|known| !is_finished(known));
+            active.any(|known| known.spec.requesters.iter().any(|known| known.name == entry))
+        });
+        (pods, all)
     }
 }
 
 /// Returns the name of the node, or an empty text for one that no node can have.
 fn node_of(object: &DynamicObject) -> &str {
-    let name = object.data.pointer("/spec/nodeName").and_then(|name| name.as_str());
-    name.filter(|name| is_dns_subdomain(name)).unwrap_or_default()
+    Some(text(object, "/spec/nodeName")).filter(|name| is_dns_subdomain(name)).unwrap_or_default()
 }
 
-impl Observer for NodeMaintenances {
-    fn observe(&self, change: &Change<DynamicObject>) {
-        if let (Some(old), None) = (&change.old, &change.new) {
-            lock(&self.left_alone).remove(&old.uid().unwrap_or_default());
-            self.queue.add(orphans());
-        }
-        self.queue.add(change.key.clone());
+fn phase(object: &DynamicObject) -> &str {
+    text(object, "/status/phase")
+}
+
+/// Returns the change of a status to that phase, with an error.
+fn in_phase(phase: &str, error: &str) -> Value {
+    json!({"phase": phase, "lastError": fitting(error)})
+}
+
+/// Returns the change of a status that follows from the progress of the drain. `pending` are the pods that are
+/// asked and not gone, and `on_node` is the number of all pods.
+fn change(object: &DynamicObject, progress: &Progress, pending: &[ObjectKey], on_node: usize) -> Value {
+    let next = match progress.outcome {
+        Outcome::Complete => SUCCEEDED,
+        // The drain of a drained node may be deleted.
+        Outcome::Failed if progress.drain.is_none() && phase(object) == SUCCEEDED => SUCCEEDED,
+        Outcome::Failed => FAILED,
+        Outcome::Asking | Outcome::Waiting => RUNNING,
+    };
+    let is_error = next != SUCCEEDED && progress.reason != DRAINING;
+    let mut change = in_phase(next, if is_error { &progress.message } else { "" });
+    if let Some(drain) = &progress.drain {
+        let pods = drain.status.as_ref().map(|status| status.pods).unwrap_or_default();
+        let pending = pending.iter().take(if next == RUNNING { MAX_PENDING } else { 0 });
+        let refs = pending.clone().map(|pod| json!({"namespace": pod.namespace, "name": pod.name}));
+        // The pods of the first look count.
+        let total =
+            object.data.pointer("/status/totalpods").and_then(Value::as_u64).filter(|total| *total > 0);
+        change["drainProgress"] = json!(if next == SUCCEEDED { 100 } else { percent(pods.gone, pods.total) });
+        change["pendingPodsRefs"] = refs.collect();
+        change["pendingPods"] = pending.map(|pod| pod.name.as_str()).collect();
+        change["totalpods"] = json!(total.unwrap_or(on_node as u64));
+        change["evictionPods"] = json!(pods.total);
     }
+    change
+}
+
+/// Returns the part of a total in percent. A drain that has not ended has at most 99.
+fn percent(part: i32, total: i32) -> i64 {
+    (i64::from(part) * 100).checked_div(total.into()).unwrap_or_default().clamp(0, 99)
+}
+
+/// Returns true when a drain took its requests back because another user uncordoned the node.
+fn is_withdrawn(drain: &NodeEvacuation) -> bool {
+    let mut nodes = drain.status.iter().flat_map(|status| &status.nodes);
+    nodes.any(|node| node.phase == DrainedNodePhase::Withdrawn)
 }
 
 #[async_trait]
-impl Feature for NodeMaintenances {
-    fn name(&self) -> &'static str {
-        "bridge of NodeMaintenances"
+impl Requester for NodeMaintenances {
+    const NAME: &'static str = "bridge of NodeMaintenances";
+
+    fn requests(&self) -> &Requests {
+        &self.requests
     }
 
-    fn watches(&self) -> &'static [Kind] {
-        &[Kind::NodeEvacuations, Kind::Evacuations, Kind::Nodes, Kind::Pods]
+    /// Returns true when the operator acts on an object or on its node. The cordon is the operator's then.
+    async fn is_over(&self, object: &DynamicObject) -> Result<bool, CallError> {
+        let is_operators = object.finalizers().iter().any(|known| known == OPERATORS_FINALIZER);
+        // A lease that cannot be read is an error of the maintenance.
+        let holder = self.exclusion.other_holder(node_of(object)).await.unwrap_or_default();
+        if !is_operators && holder.as_deref() != Some(OPERATOR) {
+            return Ok(false);
+        }
+        if !self.requests.hold(object) {
+            let note = "medik8s' operator acts on it: the bridge leaves it alone".to_owned();
+            self.requests.tell(object, Notice::warning("OperatorFound", note));
+        }
+        if let Some(drain) = self.requests.drain(object) {
+            for node in &drain.spec.nodes.names {
+                self.exclusion.leave_cordon(node, &drain.name_any()).await?;
+            }
+        }
+        Ok(true)
     }
 
-    fn follow(self: Arc<Self>, stop: &CancellationToken, tasks: &mut JoinSet<()>) {
-        self.foreign.follow(Arc::clone(&self), stop, tasks);
-    }
-
-    fn is_required(&self) -> bool {
-        false
-    }
-
-    fn queue(&self) -> &WorkQueue<ObjectKey> {
-        &self.queue
-    }
-
-    fn workers(&self) -> WorkerSettings {
-        WorkerSettings { count: WORKERS, ..WorkerSettings::default() }
-    }
-
-    fn handle(&self, event: &ClusterEvent<'_>) {
-        self.queue.add_all(self.drains.key_of(event));
-    }
-
-    fn resync(&self) {
-        self.queue.add_all(self.foreign.keys());
-        self.queue.add(orphans());
-    }
-
-    async fn reconcile(&self, key: &ObjectKey) -> Result<Requeue, CallError> {
-        if *key == orphans() {
-            self.drains.close_orphans().await?;
+    async fn ask(&self, object: &DynamicObject) -> Result<Requeue, CallError> {
+        let (before, name, drain) = (phase(object), node_of(object), self.requests.drain(object));
+        if before == FAILED && drain.as_deref().is_none_or(is_withdrawn) {
+            self.leave_node(object, name).await?;
             return Ok(Requeue::OnEvent);
         }
-        let Some(object) = self.foreign.get(key) else { return Ok(Requeue::OnEvent) };
-        if is_held(&object, OPERATORS_FINALIZER) {
-            return self.step_back(&object).await;
+        if drain.as_ref().is_some_and(|drain| drain.spec.nodes.names != [name]) {
+            return self.fail(object, "spec.nodeName was changed: it is immutable").await;
         }
-        match (object.metadata.deletion_timestamp.is_some(), is_held(&object, FINALIZER)) {
-            (true, true) => self.end(&object).await,
-            (true, false) => Ok(Requeue::OnEvent),
-            (false, true) => self.maintain(&object).await,
-            (false, false) if self.exclusion.is_operators(node_of(&object)).await? => {
-                self.tell_of_operator(&object);
-                Ok(again(&self.clock, LOOK_AGAIN))
+        let Some(node) = self.requests.node(name).await? else {
+            return self.fail(object, &format!("nodes {name:?} not found")).await;
+        };
+        let next = match self.exclusion.take(&node).await {
+            Ok(None) => {
+                let spec = self.requests.drain_spec(name, "NodeMaintenance", text(object, "/spec/reason"));
+                let Some(progress) = self.requests.open(object, spec).await? else {
+                    return Ok(Requeue::OnEvent);
+                };
+                let entry = drain.and_then(|drain| drain.entry_name()).unwrap_or_default();
+                let (pending, on_node) = self.pods_on(name, &entry);
+                change(object, &progress, &pending, on_node)
             }
-            (false, false) => {
-                self.foreign.hold(&object, FINALIZER).await?;
-                Ok(Requeue::Now)
+            Ok(Some(_)) if before == SUCCEEDED => in_phase(SUCCEEDED, ""),
+            Ok(Some(holder)) => {
+                let error = format!("the node's lease is held by {holder}");
+                if drain.is_some() {
+                    return self.fail(object, &error).await;
+                }
+                in_phase(RUNNING, &error)
             }
+            // The namespace of the leases, or a right, is missing.
+            Err(error) if matches!(error.code(), 403 | 404) && matches!(before, "" | RUNNING) => {
+                in_phase(RUNNING, &format!("the node's lease cannot be taken: {}", refusal(&error)))
+            }
+            Err(error) => return Err(error),
+        };
+        self.report(object, next).await?;
+        Ok(self.requests.again(if before == SUCCEEDED { RENEW_AFTER } else { LOOK_AGAIN }))
+    }
+
+    async fn take_back(&self, object: &DynamicObject) -> Result<bool, CallError> {
+        let is_gone = self.requests.close(object).await?;
+        if is_gone {
+            self.leave_node(object, node_of(object)).await?;
+        }
+        Ok(is_gone)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn maintenance(status: &Value) -> DynamicObject {
+        serde_json::from_value(json!({"metadata": {"name": "nm"}, "status": status})).unwrap()
+    }
+
+    fn progress(status: &Value) -> Progress {
+        let drain = json!({"metadata": {"name": "d"}, "spec": {"nodes": {"names": ["a"]}}, "status": status});
+        Progress::of(Arc::new(serde_json::from_value(drain).unwrap()))
+    }
+
+    fn condition(kind: &str) -> Value {
+        json!([{"type": kind, "status": "True", "reason": "x", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}])
+    }
+
+    #[test]
+    fn the_status_tells_the_progress_the_error_and_the_end() {
+        let pods = json!({"total": 4, "gone": 1});
+        let table = [
+            (json!({}), "Running", 0, ""),
+            (json!({"pods": pods, "verdict": "Slow", "message": "wait"}), "Running", 25, ""),
+            (json!({"pods": pods, "verdict": "Stuck", "message": "stuck"}), "Running", 25, "stuck"),
+            (json!({"pods": pods, "conditions": condition("Failed"), "message": "no"}), "Failed", 25, "no"),
+            (json!({"pods": {"total": 0}, "conditions": condition("Drained")}), "Succeeded", 100, ""),
+        ];
+        for (status, phase, percent, error) in table {
+            let new = maintenance(&json!({"phase": 5}));
+            let found = change(&new, &progress(&status), &[ObjectKey::new("shop", "db-0")], 19);
+            let seen =
+                json!([found["phase"], found["drainProgress"], found["lastError"], found["totalpods"]]);
+            assert_eq!(seen, json!([phase, percent, error, 19]), "{status}");
+            let pending = if phase == "Running" { json!(["db-0"]) } else { json!([]) };
+            assert_eq!(found["pendingPods"], pending, "{status}");
+        }
+    }
+
+    #[test]
+    fn the_pods_of_the_first_look_are_kept_and_the_lists_are_bounded() {
+        let pending: Vec<_> = (0..5000).map(|number| ObjectKey::new("ns", format!("p-{number}"))).collect();
+        let found = change(&maintenance(&json!({"totalpods": 7})), &progress(&json!({})), &pending, 3);
+        assert_eq!(found["totalpods"], 7);
+        assert_eq!(found["pendingPodsRefs"].as_array().map(Vec::len), Some(MAX_PENDING));
+    }
+
+    #[test]
+    fn the_deletion_of_the_drain_fails_a_maintenance_unless_the_node_is_drained() {
+        let deleted = Progress::new(Outcome::Failed, "DrainDeleted", "the drain was deleted");
+        for (before, after) in [(RUNNING, FAILED), (SUCCEEDED, SUCCEEDED)] {
+            let object = maintenance(&in_phase(before, ""));
+            assert_eq!(change(&object, &deleted, &[], 3)["phase"], after);
         }
     }
 }

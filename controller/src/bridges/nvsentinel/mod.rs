@@ -12,285 +12,285 @@
 //! NVSentinel may reboot the node then. A deleted or failed request is never complete. Requests are keyed by
 //! the DrainRequest's UID. At most 500 pods of one request are asked at once.
 
-mod conditions;
-mod entries;
-mod pods;
 mod request;
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use async_trait::async_trait;
-use chrono::TimeDelta;
 use evacuation_api::{
-    CordonPolicy, DrainConditionType, DrainVerdict, LateRule, NodeEvacuation, NodeEvacuationSpec,
+    CordonPolicy, Evacuation, LateRule, Requester as Entry, RequesterKey, WholeSecond, from_condition_time,
 };
-use k8s_openapi::api::core::v1::Node;
+use evacuation_protocol::awaits_acknowledgement;
+use futures::{StreamExt, stream};
+use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::{
-    Api, Client, ResourceExt,
-    core::{DynamicObject, GroupVersionKind},
+    Api, ResourceExt,
+    api::{ListParams, PostParams},
+    core::DynamicObject,
 };
 use serde_json::json;
-use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
 
-use self::{
-    conditions::State,
-    entries::Entries,
-    request::{ENTRY_PREFIX, REASON, Request, entry_name, is_quarantined},
-};
+use self::request::{COMPLETE, FAILED, Request, Standing, conditions, is_complete, standing};
 use super::{
-    BridgeOptions, again,
-    drains::{Drain, Drains},
-    foreign::{Foreign, Observer, is_held},
-    orphans,
+    BridgeOptions,
+    drains::{DRAINING, Outcome, Progress},
+    foreign::ForeignKind,
+    requester::{LOOK_AGAIN, Requester, Requests},
+    text::{fitting, is_rejection, refusal, text, unique_name},
 };
 use crate::cluster::{
-    CallError, Change, Cluster, ClusterEvent, EventSink, Feature, Kind, Notice, ObjectKey, Requeue,
-    ServerClock, View, WorkQueue, WorkerSettings, call, node_name,
+    CallError, Cluster, Notice, ObjectKey, Requeue, TargetPod, call, evacuations, is_finished,
+    is_settled_by_the_watch,
 };
 
+const KIND: ForeignKind = ForeignKind {
+    gvk: ["nvsentinel.nvidia.com", "v1alpha1", "DrainRequest"],
+    plural: "drainrequests",
+    spec: &["nodeName", "podsToDrain", "checkName", "reason"],
+    status: &["conditions"],
+};
 /// Finalizer that holds a DrainRequest until it is complete, or its requests are withdrawn.
 const FINALIZER: &str = "evacuation.dev/drain-request";
 /// Beginning of the finalizers of other drain plugins.
 const PLUGINS: &str = "nvsentinel.nvidia.com/";
-/// Number of DrainRequests that are worked on at once.
-const WORKERS: usize = 4;
-/// Pause before another look at what nothing tells of.
-const LOOK_AGAIN: TimeDelta = TimeDelta::seconds(30);
-/// Pause before another look at acknowledgements.
-const ACKNOWLEDGING: TimeDelta = TimeDelta::seconds(2);
+/// Annotation of a node that NVSentinel has put into quarantine.
+const QUARANTINE: &str = "quarantineHealthEvent";
+/// Reason of this bridge's requests.
+const REASON: &str = "HardwareFault";
+/// Beginning of the names of this bridge's entries. The name of the DrainRequest follows.
+const ENTRY_PREFIX: &str = "nvsentinel.evacuation.dev/";
+/// Maximum number of pods of one request that are asked at once. More are asked as those go.
+const MAX_ASKED: usize = 500;
+/// Number of calls that are under way at a time.
+const AT_ONCE: usize = 8;
 
-/// The feature that serves DrainRequests. Its keys are DrainRequests, and the empty key for their orphans.
+/// The bridge that serves DrainRequests.
 pub(crate) struct DrainRequests {
-    client: Client,
-    view: Arc<View>,
-    clock: Arc<ServerClock>,
-    events: EventSink,
-    foreign: Arc<Foreign>,
-    drains: Drains,
-    entries: Entries,
-    deadline: Option<TimeDelta>,
-    queue: WorkQueue<ObjectKey>,
+    requests: Requests,
 }
 
 impl DrainRequests {
-    /// Returns the feature.
+    /// Returns the bridge.
     pub(crate) fn new(cluster: &Cluster, options: &BridgeOptions) -> Arc<Self> {
-        let kind = GroupVersionKind::gvk("nvsentinel.nvidia.com", "v1alpha1", "DrainRequest");
-        let foreign = Foreign::new(cluster, &kind, "drainrequests");
-        Arc::new(Self {
-            client: cluster.client.clone(),
-            view: Arc::clone(&cluster.view),
-            clock: Arc::clone(&cluster.clock),
-            events: cluster.events.clone(),
-            drains: Drains::new(cluster, &foreign, "nvsentinel", options),
-            entries: Entries::new(cluster),
-            deadline: options.bridge_deadline,
-            foreign,
-            queue: WorkQueue::default(),
+        Arc::new(Self { requests: Requests::new(cluster, options, &KIND, FINALIZER) })
+    }
+
+    /// Asks for the pods of a request. `None` when the object has changed.
+    async fn serve(&self, object: &DynamicObject) -> Result<Option<Progress>, CallError> {
+        let Some(request) = Request::of(object) else {
+            return Ok(Some(Progress::new(Outcome::Failed, "Unreadable", "the spec cannot be read")));
+        };
+        let name = &request.node_name;
+        let Some(node) = self.requests.node(name).await? else {
+            let message = format!("node {name} does not exist");
+            return Ok(Some(Progress::new(Outcome::Complete, "NodeGone", &message)));
+        };
+        if !is_quarantined(&node) {
+            self.take_back(object).await?;
+            let message = format!("node {name} is neither cordoned nor in quarantine");
+            return Ok(Some(Progress::new(Outcome::Waiting, "NotQuarantined", &message)));
+        }
+        if request.pods_to_drain.is_some() {
+            return self.ask_for_pods(object, &request).await.map(Some);
+        }
+        let mut spec = self.requests.drain_spec(name, REASON, &message(object));
+        // NVSentinel has cordoned the node, and an uncordon by others would cancel its event.
+        spec.cordon = Some(CordonPolicy::Never);
+        spec.pods.late = Some(LateRule::Skip);
+        self.requests.open(object, spec).await
+    }
+
+    /// Asks for the listed pods that are left.
+    async fn ask_for_pods(&self, object: &DynamicObject, request: &Request) -> Result<Progress, CallError> {
+        let (node, cluster) = (&request.node_name, &self.requests.cluster);
+        let since = object.metadata.creation_timestamp.as_ref().map(from_condition_time).unwrap_or_default();
+        let mut left: Vec<Arc<Pod>> = cluster.view.index().pods_on(node).cloned().collect();
+        left.retain(|pod| request.wants(pod, since));
+        if left.is_empty() {
+            // The watch can be late. A pod that it has not shown would be lost by a reboot.
+            let pods: Api<Pod> = Api::all(cluster.client.clone());
+            let on_node = ListParams::default().fields(&format!("spec.nodeName={node}"));
+            let live = call(format!("list the pods of node {node}"), pods.list(&on_node)).await?;
+            left.extend(live.items.into_iter().filter(|pod| request.wants(pod, since)).map(Arc::new));
+        }
+        if left.is_empty() {
+            return Ok(Progress::new(Outcome::Complete, COMPLETE, "no listed pod is left on the node"));
+        }
+        let entry = Entry {
+            owner: self.requests.user().await?.to_owned(),
+            reason: Some(REASON.to_owned()),
+            message: Some(message(object)),
+            deadline: self.requests.deadline.map(|deadline| WholeSecond::from(since + deadline)),
+            ..Entry::named(entry_name(object))
+        };
+        let (mut asks, mut blocked, mut alone) = (Vec::new(), Vec::new(), Vec::new());
+        for pod in &left {
+            let named = ObjectKey::of(pod.as_ref());
+            let evacuations = cluster.view.index().evacuations_of(&named);
+            match standing(pod, &evacuations, &entry) {
+                Standing::Unasked(next) => asks.push(self.ask_pod(named, next)),
+                Standing::Asked(why) => blocked.push(why.map(|why| format!("{named}: {why}"))),
+                Standing::LeftAlone(why) => alone.push(format!("{named}: {why}")),
+            }
+        }
+        asks.truncate(MAX_ASKED.saturating_sub(blocked.len()));
+        // A failure keeps no other pod from being asked.
+        for asked in stream::iter(asks).buffered(AT_ONCE).collect::<Vec<_>>().await {
+            blocked.push(asked?);
+        }
+        let count = format!("{} listed pods are left on node {node}", left.len());
+        Ok(match (alone.first(), blocked.iter().flatten().next()) {
+            (Some(first), _) if alone.len() == left.len() => {
+                Progress::new(Outcome::Failed, "PodsLeftAlone", first)
+            }
+            (_, Some(first)) => Progress::new(Outcome::Asking, "Blocked", &format!("{count}; {first}")),
+            _ => Progress::new(Outcome::Asking, DRAINING, &count),
         })
     }
 
-    /// Asks for the pods of a request, and reports the progress.
-    async fn serve(&self, object: &DynamicObject) -> Result<Requeue, CallError> {
-        let Some(request) = Request::of(object) else {
-            return self.report(object, &State::failed("Unreadable", "the spec cannot be read")).await;
+    /// Asks a pod by an entry in its Evacuation. Returns the reason of a rejection.
+    async fn ask_pod(&self, pod: ObjectKey, next: Evacuation) -> Result<Option<String>, CallError> {
+        match self.write(&next, &pod.namespace, format!("ask pod {pod} to move")).await {
+            // The watch shows the Evacuation to join, or that the pod is gone.
+            Err(error) if is_settled_by_the_watch(&error) => Ok(None),
+            Err(error) if is_rejection(&error) => Ok(Some(format!("{pod}: {}", refusal(&error)))),
+            written => written.map(|()| None),
+        }
+    }
+
+    /// Removes every entry of that name. Returns true when the responders know, or had the time to.
+    ///
+    /// # Errors
+    ///
+    /// A 409 while an eviction is in flight: its outcome decides whether the withdrawal is possible.
+    async fn withdraw(&self, name: &str) -> Result<bool, CallError> {
+        let (owner, cluster) = (self.requests.user().await?, &self.requests.cluster);
+        let key = RequesterKey { owner, name };
+        let asking: Vec<(ObjectKey, Arc<Evacuation>)> = {
+            let index = cluster.view.index();
+            let asks = |known: &Evacuation| known.spec.requesters.iter().any(|entry| entry.key() == key);
+            // The Evacuation of a pod that is gone ends by itself.
+            let stays = |known: &Evacuation| !matches!(index.target(known), TargetPod::Gone);
+            let active = index.evacuations().filter(|(_, known)| !is_finished(known) && asks(known));
+            active
+                .filter(|(_, known)| stays(known))
+                .map(|(key, known)| (key.clone(), known.clone()))
+                .collect()
         };
-        let name = &request.node_name;
-        let Some(node) = self.node(name).await? else {
-            return self
-                .report(object, &State::complete("NodeGone", &format!("node {name} does not exist")))
-                .await;
+        for (named, known) in asking {
+            let mut next = Evacuation::clone(&known);
+            next.spec.requesters.retain(|entry| entry.key() != key);
+            self.write(&next, &named.namespace, format!("withdraw from evacuation {named}")).await?;
+        }
+        let (now, index) = (cluster.clock.now(), cluster.view.index());
+        let mut statuses = index.evacuations().filter_map(|(_, known)| known.status.as_ref());
+        Ok(!statuses.any(|status| {
+            status.requesters.iter().any(|known| known.key() == key) && awaits_acknowledgement(status, now)
+        }))
+    }
+
+    /// Creates an Evacuation, or replaces the one that was decided on.
+    async fn write(&self, next: &Evacuation, namespace: &str, action: String) -> Result<(), CallError> {
+        let (cluster, parameters) = (&self.requests.cluster, PostParams::default());
+        cluster.leadership.check()?;
+        let api = evacuations(&cluster.client, namespace);
+        let written = match &next.metadata.name {
+            Some(name) => call(action, api.replace(name, &parameters, next)).await?,
+            None => call(action, api.create(&parameters, next)).await?,
         };
-        if !is_quarantined(&node) {
-            return self.suspend(object, name).await;
-        }
-        let state = if request.pods_to_drain.is_some() {
-            self.ask_for_pods(object, &request).await?
-        } else {
-            match self.drains.open(object, || self.spec(&request)).await? {
-                Drain::Opened => return Ok(Requeue::Now),
-                Drain::Open(drain) => progress(&drain),
-                Drain::Dismissed => State::failed("DrainDeleted", "the drain was deleted"),
-                Drain::Rejected(why) => State::waiting("Rejected", &why),
-            }
-        };
-        self.report(object, &state).await?;
-        Ok(if state.is_complete() { Requeue::Now } else { again(&self.clock, LOOK_AGAIN) })
-    }
-
-    /// Takes back the requests for a node that is in service: the DrainRequest is stale.
-    async fn suspend(&self, object: &DynamicObject, node: &str) -> Result<Requeue, CallError> {
-        let message = format!("node {node} is neither cordoned nor in quarantine");
-        self.entries.withdraw(&entry_name(object)).await?;
-        if self.drains.get(object).is_some() {
-            self.drains.close(object).await?;
-        }
-        self.report(object, &State::waiting("NotQuarantined", &message)).await
-    }
-
-    /// Returns the spec of the drain of a request without a list. NVSentinel has cordoned the node, and an
-    /// uncordon by others would cancel its event.
-    fn spec(&self, request: &Request) -> NodeEvacuationSpec {
-        let mut spec = self.drains.spec(&request.node_name, REASON, &request.message());
-        spec.cordon = Some(CordonPolicy::Never);
-        spec.pods.late = Some(LateRule::Skip);
-        spec
-    }
-
-    /// Writes the conditions if they changed. A complete request is let go at once: one that lingers would
-    /// count for the node's next health event.
-    async fn report(&self, object: &DynamicObject, state: &State) -> Result<Requeue, CallError> {
-        let Some(conditions) = state.conditions(object, self.clock.now()) else {
-            return Ok(Requeue::OnEvent);
-        };
-        self.foreign.set_status(object, &json!({"conditions": conditions})).await?;
-        let note = format!("{}: {}", state.reason(), state.message());
-        if state.is_complete() {
-            self.events.send_about(self.foreign.reference(object), Notice::normal("DrainComplete", note));
-        } else if state.has_failed() {
-            self.events.send_about(self.foreign.reference(object), Notice::warning("DrainFailed", note));
-        }
-        Ok(if state.is_complete() { Requeue::Now } else { Requeue::OnEvent })
-    }
-
-    /// Takes everything back, and lets the object go.
-    async fn end(&self, object: &DynamicObject) -> Result<Requeue, CallError> {
-        // The pods of a complete one are gone: a withdrawal would cancel what is about to end.
-        if !conditions::is_complete(object) && !self.entries.withdraw(&entry_name(object)).await? {
-            return Ok(again(&self.clock, ACKNOWLEDGING));
-        }
-        // A drain that is complete holds nothing: its own finalizer sees to its end.
-        if !self.drains.close(object).await? && !conditions::is_complete(object) {
-            return Ok(Requeue::OnEvent);
-        }
-        self.foreign.release(object, FINALIZER).await?;
-        Ok(Requeue::OnEvent)
-    }
-
-    /// Returns the node of a name. The API is read for one that the watch has not shown.
-    async fn node(&self, name: &str) -> Result<Option<Arc<Node>>, CallError> {
-        let known = self.view.index().node(name);
-        if known.is_some() {
-            return Ok(known);
-        }
-        let nodes: Api<Node> = Api::all(self.client.clone());
-        Ok(call(format!("read node {name}"), nodes.get_opt(name)).await?.map(Arc::new))
-    }
-
-    fn requests_of_node(&self, node: &str) -> Vec<ObjectKey> {
-        let of_node = |object: &&Arc<DynamicObject>| {
-            object.data.pointer("/spec/nodeName").and_then(|name| name.as_str()) == Some(node)
-        };
-        self.foreign.all().iter().filter(of_node).map(|object| ObjectKey::of(object.as_ref())).collect()
+        cluster.view.apply(written);
+        Ok(())
     }
 }
 
-/// Returns the state that follows from a drain.
-fn progress(drain: &NodeEvacuation) -> State {
-    let status = drain.status.clone().unwrap_or_default();
-    let blocker = status.blockers.first();
-    let message = blocker.map(|first| first.message.clone()).or(status.message.clone()).unwrap_or_default();
-    if status.is_true(DrainConditionType::Drained) {
-        State::complete("DrainComplete", &message)
-    } else if status.is_true(DrainConditionType::Failed) {
-        State::failed("DrainFailed", &message)
-    } else if status.verdict == Some(DrainVerdict::Stuck) {
-        State::in_progress("Stuck", &message)
-    } else {
-        let (gone, total) = (status.pods.gone, status.pods.total);
-        State::in_progress("Draining", &format!("{gone} of {total} pods are gone"))
-    }
+/// Returns the message of a request, for people.
+fn message(object: &DynamicObject) -> String {
+    fitting(&format!("{}: {}", text(object, "/spec/checkName"), text(object, "/spec/reason")))
 }
 
-impl Observer for DrainRequests {
-    fn observe(&self, change: &Change<DynamicObject>) {
-        if change.new.is_none() {
-            self.queue.add(orphans());
-        }
-        self.queue.add(change.key.clone());
-    }
+/// Returns the name of a DrainRequest's entries. It differs from that of any other, also of a later one of
+/// the same name.
+fn entry_name(object: &DynamicObject) -> String {
+    format!("{ENTRY_PREFIX}{}", unique_name(object))
+}
+
+/// Returns true while NVSentinel keeps a node out of service.
+fn is_quarantined(node: &Node) -> bool {
+    let cordoned = node.spec.as_ref().and_then(|spec| spec.unschedulable) == Some(true);
+    cordoned || node.annotations().contains_key(QUARANTINE)
 }
 
 #[async_trait]
-impl Feature for DrainRequests {
-    fn name(&self) -> &'static str {
-        "bridge of DrainRequests"
+impl Requester for DrainRequests {
+    const NAME: &'static str = "bridge of DrainRequests";
+
+    fn requests(&self) -> &Requests {
+        &self.requests
     }
 
-    fn watches(&self) -> &'static [Kind] {
-        &[Kind::Evacuations, Kind::NodeEvacuations, Kind::Nodes, Kind::Pods]
+    async fn is_over(&self, object: &DynamicObject) -> Result<bool, CallError> {
+        let is_anothers = object.finalizers().iter().any(|finalizer| finalizer.starts_with(PLUGINS));
+        Ok(is_anothers || is_complete(object))
     }
 
-    fn follow(self: Arc<Self>, stop: &CancellationToken, tasks: &mut JoinSet<()>) {
-        self.foreign.follow(Arc::clone(&self), stop, tasks);
-    }
-
-    fn is_required(&self) -> bool {
-        false
-    }
-
-    fn queue(&self) -> &WorkQueue<ObjectKey> {
-        &self.queue
-    }
-
-    fn workers(&self) -> WorkerSettings {
-        WorkerSettings { count: WORKERS, ..WorkerSettings::default() }
-    }
-
-    fn handle(&self, event: &ClusterEvent<'_>) {
-        match event {
-            ClusterEvent::NodeEvacuation(_) => self.queue.add_all(self.drains.key_of(event)),
-            ClusterEvent::Node(change) => {
-                let state = |node: &Option<Arc<Node>>| node.as_deref().map(is_quarantined);
-                if state(&change.old) != state(&change.new) {
-                    self.queue.add_all(self.requests_of_node(&change.key.name));
-                }
-            }
-            ClusterEvent::Pod(Change { old: Some(pod), new: None, .. }) => {
-                let node = node_name(pod).unwrap_or_default();
-                self.queue.add_all(self.requests_of_node(node));
-            }
-            ClusterEvent::Evacuation(change) => {
-                let states = [&change.old, &change.new].into_iter().flatten();
-                let entries = states.flat_map(|evacuation| &evacuation.spec.requesters);
-                let ours: Vec<&str> = entries
-                    .map(|entry| entry.name.as_str())
-                    .filter(|name| name.starts_with(ENTRY_PREFIX))
-                    .collect();
-                if !ours.is_empty() {
-                    let all = self.foreign.all();
-                    let named = all.iter().filter(|object| ours.contains(&entry_name(object).as_str()));
-                    self.queue.add_all(named.map(|object| ObjectKey::of(object.as_ref())));
-                }
-            }
-            _ => {}
-        }
-    }
-
-    fn resync(&self) {
-        self.queue.add_all(self.foreign.keys());
-        self.queue.add(orphans());
-    }
-
-    async fn reconcile(&self, key: &ObjectKey) -> Result<Requeue, CallError> {
-        if *key == orphans() {
-            self.drains.close_orphans().await?;
-            self.withdraw_orphans().await?;
-            return Ok(Requeue::OnEvent);
-        }
-        let Some(object) = self.foreign.get(key) else { return Ok(Requeue::OnEvent) };
-        let anothers = object.finalizers().iter().any(|finalizer| finalizer.starts_with(PLUGINS));
-        let ends =
-            anothers || object.metadata.deletion_timestamp.is_some() || conditions::is_complete(&object);
-        match (ends, is_held(&object, FINALIZER)) {
-            (true, true) => self.end(&object).await,
-            (true, false) => Ok(Requeue::OnEvent),
-            (false, true) => self.serve(&object).await,
-            (false, false) => {
-                self.foreign.hold(&object, FINALIZER).await?;
-                Ok(Requeue::Now)
+    /// Asks for the pods. A complete request is let go at once: one that lingers would count for the node's
+    /// next health event.
+    async fn ask(&self, object: &DynamicObject) -> Result<Requeue, CallError> {
+        let Some(progress) = self.serve(object).await? else { return Ok(Requeue::OnEvent) };
+        if let Some(conditions) = conditions(object, &progress, self.requests.cluster.clock.now()) {
+            self.requests.foreign.merge(object, json!({"status": {"conditions": conditions}})).await?;
+            let note = format!("{}: {}", progress.reason, progress.message);
+            match progress.outcome {
+                Outcome::Complete => self.requests.tell(object, Notice::normal(COMPLETE, note)),
+                Outcome::Failed => self.requests.tell(object, Notice::warning(FAILED, note)),
+                Outcome::Asking | Outcome::Waiting => {}
             }
         }
+        Ok(self.requests.again(LOOK_AGAIN))
+    }
+
+    async fn take_back(&self, object: &DynamicObject) -> Result<bool, CallError> {
+        // The pods of a complete one are gone: a withdrawal would cancel what is about to end.
+        if !is_complete(object) && !self.withdraw(&entry_name(object)).await? {
+            return Ok(false);
+        }
+        // The drain of a complete one holds nothing: its own finalizer sees to its end.
+        Ok(self.requests.close(object).await? || is_complete(object))
+    }
+
+    /// Withdraws entries whose DrainRequest is gone without its finalizer. A live list confirms it.
+    async fn take_back_orphans(&self) -> Result<(), CallError> {
+        let all = self.requests.foreign.all();
+        let known: HashSet<String> = all.iter().map(|object| entry_name(object)).collect();
+        let orphans: HashSet<String> = {
+            let index = self.requests.cluster.view.index();
+            let active = index.evacuations().filter(|(_, known)| !is_finished(known));
+            let names = active.flat_map(|(_, known)| &known.spec.requesters).map(|entry| &entry.name);
+            names.filter(|name| name.starts_with(ENTRY_PREFIX) && !known.contains(*name)).cloned().collect()
+        };
+        if orphans.is_empty() {
+            return Ok(());
+        }
+        let live = self.requests.foreign.list().await?.iter().map(entry_name).collect();
+        for name in orphans.difference(&live) {
+            self.withdraw(name).await?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    #[test]
+    fn a_node_in_service_is_not_in_quarantine() {
+        let node = |value: Value| serde_json::from_value::<Node>(value).unwrap();
+        assert!(!is_quarantined(&node(json!({"metadata": {"name": "a"}}))));
+        assert!(is_quarantined(&node(json!({"metadata": {"name": "a"}, "spec": {"unschedulable": true}}))));
+        let annotated = json!({"metadata": {"name": "a", "annotations": {QUARANTINE: "{}"}}});
+        assert!(is_quarantined(&node(annotated)));
     }
 }

@@ -1,31 +1,35 @@
-//! A DrainRequest: its pods, and the standing of each.
+//! A DrainRequest: its wishes, the standing of its pods, and its conditions.
 
 use std::{
     collections::{BTreeMap, HashSet},
     sync::Arc,
 };
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, SecondsFormat, Utc};
 use evacuation_api::{
-    ConditionType, Evacuation, FailedReason, Requester, RequesterKey, WholeSecond, from_condition_time,
-    is_dns_subdomain,
+    ConditionType, Evacuation, FailedReason, Requester, from_condition_time, is_dns_subdomain,
 };
 use evacuation_protocol::{LivePod, PodPhase};
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::core::v1::Pod;
 use kube::{ResourceExt, core::DynamicObject};
 use serde::Deserialize;
+use serde_json::{Value, json};
 
 use crate::{
-    bridges::text::{fitting, unique_name},
-    cluster::{is_finished, node_name},
+    bridges::{
+        drains::{Outcome, Progress},
+        text::list,
+    },
+    cluster::{evacuation_of, is_finished, node_name},
 };
 
-/// Beginning of the names of this bridge's entries. The name of the DrainRequest follows.
-pub(super) const ENTRY_PREFIX: &str = "nvsentinel.evacuation.dev/";
-/// Reason of this bridge's requests.
-pub(super) const REASON: &str = "HardwareFault";
-/// Annotation of a node that NVSentinel has put into quarantine.
-const QUARANTINE: &str = "quarantineHealthEvent";
+/// Type of the condition that lets NVSentinel repair the node, such as by a reboot. It reads no other.
+pub(super) const COMPLETE: &str = "DrainComplete";
+/// Type of the condition of a request that does not complete by itself.
+pub(super) const FAILED: &str = "DrainFailed";
+/// The condition of each outcome. Only that of the present outcome is True.
+const CONDITIONS: [(Outcome, &str); 3] =
+    [(Outcome::Asking, "DrainInProgress"), (Outcome::Complete, COMPLETE), (Outcome::Failed, FAILED)];
 
 /// Wishes of a DrainRequest.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -34,22 +38,16 @@ pub(super) struct Request {
     /// Name of the node.
     pub(super) node_name: String,
     /// Names of the pods by namespace. `None` asks for all pods of the node.
-    pub(super) pods_to_drain: Option<BTreeMap<String, Vec<String>>>,
-    check_name: String,
-    reason: String,
+    pub(super) pods_to_drain: Option<BTreeMap<String, HashSet<String>>>,
 }
 
 /// Standing of one pod of a request.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Standing {
-    /// No Evacuation of the pod is active.
-    Unasked,
-    /// An Evacuation without this request is active.
-    Joinable(Arc<Evacuation>),
-    /// The pod was asked, or it terminates.
-    Asked,
-    /// The pod was asked, and something holds its eviction back.
-    Blocked(String),
+    /// The pod is to be asked, by that new or changed Evacuation.
+    Unasked(Evacuation),
+    /// The pod was asked, or it terminates. The text tells the cause that holds its eviction back.
+    Asked(Option<String>),
     /// The request has ended, and the pod stays.
     LeftAlone(String),
 }
@@ -61,88 +59,77 @@ impl Request {
         Self::deserialize(spec).ok().filter(|request| is_dns_subdomain(&request.node_name))
     }
 
-    /// Returns the message of the request, for people.
-    pub(super) fn message(&self) -> String {
-        fitting(&format!("{}: {}", self.check_name, self.reason))
-    }
-
-    /// Returns those of the pods on the node that the request lists, and that are not gone. `since` is the
+    /// Returns true for a pod on the node that the request lists, and that is not gone. `since` is the
     /// creation of the request: a later pod of the same name is another one.
-    pub(super) fn remaining<'a>(
-        &self,
-        on_node: impl IntoIterator<Item = &'a Arc<Pod>>,
-        since: DateTime<Utc>,
-    ) -> Vec<Arc<Pod>> {
-        let all = self.pods_to_drain.iter().flatten();
-        let listed: HashSet<(&str, &str)> = all
-            .flat_map(|(namespace, pods)| pods.iter().map(|pod| (namespace.as_str(), pod.as_str())))
-            .collect();
-        let counts = |pod: &&Arc<Pod>| {
-            let metadata = &pod.metadata;
-            let (namespace, name) = (metadata.namespace.as_deref(), metadata.name.as_deref());
-            let created = metadata.creation_timestamp.as_ref().map(from_condition_time);
-            listed.contains(&(namespace.unwrap_or_default(), name.unwrap_or_default()))
-                && node_name(pod) == Some(self.node_name.as_str())
-                && created.is_none_or(|created| created <= since)
-                && LivePod::of(pod).phase != PodPhase::Terminal
-        };
-        on_node.into_iter().filter(counts).cloned().collect()
+    pub(super) fn wants(&self, pod: &Pod, since: DateTime<Utc>) -> bool {
+        let listed = self.pods_to_drain.as_ref().and_then(|all| all.get(&pod.namespace()?));
+        let created = pod.metadata.creation_timestamp.as_ref().map(from_condition_time);
+        listed.is_some_and(|names| names.contains(&pod.name_any()))
+            && node_name(pod) == Some(self.node_name.as_str())
+            && created.is_none_or(|created| created <= since)
+            && LivePod::of(pod).phase != PodPhase::Terminal
     }
 }
 
-/// Returns the entry of a DrainRequest, without an owner: the server fills in the controller's user.
-pub(super) fn entry(object: &DynamicObject, request: &Request, deadline: Option<DateTime<Utc>>) -> Requester {
-    Requester {
-        reason: Some(REASON.to_owned()),
-        message: Some(request.message()),
-        deadline: deadline.map(WholeSecond::from),
-        ..Requester::named(entry_name(object))
-    }
-}
-
-/// Returns the name of a DrainRequest's entries. It differs from that of any other, also of a later one of
-/// the same name.
-pub(super) fn entry_name(object: &DynamicObject) -> String {
-    format!("{ENTRY_PREFIX}{}", unique_name(object))
-}
-
-/// Returns true while NVSentinel keeps a node out of service.
-pub(super) fn is_quarantined(node: &Node) -> bool {
-    let cordoned = node.spec.as_ref().and_then(|spec| spec.unschedulable) == Some(true);
-    cordoned || node.annotations().contains_key(QUARANTINE)
-}
-
-/// Returns the standing of a pod. `evacuations` are those of its name, and `key` is that of the entry.
-pub(super) fn standing(pod: &Pod, evacuations: &[Arc<Evacuation>], key: RequesterKey<'_>) -> Standing {
+/// Returns the standing of a pod. `evacuations` are those of its name, and `entry` is that of the request.
+pub(super) fn standing(pod: &Pod, evacuations: &[Arc<Evacuation>], entry: &Requester) -> Standing {
     let of_pod = || evacuations.iter().filter(|known| known.spec.target.pod.uid == pod.metadata.uid);
-    let recorded = |evacuation: &Evacuation| {
-        let all = evacuation.status.iter().flat_map(|status| status.requesters.clone());
-        all.into_iter().find(|known| known.key() == key)
+    let has_left = |evacuation: &Evacuation| {
+        let entries = &evacuation.status.as_ref()?.requesters;
+        entries.iter().find(|known| known.key() == entry.key()).map(|known| known.left_time.is_some())
     };
     if pod.metadata.deletion_timestamp.is_some() {
-        return Standing::Asked;
+        return Standing::Asked(None);
     }
     if let Some(active) = of_pod().find(|evacuation| !is_finished(evacuation)) {
-        if !active.spec.requesters.iter().any(|entry| entry.key() == key) {
-            let left = recorded(active).is_some_and(|known| known.left_time.is_some());
-            let why = || "a user took the request back".to_owned();
-            return if left { Standing::LeftAlone(why()) } else { Standing::Joinable(Arc::clone(active)) };
-        }
         let blocked = active.status.as_ref().and_then(|status| status.true_condition(ConditionType::Blocked));
-        return blocked.map_or(Standing::Asked, |blocked| Standing::Blocked(blocked.message.clone()));
+        return if active.spec.requesters.iter().any(|known| known.key() == entry.key()) {
+            Standing::Asked(blocked.map(|blocked| blocked.message.clone()))
+        } else if has_left(active) == Some(true) {
+            Standing::LeftAlone("a user took the request back".to_owned())
+        } else {
+            let mut next = Evacuation::clone(active);
+            next.spec.requesters.push(entry.clone());
+            Standing::Unasked(next)
+        };
     }
     let failed = of_pod().find_map(|evacuation| {
-        let status = evacuation.status.as_ref()?;
-        let reason = status.reason::<FailedReason>()?;
-        recorded(evacuation).map(|_| format!("evacuation {}: {reason}", evacuation.name_any()))
+        let reason = evacuation.status.as_ref()?.reason::<FailedReason>()?;
+        has_left(evacuation).map(|_| format!("evacuation {}: {reason}", evacuation.name_any()))
     });
-    failed.map_or(Standing::Unasked, Standing::LeftAlone)
+    failed.map_or_else(|| Standing::Unasked(evacuation_of(pod, entry)), Standing::LeftAlone)
+}
+
+/// Returns the conditions of an object with that progress. `None` when they are the same. Conditions of other
+/// types stay.
+pub(super) fn conditions(
+    object: &DynamicObject,
+    progress: &Progress,
+    now: DateTime<Utc>,
+) -> Option<Vec<Value>> {
+    let before = list(object, "/status/conditions");
+    let mut after = before.to_vec();
+    for (outcome, kind) in CONDITIONS {
+        let status = if progress.outcome == outcome { "True" } else { "False" };
+        let same = before.iter().find(|known| known["type"] == kind && known["status"] == status);
+        let since = same.and_then(|same| same.get("lastTransitionTime")).cloned();
+        after.retain(|other| other["type"] != kind);
+        after.push(json!({
+            "type": kind, "status": status, "reason": progress.reason, "message": progress.message,
+            "lastTransitionTime": since.unwrap_or(json!(now.to_rfc3339_opts(SecondsFormat::Secs, true))),
+        }));
+    }
+    (after != before).then_some(after)
+}
+
+/// Returns true when `DrainComplete` is True.
+pub(super) fn is_complete(object: &DynamicObject) -> bool {
+    let conditions = list(object, "/status/conditions");
+    conditions.iter().any(|known| known["type"] == COMPLETE && known["status"] == "True")
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
-
     use super::*;
 
     fn request(pods: &Value) -> Request {
@@ -185,19 +172,22 @@ mod tests {
         ];
         let since = DateTime::parse_from_rfc3339("2026-01-01T00:00:01Z").unwrap().to_utc();
         let listed = json!({"slurm": ["listed", "elsewhere", "done", "successor", "namesake", "gone"]});
-        let names: Vec<_> =
-            request(&listed).remaining(&all, since).iter().map(|pod| pod.name_any()).collect();
-        assert_eq!(names, ["listed"]);
-        assert!(request(&json!({})).remaining(&all, since).is_empty(), "an empty list asks for nothing");
+        let wanted = |pods: &Value| -> Vec<String> {
+            let request = request(pods);
+            all.iter().filter(|pod| request.wants(pod, since)).map(|pod| pod.name_any()).collect()
+        };
+        assert_eq!(wanted(&listed), ["listed"]);
+        assert!(wanted(&json!({})).is_empty(), "an empty list asks for nothing");
         assert_eq!(request(&Value::Null).pods_to_drain, None, "no list asks for the whole node");
     }
 
     #[test]
     fn a_pod_is_asked_once_and_one_that_stays_is_left_alone() {
-        let key = RequesterKey { owner: "us", name: "nvsentinel.evacuation.dev/d-1" };
-        let ours = json!({"owner": "us", "name": key.name});
-        let recorded = json!({"owner": "us", "name": key.name, "user": "us", "time": "2026-01-01T00:00:00Z"});
-        let left = json!({"owner": "us", "name": key.name, "user": "us", "time": "2026-01-01T00:00:00Z",
+        let entry = Requester { owner: "us".to_owned(), ..Requester::named("nvsentinel.evacuation.dev/d-1") };
+        let name = &entry.name;
+        let ours = json!({"owner": "us", "name": name});
+        let recorded = json!({"owner": "us", "name": name, "user": "us", "time": "2026-01-01T00:00:00Z"});
+        let left = json!({"owner": "us", "name": name, "user": "us", "time": "2026-01-01T00:00:00Z",
             "leftTime": "2026-01-01T00:00:01Z"});
         let condition = |kind: &str, reason: &str| {
             json!({"type": kind, "status": "True", "reason": reason, "message": "why",
@@ -213,17 +203,20 @@ mod tests {
                 "status": status});
             vec![Arc::new(serde_json::from_value(object).unwrap())]
         };
-        let foreign = json!({"owner": "eve", "name": key.name});
+        let foreign = json!({"owner": "eve", "name": name});
         let ended = |reason| [condition("Failed", reason), condition("Finished", reason)];
         let others = evacuation(&[&foreign], &[], &[]);
+        let mut joined = Evacuation::clone(&others[0]);
+        joined.spec.requesters.push(entry.clone());
+        let created = Standing::Unasked(evacuation_of(&pod("p", json!({})), &entry));
         let table = [
-            (vec![], Standing::Unasked),
-            (evacuation(&[&ours], &[&recorded], &[]), Standing::Asked),
+            (vec![], created.clone()),
+            (evacuation(&[&ours], &[&recorded], &[]), Standing::Asked(None)),
             (
                 evacuation(&[&ours], &[&recorded], &[condition("Blocked", "Refused")]),
-                Standing::Blocked("why".to_owned()),
+                Standing::Asked(Some("why".to_owned())),
             ),
-            (others.clone(), Standing::Joinable(others[0].clone())),
+            (others.clone(), Standing::Unasked(joined)),
             (
                 evacuation(&[&foreign], &[&left], &[]),
                 Standing::LeftAlone("a user took the request back".to_owned()),
@@ -232,21 +225,41 @@ mod tests {
                 evacuation(&[&ours], &[&recorded], &ended("Refused")),
                 Standing::LeftAlone("evacuation e: Refused".to_owned()),
             ),
-            (evacuation(&[&foreign], &[], &ended("Canceled")), Standing::Unasked),
+            (evacuation(&[&foreign], &[], &ended("Canceled")), created),
         ];
         for (evacuations, expected) in table {
-            assert_eq!(standing(&pod("p", json!({})), &evacuations, key), expected, "{evacuations:?}");
+            assert_eq!(standing(&pod("p", json!({})), &evacuations, &entry), expected, "{evacuations:?}");
         }
         let terminating = pod("p", json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}));
-        assert_eq!(standing(&terminating, &[], key), Standing::Asked);
+        assert_eq!(standing(&terminating, &[], &entry), Standing::Asked(None));
+    }
+
+    fn object(conditions: &[Value]) -> DynamicObject {
+        let object = json!({"metadata": {"name": "d"}, "status": {"conditions": conditions}});
+        serde_json::from_value(object).unwrap()
     }
 
     #[test]
-    fn a_node_in_service_is_not_in_quarantine() {
-        let node = |value: Value| serde_json::from_value::<Node>(value).unwrap();
-        assert!(!is_quarantined(&node(json!({"metadata": {"name": "a"}}))));
-        assert!(is_quarantined(&node(json!({"metadata": {"name": "a"}, "spec": {"unschedulable": true}}))));
-        let annotated = json!({"metadata": {"name": "a", "annotations": {QUARANTINE: "{}"}}});
-        assert!(is_quarantined(&node(annotated)));
+    fn one_condition_is_true_and_its_time_is_that_of_the_change() {
+        let at = |second: i64| DateTime::from_timestamp(1_800_000_000 + second, 0).unwrap();
+        let find = |conditions: &[Value], kind: &str| -> Value {
+            conditions.iter().find(|known| known["type"] == kind).unwrap().clone()
+        };
+        let others = json!({"type": "Seen", "status": "True"});
+        let running = Progress::new(Outcome::Asking, "Draining", "2 pods");
+        let first = conditions(&object(std::slice::from_ref(&others)), &running, at(0)).unwrap();
+        assert!(first.contains(&others) && find(&first, "DrainInProgress")["status"] == "True");
+        assert!(!is_complete(&object(&first)));
+        assert_eq!(conditions(&object(&first), &running, at(5)), None, "nothing changed");
+        let done = Progress::new(Outcome::Complete, "DrainComplete", "");
+        let second = conditions(&object(&first), &done, at(5)).unwrap();
+        assert!(is_complete(&object(&second)) && find(&second, "DrainInProgress")["status"] == "False");
+        let time = |conditions: &[Value], kind: &str| find(conditions, kind)["lastTransitionTime"].clone();
+        assert_eq!(time(&second, FAILED), time(&first, FAILED));
+        assert_ne!(time(&second, COMPLETE), time(&first, COMPLETE));
+        for outcome in [Outcome::Failed, Outcome::Waiting] {
+            let next = conditions(&object(&second), &Progress::new(outcome, "x", ""), at(9)).unwrap();
+            assert!(!is_complete(&object(&next)), "{outcome:?}");
+        }
     }
 }

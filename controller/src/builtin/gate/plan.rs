@@ -67,7 +67,10 @@ pub(super) fn plan<'a>(
     let answered = match gate(pod, part.name()) {
         _ if !part.is_active() || part.responder.answer == Some(Answer::Accept) => GatePlan::default(),
         Gate::Open(message) => said(Reply::Accept { reason: "GateOpen", message }),
-        Gate::Shut(message) => refuse(part, &message),
+        Gate::Shut(message) => {
+            let refusal = Reply::Refuse { reason: "GateShut", message: fitting(&message), retry_after: None };
+            GatePlan { reply: refusal.due(part, now).0, ..GatePlan::default() }
+        }
         Gate::Closed => delay(part, pod, now),
     };
     GatePlan { change, ..answered }
@@ -110,17 +113,6 @@ fn waiting(pod: &Pod) -> String {
 
 fn condition_type(pod: &Pod) -> &str {
     annotation(pod, GATE_CONDITION_TYPE_ANNOTATION).unwrap_or(GATE_OPEN_CONDITION)
-}
-
-/// Refuses, unless the same refusal is recorded.
-fn refuse(part: Part<'_>, message: &str) -> GatePlan {
-    let message = fitting(message);
-    let said_before = part.responder.answer == Some(Answer::Refuse)
-        && part.responder.message.as_deref() == Some(message.as_str());
-    if said_before {
-        return GatePlan::default();
-    }
-    said(Reply::Refuse { reason: "GateShut", message, retry_after: None })
 }
 
 fn delay(part: Part<'_>, pod: &Pod, now: DateTime<Utc>) -> GatePlan {

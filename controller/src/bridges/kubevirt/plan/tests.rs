@@ -1,8 +1,10 @@
 use evacuation_api::{Evacuation, MIGRATE_RESPONDER};
-use kube::core::DynamicObject;
 use serde_json::{Value, json};
 
-use super::*;
+use super::{
+    super::{MACHINE, MIGRATION},
+    *,
+};
 use crate::builtin::testing::{at, evacuation, merge, time};
 
 fn object(value: Value) -> DynamicObject {
@@ -10,23 +12,23 @@ fn object(value: Value) -> DynamicObject {
 }
 
 /// A machine on node `a` that can be migrated, with further fields.
-fn machine(patch: &Value) -> Machine {
+fn machine(patch: &Value) -> DynamicObject {
     let mut machine = json!({
         "metadata": {"name": "vm"},
         "spec": {"evictionStrategy": "LiveMigrate"},
         "status": {"nodeName": "a", "phase": "Running", "conditions": [{"type": "LiveMigratable", "status": "True"}]},
     });
     merge(&mut machine, patch);
-    Machine::of(&object(machine))
+    MACHINE.pruned(object(machine))
 }
 
 /// A migration of the Evacuation, which was created at `created` seconds.
-fn migration(attempt: u32, phase: &str, created: i64) -> Migration {
+fn migration(attempt: u32, phase: &str, created: i64) -> Arc<DynamicObject> {
     let metadata = json!({
         "name": format!("evacuation-e-uid-{attempt}"), "uid": format!("m{attempt}"),
         "labels": {"kubevirt.evacuation.dev/evacuation-uid": "e-uid"}, "creationTimestamp": time(created),
     });
-    Migration::of(&object(json!({"metadata": metadata, "status": {"phase": phase}})), "e-uid")
+    Arc::new(MIGRATION.pruned(object(json!({"metadata": metadata, "status": {"phase": phase}}))))
 }
 
 fn pod(labels: &Value) -> Pod {
@@ -40,16 +42,18 @@ fn asked(answer: &Value) -> Evacuation {
     evacuation("e", MIGRATE_RESPONDER, answer)
 }
 
-fn word(machine: &Machine, migrations: &[Migration], answer: &Value, now: i64) -> String {
+fn word(machine: &DynamicObject, migrations: &[Arc<DynamicObject>], answer: &Value, now: i64) -> String {
     let (evacuation, pod) = (asked(answer), pod(&json!({})));
     let part = Part::of(&evacuation, MIGRATE_RESPONDER).unwrap();
     let plan = plan(part, &pod, machine, migrations, at(now));
-    match (plan.create, plan.missing, plan.reply) {
-        (Some(name), ..) => format!("create {name}"),
-        (_, Some(name), _) => format!("look for {name}"),
-        (.., Some(Reply::Accept { reason, .. })) => format!("accept {reason}"),
-        (.., Some(Reply::Delay { reason, message })) => format!("delay {reason}: {message}"),
-        (.., Some(Reply::Refuse { reason, message, .. })) => format!("refuse {reason}: {message}"),
+    let reply = match plan {
+        Plan::Create(name) => return format!("create {name}"),
+        Plan::Answer(reply, _) => reply.due(part, at(now)).0,
+    };
+    match reply {
+        Some(Reply::Accept { reason, .. }) => format!("accept {reason}"),
+        Some(Reply::Delay { reason, message }) => format!("delay {reason}: {message}"),
+        Some(Reply::Refuse { reason, message, .. }) => format!("refuse {reason}: {message}"),
         _ => "wait".to_owned(),
     }
 }
@@ -93,11 +97,13 @@ fn one_migration_at_a_time_is_waited_for_whoever_created_it() {
     let machine = machine(&json!({}));
     assert_eq!(word(&machine, &[migration(1, "Pending", 0)], &json!({}), 0), waiting);
     let others = object(json!({"metadata": {"name": "users", "uid": "u"}, "status": {"phase": "Running"}}));
-    let others = Migration::of(&others, "e-uid");
-    assert_eq!(word(&machine, &[others], &json!({}), 0), "delay Migrating: waiting for migration users");
+    assert_eq!(
+        word(&machine, &[Arc::new(others)], &json!({}), 0),
+        "delay Migrating: waiting for migration users"
+    );
     let quota = json!([{"type": "migrationRejectedByResourceQuota", "status": "True"}]);
     let held = json!({"metadata": {"name": "q"}, "status": {"phase": "Pending", "conditions": quota}});
-    let held = Migration::of(&object(held), "e-uid");
+    let held = Arc::new(MIGRATION.pruned(object(held)));
     let text = "delay Migrating: waiting for migration q (migrationRejectedByResourceQuota)";
     assert_eq!(word(&machine, &[held], &json!({}), 0), text);
     let said = json!({"answer": "Delay", "delayUntil": time(120), "message": "waiting for migration evacuation-e-uid-1"});
@@ -129,7 +135,7 @@ fn a_failed_migration_is_repeated_after_growing_pauses_and_refused_in_the_end() 
 fn a_migration_that_a_user_deletes_is_not_created_again_at_once() {
     let machine = machine(&json!({}));
     let waited = json!({"answer": "Delay", "delayUntil": time(120), "message": "waiting for migration evacuation-e-uid-2"});
-    let gone = "look for evacuation-e-uid-2";
+    let gone = "refuse MigrationDeleted: migration evacuation-e-uid-2 was deleted";
     assert_eq!(word(&machine, &[], &waited, 10), gone);
     assert_eq!(word(&machine, &[migration(1, "Failed", 0)], &waited, 100), gone);
     assert_eq!(word(&machine, &[migration(2, "Failed", 0)], &waited, 100), "create evacuation-e-uid-3");
@@ -160,5 +166,5 @@ fn the_target_of_a_migration_is_not_migrated_again_while_it_arrives() {
     let part = Part::of(&evacuation, MIGRATE_RESPONDER).unwrap();
     let (target, machine) = (pod(&json!({TARGET: "m9"})), machine(&json!({"status": {"nodeName": "b"}})));
     let plan = plan(part, &target, &machine, &[migration(1, "Running", 0)], at(0));
-    assert!(matches!(plan.reply, Some(Reply::Delay { reason: "MigrationTarget", .. })), "{plan:?}");
+    assert!(matches!(plan, Plan::Answer(Reply::Delay { reason: "MigrationTarget", .. }, None)), "{plan:?}");
 }
