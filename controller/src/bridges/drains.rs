@@ -11,7 +11,7 @@ use serde_json::json;
 use tracing::info;
 
 use super::{
-    foreign::delete,
+    foreign::{delete, find},
     requester::Requests,
     text::{fitting, is_rejection, refusal, unique_name},
 };
@@ -27,6 +27,8 @@ const OPENED: &str = "bridge.evacuation.dev/node-evacuation";
 const NAMED_BLOCKERS: usize = 3;
 /// Reason of a progress that nothing holds up.
 pub(super) const DRAINING: &str = "Draining";
+/// Reason of the failure after a user deleted the drain.
+pub(super) const DELETED: &str = "DrainDeleted";
 
 /// Outcome of the requests for a foreign object, until now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,10 +121,11 @@ impl Requests {
     ) -> Result<Option<Progress>, CallError> {
         let opened = object.annotations().contains_key(OPENED);
         match self.find_drain(object).await? {
-            Some(drain) if drain.metadata.deletion_timestamp.is_none() && opened => {
-                return Ok(Some(Progress::of(drain)));
+            Some(drain) if drain.metadata.deletion_timestamp.is_none() => {
+                if opened {
+                    return Ok(Some(Progress::of(drain)));
+                }
             }
-            Some(drain) if drain.metadata.deletion_timestamp.is_none() => {}
             None if !opened => match self.create_drain(object, spec).await {
                 Err(error) if is_rejection(&error) => {
                     return Ok(Some(Progress::new(Outcome::Waiting, "Rejected", &refusal(&error))));
@@ -130,7 +133,7 @@ impl Requests {
                 created => created?,
             },
             _ => {
-                return Ok(Some(Progress::new(Outcome::Failed, "DrainDeleted", "the drain was deleted")));
+                return Ok(Some(Progress::new(Outcome::Failed, DELETED, "the drain was deleted")));
             }
         }
         let annotations = json!({OPENED: self.drain_name(object)});
@@ -183,10 +186,9 @@ impl Requests {
         if let Some(known) = self.drain(object) {
             return Ok(Some(known));
         }
-        let (name, drains) = (self.drain_name(object), self.drains());
-        let live = call(format!("read nodeevacuation {name}"), drains.get_opt(&name)).await?;
+        let live = find(None, &self.drains(), &self.drain_name(object)).await?;
         Ok(live.and_then(|live| {
-            self.cluster.view.apply(live);
+            self.cluster.view.apply(Arc::unwrap_or_clone(live));
             self.drain(object)
         }))
     }

@@ -28,8 +28,6 @@ const OURS: &str = "evacuation.dev/";
 pub(super) struct ForeignKind {
     /// Group, version and kind.
     pub(super) gvk: [&'static str; 3],
-    /// Plural of the kind.
-    pub(super) plural: &'static str,
     /// Fields of `spec` that are kept.
     pub(super) spec: &'static [&'static str],
     /// Fields of `status` that are kept.
@@ -83,7 +81,7 @@ impl Foreign {
             client: cluster.client.clone(),
             leadership: cluster.leadership.clone(),
             kind,
-            resource: ApiResource::from_gvk_with_plural(&gvk, kind.plural),
+            resource: ApiResource::from_gvk(&gvk),
             table: Mutex::default(),
             listed: AtomicBool::new(false),
             observer: Box::new(observer),
@@ -94,7 +92,7 @@ impl Foreign {
     pub(super) fn follow(self: &Arc<Self>, stop: &CancellationToken, tasks: &mut JoinSet<()>) {
         let (foreign, stop) = (Arc::clone(self), stop.clone());
         tasks.spawn(async move {
-            let name = format!("watch of {}", foreign.kind.plural);
+            let name = format!("watch of {}", foreign.resource.plural);
             follow(foreign.api(""), &name, None, &*foreign, stop).await;
         });
     }
@@ -124,17 +122,15 @@ impl Foreign {
         self.listed.load(Ordering::Relaxed)
     }
 
-    /// Returns the object of that key. The API is read for one that the watch does not show. There is none
-    /// whose name is not valid.
+    /// Returns the object of that key. The API is read for one that the watch does not show.
     pub(super) async fn find(&self, key: &ObjectKey) -> Result<Option<Arc<DynamicObject>>, CallError> {
         let known = self.get(key);
-        if known.is_some() || !is_dns_subdomain(&key.name) {
+        if known.is_some() {
             return Ok(known);
         }
-        let api = self.api(&key.namespace);
-        let live = call(format!("read {} {key}", self.resource.kind), api.get_opt(&key.name)).await?;
+        let live = find(known, &self.api(&key.namespace), &key.name).await?;
         Ok(live.and_then(|live| {
-            self.apply(self.pruned(live));
+            self.apply(self.pruned(Arc::unwrap_or_clone(live)));
             self.get(key)
         }))
     }
@@ -142,7 +138,7 @@ impl Foreign {
     /// Reads every object from the API.
     pub(super) async fn list(&self) -> Result<Vec<DynamicObject>, CallError> {
         let (api, all) = (self.api(""), ListParams::default());
-        Ok(call(format!("list {}", self.kind.plural), api.list(&all)).await?.items)
+        Ok(call(format!("list {}", self.resource.plural), api.list(&all)).await?.items)
     }
 
     /// Creates an object.
@@ -201,6 +197,22 @@ impl Watched<DynamicObject> for Foreign {
     }
 }
 
+/// Returns the object that is known, or else the one of that name in the API. There is none whose name is not
+/// valid.
+pub(super) async fn find<K>(
+    known: Option<Arc<K>>,
+    api: &Api<K>,
+    name: &str,
+) -> Result<Option<Arc<K>>, CallError>
+where
+    K: Resource + Clone + DeserializeOwned + Debug,
+{
+    if known.is_some() || !is_dns_subdomain(name) {
+        return Ok(known);
+    }
+    Ok(call(format!("read {}/{name}", api.resource_url()), api.get_opt(name)).await?.map(Arc::new))
+}
+
 /// Merges a change into the metadata or into the status of the state that was decided on.
 pub(super) async fn merge<K>(api: &Api<K>, object: &K, mut change: Value) -> Result<K, CallError>
 where
@@ -234,7 +246,6 @@ mod tests {
 
     const KIND: ForeignKind = ForeignKind {
         gvk: ["example.com", "v1", "Thing"],
-        plural: "things",
         spec: &["nodeName", "absent"],
         status: &["phase"],
     };

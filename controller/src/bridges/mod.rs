@@ -23,9 +23,19 @@ mod text;
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
 pub use options::{Bridge, BridgeOptions};
 
-use crate::cluster::{Cluster, Feature};
+use self::foreign::Foreign;
+use crate::cluster::{
+    CallError, Cluster, ClusterEvent, Feature, Kind, ObjectKey, Requeue, WorkQueue, WorkerSettings,
+};
+
+/// Number of keys that a bridge works on at once.
+const WORKERS: usize = 4;
 
 /// Returns the bridges that the flags turn on.
 pub(crate) fn bridges(cluster: &Cluster, options: &BridgeOptions) -> Vec<Arc<dyn Feature>> {
@@ -40,4 +50,69 @@ pub(crate) fn bridges(cluster: &Cluster, options: &BridgeOptions) -> Vec<Arc<dyn
         }
     };
     wanted.into_iter().map(bridge).collect()
+}
+
+/// A feature with watches of foreign kinds. The methods are those of [`Feature`].
+#[async_trait]
+trait Watcher: Send + Sync + 'static {
+    /// Name of the bridge in log lines.
+    const NAME: &'static str;
+
+    /// Returns the foreign kinds.
+    fn foreign(&self) -> Vec<&Arc<Foreign>>;
+
+    /// Returns the queue.
+    fn keys(&self) -> &WorkQueue<ObjectKey>;
+
+    /// Queues the keys that an event concerns.
+    fn observe(&self, event: &ClusterEvent<'_>);
+
+    /// Queues every key that may need work.
+    fn queue_all(&self);
+
+    /// Does one round of work for a key.
+    async fn work(&self, key: &ObjectKey) -> Result<Requeue, CallError>;
+}
+
+#[async_trait]
+impl<W: Watcher> Feature for W {
+    fn name(&self) -> &'static str {
+        W::NAME
+    }
+
+    fn watches(&self) -> &'static [Kind] {
+        &[Kind::Evacuations, Kind::NodeEvacuations, Kind::Nodes, Kind::Pods]
+    }
+
+    fn follow(self: Arc<Self>, stop: &CancellationToken, tasks: &mut JoinSet<()>) {
+        self.foreign().into_iter().for_each(|foreign| foreign.follow(stop, tasks));
+    }
+
+    fn is_required(&self) -> bool {
+        false
+    }
+
+    fn queue(&self) -> &WorkQueue<ObjectKey> {
+        self.keys()
+    }
+
+    fn workers(&self) -> WorkerSettings {
+        WorkerSettings { count: WORKERS, ..WorkerSettings::default() }
+    }
+
+    fn handle(&self, event: &ClusterEvent<'_>) {
+        self.observe(event);
+    }
+
+    fn resync(&self) {
+        self.queue_all();
+    }
+
+    async fn reconcile(&self, key: &ObjectKey) -> Result<Requeue, CallError> {
+        self.work(key).await
+    }
+
+    fn is_expected(&self, error: &CallError) -> bool {
+        matches!(error.code(), 404 | 409)
+    }
 }

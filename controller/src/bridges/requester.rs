@@ -6,27 +6,25 @@ use async_trait::async_trait;
 use chrono::TimeDelta;
 use k8s_openapi::api::core::v1::Node;
 use kube::{Api, Resource, ResourceExt, core::DynamicObject};
-use serde_json::json;
-use tokio::{sync::OnceCell, task::JoinSet};
-use tokio_util::sync::CancellationToken;
+use serde_json::{Value, json};
+use tokio::sync::OnceCell;
 
 use super::{
-    BridgeOptions,
-    foreign::{Foreign, ForeignKind},
+    BridgeOptions, Watcher,
+    drains::{Outcome, Progress},
+    foreign::{Foreign, ForeignKind, find},
     text::text,
 };
 use crate::{
     builtin::states,
     cluster::{
-        CallError, Cluster, ClusterEvent, Feature, Kind, Notice, ObjectKey, Requeue, WorkQueue,
-        WorkerSettings, call, due, node_name, pod_key, user_name,
+        CallError, Cluster, ClusterEvent, Notice, ObjectKey, Requeue, WorkQueue, due, node_name, pod_key,
+        user_name,
     },
 };
 
-/// Number of objects that a bridge works on at once.
-const WORKERS: usize = 4;
 /// Pause before another look at what nothing tells of.
-pub(super) const LOOK_AGAIN: TimeDelta = TimeDelta::seconds(30);
+const LOOK_AGAIN: TimeDelta = TimeDelta::seconds(30);
 /// Pause before another look at requests that are taken back.
 const WITHDRAWING: TimeDelta = TimeDelta::seconds(2);
 
@@ -77,25 +75,31 @@ impl Requests {
         Ok(self.user.get_or_try_init(|| user_name(&self.cluster.client)).await?.as_str())
     }
 
+    /// Returns the node of a name. The API is read for one that the watch has not shown.
+    pub(super) async fn node(&self, name: &str) -> Result<Option<Arc<Node>>, CallError> {
+        let known = self.cluster.view.index().node(name);
+        find(known, &Api::all(self.cluster.client.clone()), name).await
+    }
+
     /// Publishes an Event on an object.
     pub(super) fn tell(&self, object: &DynamicObject, notice: Notice) {
         self.cluster.events.send_about(object.object_ref(self.foreign.resource()), notice);
     }
 
-    /// Returns the next look after a pause.
-    pub(super) fn again(&self, pause: TimeDelta) -> Requeue {
-        let now = self.cluster.clock.now();
-        Requeue::At(due(now + pause, now))
+    /// Writes a change of the status, and tells of an end.
+    async fn report(&self, object: &DynamicObject, told: Progress, change: Value) -> Result<(), CallError> {
+        self.foreign.merge(object, json!({"status": change})).await?;
+        match told.outcome {
+            Outcome::Complete => self.tell(object, Notice::normal(told.reason, told.message)),
+            Outcome::Failed => self.tell(object, Notice::warning(told.reason, told.message)),
+            Outcome::Asking | Outcome::Waiting => {}
+        }
+        Ok(())
     }
 
-    /// Returns the node of a name. The API is read for one that the watch has not shown.
-    pub(super) async fn node(&self, name: &str) -> Result<Option<Arc<Node>>, CallError> {
-        let known = self.cluster.view.index().node(name);
-        if known.is_some() || name.is_empty() {
-            return Ok(known);
-        }
-        let nodes: Api<Node> = Api::all(self.cluster.client.clone());
-        Ok(call(format!("read node {name}"), nodes.get_opt(name)).await?.map(Arc::new))
+    fn again(&self, pause: TimeDelta) -> Requeue {
+        let now = self.cluster.clock.now();
+        Requeue::At(due(now + pause, now))
     }
 
     /// Returns the node whose pods, or whose Evacuations, an event concerns.
@@ -114,9 +118,17 @@ impl Requests {
     /// Returns the keys of the objects that name a node.
     fn of_node(&self, node: &str) -> Vec<ObjectKey> {
         let mut all = self.foreign.all();
-        all.retain(|object| text(object, "/spec/nodeName") == node);
+        all.retain(|object| node_of(object) == node);
         all.iter().map(|object| ObjectKey::of(object.as_ref())).collect()
     }
+}
+
+/// Progress of the requests for an object, if there is anything to report.
+pub(super) type Asked = Result<Option<Progress>, CallError>;
+
+/// Returns the name of the node that an object names.
+pub(super) fn node_of(object: &DynamicObject) -> &str {
+    text(&object.data, "/spec/nodeName")
 }
 
 /// Returns the key under which a bridge looks for requests whose object is gone.
@@ -136,8 +148,11 @@ pub(super) trait Requester: Send + Sync + 'static {
     /// Returns true for an object that is complete, or on which the project's own controller acts.
     async fn is_over(&self, object: &DynamicObject) -> Result<bool, CallError>;
 
-    /// Asks for the pods of an object that is held, and reports the progress.
-    async fn ask(&self, object: &DynamicObject) -> Result<Requeue, CallError>;
+    /// Asks for the pods of an object that is held. `None` when there is nothing to report.
+    async fn ask(&self, object: &DynamicObject) -> Asked;
+
+    /// Returns the change of the object's status that shows a progress. `None` when the status shows it.
+    fn change(&self, object: &DynamicObject, progress: &Progress) -> Option<Value>;
 
     /// Takes the requests of an object back. Returns true when nothing is left that needs it.
     async fn take_back(&self, object: &DynamicObject) -> Result<bool, CallError>;
@@ -149,32 +164,18 @@ pub(super) trait Requester: Send + Sync + 'static {
 }
 
 #[async_trait]
-impl<R: Requester> Feature for R {
-    fn name(&self) -> &'static str {
-        R::NAME
+impl<R: Requester> Watcher for R {
+    const NAME: &'static str = R::NAME;
+
+    fn foreign(&self) -> Vec<&Arc<Foreign>> {
+        vec![&self.requests().foreign]
     }
 
-    fn watches(&self) -> &'static [Kind] {
-        &[Kind::Evacuations, Kind::NodeEvacuations, Kind::Nodes, Kind::Pods]
-    }
-
-    fn follow(self: Arc<Self>, stop: &CancellationToken, tasks: &mut JoinSet<()>) {
-        self.requests().foreign.follow(stop, tasks);
-    }
-
-    fn is_required(&self) -> bool {
-        false
-    }
-
-    fn queue(&self) -> &WorkQueue<ObjectKey> {
+    fn keys(&self) -> &WorkQueue<ObjectKey> {
         &self.requests().queue
     }
 
-    fn workers(&self) -> WorkerSettings {
-        WorkerSettings { count: WORKERS, ..WorkerSettings::default() }
-    }
-
-    fn handle(&self, event: &ClusterEvent<'_>) {
+    fn observe(&self, event: &ClusterEvent<'_>) {
         let requests = self.requests();
         if let ClusterEvent::NodeEvacuation(change) = event {
             let sources = states(change).filter_map(|drain| requests.source(drain));
@@ -183,13 +184,13 @@ impl<R: Requester> Feature for R {
         requests.queue.add_all(requests.node_of(event).into_iter().flat_map(|node| requests.of_node(&node)));
     }
 
-    fn resync(&self) {
+    fn queue_all(&self) {
         let requests = self.requests();
         requests.queue.add_all(requests.foreign.all().iter().map(|object| ObjectKey::of(object.as_ref())));
         requests.queue.add(orphans());
     }
 
-    async fn reconcile(&self, key: &ObjectKey) -> Result<Requeue, CallError> {
+    async fn work(&self, key: &ObjectKey) -> Result<Requeue, CallError> {
         let requests = self.requests();
         if *key == orphans() {
             requests.close_orphans().await?;
@@ -198,7 +199,14 @@ impl<R: Requester> Feature for R {
         let Some(object) = requests.foreign.get(key) else { return Ok(Requeue::OnEvent) };
         let over = object.metadata.deletion_timestamp.is_some() || self.is_over(&object).await?;
         match (over, requests.hold(&object)) {
-            (false, true) => return self.ask(&object).await,
+            (false, true) => {
+                if let Some(progress) = self.ask(&object).await?
+                    && let Some(change) = self.change(&object, &progress)
+                {
+                    requests.report(&object, progress, change).await?;
+                }
+                return Ok(requests.again(LOOK_AGAIN));
+            }
             (false, false) => requests.set_held(&object, true).await?,
             (true, true) if self.take_back(&object).await? => requests.set_held(&object, false).await?,
             (true, true) => return Ok(requests.again(WITHDRAWING)),
@@ -206,9 +214,5 @@ impl<R: Requester> Feature for R {
         }
         // A write of the object queues its key.
         Ok(Requeue::OnEvent)
-    }
-
-    fn is_expected(&self, error: &CallError) -> bool {
-        matches!(error.code(), 404 | 409)
     }
 }

@@ -12,14 +12,14 @@ const MAX_NAME: usize = 200;
 /// Number of characters of a UID within a name.
 const UID: usize = 8;
 
-/// Returns the text of an object at a path such as `/spec/nodeName`; an empty one if there is none.
-pub(super) fn text<'a>(object: &'a DynamicObject, path: &str) -> &'a str {
-    object.data.pointer(path).and_then(Value::as_str).unwrap_or_default()
+/// Returns the text at a path such as `/spec/nodeName`; an empty one if there is none.
+pub(super) fn text<'a>(data: &'a Value, path: &str) -> &'a str {
+    data.pointer(path).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Returns the list of an object at a path; an empty one if there is none.
-pub(super) fn list<'a>(object: &'a DynamicObject, path: &str) -> &'a [Value] {
-    object.data.pointer(path).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+/// Returns the list at a path; an empty one if there is none.
+pub(super) fn list<'a>(data: &'a Value, path: &str) -> &'a [Value] {
+    data.pointer(path).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
 }
 
 /// Returns the message with which the API refused a request.

@@ -6,7 +6,7 @@ use evacuation_api::Evacuation;
 use k8s_openapi::api::core::v1::Pod;
 
 use super::part::Part;
-use crate::cluster::{Change, ClusterEvent, ObjectKey, View, pod_key};
+use crate::cluster::{Change, ClusterEvent, ObjectKey, View, is_finished, pod_key};
 
 /// Rule by which a responder finds its pods.
 #[derive(Clone, Copy, Debug)]
@@ -31,6 +31,13 @@ impl Interest {
             }
             _ => BTreeSet::new(),
         }
+    }
+
+    /// Returns the pods of a namespace for which the responder is or was asked, and whose Evacuation goes on.
+    pub(crate) fn asked_in(&self, view: &View, namespace: &str) -> BTreeSet<ObjectKey> {
+        let index = view.index();
+        let active = index.evacuations_in(namespace).filter(|(_, known)| !is_finished(known));
+        active.filter(|(_, known)| self.is_asked_by(known)).map(|(_, known)| pod_key(known)).collect()
     }
 
     /// Returns every pod that may need work.

@@ -129,6 +129,20 @@ impl Replier {
         lock(&self.said).remove(uid);
     }
 
+    /// Posts a reply if it is due. Returns the time at which a delay that is recorded is renewed.
+    pub(crate) async fn answer(
+        &self,
+        part: Part<'_>,
+        reply: Reply,
+        now: DateTime<Utc>,
+    ) -> Result<Option<DateTime<Utc>>, CallError> {
+        let (reply, renewal) = reply.due(part, now);
+        if let Some(reply) = reply {
+            self.post(part, reply).await?;
+        }
+        Ok(renewal)
+    }
+
     /// Posts a reply to `evacuations/NAME/respond`, once for each state of the Evacuation. The watch shows
     /// the result.
     pub(crate) async fn post(&self, part: Part<'_>, reply: Reply) -> Result<(), CallError> {

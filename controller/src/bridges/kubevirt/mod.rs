@@ -23,36 +23,30 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use chrono::TimeDelta;
-use evacuation_api::{Answer, ConditionType, Evacuation, MIGRATE_RESPONDER, is_dns_subdomain};
+use evacuation_api::{Answer, ConditionType, Evacuation, MIGRATE_RESPONDER};
 use evacuation_protocol::{LivePod, PodPhase};
 use k8s_openapi::api::core::v1::Pod;
 use kube::{ResourceExt, core::DynamicObject};
 use serde_json::json;
-use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
 
-use self::plan::{EVACUATION_UID, Plan, accept, delay, has_ended, plan, waited_for};
+use self::plan::{EVACUATION_UID, Plan, has_ended, plan, say, waited_for};
 use super::{
-    foreign::{Foreign, ForeignKind},
+    Watcher,
+    foreign::{Foreign, ForeignKind, find},
     text::{refusal, text},
 };
 use crate::{
     builtin::{Interest, Part, Replier, Reply, deleted_evacuation, sooner, states},
-    cluster::{
-        CallError, Cluster, ClusterEvent, Feature, Kind, ObjectKey, Requeue, WorkQueue, call, due,
-        evacuations, is_finished, pod_key,
-    },
+    cluster::{CallError, Cluster, ClusterEvent, ObjectKey, Requeue, WorkQueue, due, evacuations},
 };
 
 const MACHINE: ForeignKind = ForeignKind {
     gvk: ["kubevirt.io", "v1", "VirtualMachineInstance"],
-    plural: "virtualmachineinstances",
     spec: &["evictionStrategy"],
     status: &["nodeName", "phase", "conditions", "migrationState"],
 };
 const MIGRATION: ForeignKind = ForeignKind {
     gvk: ["kubevirt.io", "v1", "VirtualMachineInstanceMigration"],
-    plural: "virtualmachineinstancemigrations",
     spec: &["vmiName"],
     status: &["phase", "conditions", "phaseTransitionTimestamps"],
 };
@@ -83,11 +77,7 @@ impl Migrations {
             // A change concerns the pods of migrations, and those of the namespace whose responder is asked.
             Foreign::new(cluster, kind, move |change| {
                 queue.add_all(states(change).filter_map(pod_of));
-                let index = view.index();
-                let asked = index
-                    .evacuations_in(&change.key.namespace)
-                    .filter(|(_, known)| !is_finished(known) && Part::of(known, MIGRATE_RESPONDER).is_some());
-                queue.add_all(asked.map(|(_, known)| pod_key(known)));
+                queue.add_all(INTEREST.asked_in(&view, &change.key.namespace));
             })
         };
         let (machines, migrations) = (foreign(&MACHINE), foreign(&MIGRATION));
@@ -99,75 +89,74 @@ impl Migrations {
     async fn decide(&self, part: Part<'_>, pod: &Pod) -> Result<Plan, CallError> {
         let (now, namespace) = (self.cluster.clock.now(), pod.namespace().unwrap_or_default());
         let key = |name: &str| ObjectKey::new(namespace.as_str(), name);
-        let unknown = |why: &str| Ok(delay("Unknown", why, Some(now + LOOK_AGAIN)));
         let launcher = owner(pod, "Pod").and_then(|name| self.cluster.view.index().pod(&key(name)));
         if launcher.is_some_and(|launcher| LivePod::of(&launcher).phase != PodPhase::Terminal) {
-            return Ok(delay("HotplugVolume", "the pod goes with that of its virtual machine", None));
+            return Ok(say(
+                Answer::Delay,
+                "HotplugVolume",
+                "the pod goes with that of its virtual machine",
+                None,
+            ));
         }
         let Some(name) = owner(pod, "VirtualMachineInstance") else {
-            return Ok(accept("NoMachine", "the pod runs no virtual machine"));
+            return Ok(say(Answer::Accept, "NoMachine", "the pod runs no virtual machine", None));
         };
         if !self.migrations.is_listed() {
-            return unknown("KubeVirt's migrations cannot be listed");
+            let until = Some(now + LOOK_AGAIN);
+            return Ok(say(Answer::Delay, "Unknown", "KubeVirt's migrations cannot be listed", until));
         }
-        let machine = match self.machines.find(&key(name)).await {
-            Ok(Some(machine)) => machine,
-            Ok(None) => return Ok(accept("NoMachine", "the virtual machine is gone")),
-            Err(error) => return unknown(&error.to_string()),
+        let Some(machine) = self.machines.find(&key(name)).await? else {
+            return Ok(say(Answer::Accept, "NoMachine", "the virtual machine is gone", None));
         };
         if let Some(waited) = waited_for(part) {
             // The watch can be late after a change of the leader.
             self.migrations.find(&key(waited)).await?;
         }
         let mut migrations = self.migrations.in_namespace(&namespace);
-        migrations.retain(|migration| text(migration, "/spec/vmiName") == name);
-        Ok(plan(part, pod, &machine, &migrations, now))
+        migrations.retain(|migration| text(&migration.data, "/spec/vmiName") == name);
+        match plan(part, pod, &machine, &migrations, now) {
+            Plan::Create(name) => self.migrate(part, pod, name).await,
+            said => Ok(said),
+        }
     }
 
-    /// Creates a migration. Returns the reason of KubeVirt's denial.
-    async fn migrate(&self, part: Part<'_>, pod: &Pod, name: &str) -> Result<Option<String>, CallError> {
+    /// Creates a migration. The next round waits for it.
+    async fn migrate(&self, part: Part<'_>, pod: &Pod, name: String) -> Result<Plan, CallError> {
         let spec = json!({"vmiName": owner(pod, "VirtualMachineInstance")});
-        let mut migration = DynamicObject::new(name, self.migrations.resource()).data(json!({"spec": spec}));
+        let mut migration = DynamicObject::new(&name, self.migrations.resource()).data(json!({"spec": spec}));
         migration.metadata.namespace = pod.namespace();
         migration.labels_mut().insert(EVACUATION_UID.to_owned(), part.uid().to_owned());
         migration.annotations_mut().insert(EVACUATION.to_owned(), part.name().to_owned());
         migration.annotations_mut().insert(POD.to_owned(), pod.name_any());
         match self.migrations.create(&migration).await {
             Err(error) if matches!(error.code(), 400..=499) && error.code() != 409 => {
-                Ok(Some(refusal(&error)))
+                let until = Some(self.cluster.clock.now() + LOOK_AGAIN);
+                let message = format!("KubeVirt denies a migration: {}", refusal(&error));
+                Ok(say(Answer::Delay, "MigrationDenied", message, until))
             }
-            created => created.map(|()| None),
+            created => created.map(|()| Plan::Create(name)),
         }
     }
 
-    /// Deletes the pod's migrations whose Evacuation failed or is gone. Returns those of the bridge that have
-    /// not ended.
-    async fn clean_up(
-        &self,
-        pod: &ObjectKey,
-        known: &[Arc<Evacuation>],
-    ) -> Result<Vec<Arc<DynamicObject>>, CallError> {
+    /// Deletes the pod's migrations whose Evacuation failed or is gone, which a live read confirms. Returns
+    /// true when none of the bridge's is left that has not ended.
+    async fn clean_up(&self, pod: &ObjectKey) -> Result<bool, CallError> {
         let mut unfinished = self.migrations.in_namespace(&pod.namespace);
         unfinished.retain(|migration| pod_of(migration).as_ref() == Some(pod) && !has_ended(migration));
         let api = evacuations(&self.cluster.client, &pod.namespace);
         for migration in unfinished.iter().filter(|known| known.metadata.deletion_timestamp.is_none()) {
-            let wants = |found: &Evacuation| {
+            let name = migration.annotations().get(EVACUATION).map(String::as_str).unwrap_or_default();
+            let known = self.cluster.view.index().evacuation(&ObjectKey::new(pod.namespace.as_str(), name));
+            let found = find(known, &api, name).await?;
+            let wants = |found: &Arc<Evacuation>| {
                 found.metadata.uid.as_ref() == migration.labels().get(EVACUATION_UID)
                     && !found.status.as_ref().is_some_and(|status| status.is_true(ConditionType::Failed))
             };
-            if known.iter().any(|known| wants(known)) {
-                continue;
-            }
-            let named = migration.annotations().get(EVACUATION).filter(|name| is_dns_subdomain(name));
-            let live = match named {
-                Some(name) => call(format!("read evacuation {name}"), api.get_opt(name)).await?,
-                None => None,
-            };
-            if !live.is_some_and(|live| wants(&live)) {
+            if !found.as_ref().is_some_and(wants) {
                 self.migrations.delete(migration).await?;
             }
         }
-        Ok(unfinished)
+        Ok(unfinished.is_empty() && self.migrations.is_listed())
     }
 }
 
@@ -184,83 +173,49 @@ fn owner<'a>(pod: &'a Pod, kind: &str) -> Option<&'a str> {
 }
 
 #[async_trait]
-impl Feature for Migrations {
-    fn name(&self) -> &'static str {
-        "bridge to KubeVirt"
+impl Watcher for Migrations {
+    const NAME: &'static str = "bridge to KubeVirt";
+
+    fn foreign(&self) -> Vec<&Arc<Foreign>> {
+        vec![&self.machines, &self.migrations]
     }
 
-    fn watches(&self) -> &'static [Kind] {
-        &[Kind::Evacuations, Kind::Pods]
-    }
-
-    fn follow(self: Arc<Self>, stop: &CancellationToken, tasks: &mut JoinSet<()>) {
-        self.machines.follow(stop, tasks);
-        self.migrations.follow(stop, tasks);
-    }
-
-    fn is_required(&self) -> bool {
-        false
-    }
-
-    fn queue(&self) -> &WorkQueue<ObjectKey> {
+    fn keys(&self) -> &WorkQueue<ObjectKey> {
         &self.queue
     }
 
-    fn handle(&self, event: &ClusterEvent<'_>) {
+    fn observe(&self, event: &ClusterEvent<'_>) {
         if let Some(uid) = deleted_evacuation(event) {
             self.replier.forget(uid);
         }
         self.queue.add_all(INTEREST.concerned(&self.cluster.view, event));
     }
 
-    fn resync(&self) {
+    fn queue_all(&self) {
         self.queue.add_all(INTEREST.all(&self.cluster.view));
         self.queue.add_all(self.migrations.all().iter().filter_map(|known| pod_of(known)));
     }
 
-    async fn reconcile(&self, key: &ObjectKey) -> Result<Requeue, CallError> {
+    async fn work(&self, key: &ObjectKey) -> Result<Requeue, CallError> {
         let (pod, evacuations) = {
             let index = self.cluster.view.index();
             (index.pod(key), index.evacuations_of(key))
         };
-        let unfinished = self.clean_up(key, &evacuations).await?;
+        let is_clean = self.clean_up(key).await?;
         let parts = || evacuations.iter().filter_map(|evacuation| Part::of(evacuation, MIGRATE_RESPONDER));
-        for part in parts().filter(Part::must_acknowledge) {
-            let is_ours = |known: &Arc<DynamicObject>| {
-                known.labels().get(EVACUATION_UID).is_some_and(|uid| uid == part.uid())
-            };
-            if self.migrations.is_listed() && !unfinished.iter().any(is_ours) {
-                self.replier.post(part, Reply::Acknowledge).await?;
-            }
+        for part in parts().filter(|part| is_clean && part.must_acknowledge()) {
+            self.replier.post(part, Reply::Acknowledge).await?;
         }
         let Some(pod) = pod.filter(|pod| pod.metadata.deletion_timestamp.is_none()) else {
             return Ok(Requeue::OnEvent);
         };
-        let is_asked = |part: &Part<'_>| {
-            part.targets(pod.metadata.uid.as_deref())
-                && part.is_active()
-                && part.responder.answer != Some(Answer::Accept)
-        };
-        let Some(part) = parts().find(is_asked) else { return Ok(Requeue::OnEvent) };
+        let uid = pod.metadata.uid.as_deref();
+        let mut asked = parts().filter(|part| part.targets(uid) && part.is_active());
+        let asked = asked.find(|part| part.responder.answer != Some(Answer::Accept));
+        let Some(part) = asked else { return Ok(Requeue::OnEvent) };
         let now = self.cluster.clock.now();
-        let (reply, until) = match self.decide(part, &pod).await? {
-            Plan::Answer(reply, until) => (reply, until),
-            Plan::Create(name) => match self.migrate(part, &pod, &name).await? {
-                None => return Ok(Requeue::OnEvent),
-                Some(why) => {
-                    let message = format!("KubeVirt denies a migration: {why}");
-                    (Reply::Delay { reason: "MigrationDenied", message }, Some(now + LOOK_AGAIN))
-                }
-            },
-        };
-        let (reply, renewal) = reply.due(part, now);
-        if let Some(reply) = reply {
-            self.replier.post(part, reply).await?;
-        }
+        let Plan::Say(reply, until) = self.decide(part, &pod).await? else { return Ok(Requeue::OnEvent) };
+        let renewal = self.replier.answer(part, reply, now).await?;
         Ok(sooner(until, renewal).map(|time| due(time, now)).into())
-    }
-
-    fn is_expected(&self, error: &CallError) -> bool {
-        matches!(error.code(), 404 | 409)
     }
 }

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use evacuation_api::{Answer, from_condition_time};
+use evacuation_api::Answer::{self, Accept, Delay, Refuse};
+use evacuation_api::from_condition_time;
 use k8s_openapi::api::core::v1::Pod;
 use kube::{ResourceExt, core::DynamicObject};
-use serde_json::Value;
 
 use crate::{
     bridges::text::{list, text},
@@ -31,13 +31,16 @@ const WAITS: &str = "waiting for migration ";
 /// Reason of the refusal after a user deleted the migration.
 const DELETED: &str = "MigrationDeleted";
 
+/// Time of the next look if nothing changes before.
+type Until = Option<DateTime<Utc>>;
+
 /// Plan of the responder.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Plan {
     /// Create the migration of that name.
     Create(String),
-    /// Answer, and look again at that time at the latest.
-    Answer(Reply, Option<DateTime<Utc>>),
+    /// Reply, and look again at that time at the latest.
+    Say(Reply, Until),
 }
 
 /// Returns the plan for a pod of a machine. `migrations` are those of the machine.
@@ -52,104 +55,92 @@ pub(super) fn plan(
     let ours =
         migrations.iter().filter_map(|migration| Some((attempt(part, migration)?, migration.as_ref())));
     let last = ours.max_by_key(|(attempt, _)| *attempt);
-    let node = text(machine, "/status/nodeName");
+    let node = text(&machine.data, "/status/nodeName");
     let ends = machine.metadata.deletion_timestamp.is_some() || has_ended(machine);
     let arrives = pod.labels().contains_key(TARGET) && unfinished.is_some();
     let moved = !node.is_empty() && node_name(pod).is_some_and(|known| known != node)
-        || last.is_some_and(|(_, last)| text(last, "/status/phase") == "Succeeded");
-    let conditions = list(machine, "/status/conditions");
+        || last.is_some_and(|(_, last)| text(&last.data, "/status/phase") == "Succeeded");
+    let conditions = list(&machine.data, "/status/conditions");
     let condition = conditions.iter().find(|known| known["type"] == "LiveMigratable");
     let can_move = unfinished.is_some() || condition.is_some_and(|known| known["status"] == "True");
-    match text(machine, "/spec/evictionStrategy") {
-        _ if ends => accept("MachineEnds", "the virtual machine stops"),
-        _ if arrives => delay("MigrationTarget", "a migration moves the machine to this pod", None),
+    match text(&machine.data, "/spec/evictionStrategy") {
+        _ if ends => say(Accept, "MachineEnds", "the virtual machine stops", None),
+        _ if arrives => say(Delay, "MigrationTarget", "a migration moves the machine to this pod", None),
         _ if moved => migrated(machine, now),
-        "External" => accept("External", "another controller migrates the machine; the eviction signals it"),
+        "External" => {
+            say(Accept, "External", "another controller migrates the machine; the eviction signals it", None)
+        }
         "LiveMigrate" | "LiveMigrateIfPossible" if can_move => match unfinished {
             Some(migration) => wait(migration),
             None => migrate(part, machine, last, now),
         },
         "LiveMigrate" => {
             let unknown = "KubeVirt has not found out whether it can be migrated".to_owned();
-            let why = |known| format!("{}: {}", string(known, "reason"), string(known, "message"));
-            refuse("NotLiveMigratable", condition.map_or(unknown, why), None, None)
+            let why = |known| format!("{}: {}", text(known, "/reason"), text(known, "/message"));
+            say(Refuse, "NotLiveMigratable", condition.map_or(unknown, why), None)
         }
-        _ => accept("NoMigration", "the machine's eviction strategy lets it shut down"),
+        _ => say(Accept, "NoMigration", "the machine's eviction strategy lets it shut down", None),
     }
 }
 
 /// Waits for a migration, and tells of the condition by which KubeVirt holds it back.
 fn wait(migration: &DynamicObject) -> Plan {
     let holds = |kind: &str| kind.starts_with("migrationRejected") || kind.starts_with("migrationBlocked");
-    let mut conditions = list(migration, "/status/conditions").iter();
-    let held = conditions.find(|known| known["status"] == "True" && holds(string(known, "type")));
-    let held = held.map(|known| format!(" ({})", string(known, "type"))).unwrap_or_default();
-    delay("Migrating", format!("{WAITS}{}{held}", migration.name_any()), None)
+    let mut conditions = list(&migration.data, "/status/conditions").iter();
+    let held = conditions.find(|known| known["status"] == "True" && holds(text(known, "/type")));
+    let held = held.map(|known| format!(" ({})", text(known, "/type"))).unwrap_or_default();
+    say(Delay, "Migrating", format!("{WAITS}{}{held}", migration.name_any()), None)
 }
 
+/// The last attempt of the bridge, with its number.
+type Last<'a> = Option<(u32, &'a DynamicObject)>;
+
 /// Creates the next migration, unless the last one failed or was deleted not long ago.
-fn migrate(
-    part: Part<'_>,
-    machine: &DynamicObject,
-    last: Option<(u32, &DynamicObject)>,
-    now: DateTime<Utc>,
-) -> Plan {
-    let (recorded, retry_after) = (part.responder, Some(RETRY_SECONDS));
-    if let Some(name) = waited_for(part).filter(|name| last.is_none_or(|(_, last)| last.name_any() != *name))
-    {
+fn migrate(part: Part<'_>, machine: &DynamicObject, last: Last<'_>, now: DateTime<Utc>) -> Plan {
+    let (recorded, soon) = (part.responder, after(now, RETRY_SECONDS));
+    let is_missing = |name: &&str| last.is_none_or(|(_, last)| last.name_any() != **name);
+    if let Some(name) = waited_for(part).filter(is_missing) {
         // To create it again would not be what the user wants.
-        return refuse(DELETED, format!("migration {name} was deleted"), retry_after, None);
+        return say(Refuse, DELETED, format!("migration {name} was deleted"), Some(soon));
     }
-    let is_refused = recorded.answer == Some(Answer::Refuse) && recorded.reason.as_deref() == Some(DELETED);
+    let is_refused = recorded.answer == Some(Refuse) && recorded.reason.as_deref() == Some(DELETED);
     let retry = recorded.answer_time.filter(|_| is_refused).map(|time| after(time.0, RETRY_SECONDS));
     if retry.is_some_and(|retry| now < retry) {
-        return refuse(DELETED, recorded.message.clone().unwrap_or_default(), retry_after, retry);
+        return say(Refuse, DELETED, recorded.message.clone().unwrap_or_default(), retry);
     }
     let Some((attempt, failed)) = last else { return create(part, 1) };
-    let retry = failed_at(failed).map(|time| time + pause(attempt));
+    let pause = BACKOFF * (1 << attempt.clamp(1, ATTEMPTS).saturating_sub(1));
+    let retry = failed_at(failed).map(|time| time + pause.min(TimeDelta::seconds(RETRY_SECONDS)));
     if retry.is_none_or(|retry| retry <= now) {
         return create(part, attempt + 1);
     }
-    let is_known = text(machine, "/status/migrationState/migrationUid") == failed.uid().unwrap_or_default();
-    let reason = Some(text(machine, "/status/migrationState/failureReason"));
-    let reason = reason.filter(|why| is_known && !why.is_empty()).unwrap_or("KubeVirt names no reason");
-    let message = format!("migration {} failed: {reason}", failed.name_any());
-    if attempt < ATTEMPTS {
-        delay("MigrationFailed", message, retry)
-    } else {
-        refuse("MigrationFailed", message, retry_after, retry)
-    }
+    let is_known =
+        text(&machine.data, "/status/migrationState/migrationUid") == failed.uid().unwrap_or_default();
+    let why = Some(text(&machine.data, "/status/migrationState/failureReason"));
+    let why = why.filter(|why| is_known && !why.is_empty()).unwrap_or("KubeVirt names no reason");
+    let answer = if attempt < ATTEMPTS { Delay } else { Refuse };
+    say(answer, "MigrationFailed", format!("migration {} failed: {why}", failed.name_any()), retry)
 }
 
 /// Waits for the end of the source pod, which KubeVirt completes. A side-car can keep it alive.
 fn migrated(machine: &DynamicObject, now: DateTime<Utc>) -> Plan {
-    let until = time(text(machine, "/status/migrationState/endTimestamp")).map(|end| end + SOURCE_ENDS);
+    let end: Until = text(&machine.data, "/status/migrationState/endTimestamp").parse().ok();
+    let until = end.map(|end| end + SOURCE_ENDS);
     if until.is_some_and(|until| until <= now) {
-        return accept(
-            "Migrated",
-            "the machine is on another node, and its old pod does not end: a side-car?",
-        );
+        return say(Accept, "Migrated", "the machine is on another node, and its old pod does not end", None);
     }
-    delay("Migrated", "the machine is on another node; its old pod ends", until)
+    say(Delay, "Migrated", "the machine is on another node; its old pod ends", until)
 }
 
-/// Returns a plan that accepts.
-pub(super) fn accept(reason: &'static str, message: &str) -> Plan {
-    Plan::Answer(Reply::Accept { reason, message: message.to_owned() }, None)
-}
-
-/// Returns a plan that delays, and looks again at that time at the latest.
-pub(super) fn delay(reason: &'static str, message: impl Into<String>, until: Option<DateTime<Utc>>) -> Plan {
-    Plan::Answer(Reply::Delay { reason, message: message.into() }, until)
-}
-
-fn refuse(
-    reason: &'static str,
-    message: String,
-    retry_after: Option<i64>,
-    until: Option<DateTime<Utc>>,
-) -> Plan {
-    Plan::Answer(Reply::Refuse { reason, message, retry_after }, until)
+/// Replies, and looks again at that time at the latest. A refusal is to be asked again then.
+pub(super) fn say(answer: Answer, reason: &'static str, message: impl Into<String>, until: Until) -> Plan {
+    let (message, retry_after) = (message.into(), until.map(|_| RETRY_SECONDS));
+    let reply = match answer {
+        Accept => Reply::Accept { reason, message },
+        Delay => Reply::Delay { reason, message },
+        Refuse => Reply::Refuse { reason, message, retry_after },
+    };
+    Plan::Say(reply, until)
 }
 
 /// Creates the migration of an attempt. Its name is the same after a crash.
@@ -169,39 +160,22 @@ fn attempt(part: Part<'_>, migration: &DynamicObject) -> Option<u32> {
 
 /// Returns the name of our migration for which the recorded delay waits.
 pub(super) fn waited_for(part: Part<'_>) -> Option<&str> {
-    part.responder.answer.filter(|answer| *answer == Answer::Delay)?;
+    part.responder.answer.filter(|answer| *answer == Delay)?;
     let name = part.responder.message.as_deref()?.strip_prefix(WAITS)?.split(' ').next()?;
     name.starts_with(&prefix(part)).then_some(name)
 }
 
 /// Returns true for a machine or a migration that has ended.
 pub(super) fn has_ended(object: &DynamicObject) -> bool {
-    ["Succeeded", "Failed"].contains(&text(object, "/status/phase"))
+    ["Succeeded", "Failed"].contains(&text(&object.data, "/status/phase"))
 }
 
 /// Returns the time at which a migration failed, or was created.
 fn failed_at(migration: &DynamicObject) -> Option<DateTime<Utc>> {
-    let mut phases = list(migration, "/status/phaseTransitionTimestamps").iter();
+    let mut phases = list(&migration.data, "/status/phaseTransitionTimestamps").iter();
     let failed = phases.find(|item| item["phase"] == "Failed");
     let created = migration.metadata.creation_timestamp.as_ref().map(from_condition_time);
-    failed.and_then(|item| time(string(item, "phaseTransitionTimestamp"))).or(created)
-}
-
-/// Returns the pause after that many failed migrations.
-fn pause(attempt: u32) -> TimeDelta {
-    if attempt >= ATTEMPTS {
-        TimeDelta::seconds(RETRY_SECONDS)
-    } else {
-        BACKOFF * (1 << attempt.saturating_sub(1))
-    }
-}
-
-fn string<'a>(item: &'a Value, field: &str) -> &'a str {
-    item.get(field).and_then(Value::as_str).unwrap_or_default()
-}
-
-fn time(text: &str) -> Option<DateTime<Utc>> {
-    DateTime::parse_from_rfc3339(text).ok().map(|time| time.to_utc())
+    failed.and_then(|item| text(item, "/phaseTransitionTimestamp").parse().ok()).or(created)
 }
 
 #[cfg(test)]

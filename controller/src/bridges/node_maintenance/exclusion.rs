@@ -1,5 +1,7 @@
 //! Exclusion of medik8s' remediation from a node: the node's lease, and the label that remediators respect.
 
+use std::sync::Arc;
+
 use chrono::{DateTime, TimeDelta, Utc};
 use evacuation_api::CORDONED_BY_ANNOTATION;
 use evacuation_protocol::release;
@@ -12,7 +14,7 @@ use kube::{Api, Resource, ResourceExt, api::PostParams};
 use serde_json::{Value, json};
 
 use crate::{
-    bridges::foreign::{delete, merge},
+    bridges::foreign::{delete, find, merge},
     cluster::{CallError, Cluster, call},
 };
 
@@ -23,7 +25,7 @@ const HOLDER: &str = "evacuation.dev";
 /// Time after which a lease without renewal is free, in seconds; medik8s' own.
 const DURATION_SECONDS: i32 = 3600;
 /// Age of a lease at which it is renewed.
-pub(super) const RENEW_AFTER: TimeDelta = TimeDelta::minutes(20);
+const RENEW_AFTER: TimeDelta = TimeDelta::minutes(20);
 /// Label of a node that remediators leave alone.
 const LABEL: &str = "remediation.medik8s.io/exclude-from-remediation";
 /// Annotation of a node whose label this bridge set.
@@ -95,8 +97,7 @@ impl Exclusion {
     }
 
     async fn lease(&self, node: &str) -> Result<Option<Lease>, CallError> {
-        let name = lease_name(node);
-        call(format!("read lease {name}"), self.leases.get_opt(&name)).await
+        Ok(find(None, &self.leases, &lease_name(node)).await?.map(Arc::unwrap_or_clone))
     }
 
     async fn change_node(&self, node: &Node, metadata: Value) -> Result<(), CallError> {

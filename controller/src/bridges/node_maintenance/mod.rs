@@ -17,23 +17,22 @@ mod exclusion;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use evacuation_api::{DrainedNodePhase, NodeEvacuation, is_dns_subdomain};
+use evacuation_api::{DrainedNodePhase, Evacuation, NodeEvacuation};
 use kube::{ResourceExt, core::DynamicObject};
 use serde_json::{Value, json};
 
-use self::exclusion::{Exclusion, RENEW_AFTER};
+use self::exclusion::Exclusion;
 use super::{
     BridgeOptions,
-    drains::{DRAINING, Outcome, Progress},
+    drains::{DELETED, DRAINING, Outcome, Progress},
     foreign::ForeignKind,
-    requester::{LOOK_AGAIN, Requester, Requests},
-    text::{fitting, refusal, text},
+    requester::{Asked, Requester, Requests, node_of},
+    text::{refusal, text},
 };
-use crate::cluster::{CallError, Cluster, Notice, ObjectKey, Requeue, is_finished};
+use crate::cluster::{CallError, Cluster, Notice, ObjectKey, is_finished};
 
 const KIND: ForeignKind = ForeignKind {
     gvk: ["nodemaintenance.medik8s.io", "v1beta1", "NodeMaintenance"],
-    plural: "nodemaintenances",
     spec: &["nodeName", "reason"],
     status: &[
         "phase",
@@ -74,38 +73,15 @@ impl NodeMaintenances {
         Arc::new(Self { requests, exclusion: Exclusion::new(cluster) })
     }
 
-    /// Merges a change into the status unless it is there, and tells of a new phase.
-    async fn report(&self, object: &DynamicObject, mut change: Value) -> Result<(), CallError> {
-        let known = |(name, value): (&String, &Value)| object.data["status"].get(name) == Some(value);
-        if change.as_object().is_some_and(|change| change.iter().all(known)) {
-            return Ok(());
-        }
-        let now = self.requests.cluster.clock.now();
-        change["lastUpdate"] = json!(now.format("%Y-%m-%dT%H:%M:%SZ").to_string());
-        self.requests.foreign.merge(object, json!({"status": change})).await?;
-        if change["phase"] != phase(object) {
-            let note =
-                format!("node {}: {}", node_of(object), change["lastError"].as_str().unwrap_or_default());
-            let notice = match change["phase"].as_str() {
-                Some(SUCCEEDED) => Notice::normal("SucceedMaintenance", note),
-                Some(FAILED) => Notice::warning("FailedMaintenance", note),
-                _ => Notice::normal("BeginMaintenance", note),
-            };
-            self.requests.tell(object, notice);
-        }
-        Ok(())
-    }
-
     /// Fails a maintenance, and takes its drain back.
-    async fn fail(&self, object: &DynamicObject, error: &str) -> Result<Requeue, CallError> {
-        self.report(object, in_phase(FAILED, error)).await?;
+    async fn fail(&self, object: &DynamicObject, reason: &'static str, error: &str) -> Asked {
         if let Some(drain) = self.requests.drain(object) {
             self.requests.close(object).await?;
             for node in &drain.spec.nodes.names {
                 self.leave_node(object, node).await?;
             }
         }
-        Ok(Requeue::OnEvent)
+        Ok(Some(Progress::new(Outcome::Failed, reason, error)))
     }
 
     /// Ends the exclusion of a node from remediation, unless another NodeMaintenance needs it.
@@ -117,52 +93,30 @@ impl NodeMaintenances {
                 && other.metadata.deletion_timestamp.is_none()
                 && phase(other) != FAILED
         };
-        if name.is_empty() || self.requests.foreign.all().iter().any(|other| needs(other)) {
+        if self.requests.foreign.all().iter().any(|other| needs(other)) {
             return Ok(());
         }
         self.exclusion.release(name).await
     }
-
-    /// Returns the pods of a node with an active Evacuation of that entry, and the number of all its pods.
-    fn pods_on(&self, node: &str, entry: &str) -> (Vec<ObjectKey>, usize) {
-        let index = self.requests.cluster.view.index();
-        let mut pods: Vec<ObjectKey> = index.pods_on(node).map(|pod| ObjectKey::of(pod.as_ref())).collect();
-        let all = pods.len();
-        pods.retain(|pod| {
-            let evacuations = index.evacuations_of(pod);
-            let mut active = evacuations.iter().filter(|known| !is_finished(known));
-            active.any(|known| known.spec.requesters.iter().any(|known| known.name == entry))
-        });
-        (pods, all)
-    }
-}
-
-/// Returns the name of the node, or an empty text for one that no node can have.
-fn node_of(object: &DynamicObject) -> &str {
-    Some(text(object, "/spec/nodeName")).filter(|name| is_dns_subdomain(name)).unwrap_or_default()
 }
 
 fn phase(object: &DynamicObject) -> &str {
-    text(object, "/status/phase")
+    text(&object.data, "/status/phase")
 }
 
-/// Returns the change of a status to that phase, with an error.
-fn in_phase(phase: &str, error: &str) -> Value {
-    json!({"phase": phase, "lastError": fitting(error)})
-}
-
-/// Returns the change of a status that follows from the progress of the drain. `pending` are the pods that are
-/// asked and not gone, and `on_node` is the number of all pods.
-fn change(object: &DynamicObject, progress: &Progress, pending: &[ObjectKey], on_node: usize) -> Value {
+/// Returns the change of a status that shows a progress. `pending` are the pods that are asked and not gone,
+/// and `on_node` is the number of all pods.
+fn status(object: &DynamicObject, progress: &Progress, pending: &[ObjectKey], on_node: usize) -> Value {
     let next = match progress.outcome {
         Outcome::Complete => SUCCEEDED,
         // The drain of a drained node may be deleted.
-        Outcome::Failed if progress.drain.is_none() && phase(object) == SUCCEEDED => SUCCEEDED,
+        Outcome::Failed if progress.reason == DELETED && phase(object) == SUCCEEDED => SUCCEEDED,
         Outcome::Failed => FAILED,
         Outcome::Asking | Outcome::Waiting => RUNNING,
     };
     let is_error = next != SUCCEEDED && progress.reason != DRAINING;
-    let mut change = in_phase(next, if is_error { &progress.message } else { "" });
+    let mut status =
+        json!({"phase": next, "lastError": if is_error { progress.message.as_str() } else { "" }});
     if let Some(drain) = &progress.drain {
         let pods = drain.status.as_ref().map(|status| status.pods).unwrap_or_default();
         let pending = pending.iter().take(if next == RUNNING { MAX_PENDING } else { 0 });
@@ -170,18 +124,15 @@ fn change(object: &DynamicObject, progress: &Progress, pending: &[ObjectKey], on
         // The pods of the first look count.
         let total =
             object.data.pointer("/status/totalpods").and_then(Value::as_u64).filter(|total| *total > 0);
-        change["drainProgress"] = json!(if next == SUCCEEDED { 100 } else { percent(pods.gone, pods.total) });
-        change["pendingPodsRefs"] = refs.collect();
-        change["pendingPods"] = pending.map(|pod| pod.name.as_str()).collect();
-        change["totalpods"] = json!(total.unwrap_or(on_node as u64));
-        change["evictionPods"] = json!(pods.total);
+        // A drain that has not ended has at most 99 %.
+        let percent = (i64::from(pods.gone) * 100).checked_div(pods.total.into()).unwrap_or_default();
+        status["drainProgress"] = json!(if next == SUCCEEDED { 100 } else { percent.clamp(0, 99) });
+        status["pendingPodsRefs"] = refs.collect();
+        status["pendingPods"] = pending.map(|pod| pod.name.as_str()).collect();
+        status["totalpods"] = total.map_or(json!(on_node), |total| json!(total));
+        status["evictionPods"] = json!(pods.total);
     }
-    change
-}
-
-/// Returns the part of a total in percent. A drain that has not ended has at most 99.
-fn percent(part: i32, total: i32) -> i64 {
-    (i64::from(part) * 100).checked_div(total.into()).unwrap_or_default().clamp(0, 99)
+    status
 }
 
 /// Returns true when a drain took its requests back because another user uncordoned the node.
@@ -218,44 +169,58 @@ impl Requester for NodeMaintenances {
         Ok(true)
     }
 
-    async fn ask(&self, object: &DynamicObject) -> Result<Requeue, CallError> {
+    async fn ask(&self, object: &DynamicObject) -> Asked {
         let (before, name, drain) = (phase(object), node_of(object), self.requests.drain(object));
         if before == FAILED && drain.as_deref().is_none_or(is_withdrawn) {
             self.leave_node(object, name).await?;
-            return Ok(Requeue::OnEvent);
+            return Ok(None);
         }
         if drain.as_ref().is_some_and(|drain| drain.spec.nodes.names != [name]) {
-            return self.fail(object, "spec.nodeName was changed: it is immutable").await;
+            let error = "spec.nodeName was changed: it is immutable";
+            return self.fail(object, "NodeNameChanged", error).await;
         }
         let Some(node) = self.requests.node(name).await? else {
-            return self.fail(object, &format!("nodes {name:?} not found")).await;
+            return self.fail(object, "NodeNotFound", &format!("nodes {name:?} not found")).await;
         };
-        let next = match self.exclusion.take(&node).await {
+        match self.exclusion.take(&node).await {
             Ok(None) => {
-                let spec = self.requests.drain_spec(name, "NodeMaintenance", text(object, "/spec/reason"));
-                let Some(progress) = self.requests.open(object, spec).await? else {
-                    return Ok(Requeue::OnEvent);
-                };
-                let entry = drain.and_then(|drain| drain.entry_name()).unwrap_or_default();
-                let (pending, on_node) = self.pods_on(name, &entry);
-                change(object, &progress, &pending, on_node)
+                let spec =
+                    self.requests.drain_spec(name, "NodeMaintenance", text(&object.data, "/spec/reason"));
+                self.requests.open(object, spec).await
             }
-            Ok(Some(_)) if before == SUCCEEDED => in_phase(SUCCEEDED, ""),
+            Ok(Some(_)) if before == SUCCEEDED => Ok(None),
             Ok(Some(holder)) => {
                 let error = format!("the node's lease is held by {holder}");
                 if drain.is_some() {
-                    return self.fail(object, &error).await;
+                    return self.fail(object, "LeaseLost", &error).await;
                 }
-                in_phase(RUNNING, &error)
+                Ok(Some(Progress::new(Outcome::Waiting, "LeaseHeld", &error)))
             }
             // The namespace of the leases, or a right, is missing.
             Err(error) if matches!(error.code(), 403 | 404) && matches!(before, "" | RUNNING) => {
-                in_phase(RUNNING, &format!("the node's lease cannot be taken: {}", refusal(&error)))
+                let error = format!("the node's lease cannot be taken: {}", refusal(&error));
+                Ok(Some(Progress::new(Outcome::Waiting, "LeaseNotTaken", &error)))
             }
-            Err(error) => return Err(error),
-        };
-        self.report(object, next).await?;
-        Ok(self.requests.again(if before == SUCCEEDED { RENEW_AFTER } else { LOOK_AGAIN }))
+            Err(error) => Err(error),
+        }
+    }
+
+    fn change(&self, object: &DynamicObject, progress: &Progress) -> Option<Value> {
+        let entry = progress.drain.as_ref().and_then(|drain| drain.entry_name()).unwrap_or_default();
+        let index = self.requests.cluster.view.index();
+        let asks = |known: &Evacuation| known.spec.requesters.iter().any(|known| known.name == entry);
+        let on_node: Vec<_> = index.pods_on(node_of(object)).map(|pod| ObjectKey::of(pod.as_ref())).collect();
+        let mut pending = on_node.clone();
+        pending
+            .retain(|pod| index.evacuations_of(pod).iter().any(|known| !is_finished(known) && asks(known)));
+        let mut status = status(object, progress, &pending, on_node.len());
+        let is_known = |(name, value): (&String, &Value)| object.data["status"].get(name) == Some(value);
+        if status.as_object().is_some_and(|status| status.iter().all(is_known)) {
+            return None;
+        }
+        let now = self.requests.cluster.clock.now();
+        status["lastUpdate"] = json!(now.format("%Y-%m-%dT%H:%M:%SZ").to_string());
+        Some(status)
     }
 
     async fn take_back(&self, object: &DynamicObject) -> Result<bool, CallError> {
@@ -296,7 +261,7 @@ mod tests {
         ];
         for (status, phase, percent, error) in table {
             let new = maintenance(&json!({"phase": 5}));
-            let found = change(&new, &progress(&status), &[ObjectKey::new("shop", "db-0")], 19);
+            let found = super::status(&new, &progress(&status), &[ObjectKey::new("shop", "db-0")], 19);
             let seen =
                 json!([found["phase"], found["drainProgress"], found["lastError"], found["totalpods"]]);
             assert_eq!(seen, json!([phase, percent, error, 19]), "{status}");
@@ -308,17 +273,17 @@ mod tests {
     #[test]
     fn the_pods_of_the_first_look_are_kept_and_the_lists_are_bounded() {
         let pending: Vec<_> = (0..5000).map(|number| ObjectKey::new("ns", format!("p-{number}"))).collect();
-        let found = change(&maintenance(&json!({"totalpods": 7})), &progress(&json!({})), &pending, 3);
+        let found = status(&maintenance(&json!({"totalpods": 7})), &progress(&json!({})), &pending, 3);
         assert_eq!(found["totalpods"], 7);
         assert_eq!(found["pendingPodsRefs"].as_array().map(Vec::len), Some(MAX_PENDING));
     }
 
     #[test]
     fn the_deletion_of_the_drain_fails_a_maintenance_unless_the_node_is_drained() {
-        let deleted = Progress::new(Outcome::Failed, "DrainDeleted", "the drain was deleted");
+        let deleted = Progress::new(Outcome::Failed, DELETED, "the drain was deleted");
         for (before, after) in [(RUNNING, FAILED), (SUCCEEDED, SUCCEEDED)] {
-            let object = maintenance(&in_phase(before, ""));
-            assert_eq!(change(&object, &deleted, &[], 3)["phase"], after);
+            let object = maintenance(&json!({"phase": before}));
+            assert_eq!(status(&object, &deleted, &[], 3)["phase"], after);
         }
     }
 }

@@ -28,24 +28,22 @@ use kube::{
     api::{ListParams, PostParams},
     core::DynamicObject,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
-use self::request::{COMPLETE, FAILED, Request, Standing, conditions, is_complete, standing};
+use self::request::{Request, Standing, conditions, is_complete, standing};
 use super::{
     BridgeOptions,
     drains::{DRAINING, Outcome, Progress},
     foreign::ForeignKind,
-    requester::{LOOK_AGAIN, Requester, Requests},
+    requester::{Asked, Requester, Requests},
     text::{fitting, is_rejection, refusal, text, unique_name},
 };
 use crate::cluster::{
-    CallError, Cluster, Notice, ObjectKey, Requeue, TargetPod, call, evacuations, is_finished,
-    is_settled_by_the_watch,
+    CallError, Cluster, ObjectKey, TargetPod, call, evacuations, is_finished, is_settled_by_the_watch,
 };
 
 const KIND: ForeignKind = ForeignKind {
     gvk: ["nvsentinel.nvidia.com", "v1alpha1", "DrainRequest"],
-    plural: "drainrequests",
     spec: &["nodeName", "podsToDrain", "checkName", "reason"],
     status: &["conditions"],
 };
@@ -75,31 +73,6 @@ impl DrainRequests {
         Arc::new(Self { requests: Requests::new(cluster, options, &KIND, FINALIZER) })
     }
 
-    /// Asks for the pods of a request. `None` when the object has changed.
-    async fn serve(&self, object: &DynamicObject) -> Result<Option<Progress>, CallError> {
-        let Some(request) = Request::of(object) else {
-            return Ok(Some(Progress::new(Outcome::Failed, "Unreadable", "the spec cannot be read")));
-        };
-        let name = &request.node_name;
-        let Some(node) = self.requests.node(name).await? else {
-            let message = format!("node {name} does not exist");
-            return Ok(Some(Progress::new(Outcome::Complete, "NodeGone", &message)));
-        };
-        if !is_quarantined(&node) {
-            self.take_back(object).await?;
-            let message = format!("node {name} is neither cordoned nor in quarantine");
-            return Ok(Some(Progress::new(Outcome::Waiting, "NotQuarantined", &message)));
-        }
-        if request.pods_to_drain.is_some() {
-            return self.ask_for_pods(object, &request).await.map(Some);
-        }
-        let mut spec = self.requests.drain_spec(name, REASON, &message(object));
-        // NVSentinel has cordoned the node, and an uncordon by others would cancel its event.
-        spec.cordon = Some(CordonPolicy::Never);
-        spec.pods.late = Some(LateRule::Skip);
-        self.requests.open(object, spec).await
-    }
-
     /// Asks for the listed pods that are left.
     async fn ask_for_pods(&self, object: &DynamicObject, request: &Request) -> Result<Progress, CallError> {
         let (node, cluster) = (&request.node_name, &self.requests.cluster);
@@ -114,7 +87,11 @@ impl DrainRequests {
             left.extend(live.items.into_iter().filter(|pod| request.wants(pod, since)).map(Arc::new));
         }
         if left.is_empty() {
-            return Ok(Progress::new(Outcome::Complete, COMPLETE, "no listed pod is left on the node"));
+            return Ok(Progress::new(
+                Outcome::Complete,
+                "DrainComplete",
+                "no listed pod is left on the node",
+            ));
         }
         let entry = Entry {
             owner: self.requests.user().await?.to_owned(),
@@ -139,10 +116,9 @@ impl DrainRequests {
             blocked.push(asked?);
         }
         let count = format!("{} listed pods are left on node {node}", left.len());
-        Ok(match (alone.first(), blocked.iter().flatten().next()) {
-            (Some(first), _) if alone.len() == left.len() => {
-                Progress::new(Outcome::Failed, "PodsLeftAlone", first)
-            }
+        let alone = alone.first().filter(|_| alone.len() == left.len());
+        Ok(match (alone, blocked.iter().flatten().next()) {
+            (Some(first), _) => Progress::new(Outcome::Failed, "PodsLeftAlone", first),
             (_, Some(first)) => Progress::new(Outcome::Asking, "Blocked", &format!("{count}; {first}")),
             _ => Progress::new(Outcome::Asking, DRAINING, &count),
         })
@@ -150,7 +126,7 @@ impl DrainRequests {
 
     /// Asks a pod by an entry in its Evacuation. Returns the reason of a rejection.
     async fn ask_pod(&self, pod: ObjectKey, next: Evacuation) -> Result<Option<String>, CallError> {
-        match self.write(&next, &pod.namespace, format!("ask pod {pod} to move")).await {
+        match self.write(&next, format!("ask pod {pod} to move")).await {
             // The watch shows the Evacuation to join, or that the pod is gone.
             Err(error) if is_settled_by_the_watch(&error) => Ok(None),
             Err(error) if is_rejection(&error) => Ok(Some(format!("{pod}: {}", refusal(&error)))),
@@ -166,21 +142,24 @@ impl DrainRequests {
     async fn withdraw(&self, name: &str) -> Result<bool, CallError> {
         let (owner, cluster) = (self.requests.user().await?, &self.requests.cluster);
         let key = RequesterKey { owner, name };
-        let asking: Vec<(ObjectKey, Arc<Evacuation>)> = {
+        let asking: Vec<Evacuation> = {
             let index = cluster.view.index();
-            let asks = |known: &Evacuation| known.spec.requesters.iter().any(|entry| entry.key() == key);
-            // The Evacuation of a pod that is gone ends by itself.
-            let stays = |known: &Evacuation| !matches!(index.target(known), TargetPod::Gone);
-            let active = index.evacuations().filter(|(_, known)| !is_finished(known) && asks(known));
-            active
-                .filter(|(_, known)| stays(known))
-                .map(|(key, known)| (key.clone(), known.clone()))
+            let asks = |known: &Evacuation| {
+                // The Evacuation of a pod that is gone ends by itself.
+                known.spec.requesters.iter().any(|entry| entry.key() == key)
+                    && !is_finished(known)
+                    && !matches!(index.target(known), TargetPod::Gone)
+            };
+            index
+                .evacuations()
+                .map(|(_, known)| known.as_ref())
+                .filter(|known| asks(known))
+                .cloned()
                 .collect()
         };
-        for (named, known) in asking {
-            let mut next = Evacuation::clone(&known);
+        for mut next in asking {
             next.spec.requesters.retain(|entry| entry.key() != key);
-            self.write(&next, &named.namespace, format!("withdraw from evacuation {named}")).await?;
+            self.write(&next, format!("withdraw from evacuation {}", ObjectKey::of(&next))).await?;
         }
         let (now, index) = (cluster.clock.now(), cluster.view.index());
         let mut statuses = index.evacuations().filter_map(|(_, known)| known.status.as_ref());
@@ -190,10 +169,10 @@ impl DrainRequests {
     }
 
     /// Creates an Evacuation, or replaces the one that was decided on.
-    async fn write(&self, next: &Evacuation, namespace: &str, action: String) -> Result<(), CallError> {
+    async fn write(&self, next: &Evacuation, action: String) -> Result<(), CallError> {
         let (cluster, parameters) = (&self.requests.cluster, PostParams::default());
         cluster.leadership.check()?;
-        let api = evacuations(&cluster.client, namespace);
+        let api = evacuations(&cluster.client, &next.namespace().unwrap_or_default());
         let written = match &next.metadata.name {
             Some(name) => call(action, api.replace(name, &parameters, next)).await?,
             None => call(action, api.create(&parameters, next)).await?,
@@ -205,7 +184,7 @@ impl DrainRequests {
 
 /// Returns the message of a request, for people.
 fn message(object: &DynamicObject) -> String {
-    fitting(&format!("{}: {}", text(object, "/spec/checkName"), text(object, "/spec/reason")))
+    fitting(&format!("{}: {}", text(&object.data, "/spec/checkName"), text(&object.data, "/spec/reason")))
 }
 
 /// Returns the name of a DrainRequest's entries. It differs from that of any other, also of a later one of
@@ -228,25 +207,37 @@ impl Requester for DrainRequests {
         &self.requests
     }
 
+    /// A complete request is let go at once: one that lingers would count for the node's next health event.
     async fn is_over(&self, object: &DynamicObject) -> Result<bool, CallError> {
         let is_anothers = object.finalizers().iter().any(|finalizer| finalizer.starts_with(PLUGINS));
         Ok(is_anothers || is_complete(object))
     }
 
-    /// Asks for the pods. A complete request is let go at once: one that lingers would count for the node's
-    /// next health event.
-    async fn ask(&self, object: &DynamicObject) -> Result<Requeue, CallError> {
-        let Some(progress) = self.serve(object).await? else { return Ok(Requeue::OnEvent) };
-        if let Some(conditions) = conditions(object, &progress, self.requests.cluster.clock.now()) {
-            self.requests.foreign.merge(object, json!({"status": {"conditions": conditions}})).await?;
-            let note = format!("{}: {}", progress.reason, progress.message);
-            match progress.outcome {
-                Outcome::Complete => self.requests.tell(object, Notice::normal(COMPLETE, note)),
-                Outcome::Failed => self.requests.tell(object, Notice::warning(FAILED, note)),
-                Outcome::Asking | Outcome::Waiting => {}
-            }
+    async fn ask(&self, object: &DynamicObject) -> Asked {
+        let Some(request) = Request::of(object) else {
+            return Ok(Some(Progress::new(Outcome::Failed, "Unreadable", "the spec cannot be read")));
+        };
+        let Some(node) = self.requests.node(&request.node_name).await? else {
+            return Ok(Some(Progress::new(Outcome::Complete, "NodeGone", "the node does not exist")));
+        };
+        if !is_quarantined(&node) {
+            self.take_back(object).await?;
+            let message = "the node is neither cordoned nor in quarantine";
+            return Ok(Some(Progress::new(Outcome::Waiting, "NotQuarantined", message)));
         }
-        Ok(self.requests.again(LOOK_AGAIN))
+        if request.pods_to_drain.is_some() {
+            return self.ask_for_pods(object, &request).await.map(Some);
+        }
+        let mut spec = self.requests.drain_spec(&request.node_name, REASON, &message(object));
+        // NVSentinel has cordoned the node, and an uncordon by others would cancel its event.
+        spec.cordon = Some(CordonPolicy::Never);
+        spec.pods.late = Some(LateRule::Skip);
+        self.requests.open(object, spec).await
+    }
+
+    fn change(&self, object: &DynamicObject, progress: &Progress) -> Option<Value> {
+        let conditions = conditions(object, progress, self.requests.cluster.clock.now());
+        conditions.map(|conditions| json!({"conditions": conditions}))
     }
 
     async fn take_back(&self, object: &DynamicObject) -> Result<bool, CallError> {
@@ -260,19 +251,17 @@ impl Requester for DrainRequests {
 
     /// Withdraws entries whose DrainRequest is gone without its finalizer. A live list confirms it.
     async fn take_back_orphans(&self) -> Result<(), CallError> {
-        let all = self.requests.foreign.all();
-        let known: HashSet<String> = all.iter().map(|object| entry_name(object)).collect();
-        let orphans: HashSet<String> = {
+        let names: HashSet<String> = {
             let index = self.requests.cluster.view.index();
-            let active = index.evacuations().filter(|(_, known)| !is_finished(known));
-            let names = active.flat_map(|(_, known)| &known.spec.requesters).map(|entry| &entry.name);
-            names.filter(|name| name.starts_with(ENTRY_PREFIX) && !known.contains(*name)).cloned().collect()
+            let active = index.evacuations().map(|(_, known)| known).filter(|known| !is_finished(known));
+            let names = active.flat_map(|known| &known.spec.requesters).map(|entry| &entry.name);
+            names.filter(|name| name.starts_with(ENTRY_PREFIX)).cloned().collect()
         };
-        if orphans.is_empty() {
+        if names.is_empty() {
             return Ok(());
         }
         let live = self.requests.foreign.list().await?.iter().map(entry_name).collect();
-        for name in orphans.difference(&live) {
+        for name in names.difference(&live) {
             self.withdraw(name).await?;
         }
         Ok(())
@@ -281,8 +270,6 @@ impl Requester for DrainRequests {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::Value;
-
     use super::*;
 
     #[test]

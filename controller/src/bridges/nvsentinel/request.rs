@@ -24,12 +24,10 @@ use crate::{
 };
 
 /// Type of the condition that lets NVSentinel repair the node, such as by a reboot. It reads no other.
-pub(super) const COMPLETE: &str = "DrainComplete";
-/// Type of the condition of a request that does not complete by itself.
-pub(super) const FAILED: &str = "DrainFailed";
+const COMPLETE: &str = "DrainComplete";
 /// The condition of each outcome. Only that of the present outcome is True.
 const CONDITIONS: [(Outcome, &str); 3] =
-    [(Outcome::Asking, "DrainInProgress"), (Outcome::Complete, COMPLETE), (Outcome::Failed, FAILED)];
+    [(Outcome::Asking, "DrainInProgress"), (Outcome::Complete, COMPLETE), (Outcome::Failed, "DrainFailed")];
 
 /// Wishes of a DrainRequest.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -97,7 +95,9 @@ pub(super) fn standing(pod: &Pod, evacuations: &[Arc<Evacuation>], entry: &Reque
         let reason = evacuation.status.as_ref()?.reason::<FailedReason>()?;
         has_left(evacuation).map(|_| format!("evacuation {}: {reason}", evacuation.name_any()))
     });
-    failed.map_or_else(|| Standing::Unasked(evacuation_of(pod, entry)), Standing::LeftAlone)
+    let mut new = evacuation_of(pod, entry);
+    new.metadata.namespace = pod.namespace();
+    failed.map_or(Standing::Unasked(new), Standing::LeftAlone)
 }
 
 /// Returns the conditions of an object with that progress. `None` when they are the same. Conditions of other
@@ -107,7 +107,7 @@ pub(super) fn conditions(
     progress: &Progress,
     now: DateTime<Utc>,
 ) -> Option<Vec<Value>> {
-    let before = list(object, "/status/conditions");
+    let before = list(&object.data, "/status/conditions");
     let mut after = before.to_vec();
     for (outcome, kind) in CONDITIONS {
         let status = if progress.outcome == outcome { "True" } else { "False" };
@@ -124,7 +124,7 @@ pub(super) fn conditions(
 
 /// Returns true when `DrainComplete` is True.
 pub(super) fn is_complete(object: &DynamicObject) -> bool {
-    let conditions = list(object, "/status/conditions");
+    let conditions = list(&object.data, "/status/conditions");
     conditions.iter().any(|known| known["type"] == COMPLETE && known["status"] == "True")
 }
 
@@ -208,7 +208,9 @@ mod tests {
         let others = evacuation(&[&foreign], &[], &[]);
         let mut joined = Evacuation::clone(&others[0]);
         joined.spec.requesters.push(entry.clone());
-        let created = Standing::Unasked(evacuation_of(&pod("p", json!({})), &entry));
+        let mut new = evacuation_of(&pod("p", json!({})), &entry);
+        new.metadata.namespace = Some("slurm".to_owned());
+        let created = Standing::Unasked(new);
         let table = [
             (vec![], created.clone()),
             (evacuation(&[&ours], &[&recorded], &[]), Standing::Asked(None)),
@@ -255,7 +257,7 @@ mod tests {
         let second = conditions(&object(&first), &done, at(5)).unwrap();
         assert!(is_complete(&object(&second)) && find(&second, "DrainInProgress")["status"] == "False");
         let time = |conditions: &[Value], kind: &str| find(conditions, kind)["lastTransitionTime"].clone();
-        assert_eq!(time(&second, FAILED), time(&first, FAILED));
+        assert_eq!(time(&second, "DrainFailed"), time(&first, "DrainFailed"));
         assert_ne!(time(&second, COMPLETE), time(&first, COMPLETE));
         for outcome in [Outcome::Failed, Outcome::Waiting] {
             let next = conditions(&object(&second), &Progress::new(outcome, "x", ""), at(9)).unwrap();

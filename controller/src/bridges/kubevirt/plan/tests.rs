@@ -48,7 +48,7 @@ fn word(machine: &DynamicObject, migrations: &[Arc<DynamicObject>], answer: &Val
     let plan = plan(part, &pod, machine, migrations, at(now));
     let reply = match plan {
         Plan::Create(name) => return format!("create {name}"),
-        Plan::Answer(reply, _) => reply.due(part, at(now)).0,
+        Plan::Say(reply, _) => reply.due(part, at(now)).0,
     };
     match reply {
         Some(Reply::Accept { reason, .. }) => format!("accept {reason}"),
@@ -166,5 +166,5 @@ fn the_target_of_a_migration_is_not_migrated_again_while_it_arrives() {
     let part = Part::of(&evacuation, MIGRATE_RESPONDER).unwrap();
     let (target, machine) = (pod(&json!({TARGET: "m9"})), machine(&json!({"status": {"nodeName": "b"}})));
     let plan = plan(part, &target, &machine, &[migration(1, "Running", 0)], at(0));
-    assert!(matches!(plan, Plan::Answer(Reply::Delay { reason: "MigrationTarget", .. }, None)), "{plan:?}");
+    assert!(matches!(plan, Plan::Say(Reply::Delay { reason: "MigrationTarget", .. }, None)), "{plan:?}");
 }
