@@ -30,12 +30,7 @@ use tokio_util::sync::CancellationToken;
 pub use options::{Bridge, BridgeOptions};
 
 use self::foreign::Foreign;
-use crate::cluster::{
-    CallError, Cluster, ClusterEvent, Feature, Kind, ObjectKey, Requeue, WorkQueue, WorkerSettings,
-};
-
-/// Number of keys that a bridge works on at once.
-const WORKERS: usize = 4;
+use crate::cluster::{CallError, Cluster, ClusterEvent, Feature, Kind, ObjectKey, Requeue, WorkQueue};
 
 /// Returns the bridges that the flags turn on.
 pub(crate) fn bridges(cluster: &Cluster, options: &BridgeOptions) -> Vec<Arc<dyn Feature>> {
@@ -94,10 +89,6 @@ impl<W: Watcher> Feature for W {
 
     fn queue(&self) -> &WorkQueue<ObjectKey> {
         self.keys()
-    }
-
-    fn workers(&self) -> WorkerSettings {
-        WorkerSettings { count: WORKERS, ..WorkerSettings::default() }
     }
 
     fn handle(&self, event: &ClusterEvent<'_>) {

@@ -1,6 +1,9 @@
 //! Bridges that ask for the pods of a node, for objects of a foreign kind that a finalizer holds.
 
-use std::sync::Arc;
+use std::{
+    collections::HashSet,
+    sync::{Arc, Mutex},
+};
 
 use async_trait::async_trait;
 use chrono::TimeDelta;
@@ -18,8 +21,8 @@ use super::{
 use crate::{
     builtin::states,
     cluster::{
-        CallError, Cluster, ClusterEvent, Notice, ObjectKey, Requeue, WorkQueue, due, node_name, pod_key,
-        user_name,
+        CallError, Cluster, ClusterEvent, Notice, ObjectKey, Requeue, WorkQueue, due, lock, node_name,
+        pod_key, user_name,
     },
 };
 
@@ -38,6 +41,8 @@ pub(super) struct Requests {
     /// Keys of objects, and the empty key for requests whose object is gone.
     queue: Arc<WorkQueue<ObjectKey>>,
     user: OnceCell<String>,
+    /// UIDs of the objects that an Event has named since the last resync.
+    told: Mutex<HashSet<String>>,
 }
 
 impl Requests {
@@ -55,7 +60,7 @@ impl Requests {
             keys.add(change.key.clone());
         });
         let (cluster, deadline) = (cluster.clone(), options.bridge_deadline);
-        Self { cluster, foreign, deadline, finalizer, queue, user: OnceCell::new() }
+        Self { cluster, foreign, deadline, finalizer, queue, user: OnceCell::new(), told: Mutex::default() }
     }
 
     /// Returns true for an object that the finalizer holds.
@@ -81,8 +86,14 @@ impl Requests {
         find(known, &Api::all(self.cluster.client.clone()), name).await
     }
 
-    /// Publishes an Event on an object.
-    pub(super) fn tell(&self, object: &DynamicObject, notice: Notice) {
+    /// Publishes an Event on an object, once until the next resync.
+    pub(super) fn tell_once(&self, object: &DynamicObject, notice: Notice) {
+        if lock(&self.told).insert(object.uid().unwrap_or_default()) {
+            self.tell(object, notice);
+        }
+    }
+
+    fn tell(&self, object: &DynamicObject, notice: Notice) {
         self.cluster.events.send_about(object.object_ref(self.foreign.resource()), notice);
     }
 
@@ -188,6 +199,7 @@ impl<R: Requester> Watcher for R {
         let requests = self.requests();
         requests.queue.add_all(requests.foreign.all().iter().map(|object| ObjectKey::of(object.as_ref())));
         requests.queue.add(orphans());
+        lock(&requests.told).clear();
     }
 
     async fn work(&self, key: &ObjectKey) -> Result<Requeue, CallError> {

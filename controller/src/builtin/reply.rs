@@ -43,7 +43,7 @@ pub(crate) enum Reply {
 }
 
 impl Reply {
-    /// Returns the reply if it is to be posted now, and the time at which a delay that is recorded is renewed.
+    /// Returns the reply if it is to be posted now, and the time at which a recorded delay is renewed.
     pub(crate) fn due(self, part: Part<'_>, now: DateTime<Utc>) -> (Option<Self>, Option<DateTime<Utc>>) {
         let is_recorded = |answer: Answer, message: &str| {
             let recorded = (part.responder.answer, part.responder.message.as_deref());

@@ -197,18 +197,15 @@ impl Watcher for Migrations {
     }
 
     async fn work(&self, key: &ObjectKey) -> Result<Requeue, CallError> {
-        let (pod, evacuations) = {
-            let index = self.cluster.view.index();
-            (index.pod(key), index.evacuations_of(key))
-        };
+        let pod = self.cluster.view.index().pod(key);
+        let evacuations = self.cluster.view.index().evacuations_of(key);
         let is_clean = self.clean_up(key).await?;
         let parts = || evacuations.iter().filter_map(|evacuation| Part::of(evacuation, MIGRATE_RESPONDER));
         for part in parts().filter(|part| is_clean && part.must_acknowledge()) {
             self.replier.post(part, Reply::Acknowledge).await?;
         }
-        let Some(pod) = pod.filter(|pod| pod.metadata.deletion_timestamp.is_none()) else {
-            return Ok(Requeue::OnEvent);
-        };
+        let pod = pod.filter(|pod| pod.metadata.deletion_timestamp.is_none());
+        let Some(pod) = pod else { return Ok(Requeue::OnEvent) };
         let uid = pod.metadata.uid.as_deref();
         let mut asked = parts().filter(|part| part.targets(uid) && part.is_active());
         let asked = asked.find(|part| part.responder.answer != Some(Answer::Accept));

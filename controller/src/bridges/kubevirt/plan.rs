@@ -52,24 +52,20 @@ pub(super) fn plan(
     now: DateTime<Utc>,
 ) -> Plan {
     let unfinished = migrations.iter().find(|migration| !has_ended(migration));
-    let ours =
-        migrations.iter().filter_map(|migration| Some((attempt(part, migration)?, migration.as_ref())));
+    let ours = migrations.iter().filter_map(|known| Some((attempt(part, known)?, known.as_ref())));
     let last = ours.max_by_key(|(attempt, _)| *attempt);
     let node = text(&machine.data, "/status/nodeName");
     let ends = machine.metadata.deletion_timestamp.is_some() || has_ended(machine);
     let arrives = pod.labels().contains_key(TARGET) && unfinished.is_some();
     let moved = !node.is_empty() && node_name(pod).is_some_and(|known| known != node)
         || last.is_some_and(|(_, last)| text(&last.data, "/status/phase") == "Succeeded");
-    let conditions = list(&machine.data, "/status/conditions");
-    let condition = conditions.iter().find(|known| known["type"] == "LiveMigratable");
-    let can_move = unfinished.is_some() || condition.is_some_and(|known| known["status"] == "True");
+    let movable = list(&machine.data, "/status/conditions").iter().find(|it| it["type"] == "LiveMigratable");
+    let can_move = unfinished.is_some() || movable.is_some_and(|known| known["status"] == "True");
     match text(&machine.data, "/spec/evictionStrategy") {
         _ if ends => say(Accept, "MachineEnds", "the virtual machine stops", None),
         _ if arrives => say(Delay, "MigrationTarget", "a migration moves the machine to this pod", None),
         _ if moved => migrated(machine, now),
-        "External" => {
-            say(Accept, "External", "another controller migrates the machine; the eviction signals it", None)
-        }
+        "External" => say(Accept, "External", "another controller migrates; the eviction signals it", None),
         "LiveMigrate" | "LiveMigrateIfPossible" if can_move => match unfinished {
             Some(migration) => wait(migration),
             None => migrate(part, machine, last, now),
@@ -77,7 +73,7 @@ pub(super) fn plan(
         "LiveMigrate" => {
             let unknown = "KubeVirt has not found out whether it can be migrated".to_owned();
             let why = |known| format!("{}: {}", text(known, "/reason"), text(known, "/message"));
-            say(Refuse, "NotLiveMigratable", condition.map_or(unknown, why), None)
+            say(Refuse, "NotLiveMigratable", movable.map_or(unknown, why), None)
         }
         _ => say(Accept, "NoMigration", "the machine's eviction strategy lets it shut down", None),
     }
@@ -114,10 +110,10 @@ fn migrate(part: Part<'_>, machine: &DynamicObject, last: Last<'_>, now: DateTim
     if retry.is_none_or(|retry| retry <= now) {
         return create(part, attempt + 1);
     }
-    let is_known =
+    let is_its =
         text(&machine.data, "/status/migrationState/migrationUid") == failed.uid().unwrap_or_default();
     let why = Some(text(&machine.data, "/status/migrationState/failureReason"));
-    let why = why.filter(|why| is_known && !why.is_empty()).unwrap_or("KubeVirt names no reason");
+    let why = why.filter(|why| is_its && !why.is_empty()).unwrap_or("KubeVirt names no reason");
     let answer = if attempt < ATTEMPTS { Delay } else { Refuse };
     say(answer, "MigrationFailed", format!("migration {} failed: {why}", failed.name_any()), retry)
 }

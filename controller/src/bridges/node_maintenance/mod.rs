@@ -159,7 +159,7 @@ impl Requester for NodeMaintenances {
         }
         if !self.requests.hold(object) {
             let note = "medik8s' operator acts on it: the bridge leaves it alone".to_owned();
-            self.requests.tell(object, Notice::warning("OperatorFound", note));
+            self.requests.tell_once(object, Notice::warning("OperatorFound", note));
         }
         if let Some(drain) = self.requests.drain(object) {
             for node in &drain.spec.nodes.names {

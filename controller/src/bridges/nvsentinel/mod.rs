@@ -87,11 +87,7 @@ impl DrainRequests {
             left.extend(live.items.into_iter().filter(|pod| request.wants(pod, since)).map(Arc::new));
         }
         if left.is_empty() {
-            return Ok(Progress::new(
-                Outcome::Complete,
-                "DrainComplete",
-                "no listed pod is left on the node",
-            ));
+            return Ok(Progress::new(Outcome::Complete, "DrainComplete", "no listed pod is left"));
         }
         let entry = Entry {
             owner: self.requests.user().await?.to_owned(),
@@ -150,12 +146,8 @@ impl DrainRequests {
                     && !is_finished(known)
                     && !matches!(index.target(known), TargetPod::Gone)
             };
-            index
-                .evacuations()
-                .map(|(_, known)| known.as_ref())
-                .filter(|known| asks(known))
-                .cloned()
-                .collect()
+            let all = index.evacuations().map(|(_, known)| known.as_ref());
+            all.filter(|known| asks(known)).cloned().collect()
         };
         for mut next in asking {
             next.spec.requesters.retain(|entry| entry.key() != key);
