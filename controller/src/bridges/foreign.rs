@@ -15,7 +15,7 @@ use kube::{
     core::{DynamicObject, GroupVersionKind},
 };
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -42,19 +42,19 @@ impl ForeignKind {
         for map in [&mut object.metadata.annotations, &mut object.metadata.labels].into_iter().flatten() {
             map.retain(|name, _| name.contains(OURS));
         }
-        let mut data = json!({});
+        let mut data = Map::new();
         for (part, names) in [("spec", self.spec), ("status", self.status)] {
-            for name in names {
-                let value = object.data.get_mut(part).and_then(|part| part.get_mut(name));
-                if let Some(value) = value {
-                    data[part][name] = value.take();
-                }
-            }
+            let Some(Value::Object(mut known)) = object.data.get_mut(part).map(Value::take) else { continue };
+            known.retain(|name, _| names.contains(&name.as_str()));
+            data.insert(part.to_owned(), Value::Object(known));
         }
-        object.data = data;
+        object.data = Value::Object(data);
         object
     }
 }
+
+/// Receiver of the changes of a foreign kind.
+type Observer = Box<dyn Fn(&Change<DynamicObject>) + Send + Sync>;
 
 /// The objects of one foreign kind.
 pub(super) struct Foreign {
@@ -64,7 +64,7 @@ pub(super) struct Foreign {
     resource: ApiResource,
     table: Mutex<Table<DynamicObject>>,
     listed: AtomicBool,
-    observer: Box<dyn Fn(&Change<DynamicObject>) + Send + Sync>,
+    observer: Observer,
 }
 
 impl Foreign {
@@ -219,8 +219,12 @@ where
     K: Resource + Clone + DeserializeOwned + Debug,
 {
     let (name, parameters) = (object.name_any(), PatchParams::default());
-    change["metadata"]["uid"] = json!(object.uid());
-    change["metadata"]["resourceVersion"] = json!(object.resource_version());
+    if let Some(change) = change.as_object_mut()
+        && let Some(metadata) = change.entry("metadata").or_insert(json!({})).as_object_mut()
+    {
+        metadata.insert("uid".to_owned(), json!(object.uid()));
+        metadata.insert("resourceVersion".to_owned(), json!(object.resource_version()));
+    }
     let (patch, of_status) = (Patch::Merge(&change), change.get("status").is_some());
     let action = format!("change {}/{name}", api.resource_url());
     if of_status {

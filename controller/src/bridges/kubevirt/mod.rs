@@ -63,7 +63,7 @@ const LOOK_AGAIN: TimeDelta = TimeDelta::seconds(30);
 pub(crate) struct Migrations {
     cluster: Cluster,
     machines: Arc<Foreign>,
-    migrations: Arc<Foreign>,
+    jobs: Arc<Foreign>,
     replier: Replier,
     queue: Arc<WorkQueue<ObjectKey>>,
 }
@@ -80,9 +80,9 @@ impl Migrations {
                 queue.add_all(INTEREST.asked_in(&view, &change.key.namespace));
             })
         };
-        let (machines, migrations) = (foreign(&MACHINE), foreign(&MIGRATION));
+        let (machines, jobs) = (foreign(&MACHINE), foreign(&MIGRATION));
         let (cluster, replier) = (cluster.clone(), Replier::new(cluster));
-        Arc::new(Self { cluster, machines, migrations, replier, queue })
+        Arc::new(Self { cluster, machines, jobs, replier, queue })
     }
 
     /// Returns the plan for a pod that is asked.
@@ -101,7 +101,7 @@ impl Migrations {
         let Some(name) = owner(pod, "VirtualMachineInstance") else {
             return Ok(say(Answer::Accept, "NoMachine", "the pod runs no virtual machine", None));
         };
-        if !self.migrations.is_listed() {
+        if !self.jobs.is_listed() {
             let until = Some(now + LOOK_AGAIN);
             return Ok(say(Answer::Delay, "Unknown", "KubeVirt's migrations cannot be listed", until));
         }
@@ -110,25 +110,25 @@ impl Migrations {
         };
         if let Some(waited) = waited_for(part) {
             // The watch can be late after a change of the leader.
-            self.migrations.find(&key(waited)).await?;
+            self.jobs.find(&key(waited)).await?;
         }
-        let mut migrations = self.migrations.in_namespace(&namespace);
+        let mut migrations = self.jobs.in_namespace(&namespace);
         migrations.retain(|migration| text(&migration.data, "/spec/vmiName") == name);
         match plan(part, pod, &machine, &migrations, now) {
             Plan::Create(name) => self.migrate(part, pod, name).await,
-            said => Ok(said),
+            said @ Plan::Say(..) => Ok(said),
         }
     }
 
     /// Creates a migration. The next round waits for it.
     async fn migrate(&self, part: Part<'_>, pod: &Pod, name: String) -> Result<Plan, CallError> {
         let spec = json!({"vmiName": owner(pod, "VirtualMachineInstance")});
-        let mut migration = DynamicObject::new(&name, self.migrations.resource()).data(json!({"spec": spec}));
+        let mut migration = DynamicObject::new(&name, self.jobs.resource()).data(json!({"spec": spec}));
         migration.metadata.namespace = pod.namespace();
         migration.labels_mut().insert(EVACUATION_UID.to_owned(), part.uid().to_owned());
         migration.annotations_mut().insert(EVACUATION.to_owned(), part.name().to_owned());
         migration.annotations_mut().insert(POD.to_owned(), pod.name_any());
-        match self.migrations.create(&migration).await {
+        match self.jobs.create(&migration).await {
             Err(error) if matches!(error.code(), 400..=499) && error.code() != 409 => {
                 let until = Some(self.cluster.clock.now() + LOOK_AGAIN);
                 let message = format!("KubeVirt denies a migration: {}", refusal(&error));
@@ -141,7 +141,7 @@ impl Migrations {
     /// Deletes the pod's migrations whose Evacuation failed or is gone, which a live read confirms. Returns
     /// true when none of the bridge's is left that has not ended.
     async fn clean_up(&self, pod: &ObjectKey) -> Result<bool, CallError> {
-        let mut unfinished = self.migrations.in_namespace(&pod.namespace);
+        let mut unfinished = self.jobs.in_namespace(&pod.namespace);
         unfinished.retain(|migration| pod_of(migration).as_ref() == Some(pod) && !has_ended(migration));
         let api = evacuations(&self.cluster.client, &pod.namespace);
         for migration in unfinished.iter().filter(|known| known.metadata.deletion_timestamp.is_none()) {
@@ -153,10 +153,10 @@ impl Migrations {
                     && !found.status.as_ref().is_some_and(|status| status.is_true(ConditionType::Failed))
             };
             if !found.as_ref().is_some_and(wants) {
-                self.migrations.delete(migration).await?;
+                self.jobs.delete(migration).await?;
             }
         }
-        Ok(unfinished.is_empty() && self.migrations.is_listed())
+        Ok(unfinished.is_empty() && self.jobs.is_listed())
     }
 }
 
@@ -177,7 +177,7 @@ impl Watcher for Migrations {
     const NAME: &'static str = "bridge to KubeVirt";
 
     fn foreign(&self) -> Vec<&Arc<Foreign>> {
-        vec![&self.machines, &self.migrations]
+        vec![&self.machines, &self.jobs]
     }
 
     fn keys(&self) -> &WorkQueue<ObjectKey> {
@@ -193,7 +193,7 @@ impl Watcher for Migrations {
 
     fn queue_all(&self) {
         self.queue.add_all(INTEREST.all(&self.cluster.view));
-        self.queue.add_all(self.migrations.all().iter().filter_map(|known| pod_of(known)));
+        self.queue.add_all(self.jobs.all().iter().filter_map(|known| pod_of(known)));
     }
 
     async fn work(&self, key: &ObjectKey) -> Result<Requeue, CallError> {

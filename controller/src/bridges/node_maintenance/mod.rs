@@ -115,24 +115,24 @@ fn status(object: &DynamicObject, progress: &Progress, pending: &[ObjectKey], on
         Outcome::Asking | Outcome::Waiting => RUNNING,
     };
     let is_error = next != SUCCEEDED && progress.reason != DRAINING;
-    let mut status =
-        json!({"phase": next, "lastError": if is_error { progress.message.as_str() } else { "" }});
-    if let Some(drain) = &progress.drain {
-        let pods = drain.status.as_ref().map(|status| status.pods).unwrap_or_default();
-        let pending = pending.iter().take(if next == RUNNING { MAX_PENDING } else { 0 });
-        let refs = pending.clone().map(|pod| json!({"namespace": pod.namespace, "name": pod.name}));
-        // The pods of the first look count.
-        let total =
-            object.data.pointer("/status/totalpods").and_then(Value::as_u64).filter(|total| *total > 0);
-        // A drain that has not ended has at most 99 %.
-        let percent = (i64::from(pods.gone) * 100).checked_div(pods.total.into()).unwrap_or_default();
-        status["drainProgress"] = json!(if next == SUCCEEDED { 100 } else { percent.clamp(0, 99) });
-        status["pendingPodsRefs"] = refs.collect();
-        status["pendingPods"] = pending.map(|pod| pod.name.as_str()).collect();
-        status["totalpods"] = total.map_or(json!(on_node), |total| json!(total));
-        status["evictionPods"] = json!(pods.total);
-    }
-    status
+    let error = if is_error { progress.message.as_str() } else { "" };
+    let Some(drain) = &progress.drain else { return json!({"phase": next, "lastError": error}) };
+    let pods = drain.status.as_ref().map(|status| status.pods).unwrap_or_default();
+    // A drain that has not ended has at most 99 %.
+    let percent = (i64::from(pods.gone) * 100).checked_div(pods.total.into()).unwrap_or_default();
+    let pending: Vec<_> = pending.iter().take(if next == RUNNING { MAX_PENDING } else { 0 }).collect();
+    let reference = |pod: &&ObjectKey| json!({"namespace": pod.namespace, "name": pod.name});
+    // The pods of the first look count.
+    let first = object.data.pointer("/status/totalpods").filter(|total| total.as_u64() > Some(0));
+    json!({
+        "phase": next,
+        "lastError": error,
+        "drainProgress": if next == SUCCEEDED { 100 } else { percent.clamp(0, 99) },
+        "pendingPods": pending.iter().map(|pod| pod.name.as_str()).collect::<Vec<_>>(),
+        "pendingPodsRefs": pending.iter().map(reference).collect::<Vec<_>>(),
+        "totalpods": first.unwrap_or(&json!(on_node)),
+        "evictionPods": pods.total,
+    })
 }
 
 /// Returns true when a drain took its requests back because another user uncordoned the node.
@@ -214,12 +214,14 @@ impl Requester for NodeMaintenances {
         pending
             .retain(|pod| index.evacuations_of(pod).iter().any(|known| !is_finished(known) && asks(known)));
         let mut status = status(object, progress, &pending, on_node.len());
-        let is_known = |(name, value): (&String, &Value)| object.data["status"].get(name) == Some(value);
+        let known = object.data.get("status");
+        let is_known = |(name, value)| known.and_then(|known| known.get(name)) == Some(value);
         if status.as_object().is_some_and(|status| status.iter().all(is_known)) {
             return None;
         }
         let now = self.requests.cluster.clock.now();
-        status["lastUpdate"] = json!(now.format("%Y-%m-%dT%H:%M:%SZ").to_string());
+        let time = json!(now.format("%Y-%m-%dT%H:%M:%SZ").to_string());
+        status.as_object_mut()?.insert("lastUpdate".to_owned(), time);
         Some(status)
     }
 

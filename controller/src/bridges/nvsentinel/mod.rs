@@ -101,7 +101,7 @@ impl DrainRequests {
             let named = ObjectKey::of(pod.as_ref());
             let evacuations = cluster.view.index().evacuations_of(&named);
             match standing(pod, &evacuations, &entry) {
-                Standing::Unasked(next) => asks.push(self.ask_pod(named, next)),
+                Standing::Unasked(next) => asks.push(self.ask_pod(named, *next)),
                 Standing::Asked(why) => blocked.push(why.map(|why| format!("{named}: {why}"))),
                 Standing::LeftAlone(why) => alone.push(format!("{named}: {why}")),
             }

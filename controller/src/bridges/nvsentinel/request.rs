@@ -43,7 +43,7 @@ pub(super) struct Request {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Standing {
     /// The pod is to be asked, by that new or changed Evacuation.
-    Unasked(Evacuation),
+    Unasked(Box<Evacuation>),
     /// The pod was asked, or it terminates. The text tells the cause that holds its eviction back.
     Asked(Option<String>),
     /// The request has ended, and the pod stays.
@@ -88,7 +88,7 @@ pub(super) fn standing(pod: &Pod, evacuations: &[Arc<Evacuation>], entry: &Reque
         } else {
             let mut next = Evacuation::clone(active);
             next.spec.requesters.push(entry.clone());
-            Standing::Unasked(next)
+            Standing::Unasked(Box::new(next))
         };
     }
     let failed = of_pod().find_map(|evacuation| {
@@ -97,7 +97,7 @@ pub(super) fn standing(pod: &Pod, evacuations: &[Arc<Evacuation>], entry: &Reque
     });
     let mut new = evacuation_of(pod, entry);
     new.metadata.namespace = pod.namespace();
-    failed.map_or(Standing::Unasked(new), Standing::LeftAlone)
+    failed.map_or(Standing::Unasked(Box::new(new)), Standing::LeftAlone)
 }
 
 /// Returns the conditions of an object with that progress. `None` when they are the same. Conditions of other
@@ -210,7 +210,7 @@ mod tests {
         joined.spec.requesters.push(entry.clone());
         let mut new = evacuation_of(&pod("p", json!({})), &entry);
         new.metadata.namespace = Some("slurm".to_owned());
-        let created = Standing::Unasked(new);
+        let created = Standing::Unasked(Box::new(new));
         let table = [
             (vec![], created.clone()),
             (evacuation(&[&ours], &[&recorded], &[]), Standing::Asked(None)),
@@ -218,7 +218,7 @@ mod tests {
                 evacuation(&[&ours], &[&recorded], &[condition("Blocked", "Refused")]),
                 Standing::Asked(Some("why".to_owned())),
             ),
-            (others.clone(), Standing::Unasked(joined)),
+            (others.clone(), Standing::Unasked(Box::new(joined))),
             (
                 evacuation(&[&foreign], &[&left], &[]),
                 Standing::LeftAlone("a user took the request back".to_owned()),
