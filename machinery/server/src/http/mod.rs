@@ -34,9 +34,7 @@ mod write_options;
 
 use machinery_validation::FieldError;
 
-pub(crate) use self::{
-    chain::handle, exchange::PeerCertificates, health::Check, limiters::Limiters,
-};
+pub(crate) use self::{chain::handle, exchange::PeerCertificates, health::Check, limiters::Limiters};
 use crate::{ApiError, Cause, Reason};
 
 /// The failure of bad options such as `ListOptions`, in upstream's words.

@@ -42,7 +42,7 @@ pub(crate) async fn create(
     bytes: Bytes,
 ) -> Result<Reply, ApiError> {
     let renderer = exchange.renderer(resource)?;
-    let (context, body) = body(exchange, user, WriteOptions::of_create(&exchange.params)?, bytes)?;
+    let (context, body) = body(exchange, user, &WriteOptions::of_create(&exchange.params)?, bytes)?;
     admit_namespace(exchange, resource, &context).await?;
     let item =
         resource.create(&context, &body).await.map_err(|error| named(exchange, resource, &body, error))?;
@@ -76,7 +76,7 @@ pub(crate) async fn update(
     bytes: Bytes,
 ) -> Result<Reply, ApiError> {
     let renderer = exchange.renderer(resource)?;
-    let (context, body) = body(exchange, user, WriteOptions::of_update(&exchange.params)?, bytes)?;
+    let (context, body) = body(exchange, user, &WriteOptions::of_update(&exchange.params)?, bytes)?;
     let item = resource.update(&context, name, part, &body).await?;
     Ok(Reply::ok(renderer.object(item.as_ref())?))
 }
@@ -145,7 +145,7 @@ pub(crate) async fn post(
 ) -> Result<Reply, ApiError> {
     // This rejects forms that are not served. The reply of an action has only one form.
     exchange.renderer(resource)?;
-    let (context, body) = body(exchange, user, WriteOptions::of_create(&exchange.params)?, bytes)?;
+    let (context, body) = body(exchange, user, &WriteOptions::of_create(&exchange.params)?, bytes)?;
     let item = action.post(&context, name, &body).await?;
     Ok(Reply::Json(StatusCode::CREATED, item.json()?))
 }
@@ -231,11 +231,11 @@ pub(crate) async fn delete_collection(
 fn body(
     exchange: &Exchange<'_>,
     user: UserInfo,
-    options: WriteOptions,
+    options: &WriteOptions,
     bytes: Bytes,
 ) -> Result<(Arc<RequestContext>, Body), ApiError> {
     let syntax = input::syntax(exchange)?;
-    let context = exchange.enter(user, &options);
+    let context = exchange.enter(user, options);
     Ok((context, Body { bytes, syntax, strictness: options.strictness }))
 }
 

@@ -100,7 +100,9 @@ fn wanted_version(metadata: &ObjectMeta) -> Result<Option<String>, ApiError> {
 pub(super) fn keep_unchanged_ownership<O: Object>(object: &mut O, old: &O) {
     let timeless = |object: &O| -> Option<Vec<ManagedFieldsEntry>> {
         let mut entries = object.meta().managed_fields.clone()?;
-        entries.iter_mut().for_each(|entry| entry.time = None);
+        for entry in &mut entries {
+            entry.time = None;
+        }
         Some(entries)
     };
     if timeless(object) != timeless(old) {

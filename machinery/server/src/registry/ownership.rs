@@ -23,7 +23,9 @@ impl ResetFields {
     pub(super) fn new(has_status: bool) -> Self {
         let fields = |names: &[&str]| {
             let mut fields = FieldSet::new();
-            names.iter().for_each(|name| fields.insert(&[PathElement::Field((*name).into())]));
+            for name in names {
+                fields.insert(&[PathElement::Field((*name).into())]);
+            }
             fields
         };
         let main: &[&str] = if has_status { &["status"] } else { &[] };

@@ -15,7 +15,7 @@ async fn apply(client: &Client, path: &str, manager: &str, more: &str, configura
 }
 
 /// A configuration of the pot `a`.
-fn configuration(spec: Value) -> Value {
+fn configuration(spec: &Value) -> Value {
     json!({"apiVersion": "kitchen.dev/v1", "kind": "Pot", "metadata": {"name": "a"}, "spec": spec})
 }
 
@@ -30,7 +30,7 @@ fn owned(object: &Value, manager: &str, operation: &str) -> Value {
 async fn an_apply_creates_an_object_and_the_same_apply_changes_nothing() {
     let kitchen = Kitchen::open().await;
     let client = kitchen.client();
-    let soup = configuration(json!({"dish": "soup"}));
+    let soup = configuration(&json!({"dish": "soup"}));
     let created = apply(&client, A, "flux", "", &soup).await.expect(201);
     assert_eq!(created["spec"]["servings"], 2, "defaulted");
     assert_eq!(owned(&created, "flux", "Apply"), json!({"f:spec": {"f:dish": {}}}));
@@ -44,12 +44,12 @@ async fn an_apply_removes_what_its_manager_no_longer_applies_and_leaves_the_rest
     let client = kitchen.client();
     let full =
         json!({"dish": "soup", "stove": "left", "steps": [{"name": "boil", "minutes": 5}, {"name": "stir"}]});
-    apply(&client, A, "flux", "", &configuration(full)).await.expect(201);
+    apply(&client, A, "flux", "", &configuration(&full)).await.expect(201);
     let step = json!({"dish": "soup", "steps": [{"name": "taste"}]});
-    let shared = apply(&client, A, "chef", "", &configuration(step)).await.expect(200);
+    let shared = apply(&client, A, "chef", "", &configuration(&step)).await.expect(200);
     assert_eq!(shared["spec"]["steps"].as_array().expect("steps").len(), 3);
     let less = json!({"dish": "soup", "steps": [{"name": "stir", "minutes": 1}]});
-    let left = apply(&client, A, "flux", "", &configuration(less)).await.expect(200);
+    let left = apply(&client, A, "flux", "", &configuration(&less)).await.expect(200);
     assert!(left["spec"].get("stove").is_none(), "{left}");
     assert_eq!(left["spec"]["steps"], json!([{"name": "stir", "minutes": 1}, {"name": "taste"}]));
 }
@@ -58,10 +58,10 @@ async fn an_apply_removes_what_its_manager_no_longer_applies_and_leaves_the_rest
 async fn a_conflict_names_every_field_and_its_manager_and_force_takes_the_fields() {
     let kitchen = Kitchen::open().await;
     let client = kitchen.client();
-    apply(&client, A, "flux", "", &configuration(json!({"dish": "soup", "servings": 3, "stove": "left"})))
+    apply(&client, A, "flux", "", &configuration(&json!({"dish": "soup", "servings": 3, "stove": "left"})))
         .await
         .expect(201);
-    let other = configuration(json!({"dish": "soup", "servings": 4, "stove": "right"}));
+    let other = configuration(&json!({"dish": "soup", "servings": 4, "stove": "right"}));
     let status = apply(&client, A, "chef", "", &other).await.refused(409, "Conflict");
     assert_eq!(
         status["message"],
@@ -104,7 +104,7 @@ async fn a_manager_owns_what_it_sent_and_nobody_owns_what_the_server_set() {
 async fn the_status_is_applied_by_its_subresource_only() {
     let kitchen = Kitchen::open().await;
     let client = kitchen.client();
-    let mut both = configuration(json!({"dish": "soup", "servings": 3}));
+    let mut both = configuration(&json!({"dish": "soup", "servings": 3}));
     both["status"] = json!({"stirred": 4});
     let status_path = format!("{A}/status");
     apply(&client, &status_path, "spoon", "", &both).await.refused(404, "NotFound");
@@ -121,7 +121,7 @@ async fn the_status_is_applied_by_its_subresource_only() {
 async fn an_apply_that_creates_needs_the_right_to_create() {
     let kitchen = Kitchen::open().await;
     let guest = kitchen.client_of("patcher");
-    let soup = configuration(json!({"dish": "soup"}));
+    let soup = configuration(&json!({"dish": "soup"}));
     let status = apply(&guest, A, "flux", "", &soup).await.refused(403, "Forbidden");
     assert!(
         status["message"].as_str().expect("text").contains("cannot create resource \"pots\""),
@@ -137,7 +137,7 @@ async fn an_apply_that_creates_needs_the_right_to_create() {
 async fn a_configuration_that_cannot_be_applied_says_why() {
     let kitchen = Kitchen::open().await;
     let client = kitchen.client();
-    let soup = || configuration(json!({"dish": "soup"}));
+    let soup = || configuration(&json!({"dish": "soup"}));
     let with = |pointer: &str, value: Value| {
         let mut changed = soup();
         let (parent, name) = pointer.rsplit_once('/').expect("a pointer");
@@ -175,11 +175,11 @@ async fn a_configuration_that_cannot_be_applied_says_why() {
 async fn applies_at_the_same_time_all_count_and_a_dry_run_does_not() {
     let kitchen = Kitchen::open().await;
     let client = kitchen.client();
-    let dry = apply(&client, A, "flux", "&dryRun=All", &configuration(json!({"dish": "soup"}))).await;
+    let dry = apply(&client, A, "flux", "&dryRun=All", &configuration(&json!({"dish": "soup"}))).await;
     dry.expect(201);
     client.get(A).await.refused(404, "NotFound");
     let applies = (0..8).map(async |at| {
-        let step = configuration(json!({"dish": "soup", "steps": [{"name": format!("step-{at}")}]}));
+        let step = configuration(&json!({"dish": "soup", "steps": [{"name": format!("step-{at}")}]}));
         apply(&client, A, &format!("manager-{at}"), "", &step).await
     });
     for answer in futures::future::join_all(applies).await {
@@ -193,7 +193,7 @@ async fn applies_at_the_same_time_all_count_and_a_dry_run_does_not() {
 async fn ownership_is_reset_by_an_empty_entry_and_kept_by_those_who_do_not_send_it() {
     let kitchen = Kitchen::open().await;
     let client = kitchen.client();
-    apply(&client, A, "flux", "", &configuration(json!({"dish": "soup"}))).await.expect(201);
+    apply(&client, A, "flux", "", &configuration(&json!({"dish": "soup"}))).await.expect(201);
     let mut object = client.get(A).await.expect(200);
     object["metadata"].as_object_mut().expect("metadata").remove("managedFields");
     object["metadata"]["labels"] = json!({"x": "y"});

@@ -11,24 +11,24 @@ use serde_json::{Value, json};
 pub(super) struct Kind {
     group: &'static str,
     version: &'static str,
-    kind: &'static str,
+    name: &'static str,
     /// Content of the object with that number.
     spec: fn(usize) -> Value,
 }
 
 /// The kind of our API server.
 pub(super) const OURS: Kind =
-    Kind { group: "evacuation.dev", version: "v1alpha1", kind: "EvacuationResponder", spec: registration };
+    Kind { group: "evacuation.dev", version: "v1alpha1", name: "EvacuationResponder", spec: registration };
 /// The same as a custom resource.
 pub(super) const CUSTOM: Kind =
-    Kind { group: "bench.evacuation.dev", version: "v1", kind: "Registration", spec: registration };
+    Kind { group: "bench.evacuation.dev", version: "v1", name: "Registration", spec: registration };
 /// The kind of the sample API server. It has fewer fields.
 pub(super) const SAMPLE: Kind =
-    Kind { group: "wardle.example.com", version: "v1alpha1", kind: "Flunder", spec: flunder };
+    Kind { group: "wardle.example.com", version: "v1alpha1", name: "Flunder", spec: flunder };
 
 impl Kind {
     pub(super) fn resource(&self) -> ApiResource {
-        ApiResource::from_gvk(&GroupVersionKind::gvk(self.group, self.version, self.kind))
+        ApiResource::from_gvk(&GroupVersionKind::gvk(self.group, self.version, self.name))
     }
 
     /// Returns the object with that number, not yet created.
@@ -71,7 +71,7 @@ pub(super) fn definition() -> Value {
         "metadata": {"name": format!("registrations.{}", CUSTOM.group)},
         "spec": {
             "group": CUSTOM.group, "scope": "Namespaced",
-            "names": {"kind": CUSTOM.kind, "plural": "registrations", "singular": "registration"},
+            "names": {"kind": CUSTOM.name, "plural": "registrations", "singular": "registration"},
             "versions": [{
                 "name": CUSTOM.version, "served": true, "storage": true, "schema": {"openAPIV3Schema": schema},
             }],
