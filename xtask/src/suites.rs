@@ -47,7 +47,7 @@ const FAULTS: &[&str] = &["attacks", "bridges", "clocks", "outages"];
 /// End-to-end suites of the lane [`Lane::Alone`].
 const ALONE: &[&str] = &["gateway"];
 /// End-to-end suites of the lane [`Lane::Long`].
-const LONG: &[&str] = &["callers"];
+const LONG: &[&str] = &["callers", "go_clients"];
 
 /// The results of a run.
 #[derive(Debug, Default)]
@@ -224,7 +224,9 @@ mod tests {
         assert_eq!(lane_of(&line("tests/e2e", "test", "outages", true)), Some(Lane::Faults));
         assert_eq!(lane_of(&line("tests/e2e", "test", "kubectl", true)), Some(Lane::Scenarios));
         assert_eq!(lane_of(&line("tests/e2e", "test", "gateway", true)), Some(Lane::Alone));
+        assert_eq!(lane_of(&line("tests/e2e", "test", "clients", true)), Some(Lane::Scenarios));
         assert_eq!(lane_of(&line("tests/e2e", "test", "callers", true)), Some(Lane::Long));
+        assert_eq!(lane_of(&line("tests/e2e", "test", "go_clients", true)), Some(Lane::Long));
         assert_eq!(lane_of(&line("tests/e2e", "lib", "evacuation_e2e", true)), Some(Lane::Quick));
         assert_eq!(lane_of(&line("apiserver", "test", "rules", true)), Some(Lane::Quick));
         assert_eq!(lane_of(&line("apiserver", "bin", "evacuation-apiserver", false)), None);

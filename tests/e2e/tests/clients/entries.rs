@@ -1,0 +1,75 @@
+//! Entries of two users in one Evacuation.
+
+use serde_json::{Value, json};
+
+use crate::workbench::{Configuration, Workbench, assert_has};
+
+/// Returns the Evacuation with these entries.
+fn with_entries(evacuation: &Configuration, entries: &Value) -> Configuration {
+    let mut with = evacuation.clone();
+    with.object["spec"]["requesters"] = entries.clone();
+    with
+}
+
+/// Returns the owners and names of the entries.
+fn keys(object: &Value) -> Vec<(&str, &str)> {
+    let entries = object["spec"]["requesters"].as_array().map_or(&[][..], Vec::as_slice);
+    entries.iter().map(|entry| (entry["owner"].as_str().unwrap(), entry["name"].as_str().unwrap())).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_users_apply_their_own_entries_and_each_removes_only_its_own() {
+    let bench = Workbench::new("entries").await;
+    let alice = bench.user("alice", &["evacuation:requester"]).await.name;
+    let bob = bench.user("bob", &["evacuation:requester"]).await.name;
+    let evacuation = bench.evacuation();
+    let one = with_entries(&evacuation, &json!([{"name": "test.evacuation.dev/one", "reason": "One"}]));
+    let both = with_entries(
+        &evacuation,
+        &json!([{"name": "test.evacuation.dev/one", "reason": "One"}, {"name": "test.evacuation.dev/two"}]),
+    );
+    let none = with_entries(&evacuation, &json!([]));
+    // Both users have the default manager `kubectl`, and the same name of an entry.
+    let applies = async |user: &str, configuration: &Configuration, manager: &str| {
+        let file = bench.file(configuration);
+        let manager = format!("--field-manager={manager}");
+        let output = bench.run_as(user, &["apply", "--server-side", &manager, "-f", &file]).await;
+        assert!(output.success(), "{user}: {output:?}");
+        bench.read(configuration).await
+    };
+    let (name_one, name_two) = ("test.evacuation.dev/one", "test.evacuation.dev/two");
+    let stored = applies(&alice, &both, "alice").await;
+    assert_eq!(keys(&stored), [(&*alice, name_one), (&*alice, name_two)]);
+    let stored = applies(&bob, &one, "bob").await;
+    assert_eq!(keys(&stored), [(&*alice, name_one), (&*alice, name_two), (&*bob, name_one)]);
+
+    let stored = applies(&alice, &one, "alice").await;
+    assert_eq!(keys(&stored), [(&*alice, name_one), (&*bob, name_one)], "alice's second entry is gone");
+    let stored = applies(&bob, &none, "bob").await;
+    assert_eq!(keys(&stored), [(&*alice, name_one)], "bob's entry is gone");
+    let left = stored["status"]["requesters"].as_array().unwrap();
+    let left_at = |owner: &str, name: &str| {
+        left.iter()
+            .any(|entry| entry["owner"] == owner && entry["name"] == name && entry["leftTime"].is_string())
+    };
+    assert!(left_at(&bob, name_one) && left_at(&alice, name_two) && !left_at(&alice, name_one), "{left:?}");
+    bench.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_cannot_apply_the_entry_of_another() {
+    let bench = Workbench::new("foreign").await;
+    let bob = bench.user("bob", &["evacuation:requester"]).await.name;
+    let evacuation = bench.evacuation();
+    bench.applied(&evacuation, &[]).await;
+    let mut theirs = evacuation.changed();
+    theirs.object["spec"]["requesters"][0]["owner"] = json!("admin");
+    let before = bench.settled(&evacuation).await;
+    let file = bench.file(&theirs);
+    let apply = ["apply", "--server-side", "--force-conflicts", "--field-manager=bob", "-f", &file];
+    let refused = bench.run_as(&bob, &apply).await;
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert_has(&refused.stderr, &["Error from server (Forbidden)", "override"]);
+    assert_eq!(bench.read(&evacuation).await, before);
+    bench.close().await;
+}
