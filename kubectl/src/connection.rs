@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
+use http::{HeaderValue, header::USER_AGENT};
 use k8s_openapi::api::authentication::v1::SelfSubjectReview;
 use kube::{
     Api, Client, Config,
@@ -12,6 +13,9 @@ use kube::{
 };
 
 use crate::{duration::timeout, verbosity};
+
+/// Name of the plugins in audit logs and in the `metadata.managedFields` of what they write.
+const AGENT: &str = concat!("kubectl-evacuate/", env!("CARGO_PKG_VERSION"));
 
 /// Cluster and user of the command.
 #[derive(Args, Debug, Default)]
@@ -89,6 +93,7 @@ impl Connection {
             }
             None => Config::infer().await.context("no cluster is configured")?,
         };
+        config.headers.push((USER_AGENT, HeaderValue::from_static(AGENT)));
         if self.impersonate.is_some() {
             config.auth_info.impersonate.clone_from(&self.impersonate);
         }
