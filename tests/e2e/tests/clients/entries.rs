@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::workbench::{Configuration, Workbench, assert_has};
+use crate::workbench::{Configuration, ENTRY, Workbench, assert_has};
 
 /// Returns the Evacuation with these entries.
 fn with_entries(evacuation: &Configuration, entries: &Value) -> Configuration {
@@ -29,7 +29,7 @@ async fn two_users_apply_their_own_entries_and_each_removes_only_its_own() {
         &json!([{"name": "test.evacuation.dev/one", "reason": "One"}, {"name": "test.evacuation.dev/two"}]),
     );
     let none = with_entries(&evacuation, &json!([]));
-    // Both users have the default manager `kubectl`, and the same name of an entry.
+    // Both users have an entry of the same name.
     let applies = async |user: &str, configuration: &Configuration, manager: &str| {
         let file = bench.file(configuration);
         let manager = format!("--field-manager={manager}");
@@ -71,5 +71,27 @@ async fn a_user_cannot_apply_the_entry_of_another() {
     assert_eq!(refused.code, Some(1), "{refused:?}");
     assert_has(&refused.stderr, &["Error from server (Forbidden)", "override"]);
     assert_eq!(bench.read(&evacuation).await, before);
+    bench.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn users_who_share_a_field_manager_do_not_remove_each_others_entries() {
+    let bench = Workbench::new("sharedmanager").await;
+    let alice = bench.user("alice", &["evacuation:requester"]).await.name;
+    let bob = bench.user("bob", &["evacuation:requester"]).await.name;
+    let evacuation = bench.evacuation();
+    let file = bench.file(&evacuation);
+    let created = bench.run_as(&alice, &["apply", "--server-side", "-f", &file]).await;
+    assert!(created.success(), "{created:?}");
+    let before = bench.settled(&evacuation).await;
+    // For the server, one manager `kubectl` no longer applies the entry of alice. bob may not remove it.
+    let refused = bench.run_as(&bob, &["apply", "--server-side", "-f", &file]).await;
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert_has(&refused.stderr, &["Error from server (Forbidden)", &alice]);
+    assert_eq!(bench.read(&evacuation).await, before);
+    let own = bench.run_as(&bob, &["apply", "--server-side", "--field-manager=bob", "-f", &file]).await;
+    assert!(own.success(), "{own:?}");
+    let stored = bench.read(&evacuation).await;
+    assert_eq!(keys(&stored), [(&*alice, ENTRY), (&*bob, ENTRY)]);
     bench.close().await;
 }

@@ -1,6 +1,6 @@
 //! kube-rs: `Patch::Apply` of typed objects.
 
-use evacuation_api::{EvacuationResponder, NodeEvacuationRule};
+use evacuation_api::{EvacuationResponder, NodeEvacuation, NodeEvacuationRule};
 use evacuation_e2e::scene::{causes, fields, refused};
 use kube::{
     Api, ResourceExt,
@@ -24,6 +24,13 @@ async fn kube_rs_applies_typed_objects_and_reports_a_conflict() {
     assert_eq!(managers(&bench.read(&bench.responder()).await), ["acme Apply"]);
     let created = rules.patch(&rule.name_any(), &acme, &Patch::Apply(&rule)).await.unwrap();
     assert_eq!(created.spec.marks, rule.spec.marks);
+    let drains: Api<NodeEvacuation> = Api::all(bench.admin());
+    let drain: NodeEvacuation = serde_json::from_value(bench.drain().object).unwrap();
+    let created = drains.patch(&drain.name_any(), &acme, &Patch::Apply(&drain)).await.unwrap();
+    assert_eq!(created.spec.nodes, drain.spec.nodes);
+    for configuration in [bench.rule(), bench.drain()] {
+        assert_eq!(managers(&bench.settled(&configuration).await), ["acme Apply"]);
+    }
 
     let mut other = responder.clone();
     other.spec.priority = Some(30000);

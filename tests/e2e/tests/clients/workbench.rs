@@ -172,7 +172,7 @@ impl Workbench {
     /// Writes the configuration to a file, and returns its path. A later call replaces the file.
     pub(crate) fn file(&self, configuration: &Configuration) -> String {
         // JSON is YAML.
-        let path = self.files.path().join(format!("{}.yaml", configuration.plural));
+        let path = self.folder().join(format!("{}.yaml", configuration.plural));
         std::fs::write(&path, format!("{:#}\n", configuration.object)).unwrap();
         path.display().to_string()
     }

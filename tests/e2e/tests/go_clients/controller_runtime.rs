@@ -35,7 +35,12 @@ async fn controller_runtime_applies_and_takes_fields_by_force() {
 async fn create_or_update_creates_then_changes_nothing_then_updates() {
     let bench = Workbench::new("runtimeupdate").await;
     let mut wanted = bench.configurations();
-    // The function replaces the list, and the server fills these fields in.
+    let incomplete = [bench.evacuation()];
+    for result in ["created", "updated"] {
+        let said = step(&bench, STEPS, &["runtime-create-or-update"], &incomplete).await;
+        assert_eq!(said, of_each_kind(&incomplete, &json!(result)), "the server fills fields in");
+    }
+    bench.removes(&incomplete[0]).await;
     let entry = &mut wanted[3].object["spec"]["requesters"][0];
     entry["owner"] = json!("admin");
     entry["onRefusal"] = json!("Wait");

@@ -2,7 +2,8 @@
 
 use std::process::Command;
 
-use controlplane::{GoTool, Output, output_of};
+use controlplane::{GoTool, Output, eventually, output_of};
+use evacuation_e2e::scene::PATIENCE;
 use serde_json::{Value, json};
 
 use crate::workbench::{Configuration, Workbench, managers};
@@ -118,10 +119,13 @@ pub(crate) async fn drift(bench: &Workbench, configurations: &[Configuration]) {
     }
 }
 
-/// Asserts that none of the objects exists.
+/// Waits until none of the objects exists. The garbage collector ends a deletion in the foreground.
 pub(crate) async fn all_gone(bench: &Workbench, configurations: &[Configuration]) {
     for configuration in configurations {
-        assert_eq!(bench.find(configuration).await, None);
+        let gone = eventually(PATIENCE, "the object is removed", || async {
+            bench.find(configuration).await.map_or(Ok(()), Err)
+        });
+        gone.await.unwrap();
     }
 }
 
