@@ -85,7 +85,7 @@ func dynamicApply(ctx context.Context, files []string) (any, error) {
 	return versions(applied), nil
 }
 
-// dynamicInformer creates, changes and deletes each object, and returns the events of dynamic informers by kind.
+// dynamicInformer creates, changes and deletes each object. It returns the events of dynamic informers by kind.
 func dynamicInformer(ctx context.Context, files []string) (any, error) {
 	resources, err := newResources()
 	if err != nil {
@@ -144,8 +144,8 @@ func dynamicInformer(ctx context.Context, files []string) (any, error) {
 	return report, nil
 }
 
-// metadataOnly reads the objects through the metadata client: one by one, in a list and by a watch. It returns
-// the labels by kind.
+// metadataOnly reads the objects through the metadata client: one by one, in a list and by a watch.
+// It returns the labels by kind.
 func metadataOnly(ctx context.Context, files []string) (any, error) {
 	resources, err := newResources()
 	if err != nil {
@@ -243,7 +243,8 @@ func reflector(ctx context.Context, files []string) (any, error) {
 			},
 		}
 		store := cache.NewStore(cache.MetaNamespaceKeyFunc)
-		running := cache.NewReflectorWithOptions(lists, &unstructured.Unstructured{}, store, cache.ReflectorOptions{})
+		kind := &unstructured.Unstructured{}
+		running := cache.NewReflectorWithOptions(lists, kind, store, cache.ReflectorOptions{})
 		ctx, cancel := context.WithCancel(ctx)
 		go running.RunWithContext(ctx)
 		key := cache.ObjectName{Namespace: object.GetNamespace(), Name: object.GetName()}.String()

@@ -104,7 +104,7 @@ func merge(object, configuration map[string]any) {
 	}
 }
 
-// runtimeCache creates, changes and deletes an object of each kind, and returns the events that an informer of
+// runtimeCache creates, changes and deletes an object of each kind. It returns the events that an informer of
 // the cache delivers, by kind.
 func runtimeCache(ctx context.Context, files []string) (any, error) {
 	kube, objects, err := newRuntime(files)
@@ -139,9 +139,10 @@ func runtimeCache(ctx context.Context, files []string) (any, error) {
 		}
 		key := client.ObjectKeyFromObject(object)
 		until := func(done func(error) bool) error {
-			return wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+			poll := func(ctx context.Context) (bool, error) {
 				return done(informers.Get(ctx, key, kind)), nil
-			})
+			}
+			return wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, poll)
 		}
 		if err := kube.Create(ctx, object); err != nil {
 			return nil, err

@@ -1,5 +1,7 @@
 //! `kubectl apply --server-side` and `kubectl diff`.
 
+use chrono::{TimeDelta, Utc};
+use evacuation_e2e::scene::until_time;
 use serde_json::{Value, json};
 
 use crate::workbench::{Workbench, assert_has, managers, ownership};
@@ -7,17 +9,23 @@ use crate::workbench::{Workbench, assert_has, managers, ownership};
 #[tokio::test(flavor = "multi_thread")]
 async fn an_apply_creates_an_object_and_the_same_apply_changes_nothing() {
     let bench = Workbench::new("apply").await;
-    for configuration in bench.configurations() {
-        assert_eq!(bench.find(&configuration).await, None);
-        bench.applied(&configuration, &[]).await;
-        let created = bench.settled(&configuration).await;
+    let wanted = bench.configurations();
+    for configuration in &wanted {
+        assert_eq!(bench.find(configuration).await, None);
+        bench.applied(configuration, &[]).await;
+        let created = bench.settled(configuration).await;
         assert_eq!(configuration.value(&created), configuration.value(&configuration.object));
         assert_eq!(managers(&created), ["kubectl Apply"]);
         let owned = &ownership(&created, "kubectl", "Apply")["fieldsV1"];
         assert_eq!(owned["f:metadata"], json!({"f:labels": {"f:app": {}}}), "{owned}");
         assert!(created["metadata"].get("annotations").is_none(), "{created}");
-        bench.applied(&configuration, &[]).await;
-        assert_eq!(bench.read(&configuration).await, created, "nothing changed, not even resourceVersion");
+    }
+    // The times of ownership have whole seconds.
+    until_time(Utc::now() + TimeDelta::seconds(1)).await;
+    for configuration in &wanted {
+        let before = bench.settled(configuration).await;
+        bench.applied(configuration, &[]).await;
+        assert_eq!(bench.read(configuration).await, before, "nothing changed, not even resourceVersion");
     }
     bench.close().await;
 }
@@ -121,6 +129,21 @@ async fn get_shows_managed_fields_when_it_is_asked_to() {
         let entry = ownership(&shown, "acme", "Apply");
         assert_eq!(entry["apiVersion"], "evacuation.dev/v1alpha1");
         assert_eq!(entry["fieldsType"], "FieldsV1");
+    }
+    bench.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_unknown_field_is_refused_by_name() {
+    let bench = Workbench::new("unknown").await;
+    for mut configuration in bench.configurations() {
+        configuration.object["spec"]["colour"] = json!("red");
+        let file = bench.file(&configuration);
+        for side in ["--server-side", "--server-side=false"] {
+            let error = bench.fails(&["apply", side, "-f", &file]).await;
+            assert_has(&error, &["colour"]);
+        }
+        assert_eq!(bench.find(&configuration).await, None);
     }
     bench.close().await;
 }

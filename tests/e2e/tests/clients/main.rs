@@ -1,5 +1,5 @@
-//! Clients of the API server that were written for kube-apiserver: kubectl and kube-rs manage the kinds of this
-//! project by server-side apply. Each test reads the objects by raw requests.
+//! Clients of the API server that were written for kube-apiserver: kubectl and kube-rs manage the kinds of
+//! this project by server-side apply. Each test reads the objects by raw requests.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,9 +1,11 @@
 //! The managers that kubectl's other commands leave.
 
+use chrono::{TimeDelta, Utc};
 use controlplane::output_of;
+use evacuation_e2e::scene::until_time;
 use serde_json::{Value, json};
 
-use crate::workbench::Workbench;
+use crate::workbench::{Configuration, Workbench};
 
 /// Returns managers, operations and the owned metadata, in the order of the managers.
 fn metadata_owners(object: &Value) -> Vec<Value> {
@@ -58,6 +60,27 @@ async fn each_command_of_kubectl_leaves_the_manager_that_it_leaves_on_a_config_m
             "{}",
             configuration.plural
         );
+    }
+    bench.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replacement_by_the_same_object_changes_nothing() {
+    let bench = Workbench::new("replace").await;
+    let wanted = bench.configurations();
+    for configuration in &wanted {
+        bench.kubectl(&["create", "-f", &bench.file(configuration)]).await;
+        bench.settled(configuration).await;
+    }
+    // The times of ownership have whole seconds.
+    until_time(Utc::now() + TimeDelta::seconds(1)).await;
+    for configuration in wanted {
+        let before = bench.settled(&configuration).await;
+        let file = bench.file(&Configuration { object: before.clone(), ..configuration.clone() });
+        for manager in ["kubectl-create", "kubectl-replace"] {
+            bench.kubectl(&["replace", "-f", &file, &format!("--field-manager={manager}")]).await;
+            assert_eq!(bench.read(&configuration).await, before, "{manager}");
+        }
     }
     bench.close().await;
 }
