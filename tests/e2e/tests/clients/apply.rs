@@ -1,10 +1,11 @@
 //! `kubectl apply --server-side` and `kubectl diff`.
 
 use chrono::{TimeDelta, Utc};
+use controlplane::output_of;
 use evacuation_e2e::scene::until_time;
 use serde_json::{Value, json};
 
-use crate::workbench::{Workbench, assert_has, managers, ownership};
+use crate::workbench::{Configuration, Workbench, assert_has, managers, ownership};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_apply_creates_an_object_and_the_same_apply_changes_nothing() {
@@ -145,5 +146,28 @@ async fn an_unknown_field_is_refused_by_name() {
         }
         assert_eq!(bench.find(&configuration).await, None);
     }
+    bench.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_apply_set_prunes_what_its_files_no_longer_have() {
+    let bench = Workbench::new("applyset").await;
+    let (responder, evacuation) = (bench.responder(), bench.evacuation());
+    let applies = async |configurations: &[&Configuration]| {
+        let files: Vec<_> = configurations.iter().map(|configuration| bench.file(configuration)).collect();
+        let mut command = bench.command(&["apply", "--server-side", "--prune", "--applyset=configmaps/set"]);
+        command.env("KUBECTL_APPLYSET", "true").args(files.iter().flat_map(|file| ["-f", file]));
+        let output = output_of("kubectl", command).await.unwrap();
+        assert!(output.success(), "{output:?}");
+        output.stdout
+    };
+    applies(&[&responder, &evacuation]).await;
+    assert!(bench.find(&evacuation).await.is_some());
+    let said = applies(&[&responder]).await;
+    assert_has(&said, &[&format!("{} pruned", evacuation.printed())]);
+    assert!(
+        bench.find(&evacuation).await.is_none_or(|left| left["metadata"]["deletionTimestamp"].is_string())
+    );
+    assert!(bench.read(&responder).await["metadata"].get("deletionTimestamp").is_none());
     bench.close().await;
 }
