@@ -13,6 +13,7 @@ mod conflict;
 mod entries;
 mod kube_rs;
 mod managers;
+mod metrics;
 mod migration;
 mod status;
 mod workbench;
