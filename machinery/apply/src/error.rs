@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Status, StatusCause, StatusDetails};
 
-use crate::{Conflict, Invalid, ManagedFieldsError, managers::ManagerId};
+use crate::{Conflict, FieldsError, Invalid, managers::ManagerId};
 
 /// Reason for which a document was not applied or its ownership not tracked.
 #[derive(Debug, thiserror::Error)]
@@ -46,6 +46,39 @@ pub enum ApplyError {
     TooDeep {
         /// Maximum number of levels.
         limit: usize,
+    },
+}
+
+/// Reason for which an entry of `metadata.managedFields` is malformed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ManagedFieldsError {
+    /// The operation is unknown.
+    #[error("operation must be `Apply` or `Update`")]
+    Operation,
+    /// There is no API version.
+    #[error("apiVersion must not be empty")]
+    ApiVersion,
+    /// There is no type of fields.
+    #[error("missing fieldsType in managed fields entry {index}")]
+    MissingFieldsType {
+        /// Index of the entry, from 0.
+        index: usize,
+    },
+    /// The type of fields is unknown.
+    #[error("invalid fieldsType {found:?} in managed fields entry {index}")]
+    FieldsType {
+        /// Index of the entry, from 0.
+        index: usize,
+        /// The type.
+        found: String,
+    },
+    /// The fields are not FieldsV1.
+    #[error("error decoding set of managed fields entry {index}: {error}")]
+    Fields {
+        /// Index of the entry, from 0.
+        index: usize,
+        /// Description of the problem.
+        error: FieldsError,
     },
 }
 

@@ -34,12 +34,12 @@ pub mod typed;
 mod update;
 mod value;
 
-pub use error::ApplyError;
+pub use error::{ApplyError, ManagedFieldsError};
 pub use fields_v1::{FieldsError, MAX_FIELDS, MAX_FIELDS_DEPTH};
 pub use invalid::{Invalid, Mismatch};
 pub use managed_fields::{
-    Applied, MAX_MANAGER_BYTES, ManagedFieldsError, ManagerNameError, Writer, apply, keep_timestamps,
-    manager_from_user_agent, track, validate_managed_fields, validate_manager,
+    Applied, MAX_MANAGER_BYTES, ManagerNameError, Writer, apply, manager_from_user_agent, track,
+    validate_manager,
 };
 pub use managers::{Conflict, ManagerId, Managers, Operation, VersionedSet};
 pub use path::{Path, PathElement};

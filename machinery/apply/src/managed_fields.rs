@@ -6,10 +6,7 @@ mod last_applied;
 mod manager_name;
 mod object;
 mod strip_meta;
-mod timestamps;
 mod tracker;
 
-pub use codec::{ManagedFieldsError, validate_managed_fields};
 pub use manager_name::{MAX_MANAGER_BYTES, ManagerNameError, manager_from_user_agent, validate_manager};
-pub use timestamps::keep_timestamps;
 pub use tracker::{Applied, Writer, apply, track};

@@ -4,8 +4,8 @@
 mod fixture;
 
 use fixture::{Object, conflicts, document};
-use machinery_apply::{Path, keep_timestamps};
-use serde_json::{Value, json};
+use machinery_apply::Path;
+use serde_json::json;
 
 #[test]
 fn a_creation_is_owned_but_for_the_identity_of_the_object() {
@@ -149,21 +149,4 @@ fn a_writer_without_a_name_is_unknown() {
     let mut object = Object::new();
     object.update("", json!({"title": "x"}));
     assert_eq!(object.owners(), ["unknown Update: .spec .spec.title"]);
-}
-
-#[test]
-fn a_write_that_changes_only_a_time_keeps_the_old_time() {
-    let mut object = Object::new();
-    object.update("a", json!({"title": "x"}));
-    let mut new = object.live().clone();
-    new["metadata"]["managedFields"][0]["time"] = "2021-01-01T00:00:00Z".into();
-    let entries =
-        |object: &Value| serde_json::from_value(object["metadata"]["managedFields"].clone()).unwrap();
-    let live = object.live();
-    assert_eq!(keep_timestamps(live, &new, entries(&new)), entries(live));
-    new["spec"]["title"] = "y".into();
-    assert_eq!(keep_timestamps(live, &new, entries(&new)), entries(&new), "the object has changed");
-    let mut taken = live.clone();
-    taken["metadata"]["managedFields"][0]["manager"] = "b".into();
-    assert_eq!(keep_timestamps(live, &taken, entries(&taken)), entries(&taken), "the owner has changed");
 }

@@ -6,59 +6,17 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{FieldsV1, ManagedFieldsEntry, Time};
 
 use crate::{
-    FieldSet, FieldsError,
+    FieldSet, ManagedFieldsError,
     managers::{ManagerId, Managers, Operation, VersionedSet},
 };
 
 const FIELDS_TYPE: &str = "FieldsV1";
-
-/// Reason for which an entry of `metadata.managedFields` is malformed.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ManagedFieldsError {
-    /// The operation is unknown.
-    #[error("operation must be `Apply` or `Update`")]
-    Operation,
-    /// There is no API version.
-    #[error("apiVersion must not be empty")]
-    ApiVersion,
-    /// There is no type of fields.
-    #[error("missing fieldsType in managed fields entry {index}")]
-    MissingFieldsType {
-        /// Index of the entry, from 0.
-        index: usize,
-    },
-    /// The type of fields is unknown.
-    #[error("invalid fieldsType {found:?} in managed fields entry {index}")]
-    FieldsType {
-        /// Index of the entry, from 0.
-        index: usize,
-        /// The type.
-        found: String,
-    },
-    /// The fields are not FieldsV1.
-    #[error("error decoding set of managed fields entry {index}: {error}")]
-    Fields {
-        /// Index of the entry, from 0.
-        index: usize,
-        /// Description of the problem.
-        error: FieldsError,
-    },
-}
 
 /// Managers of one object, and the times of their last changes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Managed {
     pub(crate) managers: Managers,
     pub(crate) times: BTreeMap<ManagerId, Time>,
-}
-
-/// Checks the entries of `metadata.managedFields`.
-///
-/// # Errors
-///
-/// [`ManagedFieldsError`] for the first malformed entry.
-pub fn validate_managed_fields(entries: &[ManagedFieldsEntry]) -> Result<(), ManagedFieldsError> {
-    Managed::decode(entries).map(drop)
 }
 
 impl Managed {

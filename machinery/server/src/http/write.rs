@@ -27,8 +27,8 @@ use crate::{
 /// Verb that a caller needs, besides `delete`, in order to delete an object that cannot be decoded.
 const UNSAFE_DELETE: &str = "unsafe-delete-ignore-read-errors";
 
-/// Number of times that an apply is repeated as an update, because another caller has just created the object,
-/// or as a creation, because another has just deleted it.
+/// Number of times that an apply is repeated as an update, because another caller has just created the
+/// object, or as a creation, because another has just deleted it.
 const APPLIES: u32 = 5;
 
 /// Maximum number of objects of a collection that are deleted at once.

@@ -143,8 +143,8 @@ fn to_value<O: Object>(object: &O) -> Result<Value, ApiError> {
     })
 }
 
-/// Maps the failure of an apply. A conflict has a cause for each field, as upstream. A configuration that does
-/// not fit the schema is the caller's mistake; kube-apiserver answers 500.
+/// Maps the failure of an apply. A conflict has a cause for each field, as upstream. A configuration that
+/// does not fit the schema is the caller's mistake; kube-apiserver answers 500.
 fn refused(error: &ApplyError) -> ApiError {
     let reason = match error {
         ApplyError::Conflicts(_) => Reason::Conflict,

@@ -16,8 +16,8 @@ pub(crate) struct Applied {
 }
 
 impl Applied {
-    /// Reads a configuration. It is YAML, and so JSON as well. Source of the rules and messages: `applyPatcher`
-    /// in `k8s.io/apiserver/pkg/endpoints/handlers/patch.go`.
+    /// Reads a configuration. It is YAML, and so JSON as well. Source of the rules and messages:
+    /// `applyPatcher` in `k8s.io/apiserver/pkg/endpoints/handlers/patch.go`.
     pub(crate) fn read(
         context: &RequestContext,
         bytes: &[u8],

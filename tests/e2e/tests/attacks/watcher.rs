@@ -74,8 +74,8 @@ async fn a_watcher_that_does_not_read_is_ended_and_the_server_forgets_what_it_mi
         api.patch("large", &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
     }
     beside.drains(&scene).await;
-    // The server ends the watch; what it still sends is less than what happened. The last chunk is the end: the
-    // connection may stay open for other requests. A closed or reset connection is an end, too.
+    // The server ends the watch; what it still sends is less than what happened. The last chunk is the end:
+    // the connection may stay open for other requests. A closed or reset connection is an end, too.
     let mut read = Vec::new();
     while !read.ends_with(LAST_CHUNK) {
         // The buffers are small, so the rest arrives slowly. A watch that goes on falls silent after it.

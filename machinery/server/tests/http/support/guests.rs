@@ -47,7 +47,8 @@ fn outage() -> std::sync::Arc<dyn std::error::Error + Send + Sync> {
     std::sync::Arc::new(std::io::Error::other("down"))
 }
 
-/// Lets everybody do everything, but `thief` nothing, `reader` only read, `patcher` not create, and `cook` nothing that is unsafe.
+/// Lets everybody do everything, but `thief` nothing, `reader` only read, `patcher` not create, and `cook`
+/// nothing that is unsafe.
 /// Never decides about the service account `undecided`.
 pub(crate) struct TestAuthorizer;
 
