@@ -169,7 +169,7 @@ async fn authenticate(exchange: &Exchange<'_>) -> Result<UserInfo, ApiError> {
     let _review = if exchange.header("authorization").is_empty() {
         None
     } else {
-        Some(exchange.core.limiters.token_review(&exchange.address())?)
+        Some(exchange.core.limiters.token_review(&exchange.address()).await?)
     };
     let found = exchange.core.authenticator.authenticate(&exchange.headers(), exchange.peer()).await;
     match found {

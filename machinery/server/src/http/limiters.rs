@@ -41,7 +41,7 @@ impl Limiters {
             writes: limiter("writes", requests(options.max_writes_in_flight)),
             watches: limiter("watches", watches),
             body_bytes: limiter("body_bytes", Limits::shares_of(options.max_body_bytes)),
-            token_reviews: limiter("token_reviews", Limits::shares_of(options.max_token_reviews)),
+            token_reviews: limiter("token_reviews", requests(options.max_token_reviews)),
         }
     }
 
@@ -67,8 +67,8 @@ impl Limiters {
     }
 
     /// The authentication of a bearer token that came from that address. Nothing else is known of the caller
-    /// yet.
-    pub(crate) fn token_review(&self, address: &str) -> Result<Permit, ApiError> {
-        self.token_reviews.try_enter(&Caller::at_address(address), Claim::one(false))
+    /// yet. A client whose token has to be reviewed again waits for the review with all of its requests.
+    pub(crate) async fn token_review(&self, address: &str) -> Result<Permit, ApiError> {
+        self.token_reviews.enter(&Caller::at_address(address), Claim::one(false)).await
     }
 }

@@ -150,7 +150,8 @@ async fn tokens_whose_review_is_not_answered_keep_no_caller_without_a_token_wait
     let kitchen = kitchen(ServerOptions { max_token_reviews: 8, ..ServerOptions::default() }).await;
     let headers = [("authorization", "Bearer unanswered")];
     let client = kitchen.client();
-    let unanswered: Vec<JoinHandle<()>> = (0..4)
+    // One is reviewed, a hundred wait for it.
+    let unanswered: Vec<JoinHandle<()>> = (0..110)
         .map(|_| {
             let client = client.clone();
             tokio::spawn(async move { drop(client.send("GET", POTS, &headers, Bytes::new()).await) })
@@ -161,6 +162,17 @@ async fn tokens_whose_review_is_not_answered_keep_no_caller_without_a_token_wait
     // As what comes through the front proxy.
     client.get(POTS).await.expect(200);
     unanswered.iter().for_each(JoinHandle::abort);
+}
+
+#[tokio::test]
+async fn a_burst_with_one_token_waits_for_its_review_and_is_served() {
+    let kitchen = kitchen(ServerOptions { max_token_reviews: 8, ..ServerOptions::default() }).await;
+    let client = kitchen.client_of("");
+    let headers = [("authorization", "Bearer slow")];
+    let burst = (0..40).map(|_| client.send("GET", POTS, &headers, Bytes::new()));
+    for answer in join_all(burst).await {
+        answer.expect(200);
+    }
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@ use std::{
         Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
+    time::Duration,
 };
 
 use async_trait::async_trait;
@@ -15,7 +16,7 @@ use machinery_server::{ApiError, NamespaceState, Namespaces};
 use rustls::pki_types::CertificateDer;
 
 /// Believes the header `x-user`, unless it is absent; then the number of certificates is the name. The token
-/// `unanswered` is never looked up to the end.
+/// `unanswered` is never looked up to the end, and `slow`, which is the cook's, takes 20 ms.
 pub(crate) struct TestAuthenticator;
 
 #[async_trait]
@@ -27,6 +28,10 @@ impl Authenticator for TestAuthenticator {
     ) -> Result<Option<UserInfo>, AuthError> {
         if headers.get("authorization").is_some_and(|value| value == "Bearer unanswered") {
             return std::future::pending().await;
+        }
+        if headers.get("authorization").is_some_and(|value| value == "Bearer slow") {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            return Ok(Some(UserInfo { name: "cook".to_owned(), ..UserInfo::default() }));
         }
         let user = headers.get("x-user").and_then(|value| value.to_str().ok());
         match user {
