@@ -127,7 +127,7 @@ impl Requests {
                 }
             }
             None if !opened => match self.create_drain(object, spec).await {
-                Err(error) if is_rejection(&error) => {
+                Err(error) if is_rejection(&error) || is_taken(&error) => {
                     return Ok(Some(Progress::new(Outcome::Waiting, "Rejected", &refusal(&error))));
                 }
                 created => created?,
@@ -150,8 +150,13 @@ impl Requests {
 
     /// Deletes the drains whose foreign object is gone without its finalizer. A live read confirms it.
     pub(super) async fn close_orphans(&self) -> Result<(), CallError> {
+        // A list that fails shows nothing of what is gone.
+        if !self.foreign.is_listed() {
+            return Ok(());
+        }
+        let user = self.user().await?;
         let drains: Vec<_> = self.cluster.view.index().drains().map(|(_, drain)| Arc::clone(drain)).collect();
-        for drain in drains {
+        for drain in drains.into_iter().filter(|drain| is_of(drain, user)) {
             let Some((key, uid)) = self.source(&drain) else { continue };
             if self.foreign.find(&key).await?.is_none_or(|found| found.uid() != Some(uid)) {
                 self.delete_drain(&drain).await?;
@@ -183,13 +188,14 @@ impl Requests {
     /// Returns the drain of an object. The watch may not have shown it yet, to a process that has just begun
     /// to lead.
     async fn find_drain(&self, object: &DynamicObject) -> Result<Option<Arc<NodeEvacuation>>, CallError> {
+        let user = self.user().await?;
         if let Some(known) = self.drain(object) {
-            return Ok(Some(known));
+            return Ok(is_of(&known, user).then_some(known));
         }
         let live = find(None, &self.drains(), &self.drain_name(object)).await?;
         Ok(live.and_then(|live| {
             self.cluster.view.apply(Arc::unwrap_or_clone(live));
-            self.drain(object)
+            self.drain(object).filter(|drain| is_of(drain, user))
         }))
     }
 
@@ -215,6 +221,17 @@ impl Requests {
         info!(drain = drain.name_any(), "closed");
         Ok(())
     }
+}
+
+/// Returns true when another user's drain has the name.
+fn is_taken(error: &CallError) -> bool {
+    error.status().is_some_and(|status| status.reason == "AlreadyExists")
+}
+
+/// Returns true for a drain that this user has opened. Others can write its annotations.
+fn is_of(drain: &NodeEvacuation, user: &str) -> bool {
+    let requester = drain.status.as_ref().and_then(|status| status.requester.as_ref());
+    requester.is_some_and(|requester| requester.user == user)
 }
 
 #[cfg(test)]

@@ -147,6 +147,9 @@ pub trait Strategy: Send + Sync + 'static {
     /// configuration has any shape: it is not checked yet.
     fn complete_applied(&self, _context: &RequestContext, _configuration: &mut serde_json::Value) {}
 
+    /// Puts back what an apply has removed by the rules of ownership, and its caller may not remove.
+    fn complete_merged(&self, _context: &RequestContext, _object: &mut Self::Object, _old: &Self::Object) {}
+
     /// Clears what callers may not set on creation, such as the status, and sets the server-owned fields.
     fn prepare_for_create(&self, context: &RequestContext, object: &mut Self::Object);
 

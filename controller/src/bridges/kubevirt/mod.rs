@@ -101,7 +101,7 @@ impl Migrations {
         let Some(name) = owner(pod, "VirtualMachineInstance") else {
             return Ok(say(Answer::Accept, "NoMachine", "the pod runs no virtual machine", None));
         };
-        if !self.jobs.is_listed() {
+        if !self.jobs.is_listed() || !self.machines.is_listed() {
             let until = Some(now + LOOK_AGAIN);
             return Ok(say(Answer::Delay, "Unknown", "KubeVirt's migrations cannot be listed", until));
         }

@@ -151,7 +151,7 @@ fn prefix(part: Part<'_>) -> String {
 /// Returns the number of the attempt of a migration that the bridge created. `None` for those of others.
 fn attempt(part: Part<'_>, migration: &DynamicObject) -> Option<u32> {
     migration.labels().get(EVACUATION_UID).filter(|uid| *uid == part.uid())?;
-    migration.name_any().strip_prefix(&prefix(part))?.parse().ok()
+    migration.name_any().strip_prefix(&prefix(part))?.parse().ok().filter(|number| *number < u32::MAX)
 }
 
 /// Returns the name of our migration for which the recorded delay waits.

@@ -82,9 +82,11 @@ impl Exclusion {
             let metadata = json!({"labels": {LABEL: null}, "annotations": {LABELED: null}});
             self.change_node(&node, metadata).await?;
         }
-        match self.lease(name).await?.filter(is_ours) {
-            Some(lease) => delete(&self.leases, &lease).await,
-            None => Ok(()),
+        match self.lease(name).await.map(|lease| lease.filter(is_ours)) {
+            Ok(Some(lease)) => delete(&self.leases, &lease).await,
+            // There is no lease of ours where none can be read.
+            Err(error) if error.code() != 403 => Err(error),
+            _ => Ok(()),
         }
     }
 

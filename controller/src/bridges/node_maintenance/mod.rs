@@ -161,10 +161,9 @@ impl Requester for NodeMaintenances {
             let note = "medik8s' operator acts on it: the bridge leaves it alone".to_owned();
             self.requests.tell_once(object, Notice::warning("OperatorFound", note));
         }
-        if let Some(drain) = self.requests.drain(object) {
-            for node in &drain.spec.nodes.names {
-                self.exclusion.leave_cordon(node, &drain.name_any()).await?;
-            }
+        let Some(drain) = self.requests.drain(object) else { return Ok(true) };
+        for node in &drain.spec.nodes.names {
+            self.exclusion.leave_cordon(node, &drain.name_any()).await?;
         }
         Ok(true)
     }

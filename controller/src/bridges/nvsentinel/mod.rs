@@ -243,13 +243,15 @@ impl Requester for DrainRequests {
 
     /// Withdraws entries whose DrainRequest is gone without its finalizer. A live list confirms it.
     async fn take_back_orphans(&self) -> Result<(), CallError> {
+        let owner = self.requests.user().await?;
         let names: HashSet<String> = {
             let index = self.requests.cluster.view.index();
             let active = index.evacuations().map(|(_, known)| known).filter(|known| !is_finished(known));
-            let names = active.flat_map(|known| &known.spec.requesters).map(|entry| &entry.name);
+            let names = active.flat_map(|known| &known.spec.requesters);
+            let names = names.filter(|entry| entry.owner == owner).map(|entry| &entry.name);
             names.filter(|name| name.starts_with(ENTRY_PREFIX)).cloned().collect()
         };
-        if names.is_empty() {
+        if names.is_empty() || !self.requests.foreign.is_listed() {
             return Ok(());
         }
         let live = self.requests.foreign.list().await?.iter().map(entry_name).collect();

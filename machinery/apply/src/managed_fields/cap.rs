@@ -43,7 +43,7 @@ pub(super) fn cap(managed: &mut Managed) {
             continue;
         }
         if let Some(old) = managed.managers.get_mut(&bucket) {
-            old.set = old.set.union(&owned.set);
+            old.set.absorb(&owned.set);
         }
         // The bucket has the time of the latest of its updates.
         match managed.times.get(&id).cloned() {

@@ -1,4 +1,5 @@
-//! Operations on two sets. Each takes time linear in the size of both.
+//! Operations on two sets. None takes more than the time to walk the set that is kept, or the smaller one:
+//! objects can have many managers.
 
 use std::cmp::Ordering;
 
@@ -23,11 +24,22 @@ impl FieldSet {
         Self { entries: united.collect() }
     }
 
+    /// Adds the members of another set.
+    pub(crate) fn absorb(&mut self, other: &Self) {
+        for (element, entry) in &other.entries {
+            let own = self.entries.entry(element.clone()).or_default();
+            own.member |= entry.member;
+            own.children.absorb(&entry.children);
+        }
+    }
+
     /// Returns the members of both sets.
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {
-        let shared = zip(self, other).filter_map(|(element, left, right)| {
-            let (left, right) = (left?, right?);
+        let (few, many) =
+            if self.entries.len() <= other.entries.len() { (self, other) } else { (other, self) };
+        let shared = few.entries.iter().filter_map(|(element, left)| {
+            let right = many.entries.get(element)?;
             let entry = Entry {
                 member: left.member && right.member,
                 children: left.children.intersection(&right.children),
@@ -40,9 +52,8 @@ impl FieldSet {
     /// Returns the members that the other set lacks.
     #[must_use]
     pub fn difference(&self, other: &Self) -> Self {
-        let left_over = zip(self, other).filter_map(|(element, left, right)| {
-            let left = left?;
-            let entry = match right {
+        let left_over = self.entries.iter().filter_map(|(element, left)| {
+            let entry = match other.entries.get(element) {
                 None => left.clone(),
                 Some(right) => Entry {
                     member: left.member && !right.member,
@@ -57,9 +68,8 @@ impl FieldSet {
     /// Returns the members that neither are in the other set nor lie below a member of it.
     #[must_use]
     pub fn recursive_difference(&self, other: &Self) -> Self {
-        let left_over = zip(self, other).filter_map(|(element, left, right)| {
-            let left = left?;
-            let entry = match right {
+        let left_over = self.entries.iter().filter_map(|(element, left)| {
+            let entry = match other.entries.get(element) {
                 None => left.clone(),
                 Some(right) if right.member => return None,
                 Some(right) => Entry {

@@ -86,6 +86,7 @@ impl<S: Strategy> Registry<S> {
         let namespaced = self.strategy.info().namespaced;
         metadata::fill_in(kube::Resource::meta_mut(&mut object), context, namespaced)?;
         self.strategy.default(context, &mut object);
+        self.check_size(&object, None)?;
         if tracking == Tracking::Due {
             self.track(context, Part::Main, None, &mut object)?;
         }
@@ -95,7 +96,6 @@ impl<S: Strategy> Registry<S> {
         if !errors.is_empty() {
             return Err(ApiError::Invalid(errors));
         }
-        self.check_size(&object, None)?;
         self.strategy.admit_create(context, &mut object).await?;
         self.insert(context, object).await
     }

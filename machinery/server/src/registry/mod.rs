@@ -258,15 +258,24 @@ impl<S: Strategy> Registry<S> {
     /// was larger before there was a limit can shrink. Each part has the limit for itself: large metadata
     /// takes no room from the content.
     fn check_size(&self, object: &S::Object, old: Option<&S::Object>) -> Result<(), ApiError> {
+        let name = kube::Resource::meta(object).name.as_deref().unwrap_or_default();
+        self.check_parts(name, object, old)
+    }
+
+    /// The same for a document that may have any shape.
+    fn check_parts(
+        &self,
+        name: &str,
+        object: &impl Serialize,
+        old: Option<&S::Object>,
+    ) -> Result<(), ApiError> {
         let limit = self.quota.limits().object_bytes;
         if limit == usize::MAX {
             return Ok(());
         }
-        let name = kube::Resource::meta(object).name.as_deref().unwrap_or_default();
-        let parts = |object: &S::Object| {
-            Parts::of(object).map_err(|source| ApiError::internal(format!("encoding {name}"), source))
-        };
-        let (new, old) = (parts(object)?, old.map(parts).transpose()?.unwrap_or_default());
+        let failed = |source| ApiError::internal(format!("encoding {}", self.resource), source);
+        let new = Parts::of(object).map_err(failed)?;
+        let old = old.map(Parts::of).transpose().map_err(failed)?.unwrap_or_default();
         for (what, size, before) in
             [("metadata", new.metadata, old.metadata), ("content", new.content, old.content)]
         {

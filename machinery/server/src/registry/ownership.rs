@@ -51,6 +51,10 @@ impl<S: Strategy> Registry<S> {
         old: Option<&Stored<S::Object>>,
         object: &mut S::Object,
     ) -> Result<(), ApiError> {
+        let given = &mut kube::Resource::meta_mut(object).managed_fields;
+        if given.as_ref().is_some_and(|entries| self.check_record(entries).is_err()) {
+            *given = None;
+        }
         let live = old.map(|old| to_value(&**old)).transpose()?;
         let written = to_value(object)?;
         let api_version = self.resource.api_version();
@@ -87,6 +91,8 @@ impl<S: Strategy> Registry<S> {
         let structure = self.structure()?;
         let mut configuration = Value::clone(&applied.configuration);
         self.strategy.complete_applied(context, &mut configuration);
+        let name = configuration.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+        self.check_parts(name, &configuration, None)?;
         let merged = machinery_apply::apply(
             structure.shape(),
             live.as_ref(),
@@ -98,6 +104,9 @@ impl<S: Strategy> Registry<S> {
         let merged = merged.map_err(|error| refused(&error))?;
         self.check_record(&merged.managed_fields)?;
         let mut object: S::Object = crate::resource::decode_merged(&self.resource, structure, merged.object)?;
+        if let Some(old) = old {
+            self.strategy.complete_merged(context, &mut object, old);
+        }
         let meta = kube::Resource::meta_mut(&mut object);
         meta.managed_fields = Some(merged.managed_fields).filter(|entries| !entries.is_empty());
         // An apply removes only what its manager owns. It is for the version that it was merged with.
@@ -119,7 +128,7 @@ impl<S: Strategy> Registry<S> {
             .len();
         if size > limit {
             let message = format!(
-                "Request entity too large: metadata.managedFields of {} would have {size} bytes: limit is {limit}",
+                "Request entity too large: metadata.managedFields of {} would have {size} bytes: limit is {limit}; a merge patch of managedFields to [{{}}] resets them",
                 self.resource
             );
             return Err(ApiError::status(Reason::RequestEntityTooLarge, message));

@@ -52,6 +52,7 @@ impl<S: Strategy> Decision<S> for Update<S::Object> {
         let old_meta = kube::Resource::meta(&**old);
         metadata::restore(kube::Resource::meta_mut(&mut object), old_meta, context, &registry.resource)?;
         strategy.default(context, &mut object);
+        registry.check_size(&object, Some(old))?;
         if matches!(self.change, Change::Make(_)) {
             registry.track(context, self.part, Some(old), &mut object)?;
         }
@@ -76,7 +77,6 @@ impl<S: Strategy> Decision<S> for Update<S::Object> {
             return Err(ApiError::Invalid(errors));
         }
         if self.part == Part::Main {
-            registry.check_size(&object, Some(old))?;
             strategy.admit_update(context, &mut object, old).await?;
         }
         kube::Resource::meta_mut(&mut object).resource_version.clone_from(&old_meta.resource_version);

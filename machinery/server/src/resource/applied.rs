@@ -42,6 +42,7 @@ impl Applied {
 
     /// Returns true when the configuration itself names the resourceVersion that it is for.
     pub(crate) fn names_version(&self) -> bool {
-        self.configuration.pointer("/metadata/resourceVersion").is_some_and(Value::is_string)
+        let version = self.configuration.pointer("/metadata/resourceVersion").and_then(Value::as_str);
+        version.is_some_and(|version| !matches!(version, "" | "0"))
     }
 }

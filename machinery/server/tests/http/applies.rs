@@ -1,8 +1,8 @@
 use bytes::Bytes;
-use machinery_server::NamespaceState;
+use machinery_server::{NamespaceState, ObjectLimits};
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Client, Kitchen, pot};
+use crate::support::{Answer, Client, Kitchen, Setup, pot};
 
 const POTS: &str = "/apis/kitchen.dev/v1/namespaces/n/pots";
 const A: &str = "/apis/kitchen.dev/v1/namespaces/n/pots/a";
@@ -201,4 +201,25 @@ async fn ownership_is_reset_by_an_empty_entry_and_kept_by_those_who_do_not_send_
     assert_eq!(owned(&kept, "flux", "Apply"), json!({"f:spec": {"f:dish": {}}}));
     let reset = client.merge(A, &json!({"metadata": {"managedFields": [{}]}})).await.expect(200);
     assert!(reset["metadata"].get("managedFields").is_none(), "{reset}");
+}
+
+#[tokio::test]
+async fn a_large_record_or_configuration_is_left_out_or_refused_before_it_is_compared() {
+    let limits = ObjectLimits { object_bytes: 64 * 1024, ..ObjectLimits::NONE };
+    let kitchen = Kitchen::with(Setup { limits: Some(limits), ..Setup::default() }).await;
+    let client = kitchen.client();
+    let entry = |at: usize| {
+        json!({
+            "manager": format!("m{at}"), "operation": "Apply", "apiVersion": "kitchen.dev/v1", "fieldsType": "FieldsV1",
+            "fieldsV1": {"f:metadata": {"f:labels": {"f:z": {}}}},
+        })
+    };
+    let mut object = pot("a", json!({"dish": "soup"}));
+    object["metadata"]["managedFields"] = (0..9000).map(entry).collect();
+    let created = client.post(&format!("{POTS}?fieldManager=cook"), &object).await.expect(201);
+    let entries = created["metadata"]["managedFields"].as_array().expect("entries");
+    assert_eq!(entries.len(), 1, "that of the writer");
+    let mut labels = configuration(&json!({"dish": "soup"}));
+    labels["metadata"]["labels"] = (0..20_000).map(|at| (format!("l{at}"), json!("x"))).collect();
+    apply(&client, A, "flux", "", &labels).await.refused(413, "RequestEntityTooLarge");
 }
