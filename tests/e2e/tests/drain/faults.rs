@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use chrono::{TimeDelta, Timelike};
 use evacuation_api::{
-    CordonOwner, DrainedNodePhase, EvacuationResponder, MAX_REQUESTERS, from_condition_time,
+    CordonOwner, DrainedNodePhase, EvacuationResponder, MAX_REQUESTERS, NodeEvacuationStatus,
+    from_condition_time,
 };
 use evacuation_client::Answer;
 use evacuation_e2e::{
@@ -144,7 +145,9 @@ async fn a_tenant_that_delays_and_fills_the_entries_holds_up_neither_others_nor_
     for pod in &beside {
         others.gone(pod).await.unwrap();
     }
-    let status = stage.until("d", "the responder delays", |status| status.pods.delayed == 1).await;
+    let delays =
+        |status: &NodeEvacuationStatus| status.pods.delayed == 1 && status.expected_completion.is_some();
+    let status = stage.until("d", "the responder delays", delays).await;
     // The deadline limits the delay, which has whole seconds.
     let deadline_time = status.start_time.unwrap().0 + TimeDelta::seconds(600);
     let left = deadline_time - status.expected_completion.unwrap().0;

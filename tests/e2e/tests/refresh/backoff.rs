@@ -34,7 +34,7 @@ async fn of_two_pods_of_one_owner_the_second_waits_for_the_first_and_for_the_bac
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_backoff_outlives_the_controller() {
-    let scene = Crashes::new("restart").await;
+    let scene = Crashes::alone("restart").await;
     let pods = scene.deployment("web", 1, &json!({AFTER_RESTARTS: "5"})).await;
     scene.crash(&pods[0], 5).await;
     let first = scene.ended(&pods[0], "Evacuated Evicted").await;

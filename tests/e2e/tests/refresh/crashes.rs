@@ -53,6 +53,11 @@ impl Crashes {
         Self(Scene::with(prefix, options).await)
     }
 
+    /// A scene with a platform of its own, for a test that disturbs it.
+    pub(crate) async fn alone(prefix: &str) -> Self {
+        Self(Scene::alone(prefix, options()).await)
+    }
+
     /// `admin` changes the namespace's metadata.
     pub(crate) async fn mark_namespace(&self, metadata: &Value) {
         let api: Api<Namespace> = Api::all(self.admin());

@@ -3,10 +3,6 @@
 use anyhow::Context;
 use controlplane::{ControlPlane, Process, eventually};
 use evacuation_e2e::{Platform, scene::PATIENCE};
-use k8s_openapi::api::{
-    core::v1::{Namespace, ServiceAccount},
-    rbac::v1::ClusterRoleBinding,
-};
 use kube::{
     Api, Client,
     api::{ApiResource, DynamicObject, ListParams, PostParams},
@@ -20,8 +16,6 @@ use crate::proc_files::{Stat, proportional};
 pub(super) const PEERS: [&str; 2] = ["a custom resource", "sample-apiserver"];
 /// Namespace of the objects.
 pub(super) const NAMESPACE: &str = "bench";
-/// Account of the clients.
-const ACCOUNT: &str = "bench";
 
 /// A server in the contest.
 pub(super) struct Contestant {
@@ -35,12 +29,11 @@ impl Contestant {
     /// Returns a server that listens on that port, once it answers.
     pub(super) async fn new(
         control_plane: &ControlPlane,
-        token: &str,
         port: u16,
         process: &Process,
         kind: Kind,
     ) -> anyhow::Result<Self> {
-        let mut config = control_plane.client_config_with_token(token).await?;
+        let mut config = control_plane.client_config();
         config.cluster_url = format!("https://127.0.0.1:{port}").parse()?;
         config.tls_server_name = Some("localhost".to_owned());
         let pid = process.pid().with_context(|| format!("{} has ended", process.name()))?;
@@ -55,18 +48,18 @@ impl Contestant {
     }
 
     /// Our API server.
-    pub(super) async fn ours(platform: &Platform, token: &str) -> anyhow::Result<Self> {
+    pub(super) async fn ours(platform: &Platform) -> anyhow::Result<Self> {
         let port = platform.apiserver_ports().first().copied().context("it listens")?;
-        Self::new(platform.control_plane(), token, port, platform.apiserver(), kinds::OURS).await
+        Self::new(platform.control_plane(), port, platform.apiserver(), kinds::OURS).await
     }
 
     /// A custom resource, in the kube-apiserver.
-    pub(super) async fn custom_resource(platform: &Platform, token: &str) -> anyhow::Result<Self> {
+    pub(super) async fn custom_resource(platform: &Platform) -> anyhow::Result<Self> {
         let control_plane = platform.control_plane();
         create(&control_plane.client()?, &kinds::definition()).await?;
         let (_, port) = control_plane.server().rsplit_once(':').context("its address has a port")?;
         let process = control_plane.apiserver().process();
-        Self::new(control_plane, token, port.parse()?, process, kinds::CUSTOM).await
+        Self::new(control_plane, port.parse()?, process, kinds::CUSTOM).await
     }
 
     /// Returns an API of a client of its own.
@@ -86,21 +79,13 @@ impl Contestant {
     }
 }
 
-/// Creates the namespace and an account with every right. Returns the account's token.
-pub(super) async fn token(platform: &Platform) -> anyhow::Result<String> {
-    let client = platform.client()?;
-    let params = PostParams::default();
-    let named = |name: &str| json!({"metadata": {"name": name}});
-    Api::<Namespace>::all(client.clone()).create(&params, &serde_json::from_value(named(NAMESPACE))?).await?;
-    let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), NAMESPACE);
-    accounts.create(&params, &serde_json::from_value(named(ACCOUNT))?).await?;
-    let binding = json!({
-        "metadata": {"name": "bench"},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
-        "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": NAMESPACE}],
-    });
-    Api::<ClusterRoleBinding>::all(client).create(&params, &serde_json::from_value(binding)?).await?;
-    Ok(platform.control_plane().service_account_token(NAMESPACE, ACCOUNT, None).await?)
+/// Creates the namespace of the objects.
+pub(super) async fn make_namespace(platform: &Platform) -> anyhow::Result<()> {
+    create(
+        &platform.client()?,
+        &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}),
+    )
+    .await
 }
 
 /// Creates an object of any kind of the cluster.

@@ -58,8 +58,7 @@ impl Figures {
 pub(super) async fn measure(server: &Contestant, clients: usize) -> anyhow::Result<Figures> {
     let calls = if clients == 1 { CALLS_ALONE } else { CALLS };
     let apis = (0..clients).map(|_| server.api()).collect::<anyhow::Result<Vec<_>>>()?;
-    // Connections are made and rights are known before the clock runs. One after the other: the reviews of a
-    // token at once are limited.
+    // Connections are made before the clock runs.
     for api in &apis {
         api.list(&ListParams::default().limit(1)).await?;
     }

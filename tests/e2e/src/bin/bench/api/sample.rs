@@ -26,7 +26,7 @@ pub(super) struct Running {
 }
 
 /// Starts it with an etcd of its own. It is called directly, as our API server is.
-pub(super) async fn start(platform: &Platform, token: &str) -> anyhow::Result<(Contestant, Running)> {
+pub(super) async fn start(platform: &Platform) -> anyhow::Result<(Contestant, Running)> {
     let built = tokio::task::spawn_blocking(|| SAMPLE.build()).await??;
     let control_plane = platform.control_plane();
     let etcd = Etcd::start().await?;
@@ -45,6 +45,6 @@ pub(super) async fn start(platform: &Platform, token: &str) -> anyhow::Result<(C
         format!("--authorization-kubeconfig={}", kubeconfig.display()),
     ]);
     let process = Process::spawn("sample-apiserver", command, &control_plane.logs())?;
-    let contestant = Contestant::new(control_plane, token, port, &process, kinds::SAMPLE).await?;
+    let contestant = Contestant::new(control_plane, port, &process, kinds::SAMPLE).await?;
     Ok((contestant, Running { _process: process, _etcd: etcd }))
 }
