@@ -33,7 +33,7 @@ pub(super) const DELETED: &str = "DrainDeleted";
 /// Outcome of the requests for a foreign object, until now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// Nothing is asked for now.
+    /// No pod is asked yet.
     Waiting,
     /// Pods are asked.
     Asking,

@@ -16,7 +16,7 @@ const IGNORE_READ_ERROR: &str = "ignoreStoreReadErrorWithClusterBreakingPotentia
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RequestedDeletion {
     pub(crate) options: DeleteOptions,
-    /// What the deletion shares with other writes.
+    /// Options that the deletion shares with other writes.
     pub(crate) write: WriteOptions,
     /// True if the caller gave `orphanDependents: false`. As upstream, the reply is then a 202 while the
     /// object waits for its finalizers.
