@@ -104,6 +104,14 @@ pub(crate) async fn call<T>(
     }
 }
 
+/// Returns nothing for an object that the controller may not read or that does not exist.
+pub(crate) fn if_readable<T>(read: Result<Option<T>, CallError>) -> Result<Option<T>, CallError> {
+    match read {
+        Err(error) if matches!(error.code(), 403 | 404) => Ok(None),
+        read => read,
+    }
+}
+
 /// Does all of the acts, at most so many at a time.
 ///
 /// # Errors

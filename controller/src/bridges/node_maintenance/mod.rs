@@ -29,7 +29,7 @@ use super::{
     requester::{Asked, Requester, Requests, node_of},
     text::{refusal, text},
 };
-use crate::cluster::{CallError, Cluster, Notice, ObjectKey, is_finished};
+use crate::cluster::{CallError, Cluster, Notice, ObjectKey, if_readable, is_finished};
 
 const KIND: ForeignKind = ForeignKind {
     gvk: ["nodemaintenance.medik8s.io", "v1beta1", "NodeMaintenance"],
@@ -152,8 +152,8 @@ impl Requester for NodeMaintenances {
     /// Returns true when the operator acts on an object or on its node. The cordon is the operator's then.
     async fn is_over(&self, object: &DynamicObject) -> Result<bool, CallError> {
         let is_operators = object.finalizers().iter().any(|known| known == OPERATORS_FINALIZER);
-        // A lease that cannot be read is an error of the maintenance.
-        let holder = self.exclusion.other_holder(node_of(object)).await.unwrap_or_default();
+        // A lease that may not be read is an error of the maintenance.
+        let holder = if_readable(self.exclusion.other_holder(node_of(object)).await)?;
         if !is_operators && holder.as_deref() != Some(OPERATOR) {
             return Ok(false);
         }

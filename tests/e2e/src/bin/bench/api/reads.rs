@@ -2,14 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::ensure;
+use anyhow::{Context, ensure};
 use futures::{StreamExt, TryStreamExt, future::try_join_all, stream};
 use kube::{
     Api,
     api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams},
 };
 use serde_json::json;
-use tokio::time::timeout;
+use tokio::{sync::mpsc, time::timeout};
 
 use super::{
     BENCH,
@@ -83,8 +83,9 @@ async fn watched(server: &Contestant, version: &str) -> anyhow::Result<f64> {
     let api = server.api()?;
     let quiet = changes(server, &api, "quiet").await?;
     let mut watches = Vec::new();
+    let (caught_up, mut watching) = mpsc::channel(WATCHERS);
     for _ in 0..WATCHERS {
-        let (api, version) = (server.api()?, version.to_owned());
+        let (api, version, caught_up) = (server.api()?, version.to_owned(), caught_up.clone());
         watches.push(tokio::spawn(async move {
             let params = WatchParams::default().timeout(290);
             let mut events = api.watch(&params, &version).await?.boxed();
@@ -95,12 +96,18 @@ async fn watched(server: &Contestant, version: &str) -> anyhow::Result<f64> {
                     Some(_) => {}
                     None => anyhow::bail!("the watch ended after {seen} events"),
                 }
+                if seen == CHANGES {
+                    caught_up.send(()).await?;
+                }
             }
             anyhow::Ok(())
         }));
     }
-    // Each has seen the changes before it came.
-    tokio::time::sleep(Duration::from_secs(3)).await;
+    drop(caught_up);
+    // Each sees the changes before it came first.
+    for _ in 0..WATCHERS {
+        timeout(PATIENCE, watching.recv()).await?.context("a watch ended early")?;
+    }
     let cpu = server.cpu()?;
     changes(server, &api, "watched").await?;
     for watch in try_join_all(watches).await? {
