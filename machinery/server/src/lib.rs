@@ -27,7 +27,7 @@
 //! resource quota for requests that it proxies to an aggregated API. Neither does this server. Invariants are
 //! rules of the kind's [`Strategy`].
 //!
-//! Strategic merge patches, as for custom resources. Several versions of a kind.
+//! Strategic merge patches, as for custom resources.
 
 mod action;
 mod admission;
@@ -46,6 +46,7 @@ mod stored;
 mod strategy;
 mod structure;
 mod table;
+mod version;
 mod view;
 
 pub use action::Action;
@@ -58,4 +59,5 @@ pub use server::{BuildError, Server, ServerBuilder, ServerOptions};
 pub use status::{Target, status};
 pub use stored::Stored;
 pub use strategy::{ClaimConflict, Column, DeleteContext, KindInfo, Object, Strategy, Verb};
+pub use version::ServedVersion;
 pub use view::View;
