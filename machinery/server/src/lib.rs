@@ -35,12 +35,14 @@ mod cache;
 mod context;
 mod error;
 mod http;
+mod kind;
 mod metrics;
 mod registry;
 mod resource;
 mod resource_name;
 mod selector;
 mod server;
+mod signal;
 mod status;
 mod stored;
 mod strategy;
@@ -50,14 +52,25 @@ mod version;
 mod view;
 
 pub use action::Action;
-pub use admission::{KubeNamespaces, NamespaceState, Namespaces};
+pub use admission::{EveryNamespace, KubeNamespaces, NamespaceState, Namespaces};
 pub use context::{Operation, RequestContext, Warnings};
 pub use error::{ApiError, Cause, Reason};
+pub use kind::{ApiVersion, Kind};
 pub use metrics::Metrics;
 pub use registry::{DeleteOptions, ObjectLimits, Propagation, Registry};
 pub use server::{BuildError, Server, ServerBuilder, ServerOptions};
+pub use signal::shutdown_signal;
 pub use status::{Target, status};
 pub use stored::Stored;
 pub use strategy::{ClaimConflict, Column, DeleteContext, KindInfo, Object, Strategy, Verb};
 pub use version::ServedVersion;
 pub use view::View;
+
+/// Crates that the expansion of [`kind!`] names.
+#[doc(hidden)]
+pub mod expansion {
+    pub use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+    pub use kube;
+    pub use schemars::JsonSchema;
+    pub use serde::{Deserialize, Serialize};
+}
