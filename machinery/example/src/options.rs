@@ -27,6 +27,9 @@ pub struct Options {
     /// File of the embedded store, for one process at a time.
     #[arg(long, conflicts_with = "etcd_servers")]
     pub data_file: Option<PathBuf>,
+    /// Rewrite the depots that are stored in another version than new ones, and end.
+    #[arg(long)]
+    pub rewrite: bool,
     /// Flags of the log.
     #[command(flatten)]
     pub log: LogOptions,

@@ -7,11 +7,13 @@ use machinery_auth::{
     Authenticator, Authorizer, DelegatedAuthentication, ServingCertificate, SubjectAccessReviewAuthorizer,
     connect, server_config,
 };
-use machinery_server::{BuildError, KubeNamespaces, Metrics, Namespaces, Registry, Server, ServerOptions};
+use machinery_server::{
+    BuildError, KubeNamespaces, Metrics, Namespaces, Registry, RequestContext, Server, ServerOptions,
+};
 use machinery_storage::{EmbeddedOptions, EmbeddedStore, EtcdOptions, EtcdStore, Store};
 use tokio_util::sync::CancellationToken;
 
-use crate::{FleetStrategy, Options};
+use crate::{DepotStrategy, FleetStrategy, Options};
 
 /// Dependencies of the server.
 pub struct Parts {
@@ -23,18 +25,22 @@ pub struct Parts {
     pub authorizer: Arc<dyn Authorizer>,
     /// The namespaces of the cluster.
     pub namespaces: Arc<dyn Namespaces>,
+    /// The rules of depots.
+    pub depots: DepotStrategy,
 }
 
-/// Returns the server of the kind Fleet.
+/// Returns the server of the kinds.
 ///
 /// # Errors
 ///
 /// The OpenAPI documents cannot be made from the kind's schema.
 pub fn server(parts: Parts) -> Result<Server, BuildError> {
     let metrics = Metrics::new();
-    let fleets = Registry::new(metrics.measure(parts.store, ""), "", FleetStrategy);
+    let store = metrics.measure(parts.store, "");
+    let fleets = Registry::new(store.clone(), "", FleetStrategy);
     Server::builder(ServerOptions { title: "Fleets".to_owned(), ..ServerOptions::default() })
         .resource(fleets)
+        .resource(Registry::new(store, "", parts.depots))
         .authenticator(parts.authenticator)
         .authorizer(parts.authorizer)
         .namespaces(parts.namespaces)
@@ -57,6 +63,12 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> anyhow::Resul
         Some(file) => Arc::new(EmbeddedStore::open(EmbeddedOptions::new(file.clone())).await?),
         None => Arc::new(EtcdStore::connect(EtcdOptions::new(options.etcd_servers)).await?),
     };
+    if options.rewrite {
+        let depots = Registry::new(store, "", DepotStrategy::default());
+        let rewritten = depots.rewrite_outdated(&RequestContext::default()).await?;
+        tracing::info!(rewritten, "depots are in the stored version");
+        return Ok(());
+    }
     let Some(authenticator) = DelegatedAuthentication::start_when_reachable(&client, &shutdown).await else {
         return Ok(());
     };
@@ -65,6 +77,7 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> anyhow::Resul
         authenticator,
         authorizer: Arc::new(SubjectAccessReviewAuthorizer::new(client.clone())),
         namespaces: KubeNamespaces::start(client, shutdown.child_token()),
+        depots: DepotStrategy::default(),
     })?;
     let listener = TcpListener::bind(options.address)
         .with_context(|| format!("cannot listen on {}", options.address))?;

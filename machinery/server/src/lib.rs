@@ -5,6 +5,9 @@
 //! [`View`] shows each caller its projection of a stored resource. An [`Action`] is a subresource that
 //! supports only POST.
 //!
+//! A kind can have several versions ([`ServedVersion`]). Requests are converted to its hub, the type of the
+//! strategy, before its rules apply.
+//!
 //! # Flow
 //!
 //! A request passes the folders in this order. `http` reads it, authenticates and authorises it. `admission`

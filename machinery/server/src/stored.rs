@@ -49,6 +49,7 @@ impl<O: Object> Stored<O> {
     }
 
     /// Decodes the bytes of [`encode`].
+    #[cfg(test)]
     pub(crate) fn decode(stored: &KeyValue) -> Result<Self, ApiError> {
         let object = serde_json::from_slice(&stored.value).map_err(|source| {
             ApiError::internal(format!("decoding the stored object {}", stored.key), source)

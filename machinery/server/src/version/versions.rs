@@ -16,6 +16,8 @@ use crate::{
 /// The versions of a kind. The first is the hub.
 pub(crate) struct Versions<O> {
     all: Vec<Arc<dyn KindVersion<O>>>,
+    /// The `apiVersion` of each.
+    api_versions: Vec<String>,
     /// Place in `all` of the version in which objects are stored.
     stored: usize,
 }
@@ -28,7 +30,8 @@ impl<O: Object> Versions<O> {
         let all: Vec<_> = std::iter::once(hub).chain(others.into_iter().map(|other| other.0)).collect();
         let named = |version: &Arc<dyn KindVersion<O>>| Some(version.name().version.as_str()) == stored;
         let stored = all.iter().position(named).unwrap_or_default();
-        Self { all, stored }
+        let api_versions = all.iter().map(|version| version.name().api_version()).collect();
+        Self { all, api_versions, stored }
     }
 
     /// Returns all versions, the hub first.
@@ -54,11 +57,8 @@ impl<O: Object> Versions<O> {
     /// It does not fit its version, or its version is not served.
     pub(crate) fn read(&self, found: &KeyValue) -> Result<Stored<O>, ApiError> {
         let failed = |source| ApiError::internal(format!("decoding the stored object {}", found.key), source);
-        if self.all.len() == 1 {
-            return Stored::decode(found);
-        }
         let written_in = stored_version(&found.value).map_err(failed)?;
-        let at = self.all.iter().position(|version| version.name().api_version() == written_in);
+        let at = self.api_versions.iter().position(|version| *version == written_in);
         let Some((at, version)) = at.and_then(|at| Some((at, self.all.get(at)?))) else {
             let why = format!("it is in version {written_in}, which is not served");
             return Err(ApiError::internal(format!("decoding the stored object {}", found.key), why));
