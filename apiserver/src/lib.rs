@@ -28,7 +28,6 @@ mod rights;
 mod run;
 mod run_error;
 mod self_evacuation;
-mod signal;
 mod store;
 
 pub use assemble::{Parts, assemble};
@@ -43,4 +42,3 @@ pub use respond::Respond;
 pub use run::run;
 pub use run_error::RunError;
 pub use self_evacuation::SelfEvacuationView;
-pub use signal::shutdown_signal;

@@ -1,7 +1,8 @@
 //! The evacuation API server: one strategy per kind.
 
 use clap::Parser;
-use evacuation_apiserver::{Options, run, shutdown_signal};
+use evacuation_apiserver::{Options, run};
+use machinery_server::shutdown_signal;
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {

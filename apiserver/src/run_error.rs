@@ -2,7 +2,7 @@
 
 use std::{error::Error, net::SocketAddr, path::PathBuf};
 
-use machinery_auth::ServingCertificateError;
+use machinery_auth::{ConnectError, ServingCertificateError};
 use machinery_server::BuildError;
 use machinery_storage::EtcdOptionsError;
 
@@ -10,8 +10,8 @@ use machinery_storage::EtcdOptionsError;
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// There is no kubeconfig, or no service account to use instead.
-    #[error("no kubeconfig and no service account for the kube-apiserver")]
-    Kubeconfig(#[source] Box<dyn Error + Send + Sync>),
+    #[error("cannot reach the kube-apiserver")]
+    Kubeconfig(#[source] ConnectError),
     /// A file that an option names cannot be read.
     #[error("cannot read {}", file.display())]
     Read {

@@ -38,6 +38,14 @@ pub enum ApplyError {
     /// The merged document cannot be compared with the live one: 500.
     #[error("failed to compare objects: {0}")]
     Incomparable(Invalid),
+    /// A document cannot be converted to the version of a manager: 500.
+    #[error("failed to convert the object to version {version}: {why}")]
+    Unconvertible {
+        /// The version.
+        version: String,
+        /// The reason.
+        why: String,
+    },
     /// The live object's managed fields are malformed: 500.
     #[error("failed to decode managed fields: {0}")]
     ManagedFields(ManagedFieldsError),
@@ -88,7 +96,10 @@ impl ApplyError {
         match self {
             Self::Conflicts(_) => 409,
             Self::WrongVersion { .. } | Self::ManagedFieldsGiven | Self::TooDeep { .. } => 400,
-            Self::Invalid { .. } | Self::Incomparable(_) | Self::ManagedFields(_) => 500,
+            Self::Invalid { .. }
+            | Self::Incomparable(_)
+            | Self::ManagedFields(_)
+            | Self::Unconvertible { .. } => 500,
         }
     }
 

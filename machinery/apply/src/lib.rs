@@ -13,7 +13,8 @@
 //!
 //! # Assumptions
 //!
-//! - Every document is in the API version of the request. Managers of other versions are forgotten.
+//! - Every document is in the API version of the request. For the managers of other versions of the kind it is
+//!   converted ([`Versions`]).
 //! - Defaults and admission come after, and are tracked like an update by the caller.
 //!
 //! # Differences from upstream
@@ -33,6 +34,7 @@ mod set;
 pub mod typed;
 mod update;
 mod value;
+mod versions;
 
 pub use error::{ApplyError, ManagedFieldsError};
 pub use fields_v1::{FieldsError, MAX_FIELDS, MAX_FIELDS_DEPTH};
@@ -44,4 +46,5 @@ pub use managed_fields::{
 pub use managers::{Conflict, ManagerId, Managers, Operation, VersionedSet};
 pub use path::{Path, PathElement};
 pub use set::FieldSet;
-pub use update::{Converter, OneVersion, Updater};
+pub use update::Updater;
+pub use versions::{OneVersion, Versions};

@@ -2,35 +2,20 @@
 
 mod prune;
 
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, btree_map::Entry},
+};
+
 use machinery_schema::Schema;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
-    ApplyError, Conflict, FieldSet,
+    ApplyError, Conflict, FieldSet, Versions,
     managers::{ManagerId, Managers, VersionedSet},
     typed::{Comparison, compare, field_set, merge, reconcile},
     value,
 };
-
-/// API versions that objects can be converted to.
-///
-/// Every document that this crate gets is in the version of the request. A manager whose version is not
-/// served any more is forgotten, as kube-apiserver does. Conversion of documents for the managers of another
-/// served version belongs here, with the second served version.
-pub trait Converter {
-    /// Returns whether the fields of a manager of this API version can be understood.
-    fn serves(&self, api_version: &str) -> bool;
-}
-
-/// Converter of a kind with one API version.
-#[derive(Clone, Copy, Debug)]
-pub struct OneVersion<'a>(pub &'a str);
-
-impl Converter for OneVersion<'_> {
-    fn serves(&self, api_version: &str) -> bool {
-        self.0 == api_version
-    }
-}
 
 /// Computes merged documents and their owners. The documents must fit the schema.
 pub struct Updater<'a> {
@@ -38,8 +23,8 @@ pub struct Updater<'a> {
     pub schema: &'a Schema,
     /// API version of the documents.
     pub api_version: &'a str,
-    /// Versions of managers that are kept.
-    pub converter: &'a dyn Converter,
+    /// The versions of the kind.
+    pub versions: &'a dyn Versions,
     /// Fields that the request does not write, with all that lies below them. They get no owner.
     pub ignored: &'a FieldSet,
 }
@@ -49,7 +34,7 @@ impl Updater<'_> {
     ///
     /// # Errors
     ///
-    /// [`ApplyError::Incomparable`].
+    /// [`ApplyError::Incomparable`], [`ApplyError::Unconvertible`].
     pub fn update(
         &self,
         live: &Value,
@@ -77,7 +62,8 @@ impl Updater<'_> {
     ///
     /// # Errors
     ///
-    /// [`ApplyError::Conflicts`] without `force`, [`ApplyError::Invalid`], [`ApplyError::Incomparable`].
+    /// [`ApplyError::Conflicts`] without `force`, [`ApplyError::Invalid`], [`ApplyError::Incomparable`],
+    /// [`ApplyError::Unconvertible`].
     pub fn apply(
         &self,
         live: &Value,
@@ -93,7 +79,7 @@ impl Updater<'_> {
         let before = managers.insert(id.clone(), owned);
         let merged = merged.unwrap_or_default();
         let merged = match before.filter(|before| !before.set.is_empty()) {
-            Some(before) => self.prune(merged, &managers, &before.set),
+            Some(before) => self.prune(merged, &managers, &before)?,
             None => merged,
         };
         let (managers, _) = self.changed(live, &merged, managers, id, force)?;
@@ -101,7 +87,7 @@ impl Updater<'_> {
         Ok((changed.then_some(merged), managers))
     }
 
-    /// Takes changed fields from every manager but `id`.
+    /// Takes changed fields from every manager but `id`. Returns the differences in the documents' version.
     fn changed(
         &self,
         live: &Value,
@@ -110,35 +96,77 @@ impl Updater<'_> {
         id: &ManagerId,
         force: bool,
     ) -> Result<(Managers, Comparison), ApplyError> {
-        let compared = compare(self.schema, live, new).map_err(ApplyError::Incomparable)?;
-        let compared = compared.without(self.ignored);
-        let written = compared.modified.union(&compared.added);
+        let mut compared =
+            BTreeMap::from([(self.api_version.to_owned(), self.compare(self.api_version, live, new)?)]);
         let mut conflicts = Vec::new();
         for (other, owned) in managers.iter_mut().filter(|(other, _)| *other != id) {
-            let taken = owned.set.intersection(&written);
+            let differences = match compared.entry(owned.api_version.clone()) {
+                Entry::Occupied(found) => found.into_mut(),
+                Entry::Vacant(place) => place.insert(self.compare(&owned.api_version, live, new)?),
+            };
+            let taken = owned.set.intersection(&differences.modified.union(&differences.added));
             if !force {
                 let paths = taken.paths().into_iter();
                 conflicts.extend(paths.map(|path| Conflict { manager: other.clone(), path }));
             }
-            if !taken.is_empty() || !compared.removed.is_empty() {
-                owned.set = owned.set.difference(&taken).difference(&compared.removed);
+            if !taken.is_empty() || !differences.removed.is_empty() {
+                owned.set = owned.set.difference(&taken).difference(&differences.removed);
             }
         }
         if !conflicts.is_empty() {
             return Err(ApplyError::Conflicts(conflicts));
         }
         managers.retain(|_, owned| !owned.set.is_empty());
-        Ok((managers, compared))
+        Ok((managers, compared.remove(self.api_version).unwrap_or_default()))
+    }
+
+    /// Compares two documents as they are in a served version.
+    fn compare(&self, version: &str, live: &Value, new: &Value) -> Result<Comparison, ApplyError> {
+        let convert = |document| self.convert(document, document, self.api_version, version);
+        let compared = compare(self.schema_of(version)?, &*convert(live)?, &*convert(new)?);
+        Ok(compared.map_err(ApplyError::Incomparable)?.without(self.ignored))
+    }
+
+    fn schema_of(&self, version: &str) -> Result<&Schema, ApplyError> {
+        if version == self.api_version {
+            return Ok(self.schema);
+        }
+        self.versions.schema(version).ok_or_else(|| unconvertible(version, "it is not served"))
+    }
+
+    /// Converts a document, which is `whole` or a part of it, between two versions.
+    fn convert<'v>(
+        &self,
+        document: &'v Value,
+        whole: &Value,
+        from: &str,
+        to: &str,
+    ) -> Result<Cow<'v, Value>, ApplyError> {
+        if from == to {
+            return Ok(Cow::Borrowed(document));
+        }
+        // The document that a creation starts from has nothing to convert.
+        if document.get("metadata").is_none() && document.as_object().is_some_and(|fields| fields.len() <= 2)
+        {
+            return Ok(Cow::Owned(json!({"apiVersion": to, "kind": document.get("kind")})));
+        }
+        let converted = self.versions.convert(document, whole, from, to);
+        converted.map(Cow::Owned).map_err(|why| unconvertible(to, &why))
     }
 
     /// Forgets managers of versions that are not served, and adapts the others to the schema.
     fn reconciled(&self, mut managers: Managers) -> Managers {
-        managers.retain(|_, owned| self.converter.serves(&owned.api_version));
-        for owned in managers.values_mut() {
-            if let Some(set) = reconcile(self.schema, &owned.set) {
+        managers.retain(|_, owned| {
+            let Ok(schema) = self.schema_of(&owned.api_version) else { return false };
+            if let Some(set) = reconcile(schema, &owned.set) {
                 owned.set = set;
             }
-        }
+            true
+        });
         managers
     }
+}
+
+fn unconvertible(version: &str, why: &str) -> ApplyError {
+    ApplyError::Unconvertible { version: version.to_owned(), why: why.to_owned() }
 }

@@ -34,3 +34,14 @@ pub trait Authorizer: Send + Sync {
     /// [`AuthError::Unavailable`] when there is no verdict. The request must then be rejected.
     async fn authorize(&self, attributes: &Attributes) -> Result<Verdict, AuthError>;
 }
+
+/// Allows every action of every caller: for servers on loopback and for tests.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AlwaysAllow;
+
+#[async_trait]
+impl Authorizer for AlwaysAllow {
+    async fn authorize(&self, _: &Attributes) -> Result<Verdict, AuthError> {
+        Ok(Verdict::Allowed)
+    }
+}

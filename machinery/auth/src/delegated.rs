@@ -23,6 +23,8 @@ use crate::{
 
 /// Maximum time of the first load.
 const FIRST_LOAD: Duration = Duration::from_secs(30);
+/// Pause before the kube-apiserver is tried again. Each try waits by itself, too.
+const RETRY: Duration = Duration::from_secs(1);
 
 /// Reason that the authentication settings could not be loaded.
 #[derive(Debug, thiserror::Error)]
@@ -68,6 +70,21 @@ impl DelegatedAuthentication {
         let authentication = Self::new(client, &current);
         tokio::spawn(shutdown.run_until_cancelled_owned(follow(changes, current)));
         Ok(Arc::new(authentication))
+    }
+
+    /// Loads the configuration as [`DelegatedAuthentication::start`] does, and tries again without limit. The
+    /// kube-apiserver can start later than this server. `None` when the server shuts down before.
+    pub async fn start_when_reachable(client: &Client, shutdown: &CancellationToken) -> Option<Arc<Self>> {
+        loop {
+            match Self::start(client.clone(), shutdown.child_token()).await {
+                Ok(authentication) => return Some(authentication),
+                Err(StartError::ShutDown) => return None,
+                Err(error) => {
+                    tracing::warn!(error = with_causes(&error), "waiting for the kube-apiserver");
+                    shutdown.run_until_cancelled(tokio::time::sleep(RETRY)).await?;
+                }
+            }
+        }
     }
 
     /// Authenticates by settings that the caller keeps up to date, and tokens by TokenReviews with `client`.

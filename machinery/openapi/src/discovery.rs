@@ -35,15 +35,15 @@ pub fn api_resource_list(group: &ServedGroup, version: &ServedVersion) -> APIRes
             .resources
             .iter()
             .flat_map(|resource| {
-                std::iter::once(api_resource(group, version, resource))
+                std::iter::once(api_resource(group, resource))
                     .chain(resource.subresources.iter().map(|sub| api_subresource(resource, sub)))
             })
             .collect(),
     }
 }
 
-fn api_resource(group: &ServedGroup, version: &ServedVersion, resource: &ServedResource) -> APIResource {
-    let hash = || storage_version_hash(&group.group, &version.version, &resource.kind);
+fn api_resource(group: &ServedGroup, resource: &ServedResource) -> APIResource {
+    let hash = |stored: &String| storage_version_hash(&group.group, stored, &resource.kind);
     APIResource {
         categories: not_empty(&resource.categories),
         kind: resource.kind.clone(),
@@ -51,7 +51,7 @@ fn api_resource(group: &ServedGroup, version: &ServedVersion, resource: &ServedR
         namespaced: resource.namespaced,
         short_names: not_empty(&resource.short_names),
         singular_name: resource.singular.clone(),
-        storage_version_hash: resource.stored.then(hash),
+        storage_version_hash: resource.stored_version.as_ref().map(hash),
         verbs: resource.discovered_verbs(),
         ..APIResource::default()
     }
@@ -118,7 +118,7 @@ mod tests {
         // What kube-apiserver 1.37 says of deployments.
         assert_eq!(storage_version_hash("apps", "v1", "Deployment"), "8aSe+NMegvE=");
         let mut group = fixture::kitchen_group();
-        group.versions[0].resources[1].stored = false;
+        group.versions[0].resources[1].stored_version = None;
         let list = api_resource_list(&group, &group.versions[0]);
         let hash = |name: &str| {
             let found = list.resources.iter().find(|resource| resource.name == name).unwrap();

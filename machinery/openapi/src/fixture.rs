@@ -135,7 +135,7 @@ fn resource(plural: &str, kind: &str, verbs: &[&str], schema: Schema) -> ServedR
         categories: Vec::new(),
         verbs: words(verbs),
         list_in_discovery: true,
-        stored: true,
+        stored_version: Some("v1alpha1".to_owned()),
         schema,
         subresources: Vec::new(),
     }

@@ -46,8 +46,8 @@ pub struct ServedResource {
     /// True if discovery has the verb `list`. A resource that most callers may not list is discovered without
     /// it.
     pub list_in_discovery: bool,
-    /// True if objects of the kind are stored. Discovery then has the hash of the stored version.
-    pub stored: bool,
+    /// The version in which objects of the kind are stored, if they are. Discovery has its hash.
+    pub stored_version: Option<String>,
     /// The root schema of the kind's type, as `schemars::schema_for!` makes it.
     pub schema: Schema,
     /// Subresources: paths below `PLURAL/NAME`.

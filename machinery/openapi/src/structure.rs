@@ -50,9 +50,68 @@ impl Structure {
     pub fn check(&self, document: &Value) -> Vec<FieldError> {
         let mut walk = Walk { schemas: &self.schemas, errors: Vec::new() };
         if let (Some(schema), Value::Object(fields)) = (self.schemas.get(&*self.root), document) {
-            walk.fields(walk.resolve(schema), fields, &FieldPath::default(), &TYPED_FIELDS);
+            walk.fields(resolve(&self.schemas, schema), fields, &FieldPath::default(), &TYPED_FIELDS);
         }
         walk.errors
+    }
+    /// Adds the required fields that a part of an object lacks, with their values in the whole object. Only
+    /// as much of a value is added as its schema requires.
+    pub fn complete(&self, part: &mut Value, whole: &Value) {
+        if let Some(schema) = self.schemas.get(&*self.root) {
+            complete(&self.schemas, schema, part, whole);
+        }
+    }
+}
+
+/// Follows references; a reference with text beside it is wrapped in an `allOf`.
+fn resolve<'a>(schemas: &'a BTreeMap<String, Value>, mut schema: &'a Value) -> &'a Value {
+    loop {
+        let part = schema.get("allOf").and_then(|parts| parts.get(0)).unwrap_or(schema);
+        let name = part.get("$ref").and_then(Value::as_str);
+        match name.and_then(|name| schemas.get(name.strip_prefix(V3_PREFIX)?)) {
+            Some(definition) => schema = definition,
+            None => return part,
+        }
+    }
+}
+
+/// Adds required fields to a value and to what lies below it. Items of a list are found by their keys.
+fn complete(schemas: &BTreeMap<String, Value>, schema: &Value, part: &mut Value, whole: &Value) {
+    let schema = resolve(schemas, schema);
+    match (part, whole) {
+        (Value::Object(part), Value::Object(whole)) => complete_fields(schemas, schema, part, whole),
+        (Value::Array(part), Value::Array(whole)) => {
+            let keys = schema.get("x-kubernetes-list-map-keys").and_then(Value::as_array);
+            let (Some(keys), Some(items)) = (keys, schema.get("items")) else { return };
+            let keys: Vec<&str> = keys.iter().filter_map(Value::as_str).collect();
+            for item in part {
+                let same = |other: &&Value| keys.iter().all(|key| other.get(key) == item.get(key));
+                if let Some(found) = whole.iter().find(same) {
+                    complete(schemas, items, item, found);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+fn complete_fields(schemas: &BTreeMap<String, Value>, schema: &Value, part: &mut Object, whole: &Object) {
+    let required = schema.get("required").and_then(Value::as_array);
+    for name in required.into_iter().flatten().filter_map(Value::as_str) {
+        if let (false, Some(value)) = (part.contains_key(name), whole.get(name)) {
+            let least = match value {
+                Value::Object(_) => Value::Object(Object::new()),
+                Value::Array(_) => Value::Array(Vec::new()),
+                scalar => scalar.clone(),
+            };
+            part.insert(name.to_owned(), least);
+        }
+    }
+    for (name, value) in part {
+        let property = schema.get("properties").and_then(|properties| properties.get(name));
+        if let (Some(property), Some(whole)) = (property, whole.get(name)) {
+            complete(schemas, property, value, whole);
+        }
     }
 }
 
@@ -62,23 +121,11 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// Follows references; a reference with text beside it is wrapped in an `allOf`.
-    fn resolve(&self, mut schema: &'a Value) -> &'a Value {
-        loop {
-            let part = schema.get("allOf").and_then(|parts| parts.get(0)).unwrap_or(schema);
-            let name = part.get("$ref").and_then(Value::as_str);
-            match name.and_then(|name| self.schemas.get(name.strip_prefix(V3_PREFIX)?)) {
-                Some(definition) => schema = definition,
-                None => return part,
-            }
-        }
-    }
-
     fn value(&mut self, schema: &'a Value, value: &Value, path: &FieldPath) {
         if self.errors.len() >= MAX_ERRORS {
             return;
         }
-        let schema = self.resolve(schema);
+        let schema = resolve(self.schemas, schema);
         if !self.has_type(schema, value, path) {
             return;
         }
@@ -250,6 +297,21 @@ mod tests {
         assert_eq!(check(&json!({"spec": null})), ["spec: Required value"]);
         let large = json!({"spec": {"dish": "soup", "servings": 1_u64 << 40}});
         assert_eq!(check(&large).len(), 1, "a number of more than 32 bits");
+    }
+
+    #[test]
+    fn a_part_of_an_object_gets_the_required_fields_that_it_lacks_and_no_others() {
+        let own = GroupVersion { group: "kitchen.dev".to_owned(), version: "v1".to_owned() };
+        let structure = Structure::new("Pot", &own, &schemars::schema_for!(Pot)).expect("a structure");
+        let whole = json!({"kind": "Pot", "spec": {"dish": "soup", "servings": 2, "steps": [{"text": "x"}]}});
+        let mut part = json!({"metadata": {}});
+        structure.complete(&mut part, &whole);
+        assert_eq!(part, json!({"kind": "Pot", "metadata": {}, "spec": {"dish": "soup"}}));
+        assert_eq!(check(&part), [""; 0]);
+        let mut part = json!({"kind": "Pot", "spec": {"dish": "stew", "servings": 3}});
+        let before = part.clone();
+        structure.complete(&mut part, &whole);
+        assert_eq!(part, before, "nothing is missing");
     }
 
     #[test]

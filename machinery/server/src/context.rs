@@ -27,6 +27,8 @@ pub struct RequestContext {
     pub user: UserInfo,
     /// Operation of the request. An apply of an object that does not exist is a creation.
     pub operation: Operation,
+    /// Version in the path of the request, such as `v1`; empty for the hub of the kind.
+    pub version: String,
     /// Namespace in the path of the request; empty for cluster-scoped resources and lists over all
     /// namespaces.
     pub namespace: String,

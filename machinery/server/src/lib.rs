@@ -5,6 +5,9 @@
 //! [`View`] shows each caller its projection of a stored resource. An [`Action`] is a subresource that
 //! supports only POST.
 //!
+//! A kind can have several versions ([`ServedVersion`]). Requests are converted to its hub, the type of the
+//! strategy, before its rules apply.
+//!
 //! # Flow
 //!
 //! A request passes the folders in this order. `http` reads it, authenticates and authorises it. `admission`
@@ -27,7 +30,7 @@
 //! resource quota for requests that it proxies to an aggregated API. Neither does this server. Invariants are
 //! rules of the kind's [`Strategy`].
 //!
-//! Strategic merge patches, as for custom resources. Several versions of a kind.
+//! Strategic merge patches, as for custom resources.
 
 mod action;
 mod admission;
@@ -35,27 +38,42 @@ mod cache;
 mod context;
 mod error;
 mod http;
+mod kind;
 mod metrics;
 mod registry;
 mod resource;
 mod resource_name;
 mod selector;
 mod server;
+mod signal;
 mod status;
 mod stored;
 mod strategy;
 mod structure;
 mod table;
+mod version;
 mod view;
 
 pub use action::Action;
-pub use admission::{KubeNamespaces, NamespaceState, Namespaces};
+pub use admission::{EveryNamespace, KubeNamespaces, NamespaceState, Namespaces};
 pub use context::{Operation, RequestContext, Warnings};
 pub use error::{ApiError, Cause, Reason};
+pub use kind::{ApiVersion, Kind};
 pub use metrics::Metrics;
 pub use registry::{DeleteOptions, ObjectLimits, Propagation, Registry};
 pub use server::{BuildError, Server, ServerBuilder, ServerOptions};
+pub use signal::shutdown_signal;
 pub use status::{Target, status};
 pub use stored::Stored;
 pub use strategy::{ClaimConflict, Column, DeleteContext, KindInfo, Object, Strategy, Verb};
+pub use version::ServedVersion;
 pub use view::View;
+
+/// Crates that the expansion of [`kind!`] names.
+#[doc(hidden)]
+pub mod expansion {
+    pub use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+    pub use kube;
+    pub use schemars::JsonSchema;
+    pub use serde::{Deserialize, Serialize};
+}

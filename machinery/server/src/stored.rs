@@ -21,6 +21,8 @@ pub struct Stored<O> {
     revision: i64,
     /// Stored size in bytes; 0 when it was not read from the store.
     size: usize,
+    /// True when it is stored in another version of the kind than new writes are.
+    outdated: bool,
     json: OnceLock<Bytes>,
 }
 
@@ -28,20 +30,31 @@ impl<O: Object> Stored<O> {
     /// Creates the object as of that revision.
     pub(crate) fn new(mut object: O, revision: i64) -> Self {
         object.meta_mut().resource_version = Some(revision.to_string());
-        Self { object, revision, size: 0, json: OnceLock::new() }
+        Self::shown(object, revision)
+    }
+
+    /// Creates the object as of that revision, which its metadata has already.
+    pub(crate) fn shown(object: O, revision: i64) -> Self {
+        Self { object, revision, size: 0, outdated: false, json: OnceLock::new() }
+    }
+
+    /// Creates the object that was read from the store.
+    pub(crate) fn read(object: O, found: &KeyValue, outdated: bool) -> Self {
+        Self { size: found.value.len(), outdated, ..Self::new(object, found.mod_revision) }
     }
 
     /// Creates the object as it would be stored, for a dry run. Its resourceVersion stays unchanged.
     pub(crate) fn unsaved(object: O) -> Self {
-        Self { object, revision: 0, size: 0, json: OnceLock::new() }
+        Self::shown(object, 0)
     }
 
     /// Decodes the bytes of [`encode`].
+    #[cfg(test)]
     pub(crate) fn decode(stored: &KeyValue) -> Result<Self, ApiError> {
         let object = serde_json::from_slice(&stored.value).map_err(|source| {
             ApiError::internal(format!("decoding the stored object {}", stored.key), source)
         })?;
-        Ok(Self { size: stored.value.len(), ..Self::new(object, stored.mod_revision) })
+        Ok(Self::read(object, stored, false))
     }
 
     /// Returns the revision that last changed it.
@@ -52,6 +65,11 @@ impl<O: Object> Stored<O> {
     /// Returns the stored size in bytes; 0 when it was not read from the store.
     pub(crate) fn size(&self) -> usize {
         self.size
+    }
+
+    /// Returns true when it is stored in another version of the kind than new writes are.
+    pub(crate) fn is_outdated(&self) -> bool {
+        self.outdated
     }
 
     /// Returns the object itself.

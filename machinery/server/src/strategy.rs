@@ -5,7 +5,7 @@ use machinery_validation::FieldError;
 use schemars::JsonSchema;
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::{ApiError, RequestContext};
+use crate::{ApiError, RequestContext, ServedVersion};
 
 /// A kind that can be stored and served: a Kubernetes object with metadata and a JSON schema.
 pub trait Object:
@@ -135,6 +135,18 @@ pub trait Strategy: Send + Sync + 'static {
         &[Create, Delete, DeleteCollection, Get, List, Patch, Update, Watch]
     }
 
+    /// Returns the versions that are served besides the hub, which is `Object`. Group, kind and plural are the
+    /// hub's. Every hook sees the hub, and so do limits, claims, selectors and columns.
+    fn versions(&self) -> Vec<ServedVersion<Self::Object>> {
+        Vec::new()
+    }
+
+    /// Returns the version in which objects are stored, such as `v1`; that of the hub by default. Objects of
+    /// other versions in the store are read, and rewritten by the next write, even if it changes nothing.
+    fn stored_version(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Returns true when the kind has a `status` subresource.
     fn has_status(&self) -> bool {
         true
@@ -144,7 +156,7 @@ pub trait Strategy: Send + Sync + 'static {
     fn default(&self, _context: &RequestContext, _object: &mut Self::Object) {}
 
     /// Fills in the keys of list entries that depend on the caller, in a configuration that it applies. The
-    /// configuration has any shape: it is not checked yet.
+    /// configuration is in the version of the request and has any shape: it is not checked yet.
     fn complete_applied(&self, _context: &RequestContext, _configuration: &mut serde_json::Value) {}
 
     /// Puts back what an apply has removed by the rules of ownership, and its caller may not remove.

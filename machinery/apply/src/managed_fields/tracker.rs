@@ -14,7 +14,7 @@ use super::{
     strip_meta::strip,
 };
 use crate::{
-    ApplyError, FieldSet, OneVersion, Updater,
+    ApplyError, FieldSet, Updater, Versions,
     managers::{ManagerId, Operation},
     typed::{Duplicates, validate},
     value,
@@ -31,7 +31,7 @@ const UNKNOWN: &str = "unknown";
 pub struct Writer<'a> {
     /// Name of the manager: the parameter `fieldManager`, or that of the user agent. Empty means unknown.
     pub manager: &'a str,
-    /// API version of the request and of all its documents, such as `apps/v1`.
+    /// API version of the request and of all its documents, such as `apps/v1`; one of those served.
     pub api_version: &'a str,
     /// Subresource, such as `status`; empty for the object itself.
     pub subresource: &'a str,
@@ -68,7 +68,7 @@ pub struct Applied {
 /// [`ApplyError::Invalid`] and [`ApplyError::Incomparable`]. A server should keep the managed fields of the
 /// live object then, as kube-apiserver does. [`ApplyError::TooDeep`].
 pub fn track(
-    schema: &Schema,
+    versions: &dyn Versions,
     live: Option<&Value>,
     new: &Value,
     writer: &Writer<'_>,
@@ -80,7 +80,7 @@ pub fn track(
     if managed.managers.is_empty() && !object::metadata_text(&live, "uid").is_empty() {
         return Ok(Vec::new());
     }
-    let tracker = Tracker { schema, writer, reset };
+    let tracker = Tracker::new(versions, writer, reset)?;
     Ok(tracker.update(&live, new, managed, writer.manager)?.encode())
 }
 
@@ -101,7 +101,7 @@ pub fn track(
 /// [`ApplyError::Conflicts`] without `force` when other managers own fields that would change. The variants
 /// for documents that are unusable otherwise.
 pub fn apply(
-    schema: &Schema,
+    versions: &dyn Versions,
     live: Option<&Value>,
     applied: &Value,
     writer: &Writer<'_>,
@@ -117,7 +117,7 @@ pub fn apply(
         let (found, expected) = (found.to_owned(), writer.api_version.to_owned());
         return Err(ApplyError::WrongVersion { found, expected });
     }
-    let tracker = Tracker { schema, writer, reset };
+    let tracker = Tracker::new(versions, writer, reset)?;
     let (merged, managed) = tracker.apply(&live, applied, managed, force)?;
     let mut changed = merged.is_some();
     let mut object = merged.unwrap_or_else(|| live.into_owned());
@@ -152,12 +152,26 @@ fn decode_live_or_new(live: &Value, new: &Value, ignore_new: bool) -> Managed {
 }
 
 struct Tracker<'a> {
+    versions: &'a dyn Versions,
+    /// The schema of the version of the request.
     schema: &'a Schema,
     writer: &'a Writer<'a>,
     reset: &'a FieldSet,
 }
 
-impl Tracker<'_> {
+impl<'a> Tracker<'a> {
+    fn new(
+        versions: &'a dyn Versions,
+        writer: &'a Writer<'a>,
+        reset: &'a FieldSet,
+    ) -> Result<Self, ApplyError> {
+        let schema = versions.schema(writer.api_version).ok_or_else(|| ApplyError::Unconvertible {
+            version: writer.api_version.to_owned(),
+            why: "it is not served".to_owned(),
+        })?;
+        Ok(Self { versions, schema, writer, reset })
+    }
+
     fn id(&self, manager: &str, operation: Operation) -> ManagerId {
         let manager = if manager.is_empty() { UNKNOWN } else { manager };
         ManagerId::new(manager, operation, self.writer.api_version, self.writer.subresource)
@@ -178,8 +192,7 @@ impl Tracker<'_> {
         self.check(live, "live", Duplicates::Allow)?;
         let Managed { managers, times } = managed;
         let current = ManagerId::in_progress();
-        let converter = OneVersion(self.writer.api_version);
-        let managers = self.updater(&converter).update(live, new, managers, &current)?;
+        let managers = self.updater().update(live, new, managers, &current)?;
         let mut managed = Managed { managers, times };
         strip(&mut managed.managers, &current);
         if let Some(mut owned) = managed.managers.remove(&current) {
@@ -210,8 +223,7 @@ impl Tracker<'_> {
         self.check(applied, "patch", Duplicates::Deny)?;
         self.check(live, "live", Duplicates::Allow)?;
         let id = self.id(self.writer.manager, Operation::Apply);
-        let converter = OneVersion(self.writer.api_version);
-        let updater = self.updater(&converter);
+        let updater = self.updater();
         let migrates = self.writer.manager == last_applied::KUBECTL && !force;
         let Managed { managers, mut times } = managed;
         let before = migrates.then(|| managers.clone());
@@ -233,8 +245,8 @@ impl Tracker<'_> {
         Ok((merged, Managed { managers, times }))
     }
 
-    fn updater<'u>(&'u self, converter: &'u OneVersion<'u>) -> Updater<'u> {
-        let (schema, api_version) = (self.schema, self.writer.api_version);
-        Updater { schema, api_version, converter, ignored: self.reset }
+    fn updater(&self) -> Updater<'a> {
+        let Self { versions, schema, writer, reset } = *self;
+        Updater { schema, api_version: writer.api_version, versions, ignored: reset }
     }
 }

@@ -8,7 +8,7 @@ use rand::RngExt;
 use tokio_util::sync::CancellationToken;
 
 use super::{Cache, cursor::Cursor, index::Contents};
-use crate::{Object, stored::Stored};
+use crate::{Object, stored::Stored, version::Versions};
 
 /// Number of objects that are read at once when the cache is filled. It is small, because objects may be
 /// large: a page is in memory as a whole, beside the objects of the pages before.
@@ -31,16 +31,18 @@ enum End {
 /// Fills the cache and keeps it in step with the store until `shutdown`. Errors are logged and retried.
 pub(crate) async fn feed<O: Object>(
     cache: Arc<Cache<O>>,
+    versions: Arc<Versions<O>>,
     store: Arc<dyn Store>,
     prefix: String,
     shutdown: CancellationToken,
 ) {
-    let mut feed = Feed { cache, store, prefix, cursor: None, backoff: BACKOFF.0 };
+    let mut feed = Feed { cache, versions, store, prefix, cursor: None, backoff: BACKOFF.0 };
     shutdown.run_until_cancelled(feed.run()).await;
 }
 
 struct Feed<O> {
     cache: Arc<Cache<O>>,
+    versions: Arc<Versions<O>>,
     store: Arc<dyn Store>,
     prefix: String,
     /// `None` when the cache must be filled.
@@ -93,7 +95,7 @@ impl<O: Object> Feed<O> {
                 let Some(key) = self.relative(&item.key) else {
                     continue;
                 };
-                match decode(item) {
+                match self.decode(item) {
                     Some(object) => drop(contents.objects.insert(key.to_owned(), object)),
                     None => drop(contents.unreadable.insert(key.to_owned())),
                 }
@@ -154,7 +156,7 @@ impl<O: Object> Feed<O> {
         if !cursor.advance(revision, key) {
             return;
         }
-        let current = if removed { None } else { decode(&item) };
+        let current = if removed { None } else { self.decode(&item) };
         if removed || current.is_some() {
             self.cache.apply(revision, key, current);
         } else {
@@ -162,24 +164,24 @@ impl<O: Object> Feed<O> {
         }
     }
 
+    /// Decodes an object. A failure is logged.
+    fn decode(&self, item: &KeyValue) -> Option<Arc<Stored<O>>> {
+        match self.versions.read(item) {
+            Ok(stored) => Some(Arc::new(stored)),
+            Err(error) => {
+                let source = std::error::Error::source(&error).map(ToString::to_string);
+                tracing::error!(
+                    key = item.key,
+                    source,
+                    "stored object cannot be decoded: its lists and watches fail until it can be, or is removed"
+                );
+                None
+            }
+        }
+    }
+
     fn relative<'a>(&self, key: &'a str) -> Option<&'a str> {
         key.strip_prefix(&self.prefix)
-    }
-}
-
-/// Decodes an object. A failure is logged.
-fn decode<O: Object>(item: &KeyValue) -> Option<Arc<Stored<O>>> {
-    match Stored::decode(item) {
-        Ok(stored) => Some(Arc::new(stored)),
-        Err(error) => {
-            let source = std::error::Error::source(&error).map(ToString::to_string);
-            tracing::error!(
-                key = item.key,
-                source,
-                "stored object cannot be decoded: its lists and watches fail until it can be, or is removed"
-            );
-            None
-        }
     }
 }
 

@@ -126,6 +126,7 @@ impl<'a> Exchange<'a> {
         };
         let context = RequestContext {
             operation: self.info.operation(),
+            version: resource.version,
             subresource: resource.subresource,
             dry_run: options.dry_run,
             field_manager,

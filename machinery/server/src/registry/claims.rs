@@ -8,7 +8,7 @@ use machinery_storage::{KeyValue, Operation, Precondition};
 use serde::{Deserialize, Serialize};
 
 use super::Registry;
-use crate::{ApiError, ClaimConflict, Strategy, stored::Stored};
+use crate::{ApiError, ClaimConflict, Strategy};
 
 /// Holder of a claim: the value under its key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -149,7 +149,7 @@ async fn holds<S: Strategy>(registry: &Registry<S>, holder: &Holder, claim: &str
     let Some(found) = registry.store.get(&key).await?.found else {
         return Ok(false);
     };
-    let stored: Stored<S::Object> = Stored::decode(&found)?;
+    let stored = registry.versions.read(&found)?;
     let same = kube::Resource::meta(&*stored).uid.as_deref() == Some(holder.uid.as_str());
     Ok(same && registry.strategy.claims(&stored).iter().any(|held| held == claim))
 }

@@ -10,12 +10,7 @@ use super::{
     claims::{ClaimPlan, Stale},
     metadata,
 };
-use crate::{
-    ApiError, Reason, RequestContext, Strategy,
-    cache::Usage,
-    resource::Applied,
-    stored::{Stored, encode},
-};
+use crate::{ApiError, Reason, RequestContext, Strategy, cache::Usage, resource::Applied, stored::Stored};
 
 /// Number of names that are tried for one `generateName`.
 const NAMES: usize = 8;
@@ -108,7 +103,7 @@ impl<S: Strategy> Registry<S> {
     ) -> Result<Arc<Stored<S::Object>>, ApiError> {
         let key = self.key_of(&object);
         let name = kube::Resource::meta(&object).name.clone().unwrap_or_default();
-        let encoded = encode(&mut object)?;
+        let encoded = self.versions.encode(&mut object)?;
         let reservation = self.reserve(context, &object, 0, Usage::object(encoded.len())).await?;
         let mut stale = Stale::new();
         for attempt in 0..ATTEMPTS {

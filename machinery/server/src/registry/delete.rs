@@ -137,7 +137,7 @@ impl<S: Strategy> Registry<S> {
     ) -> Result<(), ApiError> {
         let key = self.keys.object(&context.namespace, name);
         let found = self.store.get(&key).await?.found.ok_or_else(|| self.resource.not_found(name))?;
-        if Stored::<S::Object>::decode(&found).is_ok() {
+        if self.versions.read(&found).is_ok() {
             let why = "the object can be decoded: delete it without \
                        ignoreStoreReadErrorWithClusterBreakingPotential";
             return Err(self.resource.conflict(name, why));

@@ -255,7 +255,7 @@ impl<S: Strategy> Registry<S> {
             range.after = page.items.last().map(|last| last.key.clone()).or(range.after);
             for item in &page.items {
                 if item.key.strip_prefix(self.keys.objects()).is_some_and(|key| scope.covers(key)) {
-                    objects.push(Arc::new(Stored::decode(item)?));
+                    objects.push(Arc::new(self.versions.read(item)?));
                 }
             }
             if page.remaining == 0 || page.items.is_empty() {

@@ -15,7 +15,6 @@ mod write;
 
 use std::{sync::Arc, time::Duration};
 
-use machinery_openapi::Structure;
 use machinery_storage::Store;
 use rand::RngExt;
 use serde::Serialize;
@@ -30,7 +29,7 @@ pub(crate) use self::{
     keys::Keys,
     list::{Continue, Listed, Version},
     projection::{Projection, Selected, Selection},
-    update::{Make, Part},
+    update::Part,
     watch::{EventType, WatchEvent, WatchFrom, Watching},
 };
 use self::{ownership::ResetFields, quota::Quota};
@@ -39,7 +38,7 @@ use crate::{
     cache::{self, Cache, Scope, Usage},
     resource_name::ResourceName,
     stored::{Stored, unshare},
-    structure::KindStructure,
+    version::{KindVersion, Versions},
 };
 
 /// Number of attempts of a write that conflicts with others. It far exceeds the number of concurrent writers
@@ -57,7 +56,7 @@ pub struct Registry<S: Strategy> {
     strategy: S,
     store: Arc<dyn Store>,
     resource: ResourceName,
-    structure: KindStructure,
+    versions: Arc<Versions<S::Object>>,
     reset_fields: ResetFields,
     keys: Keys,
     cache: Arc<Cache<S::Object>>,
@@ -77,10 +76,10 @@ impl<S: Strategy> Registry<S> {
         let resource = ResourceName::of::<S::Object>();
         let keys = Keys::new(prefix, &resource);
         let cache = Arc::new(Cache::new(resource.to_string()));
-        let structure = KindStructure::of::<S::Object>();
+        let versions = Arc::new(Versions::new(strategy.versions(), strategy.stored_version()));
         let reset_fields = ResetFields::new(strategy.has_status());
         let quota = Quota::new(limits);
-        Arc::new(Self { strategy, store, resource, structure, reset_fields, keys, cache, quota })
+        Arc::new(Self { strategy, store, resource, versions, reset_fields, keys, cache, quota })
     }
 
     /// Returns the rules of the kind.
@@ -92,7 +91,7 @@ impl<S: Strategy> Registry<S> {
     /// registries that it serves.
     pub async fn run(&self, shutdown: CancellationToken) {
         let prefix = self.keys.objects().to_owned();
-        cache::feed(self.cache.clone(), self.store.clone(), prefix, shutdown).await;
+        cache::feed(self.cache.clone(), self.versions.clone(), self.store.clone(), prefix, shutdown).await;
     }
 
     /// Returns true when the watch cache is filled and up to date: the store reported within a minute.
@@ -143,7 +142,7 @@ impl<S: Strategy> Registry<S> {
         {
             return Ok(cached);
         }
-        Ok(Arc::new(Stored::decode(&found)?))
+        Ok(Arc::new(self.versions.read(&found)?))
     }
 
     /// Reads one object from the watch cache once it shows `revision`.
@@ -225,6 +224,31 @@ impl<S: Strategy> Registry<S> {
         self.mutate_stored(context, namespace, name, change).await.map(|written| unshare(written.stored))
     }
 
+    /// Rewrites every object that is stored in another version than [`Strategy::stored_version`], and returns
+    /// their number. Objects do not change but for their resourceVersion. After it, the older version need not be
+    /// served any more.
+    ///
+    /// # Errors
+    ///
+    /// The store does not answer, or this version of the server cannot read one of the objects. Objects that
+    /// were rewritten before stay so.
+    pub async fn rewrite_outdated(&self, context: &RequestContext) -> Result<usize, ApiError> {
+        let objects = self.objects(&self.scope("", None), list::Version::Newest).await?.1;
+        let mut rewritten = 0;
+        for old in objects.iter().filter(|object| object.is_outdated()) {
+            let meta = kube::Resource::meta(&***old);
+            let namespace = meta.namespace.as_deref().unwrap_or_default();
+            let name = meta.name.as_deref().unwrap_or_default();
+            match self.mutate(context, namespace, name, |_| Ok(())).await {
+                Ok(_) => rewritten += 1,
+                // It was deleted in the meantime.
+                Err(error) if error.reason() == Reason::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(rewritten)
+    }
+
     /// Deletes an object of `context.namespace` by the rules of the strategy: removes it, or marks it as
     /// terminating when finalizers are left. Returns its last state.
     ///
@@ -241,13 +265,14 @@ impl<S: Strategy> Registry<S> {
         self.delete_stored(context, name, options, delete).await.map(|written| unshare(written.stored))
     }
 
-    /// Returns the structural schema of the kind.
-    pub(crate) fn structure(&self) -> Result<&Structure, ApiError> {
-        self.structure.get()
+    /// Returns the versions of the kind.
+    pub(crate) fn versions(&self) -> &Versions<S::Object> {
+        &self.versions
     }
 
-    pub(crate) fn resource(&self) -> &ResourceName {
-        &self.resource
+    /// Returns the version that a request is for.
+    pub(super) fn version(&self, context: &RequestContext) -> &dyn KindVersion<S::Object> {
+        self.versions.of(&context.version)
     }
 
     pub(crate) fn scope(&self, namespace: &str, name: Option<&str>) -> Scope {

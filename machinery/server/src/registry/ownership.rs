@@ -9,7 +9,10 @@ use machinery_apply::{ApplyError, FieldSet, PathElement, Writer};
 use serde_json::Value;
 
 use super::{Part, Registry};
-use crate::{ApiError, Cause, Object, Reason, RequestContext, Strategy, resource::Applied, stored::Stored};
+use crate::{
+    ApiError, Cause, Object, Reason, RequestContext, Strategy, resource::Applied, stored::Stored,
+    version::KindVersion,
+};
 
 /// Fields that a write does not change, whatever the caller sends. It owns none of them.
 #[derive(Debug)]
@@ -55,13 +58,13 @@ impl<S: Strategy> Registry<S> {
         if given.as_ref().is_some_and(|entries| self.check_record(entries).is_err()) {
             *given = None;
         }
-        let live = old.map(|old| to_value(&**old)).transpose()?;
-        let written = to_value(object)?;
-        let api_version = self.resource.api_version();
+        let version = self.version(context);
+        let live = old.map(|old| to_value(version, &**old)).transpose()?;
+        let written = to_value(version, object)?;
+        let api_version = version.name().api_version();
         let writer = writer(context, &api_version);
-        let schema = self.structure()?.shape();
-        let tracked =
-            machinery_apply::track(schema, live.as_ref(), &written, &writer, self.reset_fields.of(part));
+        let reset = self.reset_fields.of(part);
+        let tracked = machinery_apply::track(&*self.versions, live.as_ref(), &written, &writer, reset);
         let entries = match tracked {
             Ok(entries) => Some(entries),
             Err(error) => {
@@ -85,16 +88,16 @@ impl<S: Strategy> Registry<S> {
         old: Option<&Stored<S::Object>>,
         applied: &Applied,
     ) -> Result<S::Object, ApiError> {
-        let live = old.map(|old| to_value(&**old)).transpose()?;
-        let api_version = self.resource.api_version();
+        let version = self.version(context);
+        let live = old.map(|old| to_value(version, &**old)).transpose()?;
+        let api_version = version.name().api_version();
         let writer = writer(context, &api_version);
-        let structure = self.structure()?;
         let mut configuration = Value::clone(&applied.configuration);
         self.strategy.complete_applied(context, &mut configuration);
         let name = configuration.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
         self.check_parts(name, &configuration, None)?;
         let merged = machinery_apply::apply(
-            structure.shape(),
+            &*self.versions,
             live.as_ref(),
             &configuration,
             &writer,
@@ -103,7 +106,7 @@ impl<S: Strategy> Registry<S> {
         );
         let merged = merged.map_err(|error| refused(&error))?;
         self.check_record(&merged.managed_fields)?;
-        let mut object: S::Object = crate::resource::decode_merged(&self.resource, structure, merged.object)?;
+        let mut object = version.decode_merged(merged.object)?;
         if let Some(old) = old {
             self.strategy.complete_merged(context, &mut object, old);
         }
@@ -146,8 +149,8 @@ fn writer<'a>(context: &'a RequestContext, api_version: &'a str) -> Writer<'a> {
     }
 }
 
-fn to_value<O: Object>(object: &O) -> Result<Value, ApiError> {
-    serde_json::to_value(object).map_err(|source| {
+fn to_value<O: Object>(version: &dyn KindVersion<O>, object: &O) -> Result<Value, ApiError> {
+    version.to_value(object).map_err(|source| {
         ApiError::internal(format!("encoding {}", object.meta().name.as_deref().unwrap_or_default()), source)
     })
 }

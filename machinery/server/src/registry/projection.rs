@@ -7,6 +7,7 @@ use crate::{
     Object, Strategy,
     selector::{FieldSelector, LabelSelector},
     stored::{Item, Stored},
+    version::KindVersion,
 };
 
 /// Projection of the stored objects for a reader: all, those of a selector, or a view.
@@ -47,9 +48,11 @@ impl Selection {
     }
 }
 
-/// Projection that shows the objects of a selection as they are.
+/// Projection that shows the objects of a selection in one version.
 pub(crate) struct Selected<S: Strategy> {
     pub(crate) registry: Arc<Registry<S>>,
+    /// Version in which it shows them.
+    pub(crate) version: Arc<dyn KindVersion<S::Object>>,
     pub(crate) selection: Selection,
 }
 
@@ -59,7 +62,7 @@ impl<S: Strategy> Projection<S::Object> for Selected<S> {
         let object: &S::Object = stored;
         let seen = self.selection.is_empty()
             || self.selection.matches(object, |field| strategy.field(object, field));
-        seen.then(|| stored.clone() as Arc<dyn Item>)
+        seen.then(|| self.version.show(stored))
     }
 
     fn narrows(&self) -> bool {

@@ -120,7 +120,7 @@ fn finish<O: crate::Object>(mut object: O, old: &Stored<O>) -> Result<Next<O>, A
     if meta.deletion_timestamp.is_some() && meta.finalizers.as_ref().is_none_or(Vec::is_empty) {
         return Ok(Next::Remove(object));
     }
-    if object == **old {
+    if object == **old && !old.is_outdated() {
         return Ok(Next::Keep);
     }
     if metadata::content_differs(&object, old)? {

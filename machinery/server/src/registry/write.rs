@@ -10,11 +10,7 @@ use super::{
     ATTEMPTS, Keys, Registry, backoff,
     claims::{ClaimPlan, Stale},
 };
-use crate::{
-    ApiError, RequestContext, Strategy,
-    cache::Usage,
-    stored::{Stored, encode},
-};
+use crate::{ApiError, RequestContext, Strategy, cache::Usage, stored::Stored};
 
 /// Decision on an object.
 pub(super) enum Next<O> {
@@ -105,7 +101,7 @@ impl<S: Strategy> Registry<S> {
                 }
                 Err(None) => return Err(self.resource.not_found(name)),
                 Err(Some(present)) => {
-                    old = Arc::new(Stored::decode(&present)?);
+                    old = Arc::new(self.versions.read(&present)?);
                     fresh = true;
                 }
             }
@@ -124,7 +120,7 @@ impl<S: Strategy> Registry<S> {
         stale: &mut Stale,
     ) -> Result<Result<Stored<S::Object>, Option<KeyValue>>, ApiError> {
         let Proposal { mut object, removed, limited } = proposal;
-        let encoded = if removed { None } else { Some(encode(&mut object)?) };
+        let encoded = if removed { None } else { Some(self.versions.encode(&mut object)?) };
         let size = encoded.as_ref().filter(|_| limited).map_or(0, Bytes::len);
         let growth = size.saturating_sub(old.size());
         let added = Usage { objects: 0, bytes: growth };
@@ -163,6 +159,6 @@ impl<S: Strategy> Registry<S> {
 
     async fn read(&self, key: &str, name: &str) -> Result<Arc<Stored<S::Object>>, ApiError> {
         let found = self.store.get(key).await?.found.ok_or_else(|| self.resource.not_found(name))?;
-        Ok(Arc::new(Stored::decode(&found)?))
+        Ok(Arc::new(self.versions.read(&found)?))
     }
 }

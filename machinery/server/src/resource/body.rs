@@ -1,7 +1,5 @@
 //! Objects and patches in request bodies.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 use machinery_merge::{
     DecodeError, Parsed, PatchError, Patched, Strictness, decode_parsed, json_patch, merge_patch, parse_json,
@@ -12,12 +10,7 @@ use machinery_validation::{FieldError, FieldErrorKind, FieldPath};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::{
-    ApiError, Cause, Object, Reason, RequestContext,
-    registry::Make,
-    resource_name::ResourceName,
-    stored::{Item, Stored},
-};
+use crate::{ApiError, Cause, Object, Reason, RequestContext, resource_name::ResourceName};
 
 /// Syntax of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,19 +95,17 @@ impl Body {
 }
 
 impl Patch {
-    /// Returns the object with the patch applied. Dropped fields become warnings.
+    /// Returns a document with the patch applied. Dropped fields become warnings.
     pub(crate) fn apply<O: Object>(
         &self,
         context: &RequestContext,
         kind: &Structure,
-        old: &Stored<O>,
+        document: &Value,
     ) -> Result<O, ApiError> {
         let resource = ResourceName::of::<O>();
-        let document: Value = serde_json::from_slice(&old.json()?)
-            .map_err(|source| ApiError::internal("decoding the object to patch", source))?;
         let patched = match self.kind {
-            PatchKind::Json => json_patch(&document, &self.bytes),
-            PatchKind::Merge => merge_patch(&document, &self.bytes),
+            PatchKind::Json => json_patch(document, &self.bytes),
+            PatchKind::Merge => merge_patch(document, &self.bytes),
         };
         let Patched { value, mut findings } = patched.map_err(|error| patch_error(&error))?;
         check(&resource, kind, &value)?;
@@ -161,11 +152,6 @@ pub(crate) fn decode_merged<O: Object>(
     let parsed = Parsed { value: merged, ..Parsed::default() };
     let decoded = decode_parsed(parsed, Strictness::Ignore).map_err(|error| not_decoded(resource, &error))?;
     Ok(decoded.value)
-}
-
-/// Returns a function that applies a patch, for a write that may be repeated.
-pub(crate) fn patching<O: Object>(patch: Patch, context: Arc<RequestContext>, kind: Structure) -> Make<O> {
-    Box::new(move |old| patch.apply(&context, &kind, old))
 }
 
 fn warn(context: &RequestContext, findings: &[String]) {

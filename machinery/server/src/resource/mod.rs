@@ -82,7 +82,9 @@ pub(crate) trait Resource: Send + Sync {
     fn lists_in_discovery(&self) -> bool {
         true
     }
-    /// Returns the usage of the storage; `None` for a view, which stores nothing.
+    /// Returns the version in which objects are stored; `None` for a view, which stores nothing.
+    fn stored_version(&self) -> Option<String>;
+    /// Returns the usage of the storage; `None` for a view, and for all versions of a kind but the hub.
     fn usage(&self) -> Option<StorageUsage>;
 
     /// Checks that its store answers.

@@ -10,68 +10,95 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Deleted, GetVersion, Query, Resource,
     applied::Applied,
-    body::{Body, Patch, patching},
+    body::{Body, Patch},
 };
 use crate::{
     ApiError, Column, DeleteContext, DeleteOptions, KindInfo, Registry, RequestContext, Strategy, Verb,
-    registry::{Listed, Part, Selected, StorageUsage, Version, WatchFrom, Watching},
+    registry::{Listed, Part, Selected, Selection, StorageUsage, Version, WatchFrom, Watching},
     resource_name::ResourceName,
-    stored::{Item, Stored, object_of},
-    structure::schema_of,
+    stored::{Item, Stored},
+    version::KindVersion,
 };
 
-/// A registry, as it is served.
-pub(crate) struct StoredResource<S: Strategy>(pub(crate) Arc<Registry<S>>);
+/// A registry, as it is served in one version.
+pub(crate) struct StoredResource<S: Strategy> {
+    registry: Arc<Registry<S>>,
+    version: Arc<dyn KindVersion<S::Object>>,
+    /// True for the version that stands for the registry: it runs it and reports its state.
+    is_hub: bool,
+}
+
+impl<S: Strategy> StoredResource<S> {
+    /// Returns the resources of all versions of a registry.
+    pub(crate) fn all(registry: &Arc<Registry<S>>) -> Vec<Arc<dyn Resource>> {
+        let versions = registry.versions().all().iter().enumerate();
+        let resource = |(at, version): (usize, &Arc<dyn KindVersion<S::Object>>)| -> Arc<dyn Resource> {
+            Arc::new(Self { registry: registry.clone(), version: version.clone(), is_hub: at == 0 })
+        };
+        versions.map(resource).collect()
+    }
+
+    fn projection(&self, selection: Selection) -> Selected<S> {
+        Selected { registry: self.registry.clone(), version: self.version.clone(), selection }
+    }
+}
 
 #[async_trait]
 impl<S: Strategy> Resource for StoredResource<S> {
     fn name(&self) -> &ResourceName {
-        self.0.resource()
+        self.version.name()
     }
 
     fn info(&self) -> KindInfo {
-        self.0.strategy().info()
+        self.registry.strategy().info()
     }
 
     fn verbs(&self) -> &'static [Verb] {
-        self.0.strategy().verbs()
+        self.registry.strategy().verbs()
     }
 
     fn has_status(&self) -> bool {
-        self.0.strategy().has_status()
+        self.registry.strategy().has_status()
     }
 
     fn schema(&self) -> Schema {
-        schema_of::<S::Object>()
+        self.version.schema()
     }
 
     fn is_selectable(&self, field: &str) -> bool {
-        self.0.strategy().selectable_fields().contains(&field)
+        self.registry.strategy().selectable_fields().contains(&field)
     }
 
     fn columns(&self) -> &'static [Column] {
-        self.0.strategy().columns()
+        self.registry.strategy().columns()
     }
 
     fn cells(&self, item: &dyn Item) -> Vec<Value> {
-        object_of::<S::Object>(item).map(|object| self.0.strategy().cells(object)).unwrap_or_default()
+        self.version.hub(item).map(|object| self.registry.strategy().cells(&object)).unwrap_or_default()
     }
 
     fn start(&self, shutdown: &CancellationToken) {
-        let (registry, shutdown) = (self.0.clone(), shutdown.clone());
+        if !self.is_hub {
+            return;
+        }
+        let (registry, shutdown) = (self.registry.clone(), shutdown.clone());
         tokio::spawn(async move { registry.run(shutdown).await });
     }
 
     fn keeps_up(&self) -> bool {
-        self.0.keeps_up()
+        self.registry.keeps_up()
+    }
+
+    fn stored_version(&self) -> Option<String> {
+        Some(self.registry.versions().stored().name().version.clone())
     }
 
     fn usage(&self) -> Option<StorageUsage> {
-        Some(self.0.usage())
+        self.is_hub.then(|| self.registry.usage())
     }
 
     async fn ready(&self) -> Result<(), ApiError> {
-        self.0.ready().await
+        self.registry.ready().await
     }
 
     async fn get(
@@ -81,16 +108,18 @@ impl<S: Strategy> Resource for StoredResource<S> {
         version: GetVersion,
     ) -> Result<Arc<dyn Item>, ApiError> {
         let stored = match version {
-            GetVersion::Newest => self.0.get_stored(&context.namespace, name).await?,
-            GetVersion::AtLeast(revision) => self.0.get_cached(&context.namespace, name, revision).await?,
+            GetVersion::Newest => self.registry.get_stored(&context.namespace, name).await?,
+            GetVersion::AtLeast(revision) => {
+                self.registry.get_cached(&context.namespace, name, revision).await?
+            }
         };
-        Ok(stored)
+        Ok(self.version.show(&stored))
     }
 
     async fn list(&self, context: &Arc<RequestContext>, query: Query<Version>) -> Result<Listed, ApiError> {
-        let scope = self.0.scope(&context.namespace, query.selection.name());
-        let projection = Selected { registry: self.0.clone(), selection: query.selection };
-        self.0.list_items(&scope, query.version, query.limit, &projection).await
+        let scope = self.registry.scope(&context.namespace, query.selection.name());
+        let projection = self.projection(query.selection);
+        self.registry.list_items(&scope, query.version, query.limit, &projection).await
     }
 
     async fn watch(
@@ -98,14 +127,14 @@ impl<S: Strategy> Resource for StoredResource<S> {
         context: &Arc<RequestContext>,
         query: Query<WatchFrom>,
     ) -> Result<Box<dyn Watching>, ApiError> {
-        let scope = self.0.scope(&context.namespace, query.selection.name());
-        let projection = Selected { registry: self.0.clone(), selection: query.selection };
-        self.0.watch_items(&scope, query.version, Box::new(projection)).await
+        let scope = self.registry.scope(&context.namespace, query.selection.name());
+        let projection = self.projection(query.selection);
+        self.registry.watch_items(&scope, query.version, Box::new(projection)).await
     }
 
     async fn create(&self, context: &Arc<RequestContext>, body: &Body) -> Result<Arc<dyn Item>, ApiError> {
-        let object = body.decode::<S::Object>(context, self.0.structure()?)?;
-        Ok(self.0.create_stored(context, object).await?)
+        let object = self.version.decode(context, body)?;
+        Ok(self.version.show(&self.registry.create_stored(context, object).await?))
     }
 
     async fn update(
@@ -115,9 +144,9 @@ impl<S: Strategy> Resource for StoredResource<S> {
         part: Part,
         body: &Body,
     ) -> Result<Arc<dyn Item>, ApiError> {
-        let object = body.decode::<S::Object>(context, self.0.structure()?)?;
+        let object = self.version.decode(context, body)?;
         let make = Box::new(move |_: &Stored<S::Object>| Ok(object.clone()));
-        Ok(self.0.update_stored(context, name, part, make).await?.stored)
+        Ok(self.version.show(&self.registry.update_stored(context, name, part, make).await?.stored))
     }
 
     async fn patch(
@@ -127,8 +156,9 @@ impl<S: Strategy> Resource for StoredResource<S> {
         part: Part,
         patch: Patch,
     ) -> Result<Arc<dyn Item>, ApiError> {
-        let make = patching(patch, context.clone(), self.0.structure()?.clone());
-        Ok(self.0.update_stored(context, name, part, make).await?.stored)
+        let (version, context_of_patch) = (self.version.clone(), context.clone());
+        let make = Box::new(move |old: &Stored<S::Object>| version.patch(&context_of_patch, &patch, old));
+        Ok(self.version.show(&self.registry.update_stored(context, name, part, make).await?.stored))
     }
 
     async fn apply(
@@ -138,7 +168,8 @@ impl<S: Strategy> Resource for StoredResource<S> {
         part: Part,
         applied: &Applied,
     ) -> Result<Arc<dyn Item>, ApiError> {
-        Ok(self.0.apply_stored(context, name, part, applied.clone()).await?.stored)
+        let written = self.registry.apply_stored(context, name, part, applied.clone()).await?;
+        Ok(self.version.show(&written.stored))
     }
 
     async fn apply_new(
@@ -147,7 +178,7 @@ impl<S: Strategy> Resource for StoredResource<S> {
         name: &str,
         applied: &Applied,
     ) -> Result<Arc<dyn Item>, ApiError> {
-        Ok(self.0.create_applied(context, name, applied).await?)
+        Ok(self.version.show(&self.registry.create_applied(context, name, applied).await?))
     }
 
     async fn delete(
@@ -157,11 +188,11 @@ impl<S: Strategy> Resource for StoredResource<S> {
         options: DeleteOptions,
         delete: DeleteContext,
     ) -> Result<Deleted, ApiError> {
-        let written = self.0.delete_stored(context, name, options, delete).await?;
-        Ok(Deleted { item: written.stored, removed: written.removed })
+        let written = self.registry.delete_stored(context, name, options, delete).await?;
+        Ok(Deleted { item: self.version.show(&written.stored), removed: written.removed })
     }
 
     async fn delete_undecodable(&self, context: &Arc<RequestContext>, name: &str) -> Result<(), ApiError> {
-        self.0.delete_undecodable(context, name).await
+        self.registry.delete_undecodable(context, name).await
     }
 }

@@ -108,6 +108,10 @@ impl<V: View> Resource for ViewResource<V> {
         self.source.keeps_up()
     }
 
+    fn stored_version(&self) -> Option<String> {
+        None
+    }
+
     fn usage(&self) -> Option<StorageUsage> {
         None
     }

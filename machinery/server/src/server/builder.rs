@@ -1,6 +1,9 @@
 //! Assembly of a server.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use machinery_auth::{Authenticator, Authorizer};
 use machinery_openapi::{DocumentError, Documents, Info};
@@ -26,14 +29,14 @@ pub enum BuildError {
     /// A required part is missing.
     #[error("the server has no {0}")]
     Missing(&'static str),
-    /// An action belongs to a resource that does not exist, or to two.
-    #[error("action {action} belongs to {plural}, which is the name of {found} resources")]
+    /// An action belongs to a resource that does not exist, or to resources of two groups.
+    #[error("action {action} belongs to {plural}, which is the name of resources of {found} groups")]
     ActionOnNothing {
         /// The action.
         action: &'static str,
         /// Plural of the resource that it belongs to.
         plural: String,
-        /// Number of resources with that name.
+        /// Number of groups with a resource of that name.
         found: usize,
     },
     /// Two resources have the same group, version and plural.
@@ -71,9 +74,9 @@ impl ServerBuilder {
         }
     }
 
-    /// Serves a stored kind.
+    /// Serves a stored kind, in all its versions.
     pub fn resource<S: Strategy>(mut self, registry: Arc<Registry<S>>) -> Self {
-        self.resources.push(Arc::new(StoredResource(registry)));
+        self.resources.extend(StoredResource::all(&registry));
         self
     }
 
@@ -83,7 +86,7 @@ impl ServerBuilder {
         self
     }
 
-    /// Adds an action to a resource or a view, by its plural.
+    /// Adds an action to a resource or a view, by its plural, in all versions.
     pub fn action<A: Action>(mut self, plural: &str, action: Arc<A>) -> Self {
         self.actions.push((plural.to_owned(), Arc::new(PostedAction::new(action))));
         self
@@ -145,12 +148,14 @@ impl ServerBuilder {
         for (plural, action) in self.actions {
             let mut owners: Vec<&mut Served> =
                 resources.values_mut().filter(|served| served.resource.name().plural == plural).collect();
-            match owners.as_mut_slice() {
-                [served] => served.actions.push(action),
-                owners => {
-                    let found = owners.len();
-                    return Err(BuildError::ActionOnNothing { action: action.name(), plural, found });
-                }
+            let groups: HashSet<&str> =
+                owners.iter().map(|served| served.resource.name().group.as_str()).collect();
+            if groups.len() != 1 {
+                let found = groups.len();
+                return Err(BuildError::ActionOnNothing { action: action.name(), plural, found });
+            }
+            for served in &mut owners {
+                served.actions.push(action.clone());
             }
         }
         let info = Info { title: self.options.title.clone(), version: self.options.version.clone() };

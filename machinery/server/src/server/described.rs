@@ -61,7 +61,7 @@ fn resource(served: &Served) -> ServedResource {
         categories: owned(info.categories),
         verbs,
         list_in_discovery: resource.lists_in_discovery(),
-        stored: !resource.is_view(),
+        stored_version: resource.stored_version(),
         schema: resource.schema(),
         subresources,
     }

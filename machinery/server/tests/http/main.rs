@@ -21,5 +21,6 @@ mod tables;
 mod tls;
 mod unreadable;
 mod updates;
+mod versions;
 mod views;
 mod watches;

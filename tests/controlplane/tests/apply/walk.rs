@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::{Timestamp, ToSpan};
-use machinery_apply::{ApplyError, FieldSet, Writer, apply, track};
+use machinery_apply::{ApplyError, FieldSet, OneVersion, Writer, apply, track};
 use machinery_schema::Schema;
 use rand::{RngExt, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use serde_json::{Map, Value, json};
@@ -197,7 +197,7 @@ impl Walk {
         let now = self.tick();
         let writer = Writer { manager, api_version: API_VERSION, subresource, now };
         let fields = FieldSet::from_fields_v1(&reset).unwrap();
-        let result = apply(&self.schema, self.live.as_ref(), &object, &writer, force, &fields);
+        let result = apply(&self.versions(), self.live.as_ref(), &object, &writer, force, &fields);
         self.request(json!({
             "op": "apply", "manager": manager, "force": force, "subresource": subresource, "object": object,
             "resetFields": reset, "now": now,
@@ -275,7 +275,7 @@ impl Walk {
         let now = self.tick();
         let writer = Writer { manager, api_version: API_VERSION, subresource, now };
         let fields = FieldSet::from_fields_v1(&reset).unwrap();
-        let result = track(&self.schema, self.live.as_ref(), &new, &writer, &fields);
+        let result = track(&self.versions(), self.live.as_ref(), &new, &writer, &fields);
         self.request(json!({
             "op": "update", "manager": manager, "subresource": subresource, "object": new,
             "resetFields": reset,
@@ -286,6 +286,10 @@ impl Walk {
             self.store(new, managed_fields.clone());
         }
         self.answer(result.map(|managed_fields| (None, managed_fields)));
+    }
+
+    fn versions(&self) -> OneVersion<'_> {
+        OneVersion { api_version: API_VERSION, schema: &self.schema }
     }
 
     fn tick(&mut self) -> Timestamp {

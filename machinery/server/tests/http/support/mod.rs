@@ -3,11 +3,13 @@
 mod client;
 mod faults;
 mod guests;
+mod kettles;
 mod kinds;
 mod pki;
 mod server;
 
 pub(crate) use client::{Answer, Client, pot, revision, summary};
+pub(crate) use kettles::{KettleServer, KettleStrategy};
 pub(crate) use kinds::Pot;
 pub(crate) use pki::Pki;
-pub(crate) use server::{Kitchen, Setup, eventually};
+pub(crate) use server::{Kitchen, Setup, embedded, eventually};

@@ -166,7 +166,7 @@ impl Drop for Kitchen {
     }
 }
 
-async fn embedded(folder: &tempfile::TempDir) -> Arc<dyn Store> {
+pub(crate) async fn embedded(folder: &tempfile::TempDir) -> Arc<dyn Store> {
     let options = EmbeddedOptions::new(folder.path().join("store"));
     Arc::new(EmbeddedStore::open(options).await.expect("a store"))
 }
