@@ -32,6 +32,8 @@ mod client_certificate;
 mod config;
 mod delegated;
 mod error;
+#[doc(hidden)]
+pub mod fuzzing;
 mod request_header;
 mod review;
 mod serving_certificate;

@@ -34,8 +34,11 @@ mod admission;
 mod cache;
 mod context;
 mod error;
+#[doc(hidden)]
+pub mod fuzzing;
 mod http;
 mod metrics;
+mod protobuf;
 mod registry;
 mod resource;
 mod resource_name;
