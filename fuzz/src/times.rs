@@ -13,8 +13,9 @@ pub(crate) fn pod_annotations(input: &[u8]) {
     let (Ok(key), Ok(value)) = (from_utf8(halves(input).0), from_utf8(halves(input).1)) else { return };
     let keys = [key.to_owned(), format!("{key}.evacuation.dev/{value}"), format!("evacuation.dev/{key}")];
     let annotations: BTreeMap<String, String> = keys.into_iter().map(|key| (key, value.to_owned())).collect();
-    let problems = annotation_problems(&annotations);
-    assert!(problems.len() <= annotations.len());
+    for problem in annotation_problems(&annotations) {
+        assert!(problem.to_string().len() <= 4 * input.len() + 1024, "{problem}");
+    }
     if let Ok(time) = parse_duration(value) {
         assert!(time > TimeDelta::zero(), "{value:?}");
     }

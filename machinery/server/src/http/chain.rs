@@ -89,7 +89,7 @@ enum Upgraded {
 /// Sends a watch over a WebSocket if the client asks for one. As upstream, no other reply is.
 fn websocket(exchange: &Exchange<'_>, reply: Reply) -> Result<Upgraded, ApiError> {
     match (reply, exchange.is_websocket().then(|| exchange.take_payload()).flatten()) {
-        (Reply::Watch(encoding, events), Some(payload)) => {
+        (Reply::Watch { encoding, events, .. }, Some(payload)) => {
             websocket::upgrade(exchange.request, payload, encoding, events).map(Upgraded::WebSocket)
         }
         (reply, _) => Ok(Upgraded::No(reply)),

@@ -16,6 +16,7 @@ mod dispatch;
 mod encoding;
 mod exchange;
 pub(crate) mod fuzzing;
+mod gzip_stream;
 mod health;
 mod input;
 mod limiter;

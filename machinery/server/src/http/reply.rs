@@ -17,7 +17,7 @@ use flate2::{Compression, write::GzEncoder};
 use futures::stream::LocalBoxStream;
 use machinery_storage::StoreError;
 
-use super::{encoding::Encoding, render};
+use super::{encoding::Encoding, gzip_stream, render};
 use crate::{
     ApiError, protobuf,
     status::{Target, status},
@@ -48,8 +48,8 @@ pub(crate) enum Reply {
     Text(StatusCode, String),
     /// Status 304: the client has the document already.
     NotModified(String),
-    /// A watch, whose events are in that encoding.
-    Watch(Encoding, Events),
+    /// A watch, whose events are in that encoding. One that is a `list` too starts with the state.
+    Watch { encoding: Encoding, list: bool, events: Events },
 }
 
 impl Reply {
@@ -83,8 +83,16 @@ impl Reply {
             Self::NotModified(etag) => {
                 HttpResponse::NotModified().insert_header((header::ETAG, etag)).finish()
             }
-            Self::Watch(encoding, events) => {
-                HttpResponse::Ok().content_type(encoding.stream_type()).streaming(events)
+            Self::Watch { encoding, list, events } => {
+                let mut response = HttpResponse::Ok();
+                response.content_type(encoding.stream_type());
+                if !list || !gzip {
+                    return response.streaming(events);
+                }
+                response
+                    .insert_header((header::CONTENT_ENCODING, "gzip"))
+                    .append_header((header::VARY, "Accept-Encoding"))
+                    .streaming(gzip_stream::gzip(events))
             }
         }
     }

@@ -53,7 +53,7 @@ pub(crate) async fn watch(
     }
     let options = list_options::watch_options(&exchange.params, resource.as_ref())?;
     if exchange.is_head() {
-        return Ok(Reply::Watch(encoding, stream::empty().boxed_local()));
+        return Ok(Reply::Watch { encoding, list: false, events: stream::empty().boxed_local() });
     }
     let permit = exchange.core.limiters.watch(caller, resource.is_view())?;
     let context = exchange.enter(user, &WriteOptions::default());
@@ -61,7 +61,8 @@ pub(crate) async fn watch(
         Ok(watching) => watching,
         Err(error) if matches!(error.reason(), Reason::Expired | Reason::Timeout) => {
             let event = render::error_event(encoding, &status(&error, &exchange.target()))?;
-            return Ok(Reply::Watch(encoding, stream::iter([Ok(event)]).boxed_local()));
+            let events = stream::iter([Ok(event)]).boxed_local();
+            return Ok(Reply::Watch { encoding, list: false, events });
         }
         Err(error) => return Err(error),
     };
@@ -89,7 +90,7 @@ pub(crate) async fn watch(
         _guard: metrics.watch(request_labels(exchange)),
         sent: metrics.watch_events(&labels),
     };
-    Ok(Reply::Watch(encoding, stream.into_events()))
+    Ok(Reply::Watch { encoding, list: options.list, events: stream.into_events() })
 }
 
 fn bookmarks(options: &WatchOptions) -> Option<Interval> {
