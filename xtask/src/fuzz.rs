@@ -143,7 +143,9 @@ impl Fuzzer {
         }
         if passed && self.keep {
             let mut merge = self.command(target, &self.found.join(format!("{target}.merge.log")))?;
-            run(merge.arg("-merge=1").args([&corpus, &found]))?;
+            // Inputs that reach new branches, not those that only take them more often.
+            let sparingly = ["-merge=1", "-use_counters=0", "-use_cmp=0", "-max_len=512"];
+            run(merge.args(sparingly).args([&corpus, &found]))?;
         }
         Ok(passed)
     }
