@@ -27,6 +27,8 @@
 mod drain;
 mod eviction;
 mod eviction_request;
+#[doc(hidden)]
+pub mod fuzzing;
 mod negotiation;
 mod pod;
 mod policy;

@@ -1,4 +1,5 @@
-//! The project's commands: `cargo xtask demo`, `test`, `model`, `check`, `bench`, `generate`, `krew`.
+//! The project's commands: `cargo xtask demo`, `test`, `model`, `check`, `bench`, `fuzz`, `generate`,
+//! `krew`.
 //!
 //! This crate stays small so that it compiles at once: it sees to what is needed, builds the rest, and starts
 //! it.
@@ -9,6 +10,7 @@ mod check;
 mod command;
 mod cycles;
 mod demo;
+mod fuzz;
 mod generate;
 mod krew;
 mod model;
@@ -42,6 +44,8 @@ enum Command {
     Words,
     /// Measure, beside the peers.
     Bench(bench::Bench),
+    /// Feed the parsers of outside bytes with generated inputs.
+    Fuzz(fuzz::Fuzz),
     /// Write the files that are made from the code, or check that they are up to date.
     Generate(generate::Generate),
     /// Build the archives of the kubectl plugins, and krew's manifests.
@@ -56,6 +60,7 @@ fn main() -> anyhow::Result<()> {
         Command::Check => check::check(),
         Command::Words => words::check(&command::root()?),
         Command::Bench(bench) => bench.run(),
+        Command::Fuzz(fuzz) => fuzz.run(),
         Command::Generate(generate) => generate.run(),
         Command::Krew(krew) => krew.run(),
     }

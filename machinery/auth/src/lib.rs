@@ -33,6 +33,8 @@ mod config;
 mod connection;
 mod delegated;
 mod error;
+#[doc(hidden)]
+pub mod fuzzing;
 mod request_header;
 mod review;
 mod serving_certificate;

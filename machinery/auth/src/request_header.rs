@@ -85,7 +85,10 @@ fn first(headers: &HeaderMap, names: &[HeaderName]) -> Result<Option<String>, Au
     values.find(|value| !value.is_empty()).map(text).transpose()
 }
 
-fn extra(headers: &HeaderMap, prefixes: &[String]) -> Result<BTreeMap<String, Vec<String>>, AuthError> {
+pub(crate) fn extra(
+    headers: &HeaderMap,
+    prefixes: &[String],
+) -> Result<BTreeMap<String, Vec<String>>, AuthError> {
     let mut extra: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for prefix in prefixes {
         for (name, value) in headers {
@@ -99,7 +102,7 @@ fn extra(headers: &HeaderMap, prefixes: &[String]) -> Result<BTreeMap<String, Ve
 
 /// Decodes a key that was encoded for a header name. Header names have no case, so neither have keys. A key
 /// that is not encoded properly is kept as received, as upstream does.
-fn extra_key(encoded: &str) -> String {
+pub(crate) fn extra_key(encoded: &str) -> String {
     let mut escapes = encoded.split('%').skip(1).map(|rest| rest.as_bytes().get(..2));
     let well_formed =
         escapes.all(|digits| digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit)));

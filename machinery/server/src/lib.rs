@@ -31,15 +31,25 @@
 //! rules of the kind's [`Strategy`].
 //!
 //! Strategic merge patches, as for custom resources.
+//!
+//! # Transports
+//!
+//! HTTP/1.1 with JSON and YAML; gzip for large replies and for the state of a watch-list; watches over
+//! WebSocket. In protobuf there are only `DeleteOptions`, metadata (`PartialObjectMetadata`) and failures, as
+//! for custom resources. HTTP/2 is left out, because a watcher that left would not be noticed there. CBOR is
+//! left out.
 
 mod action;
 mod admission;
 mod cache;
 mod context;
 mod error;
+#[doc(hidden)]
+pub mod fuzzing;
 mod http;
 mod kind;
 mod metrics;
+mod protobuf;
 mod registry;
 mod resource;
 mod resource_name;

@@ -85,7 +85,7 @@ fn read(from: &NoticeTime, node: &Node) -> Result<DateTime<Utc>, String> {
 }
 
 /// Returns the time of an RFC 3339 text or of a number of seconds since 1970.
-fn parse(value: &str) -> Option<DateTime<Utc>> {
+pub(crate) fn parse(value: &str) -> Option<DateTime<Utc>> {
     if let Ok(time) = DateTime::parse_from_rfc3339(value.trim()) {
         return Some(time.with_timezone(&Utc));
     }

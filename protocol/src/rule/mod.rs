@@ -21,6 +21,7 @@ mod report;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use self::deadline::parse as parse_notice_time;
 pub use self::{
     owner::{at_deadline, owner_rule},
     plan::{RejectedDrain, RuleAct, RulePlan, RuleWorld, plan_rules},

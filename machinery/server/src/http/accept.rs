@@ -2,7 +2,7 @@
 //! `k8s.io/apiserver/pkg/endpoints/handlers/negotiation`.
 
 use super::{encoding::Encoding, params::Params};
-use crate::{ApiError, Reason};
+use crate::{ApiError, Reason, protobuf};
 
 /// Form in which objects are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ pub(crate) struct Negotiated {
 /// Reads the header `Accept`, and for tables the parameter `includeObject`.
 ///
 /// The range with the highest `q` that can be served wins, and of equal ones the first. Ranges that cannot be
-/// served, such as protobuf, are skipped.
+/// served, such as objects in protobuf, are skipped.
 ///
 /// # Errors
 ///
@@ -68,11 +68,26 @@ pub(crate) fn negotiate(accept: &str, params: &Params) -> Result<Negotiated, Api
     for (quality, range) in ranges {
         if quality > 0.0
             && let Some((target, encoding)) = encoding(range).and_then(|found| Some((target(range)?, found)))
+            && (encoding != Encoding::Protobuf || matches!(target, Target::Metadata(_)))
         {
             return Ok(Negotiated { form: form(target, params)?, encoding });
         }
     }
-    Err(not_acceptable("application/json, application/yaml, application/json;stream=watch"))
+    Err(not_acceptable("application/json, application/yaml, application/vnd.kubernetes.protobuf"))
+}
+
+/// Returns the encoding of a failure: the first one that the client accepts for an object of any kind. JSON when
+/// there is none.
+pub(crate) fn failure_encoding(accept: &str) -> Encoding {
+    let mut best = (0.0, Encoding::Json);
+    for range in accept.split(',').filter(|range| target(range) == Some(Target::Object)) {
+        if let (quality, Some(encoding)) = (quality(range), encoding(range))
+            && quality > best.0
+        {
+            best = (quality, encoding);
+        }
+    }
+    best.1
 }
 
 /// The failure of a request that accepts none of the media types served.
@@ -125,6 +140,7 @@ fn encoding(range: &str) -> Option<Encoding> {
         "application/json" if parameter(range, "pretty") == Some("1") => Some(Encoding::PrettyJson),
         "application/json" | "application/*" | "*/*" => Some(Encoding::Json),
         "application/yaml" => Some(Encoding::Yaml),
+        protobuf::MEDIA_TYPE => Some(Encoding::Protobuf),
         _ => None,
     }
 }
@@ -174,6 +190,7 @@ mod tests {
             ),
             ("application/yaml", Some(Form::Object)),
             ("application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1", metadata),
+            ("application/vnd.kubernetes.protobuf;as=Table;g=meta.k8s.io;v=v1", None),
             (
                 "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,\
                  application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json",
@@ -187,6 +204,24 @@ mod tests {
             if let Err(error) = form {
                 assert_eq!(error.reason(), Reason::NotAcceptable);
             }
+        }
+    }
+
+    #[test]
+    fn metadata_and_failures_are_sent_in_protobuf_to_who_prefers_it() {
+        let metadata = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+        let cases = [
+            (metadata.to_owned(), Some(Encoding::Protobuf), Encoding::Json),
+            (format!("{metadata},application/json"), Some(Encoding::Protobuf), Encoding::Json),
+            (format!("application/json,{metadata}"), Some(Encoding::Json), Encoding::Json),
+            ("application/vnd.kubernetes.protobuf".to_owned(), None, Encoding::Protobuf),
+            ("application/vnd.kubernetes.protobuf,*/*".to_owned(), Some(Encoding::Json), Encoding::Protobuf),
+            ("application/yaml;q=0.5,*/*".to_owned(), Some(Encoding::Json), Encoding::Json),
+            ("text/html".to_owned(), None, Encoding::Json),
+        ];
+        for (accept, reply, failure) in cases {
+            let negotiated = negotiate(&accept, &Params::default()).map(|negotiated| negotiated.encoding);
+            assert_eq!((negotiated.ok(), failure_encoding(&accept)), (reply, failure), "{accept}");
         }
     }
 

@@ -26,6 +26,7 @@ use super::{
     reply::{self, Reply},
     reply_body::ReplyBody,
     request_labels::request_labels,
+    websocket,
 };
 use crate::{
     ApiError, Reason,
@@ -57,23 +58,42 @@ pub(crate) async fn handle(
             return finish(&core, &request, response, &[]);
         }
     };
-    let exchange = Exchange::new(&core, &request, params);
+    let exchange = Exchange::new(&core, &request, params, payload);
     let result = match timeout(&exchange) {
-        Ok(timeout) => serve_within(timeout, &exchange, payload).await,
+        Ok(timeout) => serve_within(timeout, &exchange).await,
         Err(error) => Err(error),
     };
-    let response = match result {
-        Ok(reply) => {
+    let response = match result.and_then(|reply| websocket(&exchange, reply)) {
+        Ok(Upgraded::WebSocket(response)) => response,
+        Ok(Upgraded::No(reply)) => {
             let gzip = exchange.header("accept-encoding").split(',').any(|coding| coding.trim() == "gzip");
             reply.into_response(exchange.encoding(), gzip).await
         }
-        Err(error) => reply::failure(&error, &exchange.target(), exchange.encoding()),
+        Err(error) => reply::failure(&error, &exchange.target(), exchange.failure_encoding()),
     };
     let answer = response.status().as_u16();
     core.metrics.answered(request_labels(&exchange), answer, started);
     let slot = exchange.take_slot();
     let response = response.map_body(|_, body| ReplyBody::new(body, slot)).map_into_boxed_body();
     finish(&core, &request, response, &exchange.warnings())
+}
+
+/// Reply after the choice of the protocol.
+enum Upgraded {
+    /// The connection becomes a WebSocket.
+    WebSocket(HttpResponse),
+    /// The reply is sent as HTTP.
+    No(Reply),
+}
+
+/// Sends a watch over a WebSocket if the client asks for one. As upstream, no other reply is.
+fn websocket(exchange: &Exchange<'_>, reply: Reply) -> Result<Upgraded, ApiError> {
+    match (reply, exchange.is_websocket().then(|| exchange.take_payload()).flatten()) {
+        (Reply::Watch { encoding, events, .. }, Some(payload)) => {
+            websocket::upgrade(exchange.request, payload, encoding, events).map(Upgraded::WebSocket)
+        }
+        (reply, _) => Ok(Upgraded::No(reply)),
+    }
 }
 
 /// Time that the request may take. As upstream, `timeout` does not concern watches: they have
@@ -83,12 +103,8 @@ fn timeout(exchange: &Exchange<'_>) -> Result<Duration, ApiError> {
     if exchange.info.is_watch() { Ok(most) } else { exchange.params.timeout(most) }
 }
 
-async fn serve_within(
-    timeout: Duration,
-    exchange: &Exchange<'_>,
-    payload: web::Payload,
-) -> Result<Reply, ApiError> {
-    let served = tokio::time::timeout(timeout, serve(exchange, payload));
+async fn serve_within(timeout: Duration, exchange: &Exchange<'_>) -> Result<Reply, ApiError> {
+    let served = tokio::time::timeout(timeout, serve(exchange));
     match AssertUnwindSafe(served).catch_unwind().await {
         Ok(Ok(result)) => result,
         Ok(Err(_)) => {
@@ -131,7 +147,7 @@ fn finish(
     response
 }
 
-async fn serve(exchange: &Exchange<'_>, payload: web::Payload) -> Result<Reply, ApiError> {
+async fn serve(exchange: &Exchange<'_>) -> Result<Reply, ApiError> {
     let info = &exchange.info;
     // Probes carry no credentials, and must be answered when those who know users cannot be asked.
     if let Some((probe, check)) = health::probe(&info.path).filter(|_| info.is_read()) {
@@ -154,7 +170,9 @@ async fn serve(exchange: &Exchange<'_>, payload: web::Payload) -> Result<Reply, 
         drop(exchange.take_slot());
         let limit = dispatch::body_limit(exchange);
         _memory = Some(core.limiters.body(&caller, exchange.body_size(limit))?);
-        body = input::read(payload, limit, core.options.body_timeout).await?;
+        if let Some(payload) = exchange.take_payload() {
+            body = input::read(payload, limit, core.options.body_timeout).await?;
+        }
         exchange.keep(enter().await?);
     }
     if info.resource.is_some() {
@@ -166,12 +184,13 @@ async fn serve(exchange: &Exchange<'_>, payload: web::Payload) -> Result<Reply, 
 
 async fn authenticate(exchange: &Exchange<'_>) -> Result<UserInfo, ApiError> {
     // kube-apiserver passes no token on to aggregated servers: whoever brings one comes directly.
-    let _review = if exchange.header("authorization").is_empty() {
+    let headers = exchange.headers()?;
+    let _review = if headers.get("authorization").is_none_or(|token| token.is_empty()) {
         None
     } else {
         Some(exchange.core.limiters.token_review(&exchange.address()).await?)
     };
-    let found = exchange.core.authenticator.authenticate(&exchange.headers(), exchange.peer()).await;
+    let found = exchange.core.authenticator.authenticate(&headers, exchange.peer()).await;
     match found {
         Ok(Some(user)) => Ok(user),
         Ok(None) => Err(ApiError::status(Reason::Unauthorized, "Unauthorized")),

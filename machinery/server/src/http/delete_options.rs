@@ -5,7 +5,7 @@ use machinery_merge::{Strictness, decode, decode_yaml};
 use machinery_validation::{FieldError, FieldPath};
 
 use super::{invalid_options, params, write_options::WriteOptions};
-use crate::{ApiError, DeleteOptions, Propagation, Reason, resource::Syntax};
+use crate::{ApiError, DeleteOptions, Propagation, Reason, protobuf};
 
 use params::Params;
 
@@ -23,6 +23,14 @@ pub(crate) struct RequestedDeletion {
     pub(crate) accepted_when_pending: bool,
     /// True if the caller deletes an object that cannot be decoded.
     pub(crate) ignore_read_error: bool,
+}
+
+/// Syntax of a body with options.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Syntax {
+    Json,
+    Yaml,
+    Protobuf,
 }
 
 /// Reads the options from a body, or from the query if the body is empty. As upstream, `uid` and
@@ -48,10 +56,15 @@ pub(crate) fn delete_options(
         }
     } else {
         let decoded = match syntax {
-            Syntax::Json => decode(body, Strictness::Ignore),
-            Syntax::Yaml => decode_yaml(body, Strictness::Ignore),
+            Syntax::Json => {
+                decode(body, Strictness::Ignore).map(|read| read.value).map_err(|e| e.to_string())
+            }
+            Syntax::Yaml => {
+                decode_yaml(body, Strictness::Ignore).map(|read| read.value).map_err(|e| e.to_string())
+            }
+            Syntax::Protobuf => protobuf::delete_options(body).map_err(|e| e.to_string()),
         };
-        decoded.map_err(|error| ApiError::status(Reason::BadRequest, error.to_string()))?.value
+        decoded.map_err(|message| ApiError::status(Reason::BadRequest, message))?
     };
     if wire.kind.as_deref().is_some_and(|kind| !kind.is_empty() && kind != "DeleteOptions") {
         let message = "decoded object cannot be converted to DeleteOptions";

@@ -1,6 +1,7 @@
 //! Encodings of replies.
 
 use super::params::Params;
+use crate::protobuf;
 
 /// Prefixes of the header `User-Agent` of clients that people read the replies of, as upstream.
 const FOR_PEOPLE: [&str; 3] = ["curl", "Wget", "Mozilla/5.0"];
@@ -13,6 +14,8 @@ pub(crate) enum Encoding {
     /// JSON with line breaks and indentation.
     PrettyJson,
     Yaml,
+    /// Metadata and failures only.
+    Protobuf,
 }
 
 impl Encoding {
@@ -21,6 +24,15 @@ impl Encoding {
         match self {
             Self::Json | Self::PrettyJson => "application/json",
             Self::Yaml => "application/yaml",
+            Self::Protobuf => protobuf::MEDIA_TYPE,
+        }
+    }
+
+    /// Returns the value of the header `Content-Type` for a stream of events.
+    pub(crate) fn stream_type(self) -> &'static str {
+        match self {
+            Self::Json | Self::PrettyJson | Self::Yaml => "application/json",
+            Self::Protobuf => "application/vnd.kubernetes.protobuf;stream=watch",
         }
     }
 
@@ -35,7 +47,7 @@ impl Encoding {
         if pretty && self == Self::Json { Self::PrettyJson } else { self }
     }
 
-    /// Encodes a JSON document without building a tree of it.
+    /// Encodes a JSON document without building a tree of it. One for protobuf is left as it is.
     ///
     /// # Errors
     ///
@@ -44,7 +56,7 @@ impl Encoding {
         let mut source = serde_json::Deserializer::from_slice(json);
         let mut encoded = Vec::with_capacity(json.len() + json.len() / 2);
         match self {
-            Self::Json => encoded.extend_from_slice(json),
+            Self::Json | Self::Protobuf => encoded.extend_from_slice(json),
             Self::PrettyJson => {
                 serde_transcode::transcode(&mut source, &mut serde_json::Serializer::pretty(&mut encoded))?;
                 encoded.push(b'\n');

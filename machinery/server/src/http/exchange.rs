@@ -5,19 +5,23 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use actix_web::HttpRequest;
+use actix_web::{HttpRequest, web};
 use chrono::Utc;
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue, header::AUTHORIZATION};
 use machinery_apply::manager_from_user_agent;
 use machinery_auth::UserInfo;
 use rustls::pki_types::CertificateDer;
 
 use super::{
-    limiter::Permit, params::Params, render::Renderer, request_info::RequestInfo, write_options::WriteOptions,
+    limiter::Permit, params::Params, render::Renderer, request_info::RequestInfo, websocket,
+    write_options::WriteOptions,
 };
 use crate::{
-    ApiError, RequestContext,
-    http::{accept::negotiate, encoding::Encoding},
+    ApiError, Reason, RequestContext,
+    http::{
+        accept::{Negotiated, failure_encoding, negotiate},
+        encoding::Encoding,
+    },
     metrics::GaugeGuard,
     resource::Resource,
     server::{Core, Served},
@@ -46,10 +50,17 @@ pub(crate) struct Exchange<'a> {
     /// Target of a failure, if it is not the object that the path names.
     target: OnceLock<Target>,
     slot: Cell<Option<Slot>>,
+    /// Bytes of the client after the head of the request.
+    payload: Cell<Option<web::Payload>>,
 }
 
 impl<'a> Exchange<'a> {
-    pub(crate) fn new(core: &'a Core, request: &'a HttpRequest, params: Params) -> Self {
+    pub(crate) fn new(
+        core: &'a Core,
+        request: &'a HttpRequest,
+        params: Params,
+        payload: web::Payload,
+    ) -> Self {
         let info = RequestInfo::new(request.method().as_str(), request.path(), &params);
         Self {
             core,
@@ -59,6 +70,7 @@ impl<'a> Exchange<'a> {
             context: OnceLock::new(),
             target: OnceLock::new(),
             slot: Cell::default(),
+            payload: Cell::new(Some(payload)),
         }
     }
 
@@ -67,8 +79,13 @@ impl<'a> Exchange<'a> {
         self.request.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
 
-    /// Returns the headers in the types of the crate `http`, which the authenticators read.
-    pub(crate) fn headers(&self) -> HeaderMap {
+    /// Returns the headers in the types of the crate `http`, which the authenticators read. A bearer token that
+    /// a browser sends as a subprotocol of a WebSocket becomes the header `Authorization`, if there is none.
+    ///
+    /// # Errors
+    ///
+    /// `Unauthorized` when that token cannot be read.
+    pub(crate) fn headers(&self) -> Result<HeaderMap, ApiError> {
         let headers = self.request.headers().iter().filter_map(|(name, value)| {
             let name = HeaderName::from_bytes(name.as_str().as_bytes()).ok()?;
             Some((name, HeaderValue::from_bytes(value.as_bytes()).ok()?))
@@ -77,7 +94,25 @@ impl<'a> Exchange<'a> {
         for (name, value) in headers {
             map.append(name, value);
         }
-        map
+        if self.is_websocket()
+            && !map.contains_key(AUTHORIZATION)
+            && let Some(token) = websocket::bearer_token(self.request.headers())?
+        {
+            let value = HeaderValue::from_str(&format!("Bearer {token}"))
+                .map_err(|_| ApiError::status(Reason::Unauthorized, "Unauthorized"))?;
+            map.insert(AUTHORIZATION, value);
+        }
+        Ok(map)
+    }
+
+    /// True if the client asks for a WebSocket.
+    pub(crate) fn is_websocket(&self) -> bool {
+        websocket::is_upgrade(self.request.headers())
+    }
+
+    /// Takes the bytes after the head of the request out, once.
+    pub(crate) fn take_payload(&self) -> Option<web::Payload> {
+        self.payload.take()
     }
 
     /// The network address of the client; empty when it is not known.
@@ -143,16 +178,20 @@ impl<'a> Exchange<'a> {
 
     /// Renders the resource in the form that the caller accepts.
     pub(crate) fn renderer<'r>(&self, resource: &'r dyn Resource) -> Result<Renderer<'r>, ApiError> {
-        let form = negotiate(self.header("accept"), &self.params)?.form;
-        Ok(Renderer { resource, form, now: Utc::now() })
+        let Negotiated { form, encoding } = negotiate(self.header("accept"), &self.params)?;
+        Ok(Renderer { resource, form, encoding, now: Utc::now() })
     }
 
-    /// Encoding of the reply. JSON when the header `Accept` asks for nothing that is served: failures are
-    /// JSON, too.
+    /// Encoding of the reply. JSON when the header `Accept` asks for nothing that is served.
     pub(crate) fn encoding(&self) -> Encoding {
         let negotiated = negotiate(self.header("accept"), &self.params);
         let encoding = negotiated.map(|negotiated| negotiated.encoding).unwrap_or_default();
         encoding.for_reader(&self.params, self.header("user-agent"))
+    }
+
+    /// Encoding of a failure.
+    pub(crate) fn failure_encoding(&self) -> Encoding {
+        failure_encoding(self.header("accept")).for_reader(&self.params, self.header("user-agent"))
     }
 
     /// True if the client wants only the headers of the reply.

@@ -6,9 +6,9 @@ use actix_web::web;
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
 
-use super::exchange::Exchange;
+use super::{delete_options, exchange::Exchange};
 use crate::{
-    ApiError, Reason,
+    ApiError, Reason, protobuf,
     resource::{PatchKind, Syntax},
 };
 
@@ -60,6 +60,16 @@ pub(crate) fn syntax(exchange: &Exchange<'_>) -> Result<Syntax, ApiError> {
         "" | "application/json" => Ok(Syntax::Json),
         "application/yaml" | "application/x-yaml" | "text/yaml" => Ok(Syntax::Yaml),
         _ => Err(unsupported("application/json, application/yaml")),
+    }
+}
+
+/// Returns the syntax of the options of a deletion.
+pub(crate) fn options_syntax(exchange: &Exchange<'_>) -> Result<delete_options::Syntax, ApiError> {
+    match media_type(exchange).as_str() {
+        "" | "application/json" => Ok(delete_options::Syntax::Json),
+        "application/yaml" | "application/x-yaml" | "text/yaml" => Ok(delete_options::Syntax::Yaml),
+        protobuf::MEDIA_TYPE => Ok(delete_options::Syntax::Protobuf),
+        _ => Err(unsupported("application/json, application/yaml, application/vnd.kubernetes.protobuf")),
     }
 }
 

@@ -29,6 +29,8 @@ pub(crate) struct WatchOptions {
     pub(crate) bookmarks: bool,
     /// True if a bookmark marks the end of the state at the start.
     pub(crate) announce_initial: bool,
+    /// True for a watch-list: the caller asks for the state and for the mark of its end.
+    pub(crate) list: bool,
     /// Duration of the watch.
     pub(crate) time: Duration,
 }
@@ -127,7 +129,8 @@ pub(crate) fn watch_options(params: &Params, resource: &dyn Resource) -> Result<
     let query = Query { version, selection: selection(params, resource)?, limit: 0 };
     // As upstream (`SetListOptionsDefaults`): a watch from no revision or from 0 starts with the state, too.
     let starts_with_state = initial.unwrap_or(matches!(version, WatchFrom::Newest | WatchFrom::Any));
-    Ok(WatchOptions { query, bookmarks, announce_initial: starts_with_state && bookmarks, time })
+    let announce_initial = starts_with_state && bookmarks;
+    Ok(WatchOptions { query, bookmarks, announce_initial, list: initial == Some(true) && bookmarks, time })
 }
 
 /// The options of a single read.

@@ -6,7 +6,7 @@
 //! authenticates and authorises the caller, reads the body (`input`), takes a permit of each resource that
 //! the request uses (`limiters`), and calls `dispatch`. `dispatch` picks the handler: `read`, `write` or
 //! `watch` for resources, `other` for every other path. The handler's result is rendered (`accept`,
-//! `render`), encoded (`encoding`) and sent (`reply`, `reply_body`). A failure becomes a `metav1.Status`.
+//! `render`), encoded (`encoding`) and sent (`reply`, `reply_body`; `websocket` for watches of browsers). A failure becomes a `metav1.Status`.
 
 mod accept;
 mod caller;
@@ -15,6 +15,8 @@ mod delete_options;
 mod dispatch;
 mod encoding;
 mod exchange;
+pub(crate) mod fuzzing;
+mod gzip_stream;
 mod health;
 mod input;
 mod limiter;
@@ -29,6 +31,7 @@ mod reply_body;
 mod request_info;
 mod request_labels;
 mod watch;
+mod websocket;
 mod write;
 mod write_options;
 

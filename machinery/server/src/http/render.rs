@@ -2,11 +2,15 @@
 
 use bytes::{BufMut, Bytes, BytesMut};
 use chrono::{DateTime, Utc};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ListMeta, ObjectMeta, Status};
 use serde_json::{Map, Value, json};
 
-use super::accept::{Form, IncludeObject, MetaVersion};
+use super::{
+    accept::{Form, IncludeObject, MetaVersion},
+    encoding::Encoding,
+};
 use crate::{
-    ApiError,
+    ApiError, protobuf,
     registry::{EventType, Listed, WatchEvent},
     resource::Resource,
     stored::Item,
@@ -17,6 +21,8 @@ use crate::{
 pub(crate) struct Renderer<'a> {
     pub(crate) resource: &'a dyn Resource,
     pub(crate) form: Form,
+    /// The form is written in protobuf if this is protobuf, else in JSON.
+    pub(crate) encoding: Encoding,
     pub(crate) now: DateTime<Utc>,
 }
 
@@ -25,6 +31,9 @@ impl Renderer<'_> {
     pub(crate) fn object(&self, item: &dyn Item) -> Result<Bytes, ApiError> {
         match self.form {
             Form::Object => item.json(),
+            Form::Metadata(meta) if self.is_protobuf() => {
+                Ok(protobuf::partial(item.metadata(), meta.api_version()))
+            }
             Form::Metadata(meta) => json(&partial(item, meta)),
             Form::Table(include, meta) => {
                 let version = item.metadata().resource_version.clone();
@@ -49,6 +58,18 @@ impl Renderer<'_> {
                 });
                 whole_list(&head, items.map(|item| item.json()))
             }
+            Form::Metadata(meta) if self.is_protobuf() => {
+                let metadata = ListMeta {
+                    resource_version: Some(listed.revision.to_string()),
+                    continue_: listed.next.clone(),
+                    remaining_item_count: listed
+                        .remaining
+                        .and_then(|remaining| i64::try_from(remaining).ok()),
+                    ..ListMeta::default()
+                };
+                let items = items.map(|item| item.metadata());
+                Ok(protobuf::partial_list(&metadata, items, meta.api_version()))
+            }
             Form::Metadata(meta) => {
                 let head = json!({
                     "kind": "PartialObjectMetadataList",
@@ -65,7 +86,8 @@ impl Renderer<'_> {
         }
     }
 
-    /// Writes one event of a watch as a line. The first one of a table has the definitions of the columns.
+    /// Writes one event of a watch: a line of JSON, or a frame of protobuf. The first one of a table has the
+    /// definitions of the columns.
     pub(crate) fn event(&self, event: &WatchEvent, first: bool, line: &mut BytesMut) -> Result<(), ApiError> {
         let object = match self.form {
             Form::Table(include, meta) => {
@@ -80,13 +102,23 @@ impl Renderer<'_> {
             EventType::Modified => "MODIFIED",
             EventType::Deleted => "DELETED",
         };
-        put_event(line, event_type, &object);
+        put_event(self.encoding, line, event_type, object);
         Ok(())
     }
 
     /// Writes a bookmark: nothing else happened up to that revision. An `initial` one marks the end of the
     /// state at the start.
     pub(crate) fn bookmark(&self, revision: i64, initial: bool, line: &mut BytesMut) -> Result<(), ApiError> {
+        if let (Form::Metadata(meta), true) = (self.form, self.is_protobuf()) {
+            let mark = || [("k8s.io/initial-events-end".to_owned(), "true".to_owned())].into();
+            let metadata = ObjectMeta {
+                resource_version: Some(revision.to_string()),
+                annotations: initial.then(mark),
+                ..ObjectMeta::default()
+            };
+            put_event(self.encoding, line, "BOOKMARK", protobuf::partial(&metadata, meta.api_version()));
+            return Ok(());
+        }
         let mut metadata = json!({"resourceVersion": revision.to_string(), "creationTimestamp": null});
         if initial && let Some(metadata) = metadata.as_object_mut() {
             metadata.insert("annotations".to_owned(), json!({"k8s.io/initial-events-end": "true"}));
@@ -105,8 +137,12 @@ impl Renderer<'_> {
                 self.table(meta, &list_metadata(Some(revision.to_string()), None, None), &rows, false)
             }
         };
-        put_event(line, "BOOKMARK", &json(&object)?);
+        put_event(self.encoding, line, "BOOKMARK", json(&object)?);
         Ok(())
+    }
+
+    fn is_protobuf(&self) -> bool {
+        self.encoding == Encoding::Protobuf
     }
 
     fn row(&self, item: &dyn Item, include: IncludeObject, meta: MetaVersion) -> Result<Value, ApiError> {
@@ -133,9 +169,10 @@ impl Renderer<'_> {
 }
 
 /// An event of type `ERROR` with a `metav1.Status`.
-pub(crate) fn error_event(status: &impl serde::Serialize) -> Result<Bytes, ApiError> {
+pub(crate) fn error_event(encoding: Encoding, status: &Status) -> Result<Bytes, ApiError> {
     let mut line = BytesMut::new();
-    put_event(&mut line, "ERROR", &json(status)?);
+    let object = if encoding == Encoding::Protobuf { protobuf::status(status) } else { json(status)? };
+    put_event(encoding, &mut line, "ERROR", object);
     Ok(line.freeze())
 }
 
@@ -146,12 +183,15 @@ pub(crate) fn json(value: &impl serde::Serialize) -> Result<Bytes, ApiError> {
     Ok(json.into())
 }
 
-fn put_event(line: &mut BytesMut, event_type: &str, object: &[u8]) {
+fn put_event(encoding: Encoding, line: &mut BytesMut, event_type: &str, object: Bytes) {
+    if encoding == Encoding::Protobuf {
+        return protobuf::put_event(line, event_type, object);
+    }
     line.reserve(object.len() + 40);
     line.put_slice(b"{\"type\":\"");
     line.put_slice(event_type.as_bytes());
     line.put_slice(b"\",\"object\":");
-    line.put_slice(object);
+    line.put(object);
     line.put_slice(b"}\n");
 }
 

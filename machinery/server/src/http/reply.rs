@@ -17,9 +17,9 @@ use flate2::{Compression, write::GzEncoder};
 use futures::stream::LocalBoxStream;
 use machinery_storage::StoreError;
 
-use super::{encoding::Encoding, render};
+use super::{encoding::Encoding, gzip_stream, render};
 use crate::{
-    ApiError,
+    ApiError, protobuf,
     status::{Target, status},
 };
 
@@ -38,7 +38,7 @@ pub(crate) type Events = LocalBoxStream<'static, Result<Bytes, actix_web::Error>
 
 /// A reply that is not a failure.
 pub(crate) enum Reply {
-    /// JSON.
+    /// JSON, or a message that is protobuf already.
     Json(StatusCode, Bytes),
     /// A document that says what it is; an `immutable` one is at a path that contains its hash.
     Document { content_type: String, etag: Option<String>, immutable: bool, body: Bytes },
@@ -48,8 +48,8 @@ pub(crate) enum Reply {
     Text(StatusCode, String),
     /// Status 304: the client has the document already.
     NotModified(String),
-    /// A watch.
-    Watch(Events),
+    /// A watch, whose events are in that encoding. One that is a `list` too starts with the state.
+    Watch { encoding: Encoding, list: bool, events: Events },
 }
 
 impl Reply {
@@ -83,15 +83,32 @@ impl Reply {
             Self::NotModified(etag) => {
                 HttpResponse::NotModified().insert_header((header::ETAG, etag)).finish()
             }
-            Self::Watch(events) => HttpResponse::Ok().content_type("application/json").streaming(events),
+            Self::Watch { encoding, list, events } => {
+                let mut response = HttpResponse::Ok();
+                response.content_type(encoding.stream_type());
+                if !list || !gzip {
+                    return response.streaming(events);
+                }
+                response
+                    .insert_header((header::CONTENT_ENCODING, "gzip"))
+                    .append_header((header::VARY, "Accept-Encoding"))
+                    .streaming(gzip_stream::gzip(events))
+            }
         }
     }
 }
 
 /// Encodes a JSON body; a large one on another thread.
 async fn encoded(response: HttpResponseBuilder, body: Bytes, encoding: Encoding, gzip: bool) -> HttpResponse {
-    if encoding == Encoding::Json {
+    if encoding == Encoding::Json || protobuf::is_message(&body) {
         return sized(response, encoding.media_type(), body, gzip).await;
+    }
+    if encoding == Encoding::Protobuf {
+        // The result of a deletion is a Status; no other JSON is sent to a client that accepts metadata.
+        return match serde_json::from_slice(&body) {
+            Ok(status) => sized(response, encoding.media_type(), protobuf::status(&status), gzip).await,
+            Err(_) => sized(response, Encoding::Json.media_type(), body, gzip).await,
+        };
     }
     let encode = {
         let plain = body.clone();
@@ -148,6 +165,9 @@ pub(crate) fn failure(error: &ApiError, target: &Target, encoding: Encoding) -> 
     }
     if code == StatusCode::UNAUTHORIZED {
         response.insert_header((header::WWW_AUTHENTICATE, "Bearer"));
+    }
+    if encoding == Encoding::Protobuf {
+        return response.content_type(encoding.media_type()).body(protobuf::status(&status));
     }
     let json = render::json(&status).unwrap_or_default();
     match encoding.encode(&json) {

@@ -46,21 +46,23 @@ pub(crate) async fn watch(
     caller: &Caller,
     resource: Arc<dyn Resource>,
 ) -> Result<Reply, ApiError> {
-    let form = exchange.renderer(resource.as_ref())?.form;
-    if exchange.encoding() == Encoding::Yaml {
-        return Err(not_acceptable("application/json;stream=watch"));
+    let Renderer { form, encoding, .. } = exchange.renderer(resource.as_ref())?;
+    if encoding == Encoding::Yaml {
+        let streams = "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
+        return Err(not_acceptable(streams));
     }
     let options = list_options::watch_options(&exchange.params, resource.as_ref())?;
     if exchange.is_head() {
-        return Ok(Reply::Watch(stream::empty().boxed_local()));
+        return Ok(Reply::Watch { encoding, list: false, events: stream::empty().boxed_local() });
     }
     let permit = exchange.core.limiters.watch(caller, resource.is_view())?;
     let context = exchange.enter(user, &WriteOptions::default());
     let watching = match resource.watch(&context, options.query.clone()).await {
         Ok(watching) => watching,
         Err(error) if matches!(error.reason(), Reason::Expired | Reason::Timeout) => {
-            let event = render::error_event(&status(&error, &exchange.target()))?;
-            return Ok(Reply::Watch(stream::iter([Ok(event)]).boxed_local()));
+            let event = render::error_event(encoding, &status(&error, &exchange.target()))?;
+            let events = stream::iter([Ok(event)]).boxed_local();
+            return Ok(Reply::Watch { encoding, list: false, events });
         }
         Err(error) => return Err(error),
     };
@@ -74,6 +76,7 @@ pub(crate) async fn watch(
     let stream = WatchStream {
         resource,
         form,
+        encoding,
         target: exchange.target(),
         watching,
         phase: Phase::Start,
@@ -87,7 +90,7 @@ pub(crate) async fn watch(
         _guard: metrics.watch(request_labels(exchange)),
         sent: metrics.watch_events(&labels),
     };
-    Ok(Reply::Watch(stream.into_events()))
+    Ok(Reply::Watch { encoding, list: options.list, events: stream.into_events() })
 }
 
 fn bookmarks(options: &WatchOptions) -> Option<Interval> {
@@ -113,6 +116,7 @@ enum Phase {
 struct WatchStream {
     resource: Arc<dyn Resource>,
     form: Form,
+    encoding: Encoding,
     target: Target,
     watching: Box<dyn Watching>,
     phase: Phase,
@@ -237,13 +241,14 @@ impl WatchStream {
     }
 
     fn renderer(&self) -> Renderer<'_> {
-        Renderer { resource: self.resource.as_ref(), form: self.form, now: Utc::now() }
+        let now = Utc::now();
+        Renderer { resource: self.resource.as_ref(), form: self.form, encoding: self.encoding, now }
     }
 
     /// Sends the error to the client, as the last event.
     fn fail(&mut self, error: &ApiError) -> Option<Bytes> {
         self.phase = Phase::End;
         tracing::error!(resource = self.target.qualified_resource(), %error, "watch failed");
-        render::error_event(&status(error, &self.target)).ok()
+        render::error_event(self.encoding, &status(error, &self.target)).ok()
     }
 }

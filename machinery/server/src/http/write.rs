@@ -9,7 +9,7 @@ use machinery_auth::{UserInfo, Verdict};
 
 use super::{
     chain,
-    delete_options::{RequestedDeletion, delete_options},
+    delete_options::{RequestedDeletion, Syntax, delete_options},
     exchange::Exchange,
     input::{self, PatchBody},
     list_options, render,
@@ -240,7 +240,7 @@ fn body(
 }
 
 fn requested(exchange: &Exchange<'_>, bytes: &[u8], collection: bool) -> Result<RequestedDeletion, ApiError> {
-    let syntax = if bytes.is_empty() { crate::resource::Syntax::Json } else { input::syntax(exchange)? };
+    let syntax = if bytes.is_empty() { Syntax::Json } else { input::options_syntax(exchange)? };
     delete_options(bytes, syntax, &exchange.params, collection)
 }
 

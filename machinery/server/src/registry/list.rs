@@ -61,7 +61,7 @@ impl Continue {
         read().ok_or_else(|| ApiError::status(Reason::BadRequest, "continue key is not valid"))
     }
 
-    fn to_token(&self) -> Result<String, ApiError> {
+    pub(crate) fn to_token(&self) -> Result<String, ApiError> {
         let json = serde_json::to_vec(self)
             .map_err(|source| ApiError::internal("encoding a continue token", source))?;
         Ok(URL_SAFE_NO_PAD.encode(json))

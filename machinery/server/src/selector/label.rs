@@ -49,6 +49,11 @@ impl LabelSelector {
         Ok(Self(requirements))
     }
 
+    /// Returns the text with a space between all tokens.
+    pub(crate) fn spaced(text: &str) -> String {
+        tokens(text).join(" ")
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

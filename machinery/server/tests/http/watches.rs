@@ -1,4 +1,4 @@
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, io::Write, time::Duration};
 
 use futures::{StreamExt, future::join_all};
 use kube::{
@@ -74,6 +74,55 @@ async fn a_watch_list_says_where_the_initial_events_end() {
     assert_eq!(end["object"]["metadata"]["annotations"]["k8s.io/initial-events-end"], "true");
     let created = client.create_pot("q", json!({"dish": "soup"})).await;
     assert_eq!(watch.event().await, event("ADDED", "q", revision(&created)));
+}
+
+/// Reads a watch-list up to the bookmark, then an event, of a client that accepts gzip. Returns the size that was
+/// sent up to the bookmark.
+async fn read_compressed(kitchen: &Kitchen, path: &str) -> usize {
+    let accept = [("accept-encoding", "gzip"), ("x-user", "cook")];
+    let mut request = reqwest::Client::new().get(format!("{}{path}", kitchen.url()));
+    for (name, value) in accept {
+        request = request.header(name, value);
+    }
+    let response = request.send().await.expect("an answer");
+    assert_eq!(response.headers().get("content-encoding").expect("compressed"), "gzip");
+    let (mut stream, mut decoder) = (response.bytes_stream(), flate2::write::GzDecoder::new(Vec::new()));
+    let mut read_up_to = async |mark: &str| {
+        let mut sent = 0;
+        while !decoder.get_ref().windows(mark.len()).any(|window| window == mark.as_bytes()) {
+            let chunk = tokio::time::timeout(Duration::from_secs(20), stream.next()).await.expect("in time");
+            let chunk = chunk.expect("more").expect("a chunk");
+            sent += chunk.len();
+            decoder.write_all(&chunk).expect("gzip");
+            decoder.flush().expect("gzip");
+        }
+        sent
+    };
+    let sent = read_up_to("k8s.io/initial-events-end").await;
+    kitchen.client().create_pot("later", json!({"dish": "soup"})).await;
+    read_up_to("later").await;
+    while let Some(chunk) = stream.next().await {
+        decoder.write_all(&chunk.expect("a chunk")).expect("gzip");
+    }
+    assert!(decoder.finish().expect("the right checksum").ends_with(b"}\n"));
+    sent
+}
+
+#[tokio::test]
+async fn a_watch_list_is_compressed_for_who_accepts_it_and_each_event_comes_at_once() {
+    let kitchen = Kitchen::open().await;
+    let client = kitchen.client();
+    for at in 0..200 {
+        client.create_pot(&format!("p{at:03}"), json!({"dish": "soup"})).await;
+    }
+    let watch = "watch=true&timeoutSeconds=5&allowWatchBookmarks=true";
+    let list = format!("{POTS}?{watch}&sendInitialEvents=true&resourceVersionMatch=NotOlderThan");
+    let plain = client.get(POTS).await.body.len();
+    let sent = read_compressed(&kitchen, &list).await;
+    assert!(sent * 5 < plain, "{sent} of {plain} bytes");
+    let plain =
+        client.send("GET", &format!("{POTS}?{watch}"), &[("accept-encoding", "gzip")], "".into()).await;
+    assert_eq!(plain.header("content-encoding"), "", "as upstream: only a watch-list is compressed");
 }
 
 #[tokio::test]

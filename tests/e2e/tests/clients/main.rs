@@ -16,4 +16,5 @@ mod managers;
 mod metrics;
 mod migration;
 mod status;
+mod websocket;
 mod workbench;

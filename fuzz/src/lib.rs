@@ -1,0 +1,56 @@
+//! Fuzz targets: one for each parser that reads bytes from outside.
+//!
+//! A target panics when a property does not hold; not to panic is the least of them. `cargo xtask fuzz` runs
+//! the targets under libFuzzer, and the test `corpus` runs each on the inputs that earlier runs found.
+
+#![allow(clippy::panic, reason = "a target fails by panic")]
+
+mod bodies;
+mod identity;
+mod managed_fields;
+mod patches;
+mod requests;
+mod responders;
+mod times;
+
+/// Fuzz target.
+pub struct Target {
+    /// Name of the target and of the folder with its inputs.
+    pub name: &'static str,
+    /// Runs the target on one input.
+    pub run: fn(&[u8]),
+}
+
+/// All targets.
+pub const TARGETS: &[Target] = &[
+    Target { name: "accept_header", run: requests::accept_header },
+    Target { name: "body_json", run: bodies::json },
+    Target { name: "body_yaml", run: bodies::yaml },
+    Target { name: "certificate_user", run: identity::certificate_user },
+    Target { name: "continue_token", run: requests::continue_token },
+    Target { name: "delete_options", run: requests::delete_options },
+    Target { name: "field_selector", run: requests::field_selector },
+    Target { name: "fields_v1", run: managed_fields::fields_v1 },
+    Target { name: "front_proxy_headers", run: identity::front_proxy_headers },
+    Target { name: "json_patch", run: patches::json },
+    Target { name: "label_selector", run: requests::label_selector },
+    Target { name: "merge_patch", run: patches::merge },
+    Target { name: "notice_time", run: times::notice_time },
+    Target { name: "pod_annotations", run: times::pod_annotations },
+    Target { name: "query", run: requests::query },
+    Target { name: "responders_annotation", run: responders::annotation },
+    Target { name: "server_side_apply", run: managed_fields::server_side_apply },
+    Target { name: "websocket_protocols", run: requests::websocket_protocols },
+    Target { name: "window", run: times::window },
+];
+
+/// Returns the target of that name.
+pub fn target(name: &str) -> Option<&'static Target> {
+    TARGETS.iter().find(|target| target.name == name)
+}
+
+/// Splits an input at the first line break. The second part is empty without one.
+fn halves(input: &[u8]) -> (&[u8], &[u8]) {
+    let mut parts = input.splitn(2, |byte| *byte == b'\n');
+    (parts.next().unwrap_or_default(), parts.next().unwrap_or_default())
+}

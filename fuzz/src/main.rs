@@ -1,0 +1,16 @@
+//! libFuzzer on the target that the environment variable `FUZZ_TARGET` names.
+
+#![no_main]
+#![expect(unsafe_code, reason = "the macro of libFuzzer exports symbols")]
+
+use std::sync::LazyLock;
+
+use evacuation_fuzz::{Target, target};
+use libfuzzer_sys::fuzz_target;
+
+static TARGET: LazyLock<&Target> = LazyLock::new(|| {
+    let name = std::env::var("FUZZ_TARGET").unwrap_or_default();
+    target(&name).unwrap_or_else(|| panic!("FUZZ_TARGET={name:?} names no target"))
+});
+
+fuzz_target!(|input: &[u8]| (TARGET.run)(input));
