@@ -43,7 +43,7 @@ mod user;
 
 pub use attributes::{Attributes, ResourceAttributes};
 pub use authenticator::{Anonymous, AuthenticatedGroup, Authenticator, AuthenticatorUnion};
-pub use authorizer::{Authorizer, Verdict};
+pub use authorizer::{Authorizer, Decision, Verdict};
 pub use ca_bundle::{CaBundle, CaBundleError};
 pub use client_certificate::ClientCertificateAuthenticator;
 pub use config::{AuthenticationConfig, ConfigError, CurrentConfig, RequestHeaderConfig};
