@@ -33,6 +33,7 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> Result<(), Ru
     // Fails when another part of the process was first; then that one's provider is used.
     let _ = rustls::crypto::ring::default_provider().install_default();
 
+    let audit = options.audit.clone().start()?;
     let certificate = ServingCertificate::start(
         &options.tls_cert_file,
         &options.tls_private_key_file,
@@ -60,10 +61,17 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> Result<(), Ru
         namespaces: KubeNamespaces::start(client, shutdown.child_token()),
         shutdown_delay: Duration::from_secs(options.shutdown_delay_seconds),
         limits: options.limits,
+        audit: audit.clone(),
     })
     .map_err(RunError::Build)?;
     tracing::info!(%address, version = env!("CARGO_PKG_VERSION"), "serving");
-    server.serve(listener, Some(tls), shutdown).await.map_err(listen)
+    let served = server.serve(listener, Some(tls), shutdown).await.map_err(listen);
+    if let Some((_, log)) = audit
+        && !log.close().await
+    {
+        tracing::error!("audit events are lost: the log did not take them in time");
+    }
+    served
 }
 
 async fn connect(options: &Options) -> Result<Client, RunError> {

@@ -2,6 +2,7 @@
 
 use std::{error::Error, net::SocketAddr, path::PathBuf};
 
+use machinery_audit::{LogError, PolicyError};
 use machinery_auth::ServingCertificateError;
 use machinery_server::BuildError;
 use machinery_storage::EtcdOptionsError;
@@ -33,6 +34,12 @@ pub enum RunError {
         #[source]
         source: Box<dyn Error + Send + Sync>,
     },
+    /// The audit policy cannot be used.
+    #[error("cannot use the audit policy")]
+    AuditPolicy(#[source] PolicyError),
+    /// The audit log cannot be opened.
+    #[error("cannot start the audit log")]
+    AuditLog(#[source] LogError),
     /// The serving certificate or its key cannot be used.
     #[error("cannot serve TLS")]
     Certificate(#[source] ServingCertificateError),

@@ -31,6 +31,7 @@
 
 mod action;
 mod admission;
+mod audit;
 mod cache;
 mod context;
 mod error;
@@ -52,6 +53,7 @@ pub use action::Action;
 pub use admission::{KubeNamespaces, NamespaceState, Namespaces};
 pub use context::{Operation, RequestContext, Warnings};
 pub use error::{ApiError, Cause, Reason};
+pub use machinery_audit::AuditAnnotations;
 pub use metrics::Metrics;
 pub use registry::{DeleteOptions, ObjectLimits, Propagation, Registry};
 pub use server::{BuildError, Server, ServerBuilder, ServerOptions};

@@ -13,7 +13,7 @@ use actix_web::{
 use bytes::Bytes;
 use chrono::{SecondsFormat, Utc};
 use futures::FutureExt;
-use machinery_auth::{Attributes, AuthError, UserInfo, Verdict};
+use machinery_auth::{Attributes, AuthError, Decision, UserInfo, Verdict};
 use uuid::Uuid;
 
 use super::{
@@ -26,6 +26,7 @@ use super::{
     reply::{self, Reply},
     reply_body::ReplyBody,
     request_labels::request_labels,
+    trail::Trail,
 };
 use crate::{
     ApiError, Reason,
@@ -50,18 +51,23 @@ pub(crate) async fn handle(
     core: web::Data<Core>,
 ) -> HttpResponse {
     let started = Instant::now();
+    let audit_id = audit_id(&request);
     let params = match Params::parse(request.query_string()) {
         Ok(params) => params,
         Err(error) => {
             let response = reply::failure(&error, &Target::default(), Encoding::Json);
-            return finish(&core, &request, response, &[]);
+            return finish(&core, &audit_id, response, &[]);
         }
     };
-    let exchange = Exchange::new(&core, &request, params);
+    let exchange = Exchange::new(&core, &request, params, audit_id);
     let result = match timeout(&exchange) {
-        Ok(timeout) => serve_within(timeout, &exchange, payload).await,
+        Ok(timeout) => {
+            exchange.set_timeout(timeout);
+            serve_within(timeout, &exchange, payload).await
+        }
         Err(error) => Err(error),
     };
+    exchange.note(|trail| trail.reply(&result, &exchange));
     let response = match result {
         Ok(reply) => {
             let gzip = exchange.header("accept-encoding").split(',').any(|coding| coding.trim() == "gzip");
@@ -71,9 +77,20 @@ pub(crate) async fn handle(
     };
     let answer = response.status().as_u16();
     core.metrics.answered(request_labels(&exchange), answer, started);
+    let mut trail = exchange.take_trail();
+    if let Some(trail) = &mut trail {
+        trail.finish().await;
+    }
     let slot = exchange.take_slot();
-    let response = response.map_body(|_, body| ReplyBody::new(body, slot)).map_into_boxed_body();
-    finish(&core, &request, response, &exchange.warnings())
+    let response = response.map_body(|_, body| ReplyBody::new(body, slot, trail)).map_into_boxed_body();
+    finish(&core, &exchange.audit_id, response, &exchange.warnings())
+}
+
+/// Returns the identifier of the request in the audit logs: that of the kube-apiserver or of the client, or else
+/// a new one.
+fn audit_id(request: &HttpRequest) -> String {
+    let given = request.headers().get(&AUDIT_ID).and_then(|value| value.to_str().ok());
+    given.filter(|id| !id.is_empty()).map_or_else(|| Uuid::new_v4().to_string(), ToOwned::to_owned)
 }
 
 /// Time that the request may take. As upstream, `timeout` does not concern watches: they have
@@ -96,20 +113,16 @@ async fn serve_within(
             Err(ApiError::status(Reason::Timeout, message))
         }
         // The panic hook has logged the place and the cause.
-        Err(_) => Err(ApiError::internal("serving the request", "a panic")),
+        Err(_) => {
+            exchange.note(Trail::panicked);
+            Err(ApiError::internal("serving the request", "a panic"))
+        }
     }
 }
 
 /// Adds the headers that every answer has.
-fn finish(
-    core: &Core,
-    request: &HttpRequest,
-    mut response: HttpResponse,
-    warnings: &[String],
-) -> HttpResponse {
-    let given = request.headers().get(&AUDIT_ID).cloned();
-    let audit_id = given.or_else(|| HeaderValue::from_str(&Uuid::new_v4().to_string()).ok());
-    if let Some(audit_id) = audit_id {
+fn finish(core: &Core, audit_id: &str, mut response: HttpResponse, warnings: &[String]) -> HttpResponse {
+    if let Ok(audit_id) = HeaderValue::from_str(audit_id) {
         response.headers_mut().insert(AUDIT_ID, audit_id);
     }
     let time = Utc::now().to_rfc3339_opts(SecondsFormat::Micros, true);
@@ -135,30 +148,41 @@ async fn serve(exchange: &Exchange<'_>, payload: web::Payload) -> Result<Reply, 
     let info = &exchange.info;
     // Probes carry no credentials, and must be answered when those who know users cannot be asked.
     if let Some((probe, check)) = health::probe(&info.path).filter(|_| info.is_read()) {
+        exchange.audit(Some(&UserInfo::anonymous())).await?;
         return health::report(probe, check, &exchange.core.checks(probe).await, &exchange.params);
     }
-    let user = authenticate(exchange).await?;
+    let user = match authenticate(exchange).await {
+        Ok(user) => user,
+        Err(error) => {
+            exchange.audit(None).await?;
+            return Err(error);
+        }
+    };
+    exchange.audit(Some(&user)).await?;
     refuse_impersonation(exchange, &user)?;
     let core = exchange.core;
     let caller = Caller::new(&user, &core.options.priority_users);
     let of_view = exchange.served().is_some_and(|served| served.resource.is_view());
-    let enter = || core.limiters.request(&caller, info.is_read(), of_view);
+    let enter = || core.limiters.request(&caller, info.is_read(), of_view, exchange.patience());
     exchange.keep(enter().await?);
-    authorize(exchange, &exchange.info.attributes(user.clone())).await?;
+    authorize_request(exchange, &user).await?;
     let (mut body, mut _memory) = (Bytes::new(), None);
-    if info.is_watch() {
-        // A watch has a limit of its own.
-        drop(exchange.take_slot());
-    } else if !info.is_read() {
+    if !info.is_read() {
         // Without a slot: a client that sends slowly must not keep others from being served.
         drop(exchange.take_slot());
         let limit = dispatch::body_limit(exchange);
         _memory = Some(core.limiters.body(&caller, exchange.body_size(limit))?);
         body = input::read(payload, limit, core.options.body_timeout).await?;
+        exchange.note(|trail| trail.request(&info.verb, exchange.header("content-type"), &body));
         exchange.keep(enter().await?);
     }
     if info.resource.is_some() {
-        dispatch::resource(exchange, user, &caller, body).await
+        let reply = dispatch::resource(exchange, user, &caller, body).await;
+        if info.is_watch() {
+            // Its start used the slot, as a list does. From now on it has a limit of its own.
+            drop(exchange.take_slot());
+        }
+        reply
     } else {
         other::path(exchange)
     }
@@ -169,7 +193,7 @@ async fn authenticate(exchange: &Exchange<'_>) -> Result<UserInfo, ApiError> {
     let _review = if exchange.header("authorization").is_empty() {
         None
     } else {
-        Some(exchange.core.limiters.token_review(&exchange.address()).await?)
+        Some(exchange.core.limiters.token_review(&exchange.address(), exchange.patience()).await?)
     };
     let found = exchange.core.authenticator.authenticate(&exchange.headers(), exchange.peer()).await;
     match found {
@@ -197,13 +221,43 @@ fn refuse_impersonation(exchange: &Exchange<'_>, user: &UserInfo) -> Result<(), 
     Err(ApiError::status(Reason::Forbidden, message))
 }
 
+/// Checks that the caller may make the request, and records the decision in the audit events. Source of the
+/// names: `k8s.io/apiserver/pkg/endpoints/filters/authorization.go`.
+async fn authorize_request(exchange: &Exchange<'_>, user: &UserInfo) -> Result<(), ApiError> {
+    let attributes = exchange.info.attributes(user.clone());
+    let annotate = |decision: Option<&str>, reason: &str| {
+        if let Some(decision) = decision {
+            exchange.annotations.add("authorization.k8s.io/decision", decision);
+        }
+        exchange.annotations.add("authorization.k8s.io/reason", reason);
+    };
+    match exchange.core.authorizer.decide(&attributes).await {
+        Ok(Decision { verdict: Verdict::Allowed, reason }) => {
+            annotate(Some("allow"), &reason);
+            Ok(())
+        }
+        Ok(Decision { reason, .. }) => {
+            annotate(Some("forbid"), &reason);
+            Err(forbidden(&attributes, &reason))
+        }
+        Err(error) => {
+            annotate(None, "internal error");
+            Err(unavailable(&error))
+        }
+    }
+}
+
 /// Checks that a caller has a right.
 pub(crate) async fn authorize(exchange: &Exchange<'_>, attributes: &Attributes) -> Result<(), ApiError> {
-    let reason = match exchange.core.authorizer.authorize(attributes).await {
-        Ok(Verdict::Allowed) => return Ok(()),
-        Ok(Verdict::Denied { reason }) => reason,
-        Err(error) => return Err(unavailable(&error)),
-    };
+    match exchange.core.authorizer.authorize(attributes).await {
+        Ok(Verdict::Allowed) => Ok(()),
+        Ok(Verdict::Denied { reason }) => Err(forbidden(attributes, &reason)),
+        Err(error) => Err(unavailable(&error)),
+    }
+}
+
+/// Returns the failure of a caller without the right to `attributes`.
+fn forbidden(attributes: &Attributes, reason: &str) -> ApiError {
     let mut message = match &attributes.resource {
         None => format!("forbidden: {}", attributes.forbidden_message()),
         Some(resource) => {
@@ -220,7 +274,7 @@ pub(crate) async fn authorize(exchange: &Exchange<'_>, attributes: &Attributes) 
     if !reason.is_empty() {
         message = format!("{message}: {reason}");
     }
-    Err(ApiError::status(Reason::Forbidden, message))
+    ApiError::status(Reason::Forbidden, message)
 }
 
 /// Returns the failure of a request that cannot be authenticated or authorised now. It neither admits nor

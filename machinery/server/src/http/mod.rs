@@ -4,7 +4,7 @@
 //!
 //! [`handle`] is the only route. It reads the purpose of the request (`request_info`, `params`),
 //! authenticates and authorises the caller, reads the body (`input`), takes a permit of each resource that
-//! the request uses (`limiters`), and calls `dispatch`. `dispatch` picks the handler: `read`, `write` or
+//! the request uses (`fairness`), and calls `dispatch`. `dispatch` picks the handler: `read`, `write` or
 //! `watch` for resources, `other` for every other path. The handler's result is rendered (`accept`,
 //! `render`), encoded (`encoding`) and sent (`reply`, `reply_body`). A failure becomes a `metav1.Status`.
 
@@ -15,10 +15,9 @@ mod delete_options;
 mod dispatch;
 mod encoding;
 mod exchange;
+mod fairness;
 mod health;
 mod input;
-mod limiter;
-mod limiters;
 mod list_options;
 mod other;
 mod params;
@@ -28,13 +27,16 @@ mod reply;
 mod reply_body;
 mod request_info;
 mod request_labels;
+mod trail;
 mod watch;
 mod write;
 mod write_options;
 
 use machinery_validation::FieldError;
 
-pub(crate) use self::{chain::handle, exchange::PeerCertificates, health::Check, limiters::Limiters};
+pub(crate) use self::{
+    caller::Rank, chain::handle, exchange::PeerCertificates, fairness::Limiters, health::Check,
+};
 use crate::{ApiError, Cause, Reason};
 
 /// The failure of bad options such as `ListOptions`, in upstream's words.

@@ -8,7 +8,7 @@ use std::{
 use actix_web::body::{BodySize, BoxBody, MessageBody};
 use bytes::Bytes;
 
-use super::exchange::Slot;
+use super::{exchange::Slot, trail::Trail};
 
 /// Body of a reply, which keeps the slot of its request until the connection has taken all of it.
 ///
@@ -16,11 +16,13 @@ use super::exchange::Slot;
 pub(crate) struct ReplyBody {
     body: BoxBody,
     _slot: Option<Slot>,
+    /// Records the end of a watch when it is dropped.
+    _trail: Option<Trail>,
 }
 
 impl ReplyBody {
-    pub(crate) fn new(body: BoxBody, slot: Option<Slot>) -> Self {
-        Self { body, _slot: slot }
+    pub(crate) fn new(body: BoxBody, slot: Option<Slot>, trail: Option<Trail>) -> Self {
+        Self { body, _slot: slot, _trail: trail }
     }
 }
 

@@ -1,5 +1,8 @@
 //! Metrics, under the names that kube-apiserver uses for the same measurements.
 
+mod audit;
+mod flow;
+
 use std::{
     fmt,
     sync::{Arc, atomic::AtomicU64},
@@ -16,6 +19,11 @@ use prometheus_client::{
     registry::Registry,
 };
 
+use self::flow::FlowMetrics;
+pub(crate) use self::{
+    audit::AuditMetrics,
+    flow::{FlowMeters, Refusal},
+};
 use crate::{ApiError, registry::StorageUsage};
 
 /// Label of the verb of watches.
@@ -41,6 +49,8 @@ struct Inner {
     ended_watches: Family<StoredLabels, Counter>,
     store: Family<StoreLabels, Histogram, fn() -> Histogram>,
     clock_ahead: Gauge<f64, AtomicU64>,
+    audit: AuditMetrics,
+    flow: FlowMetrics,
 }
 
 /// Labels of a request.
@@ -172,6 +182,10 @@ impl Metrics {
         registry.register("etcd_request_duration_seconds", help, store.clone());
         let help = "Seconds by which the clock is ahead of the one that the servers of the store agree on";
         registry.register("apiserver_clock_ahead_seconds", help, clock_ahead.clone());
+        let audit = AuditMetrics::default();
+        audit.register(&mut registry);
+        let flow = FlowMetrics::default();
+        flow.register(&mut registry);
         Self(Arc::new(Inner {
             registry,
             requests,
@@ -188,6 +202,8 @@ impl Metrics {
             ended_watches,
             store,
             clock_ahead,
+            audit,
+            flow,
         }))
     }
 
@@ -203,6 +219,11 @@ impl Metrics {
         encode(&mut text, &self.0.registry)
             .map_err(|source| ApiError::internal("encoding the metrics", source))?;
         Ok(text)
+    }
+
+    /// The metrics of the audit log.
+    pub(crate) fn audit(&self) -> &AuditMetrics {
+        &self.0.audit
     }
 
     /// Sets the seconds by which the clock is ahead of the other servers' clocks.
@@ -227,9 +248,10 @@ impl Metrics {
         GaugeGuard::new(self.0.in_flight.get_or_create(&InFlightLabels { request_kind }).clone())
     }
 
-    /// Returns the counter of requests that were refused because of that limit.
-    pub(crate) fn refused(&self, limit: &'static str) -> Counter {
-        self.0.refused.get_or_create(&LimitLabels { limit }).clone()
+    /// Returns the meters of one limit, such as `reads`.
+    pub(crate) fn flow(&self, limit: &'static str) -> FlowMeters {
+        let refused = self.0.refused.get_or_create(&LimitLabels { limit }).clone();
+        self.0.flow.meters(limit, refused)
     }
 
     /// Counts a watch as in progress until the result is dropped.

@@ -2,6 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
+use machinery_audit::{AuditLog, Policy};
 use machinery_auth::{Authenticator, Authorizer};
 use machinery_openapi::{DocumentError, Documents, Info};
 use machinery_storage::Store;
@@ -16,6 +17,7 @@ use super::{
 };
 use crate::{
     Action, Metrics, Namespaces, Registry, Strategy, View,
+    audit::Auditor,
     http::Limiters,
     resource::{Posted, PostedAction, Resource, StoredResource, ViewResource},
 };
@@ -55,6 +57,7 @@ pub struct ServerBuilder {
     namespaces: Option<Arc<dyn Namespaces>>,
     metrics: Metrics,
     write_probe: Option<WriteProbe>,
+    audit: Option<(Policy, Arc<AuditLog>)>,
 }
 
 impl ServerBuilder {
@@ -68,6 +71,7 @@ impl ServerBuilder {
             namespaces: None,
             metrics: Metrics::new(),
             write_probe: None,
+            audit: None,
         }
     }
 
@@ -121,6 +125,12 @@ impl ServerBuilder {
         self
     }
 
+    /// Records requests in an audit log, as the policy says. Close the log when the server has ended.
+    pub fn audit(mut self, policy: Policy, log: Arc<AuditLog>) -> Self {
+        self.audit = Some((policy, log));
+        self
+    }
+
     /// Builds the server.
     ///
     /// # Errors
@@ -155,6 +165,7 @@ impl ServerBuilder {
         }
         let info = Info { title: self.options.title.clone(), version: self.options.version.clone() };
         let documents = Documents::new(&info, &described::groups(resources.values()))?;
+        let auditor = self.audit.map(|(policy, log)| Auditor::new(policy, log, &self.metrics));
         let limiters = Limiters::new(&self.options, &self.metrics);
         Ok(Server::new(Core {
             options: self.options,
@@ -165,6 +176,7 @@ impl ServerBuilder {
             namespaces: self.namespaces,
             metrics: self.metrics,
             limiters,
+            auditor,
             write_probe: self.write_probe,
             storage: Mutex::default(),
             stopping: CancellationToken::new(),
