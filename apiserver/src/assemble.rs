@@ -7,6 +7,7 @@ use machinery_audit::{AuditLog, Policy};
 use machinery_auth::{Authenticator, Authorizer};
 use machinery_server::{BuildError, Metrics, Namespaces, Registry, Server, ServerOptions};
 use machinery_storage::Store;
+use machinery_tracing::Traces;
 
 use crate::{
     EvacuationResponderStrategy, EvacuationStrategy, LimitOptions, NodeEvacuationRuleStrategy,
@@ -33,6 +34,8 @@ pub struct Parts {
     pub limits: LimitOptions,
     /// Audit policy and log; `None` when nothing is recorded.
     pub audit: Option<(Policy, Arc<AuditLog>)>,
+    /// Traces of requests; `None` when nothing is traced.
+    pub traces: Option<Traces>,
 }
 
 /// Returns the server with every resource of the API. Tests use the same routes.
@@ -41,8 +44,18 @@ pub struct Parts {
 ///
 /// The OpenAPI documents cannot be made from the kinds' schemas.
 pub fn assemble(parts: Parts) -> Result<Server, BuildError> {
-    let Parts { store, pods, sights, authenticator, authorizer, namespaces, shutdown_delay, limits, audit } =
-        parts;
+    let Parts {
+        store,
+        pods,
+        sights,
+        authenticator,
+        authorizer,
+        namespaces,
+        shutdown_delay,
+        limits,
+        audit,
+        traces,
+    } = parts;
     let metrics = Metrics::new();
     let store = metrics.measure(store, "");
     let responders = EvacuationResponderStrategy::new(Arc::clone(&authorizer));
@@ -66,6 +79,9 @@ pub fn assemble(parts: Parts) -> Result<Server, BuildError> {
     let mut builder = Server::builder(options);
     if let Some((policy, log)) = audit {
         builder = builder.audit(policy, log);
+    }
+    if let Some(traces) = traces {
+        builder = builder.traces(traces);
     }
     builder
         .resource(Arc::clone(&evacuations))

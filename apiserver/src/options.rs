@@ -66,6 +66,10 @@ pub struct Options {
     /// Flags of the audit log.
     #[command(flatten)]
     pub audit: AuditOptions,
+    /// Configuration of traces: a file with a TracingConfiguration of apiserver.config.k8s.io/v1. Without it,
+    /// nothing is traced.
+    #[arg(long, value_name = "FILE")]
+    pub tracing_config_file: Option<PathBuf>,
     /// Flags of the log.
     #[command(flatten)]
     pub log: LogOptions,

@@ -3,6 +3,7 @@
 use std::{
     error::Error,
     net::{SocketAddr, TcpListener},
+    path::Path,
     sync::Arc,
     time::Duration,
 };
@@ -16,10 +17,13 @@ use machinery_auth::{
     DelegatedAuthentication, ServingCertificate, StartError, SubjectAccessReviewAuthorizer, server_config,
 };
 use machinery_server::KubeNamespaces;
+use machinery_tracing::{Traces, TracingConfig};
 use tokio_util::sync::CancellationToken;
 
 use crate::{KubePods, KubeSights, Options, Parts, RunError, assemble, store};
 
+/// Name of the service in traces.
+const SERVICE: &str = "evacuation-apiserver";
 /// Timeout for opening a connection to the kube-apiserver.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Pause before the server tries the kube-apiserver again. Each try waits by itself, too.
@@ -34,6 +38,7 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> Result<(), Ru
     let _ = rustls::crypto::ring::default_provider().install_default();
 
     let audit = options.audit.clone().start()?;
+    let traces = options.tracing_config_file.as_deref().map(trace).transpose()?;
     let certificate = ServingCertificate::start(
         &options.tls_cert_file,
         &options.tls_private_key_file,
@@ -62,6 +67,7 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> Result<(), Ru
         shutdown_delay: Duration::from_secs(options.shutdown_delay_seconds),
         limits: options.limits,
         audit: audit.clone(),
+        traces: traces.clone(),
     })
     .map_err(RunError::Build)?;
     tracing::info!(%address, version = env!("CARGO_PKG_VERSION"), "serving");
@@ -71,7 +77,18 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> Result<(), Ru
     {
         tracing::error!("audit events are lost: the log did not take them in time");
     }
+    if let Some(traces) = traces {
+        traces.shutdown().await;
+    }
     served
+}
+
+/// Starts to export traces, as the file says.
+fn trace(config: &Path) -> Result<Traces, RunError> {
+    let config = TracingConfig::load(config).map_err(RunError::TracingConfig)?;
+    // The name of the pod, in Kubernetes.
+    let instance = std::env::var("HOSTNAME").unwrap_or_else(|_| std::process::id().to_string());
+    Traces::start(&config, SERVICE, &instance).map_err(RunError::Traces)
 }
 
 async fn connect(options: &Options) -> Result<Client, RunError> {

@@ -37,7 +37,9 @@ pub enum ConfigError {
     #[error("the tracing configuration cannot be decoded: {0}")]
     Decode(DecodeError),
     /// It is another kind of object.
-    #[error("expected a TracingConfiguration of apiserver.config.k8s.io/v1, found a {kind:?} of {api_version:?}")]
+    #[error(
+        "expected a TracingConfiguration of apiserver.config.k8s.io/v1, found a {kind:?} of {api_version:?}"
+    )]
     Type {
         /// The `apiVersion` found.
         api_version: String,
@@ -65,7 +67,8 @@ impl TracingConfig {
     ///
     /// [`ConfigError::Read`], and those of [`TracingConfig::parse`].
     pub fn load(file: &Path) -> Result<Self, ConfigError> {
-        let text = std::fs::read(file).map_err(|source| ConfigError::Read { file: file.to_owned(), source })?;
+        let text =
+            std::fs::read(file).map_err(|source| ConfigError::Read { file: file.to_owned(), source })?;
         Self::parse(&text)
     }
 
@@ -88,7 +91,8 @@ impl TracingConfig {
             invalid("samplingRatePerMillion", &rate.to_string(), "must be a number from 0 to 1000000")
         })?;
         let endpoint = endpoint.unwrap_or_else(|| DEFAULT_ENDPOINT.to_owned());
-        let host = endpoint.strip_prefix("dns:").map_or(endpoint.as_str(), |host| host.trim_start_matches('/'));
+        let host =
+            endpoint.strip_prefix("dns:").map_or(endpoint.as_str(), |host| host.trim_start_matches('/'));
         if host.is_empty() || host.contains("//") || host.starts_with("unix") {
             return Err(invalid("endpoint", &endpoint, "must be a host with a port, such as localhost:4317"));
         }
@@ -108,9 +112,16 @@ mod tests {
     #[test]
     fn the_defaults_are_kube_apiservers() {
         let config = parse("").expect("a configuration");
-        assert_eq!(config, TracingConfig { endpoint: "localhost:4317".to_owned(), sampling_rate_per_million: 0 });
-        let config = parse("endpoint: dns:///otel:4317\nsamplingRatePerMillion: 100").expect("a configuration");
-        assert_eq!(config, TracingConfig { endpoint: "otel:4317".to_owned(), sampling_rate_per_million: 100 });
+        assert_eq!(
+            config,
+            TracingConfig { endpoint: "localhost:4317".to_owned(), sampling_rate_per_million: 0 }
+        );
+        let config =
+            parse("endpoint: dns:///otel:4317\nsamplingRatePerMillion: 100").expect("a configuration");
+        assert_eq!(
+            config,
+            TracingConfig { endpoint: "otel:4317".to_owned(), sampling_rate_per_million: 100 }
+        );
     }
 
     #[test]

@@ -63,9 +63,8 @@ impl Traces {
         let RequestStart { name, received, traceparent, tracestate, trusted } = start;
         let headers = Headers { traceparent, tracestate: if trusted { tracestate } else { "" } };
         let caller = TraceContextPropagator::new().extract_with_context(&Context::new(), &headers);
-        let mut builder = SpanBuilder::from_name(name.to_owned())
-            .with_kind(SpanKind::Server)
-            .with_start_time(received);
+        let mut builder =
+            SpanBuilder::from_name(name.to_owned()).with_kind(SpanKind::Server).with_start_time(received);
         let mut parent = caller.clone();
         if !trusted {
             parent = Context::new();
@@ -101,6 +100,17 @@ impl Span {
         Some(Self(parent.with_span(span)))
     }
 
+    /// Adds a part that is over.
+    pub fn part(&self, name: &'static str, from: SystemTime, to: SystemTime) {
+        if let Some(CurrentTracer(tracer)) = self.0.get()
+            && self.is_sampled()
+        {
+            let builder = SpanBuilder::from_name(name).with_start_time(from);
+            let span = tracer.build_with_context(builder, &self.0);
+            self.0.with_span(span).span().end_with_timestamp(to);
+        }
+    }
+
     /// Returns true when the span is sampled. Otherwise its attributes are not kept.
     pub fn is_sampled(&self) -> bool {
         self.0.span().is_recording()
@@ -122,6 +132,14 @@ impl Span {
     /// Marks the span as failed.
     pub fn fail(&self, message: &str) {
         self.0.span().set_status(Status::error(message.to_owned()));
+    }
+
+    /// Runs a future in a span for a part of what the current span is about, if that is sampled.
+    pub async fn run_part<F: Future>(name: &'static str, future: F) -> F::Output {
+        match Self::child_of_current(name) {
+            Some(span) => span.run(future).await,
+            None => future.await,
+        }
     }
 
     /// Runs a future in the span: spans that it starts by [`Span::child_of_current`] are children of this one.

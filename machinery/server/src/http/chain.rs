@@ -2,7 +2,7 @@
 
 use std::{
     panic::AssertUnwindSafe,
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 
 use actix_web::{
@@ -14,6 +14,7 @@ use bytes::Bytes;
 use chrono::{SecondsFormat, Utc};
 use futures::FutureExt;
 use machinery_auth::{Attributes, AuthError, Decision, UserInfo, Verdict};
+use machinery_tracing::Span;
 use uuid::Uuid;
 
 use super::{
@@ -26,6 +27,7 @@ use super::{
     reply::{self, Reply},
     reply_body::ReplyBody,
     request_labels::request_labels,
+    spans,
     trail::Trail,
 };
 use crate::{
@@ -76,13 +78,17 @@ pub(crate) async fn handle(
         Err(error) => reply::failure(&error, &exchange.target(), exchange.encoding()),
     };
     let answer = response.status().as_u16();
+    let span = exchange.span();
+    if let Some(span) = &span {
+        spans::answered(span, answer);
+    }
     core.metrics.answered(request_labels(&exchange), answer, started);
     let mut trail = exchange.take_trail();
     if let Some(trail) = &mut trail {
         trail.finish().await;
     }
     let slot = exchange.take_slot();
-    let response = response.map_body(|_, body| ReplyBody::new(body, slot, trail)).map_into_boxed_body();
+    let response = response.map_body(|_, body| ReplyBody::new(body, slot, trail, span)).map_into_boxed_body();
     finish(&core, &exchange.audit_id, response, &exchange.warnings())
 }
 
@@ -158,14 +164,35 @@ async fn serve(exchange: &Exchange<'_>, payload: web::Payload) -> Result<Reply, 
             return Err(error);
         }
     };
+    exchange.trace(&user);
+    let rest = serve_user(exchange, user, payload);
+    match exchange.span() {
+        Some(span) => {
+            span.part("authentication", exchange.received.into(), SystemTime::now());
+            span.run(rest).await
+        }
+        None => rest.await,
+    }
+}
+
+/// Serves the request of a user.
+async fn serve_user(
+    exchange: &Exchange<'_>,
+    user: UserInfo,
+    payload: web::Payload,
+) -> Result<Reply, ApiError> {
+    let info = &exchange.info;
     exchange.audit(Some(&user)).await?;
     refuse_impersonation(exchange, &user)?;
     let core = exchange.core;
     let caller = Caller::new(&user, &core.options.priority_users);
     let of_view = exchange.served().is_some_and(|served| served.resource.is_view());
-    let enter = || core.limiters.request(&caller, info.is_read(), of_view, exchange.patience());
+    let enter = || {
+        let slot = core.limiters.request(&caller, info.is_read(), of_view, exchange.patience());
+        Span::run_part("priorityandfairness", slot)
+    };
     exchange.keep(enter().await?);
-    authorize_request(exchange, &user).await?;
+    Span::run_part("authorization", authorize_request(exchange, &user)).await?;
     let (mut body, mut _memory) = (Bytes::new(), None);
     if !info.is_read() {
         // Without a slot: a client that sends slowly must not keep others from being served.
@@ -173,11 +200,14 @@ async fn serve(exchange: &Exchange<'_>, payload: web::Payload) -> Result<Reply, 
         let limit = dispatch::body_limit(exchange);
         _memory = Some(core.limiters.body(&caller, exchange.body_size(limit))?);
         body = input::read(payload, limit, core.options.body_timeout).await?;
-        exchange.note(|trail| trail.request(&info.verb, exchange.header("content-type"), &body));
+        if let Some(syntax) = input::body_syntax(exchange) {
+            exchange.note(|trail| trail.request(&info.verb, syntax, &body));
+        }
         exchange.keep(enter().await?);
     }
     if info.resource.is_some() {
-        let reply = dispatch::resource(exchange, user, &caller, body).await;
+        let handled = dispatch::resource(exchange, user, &caller, body);
+        let reply = Span::run_part(spans::handler(&info.verb), handled).await;
         if info.is_watch() {
             // Its start used the slot, as a list does. From now on it has a limit of its own.
             drop(exchange.take_slot());

@@ -12,10 +12,11 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use machinery_apply::manager_from_user_agent;
 use machinery_audit::AuditAnnotations;
 use machinery_auth::UserInfo;
+use machinery_tracing::Span;
 use rustls::pki_types::CertificateDer;
 
 use super::{
-    fairness::Permit, params::Params, render::Renderer, request_info::RequestInfo, trail::Trail,
+    fairness::Permit, params::Params, render::Renderer, request_info::RequestInfo, spans, trail::Trail,
     write_options::WriteOptions,
 };
 use crate::{
@@ -57,6 +58,8 @@ pub(crate) struct Exchange<'a> {
     slot: Cell<Option<Slot>>,
     /// Time until which the request may wait for slots.
     waits_until: Cell<Option<Instant>>,
+    /// Absent before authentication, and when nothing is traced.
+    span: OnceLock<Arc<Span>>,
     /// Absent before authentication, and when the request is not recorded.
     trail: RefCell<Option<Trail>>,
 }
@@ -76,6 +79,7 @@ impl<'a> Exchange<'a> {
             target: OnceLock::new(),
             slot: Cell::default(),
             waits_until: Cell::default(),
+            span: OnceLock::new(),
             trail: RefCell::default(),
         }
     }
@@ -130,6 +134,18 @@ impl<'a> Exchange<'a> {
     /// Takes the slot out, to free it earlier or to keep it longer.
     pub(crate) fn take_slot(&self) -> Option<Slot> {
         self.slot.take()
+    }
+
+    /// Starts the span of the request of that user, if requests are traced.
+    pub(crate) fn trace(&self, user: &UserInfo) {
+        if let Some(traces) = &self.core.traces {
+            let _ = self.span.set(Arc::new(spans::request(self, traces, user)));
+        }
+    }
+
+    /// The span of the request.
+    pub(crate) fn span(&self) -> Option<Arc<Span>> {
+        self.span.get().cloned()
     }
 
     /// Starts to audit the request of that user. Without one, the caller could not be authenticated.

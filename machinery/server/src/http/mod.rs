@@ -27,6 +27,7 @@ mod reply;
 mod reply_body;
 mod request_info;
 mod request_labels;
+mod spans;
 mod trail;
 mod watch;
 mod write;

@@ -2,11 +2,14 @@
 
 use std::{
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll},
 };
 
 use actix_web::body::{BodySize, BoxBody, MessageBody};
 use bytes::Bytes;
+
+use machinery_tracing::Span;
 
 use super::{exchange::Slot, trail::Trail};
 
@@ -18,11 +21,18 @@ pub(crate) struct ReplyBody {
     _slot: Option<Slot>,
     /// Records the end of a watch when it is dropped.
     _trail: Option<Trail>,
+    /// Ends when it is dropped.
+    _span: Option<Arc<Span>>,
 }
 
 impl ReplyBody {
-    pub(crate) fn new(body: BoxBody, slot: Option<Slot>, trail: Option<Trail>) -> Self {
-        Self { body, _slot: slot, _trail: trail }
+    pub(crate) fn new(
+        body: BoxBody,
+        slot: Option<Slot>,
+        trail: Option<Trail>,
+        span: Option<Arc<Span>>,
+    ) -> Self {
+        Self { body, _slot: slot, _trail: trail, _span: span }
     }
 }
 

@@ -14,7 +14,7 @@ use machinery_merge::parse_yaml;
 use serde::Deserialize;
 
 use super::{exchange::Exchange, render, reply::Reply};
-use crate::{ApiError, audit::Auditor, status::status};
+use crate::{ApiError, audit::Auditor, resource::Syntax, status::status};
 
 /// Maximum length of a recorded `User-Agent`, and the mark of a longer one.
 const USER_AGENT: usize = 1024;
@@ -97,10 +97,12 @@ impl Trail {
     }
 
     /// Notes the body of the request.
-    pub(crate) fn request(&mut self, verb: &str, content_type: &str, bytes: &Bytes) {
+    pub(crate) fn request(&mut self, verb: &str, syntax: Syntax, bytes: &Bytes) {
         let Some(object_ref) = self.event.object_ref.as_mut().filter(|_| !bytes.is_empty()) else { return };
-        let yaml = content_type.contains("yaml");
-        let body = if yaml { Body::Yaml(bytes.clone()) } else { Body::Json(bytes.clone()) };
+        let body = match syntax {
+            Syntax::Json => Body::Json(bytes.clone()),
+            Syntax::Yaml => Body::Yaml(bytes.clone()),
+        };
         if matches!(verb, "create" | "update") {
             let Named { metadata } = named(&body).unwrap_or_default();
             let fields = [

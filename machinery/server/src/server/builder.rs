@@ -6,6 +6,7 @@ use machinery_audit::{AuditLog, Policy};
 use machinery_auth::{Authenticator, Authorizer};
 use machinery_openapi::{DocumentError, Documents, Info};
 use machinery_storage::Store;
+use machinery_tracing::Traces;
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
@@ -58,6 +59,7 @@ pub struct ServerBuilder {
     metrics: Metrics,
     write_probe: Option<WriteProbe>,
     audit: Option<(Policy, Arc<AuditLog>)>,
+    traces: Option<Traces>,
 }
 
 impl ServerBuilder {
@@ -72,6 +74,7 @@ impl ServerBuilder {
             metrics: Metrics::new(),
             write_probe: None,
             audit: None,
+            traces: None,
         }
     }
 
@@ -131,6 +134,12 @@ impl ServerBuilder {
         self
     }
 
+    /// Traces requests. Shut the traces down when the server has ended.
+    pub fn traces(mut self, traces: Traces) -> Self {
+        self.traces = Some(traces);
+        self
+    }
+
     /// Builds the server.
     ///
     /// # Errors
@@ -177,6 +186,7 @@ impl ServerBuilder {
             metrics: self.metrics,
             limiters,
             auditor,
+            traces: self.traces,
             write_probe: self.write_probe,
             storage: Mutex::default(),
             stopping: CancellationToken::new(),

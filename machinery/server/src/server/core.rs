@@ -8,6 +8,7 @@ use std::{
 
 use machinery_auth::{Authenticator, Authorizer};
 use machinery_openapi::Documents;
+use machinery_tracing::Traces;
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
@@ -56,6 +57,8 @@ pub(crate) struct Core {
     pub(crate) namespaces: Option<Arc<dyn Namespaces>>,
     pub(crate) metrics: Metrics,
     pub(crate) limiters: Limiters,
+    /// Absent when nothing is traced.
+    pub(crate) traces: Option<Traces>,
     /// Absent when nothing is audited.
     pub(crate) auditor: Option<Auditor>,
     pub(crate) write_probe: Option<WriteProbe>,
