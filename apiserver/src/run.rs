@@ -71,7 +71,7 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> Result<(), Ru
     })
     .map_err(RunError::Build)?;
     tracing::info!(%address, version = env!("CARGO_PKG_VERSION"), "serving");
-    let served = server.serve(listener, Some(tls), shutdown).await.map_err(listen);
+    let result = server.serve(listener, Some(tls), shutdown).await.map_err(listen);
     if let Some((_, log)) = audit
         && !log.close().await
     {
@@ -80,7 +80,7 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> Result<(), Ru
     if let Some(traces) = traces {
         traces.shutdown().await;
     }
-    served
+    result
 }
 
 /// Starts to export traces, as the file says.

@@ -15,8 +15,8 @@ pub struct AuditAnnotations(Arc<Mutex<BTreeMap<String, String>>>);
 impl AuditAnnotations {
     /// Sets an annotation. As in kube-apiserver, the first value of a key stays.
     ///
-    /// The key names the component, such as `authorization.k8s.io/decision`. One that does not fit into 64 KiB
-    /// with the others is left out.
+    /// The key names the component, such as `authorization.k8s.io/decision`. One that does not fit into
+    /// 64 KiB with the others is left out.
     pub fn add(&self, key: impl Into<String>, value: impl Into<String>) {
         let (key, value) = (key.into(), value.into());
         let mut annotations = self.lock();

@@ -26,8 +26,9 @@ pub(crate) struct Rotation {
 
 /// A file that is renamed when it is full.
 ///
-/// After a failure, the next write opens and renames again. A crate does this job for other logs, but none that
-/// was found reports a file that cannot be opened, recovers from it, and removes old files by number and age.
+/// After a failure, the next write opens and renames again. A crate does this job for other logs, but
+/// none that was found reports a file that cannot be opened, recovers from it, and removes old files by
+/// number and age.
 #[derive(Debug)]
 pub(crate) struct RotatedFile {
     path: PathBuf,

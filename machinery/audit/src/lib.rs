@@ -2,9 +2,10 @@
 //!
 //! # Flow
 //!
-//! A [`Policy`] is read from its file once, at the start. For each request a [`Decision`] follows from it: the
-//! [`Level`], and the [`Stage`]s that are left out. The server fills an [`Event`] and gives a copy of it to
-//! the [`AuditLog`] at each stage. A thread of the log writes the events as lines of JSON and rotates the file.
+//! A [`Policy`] is read from its file once, at the start. For each request a [`Decision`] follows from
+//! it: the [`Level`], and the [`Stage`]s that are left out. The server fills an [`Event`] and gives a
+//! copy of it to the [`AuditLog`] at each stage. A thread of the log writes the events as lines of JSON
+//! and rotates the file.
 //!
 //! # Guarantees
 //!

@@ -177,7 +177,8 @@ fn url_errors(rule: &PolicyRule, path: &FieldPath) -> Vec<FieldError> {
             errors.push(FieldError::invalid(&path, url, message));
         }
     }
-    if !urls.is_empty() && !(rule.resources.is_empty() && rule.namespaces.is_empty()) {
+    let for_resources = !rule.resources.is_empty() || !rule.namespaces.is_empty();
+    if for_resources && !urls.is_empty() {
         let message = "rules cannot apply to both regular resources and non-resource URLs";
         errors.push(FieldError::invalid(path, &urls.join(","), message));
     }

@@ -14,15 +14,12 @@ impl PolicyRule {
         {
             return false;
         }
-        match &attributes.resource {
-            Some(resource) => self.non_resource_urls.is_empty() && self.matches_resource(resource),
-            None => {
-                let for_resources = !(self.namespaces.is_empty() && self.resources.is_empty());
-                let urls = &self.non_resource_urls;
-                !for_resources
-                    && (urls.is_empty() || urls.iter().any(|url| matches_path(url, &attributes.path)))
-            }
+        if let Some(resource) = &attributes.resource {
+            return self.non_resource_urls.is_empty() && self.matches_resource(resource);
         }
+        let for_resources = !self.namespaces.is_empty() || !self.resources.is_empty();
+        let urls = &self.non_resource_urls;
+        !for_resources && (urls.is_empty() || urls.iter().any(|url| matches_path(url, &attributes.path)))
     }
 
     fn matches_resource(&self, resource: &ResourceAttributes) -> bool {

@@ -53,8 +53,8 @@ pub trait Authorizer: Send + Sync {
     /// [`AuthError::Unavailable`] when there is no verdict. The request must then be rejected.
     async fn authorize(&self, attributes: &Attributes) -> Result<Verdict, AuthError>;
 
-    /// Decides as [`authorize`](Self::authorize), and returns the reason of a permission, too, if the authorizer
-    /// knows one.
+    /// Decides as [`authorize`](Self::authorize), and returns the reason of a permission, too, if the
+    /// authorizer knows one.
     ///
     /// # Errors
     ///

@@ -2,9 +2,9 @@
 //!
 //! # Flow
 //!
-//! [`TracingConfig`] is read from a file. [`Traces`] exports spans in the background. The server starts a
-//! [`Span`] for each request ([`RequestStart`]), and runs the request in it. Code below adds spans for its parts
-//! by [`Span::child_of_current`], and needs to know nothing of the request.
+//! [`TracingConfig`] is read from a file. [`Traces`] exports spans in the background. The server starts
+//! a [`Span`] for each request ([`RequestStart`]), and runs the request in it. Code below adds spans
+//! for its parts by [`Span::child_of_current`], and needs to know nothing of the request.
 //!
 //! # Guarantees
 //!
@@ -12,8 +12,9 @@
 //! of any other caller begins anew, with a link to the caller's, and only the configured rate decides. So no
 //! caller can force sampling. Source of the rule: `k8s.io/apiserver/pkg/endpoints/filters/traces.go`.
 //!
-//! Without a current span, [`Span::child_of_current`] reads one thread-local variable and nothing else. Spans that
-//! the collector does not take are dropped: at most 2,048 wait, and no request waits for them.
+//! Without a current span, [`Span::child_of_current`] reads one thread-local variable and nothing else.
+//! Spans that the collector does not take are dropped: at most 2,048 wait, and no request waits for
+//! them.
 
 mod config;
 mod span;

@@ -80,8 +80,8 @@ impl Traces {
 }
 
 impl Span {
-    /// Starts a span for a part of what the current span is about; `None` when that is not sampled, or there is
-    /// none.
+    /// Starts a span for a part of what the current span is about; `None` when that is not sampled, or
+    /// there is none.
     pub fn child_of_current(name: &'static str) -> Option<Self> {
         Context::map_current(|current| Self::child_of(current, name))
     }
@@ -142,7 +142,8 @@ impl Span {
         }
     }
 
-    /// Runs a future in the span: spans that it starts by [`Span::child_of_current`] are children of this one.
+    /// Runs a future in the span: spans that it starts by [`Span::child_of_current`] are children of
+    /// this one.
     pub async fn run<F: Future>(&self, future: F) -> F::Output {
         future.with_context(self.0.clone()).await
     }

@@ -33,8 +33,8 @@ pub struct Traces {
 }
 
 impl Traces {
-    /// Starts to export spans to the collector, as the service `service`. Does not wait for the collector. Call
-    /// it in a tokio runtime.
+    /// Starts to export spans to the collector, as the service `service`. Does not wait for the
+    /// collector. Call it in a tokio runtime.
     ///
     /// # Errors
     ///

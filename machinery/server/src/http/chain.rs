@@ -92,8 +92,8 @@ pub(crate) async fn handle(
     finish(&core, &exchange.audit_id, response, &exchange.warnings())
 }
 
-/// Returns the identifier of the request in the audit logs: that of the kube-apiserver or of the client, or else
-/// a new one.
+/// Returns the identifier of the request in the audit logs: that of the kube-apiserver or of the
+/// client, or else a new one.
 fn audit_id(request: &HttpRequest) -> String {
     let given = request.headers().get(&AUDIT_ID).and_then(|value| value.to_str().ok());
     given.filter(|id| !id.is_empty()).map_or_else(|| Uuid::new_v4().to_string(), ToOwned::to_owned)
@@ -256,6 +256,9 @@ fn refuse_impersonation(exchange: &Exchange<'_>, user: &UserInfo) -> Result<(), 
 async fn authorize_request(exchange: &Exchange<'_>, user: &UserInfo) -> Result<(), ApiError> {
     let attributes = exchange.info.attributes(user.clone());
     let annotate = |decision: Option<&str>, reason: &str| {
+        if exchange.core.auditor.is_none() {
+            return;
+        }
         if let Some(decision) = decision {
             exchange.annotations.add("authorization.k8s.io/decision", decision);
         }

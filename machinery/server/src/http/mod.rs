@@ -3,10 +3,11 @@
 //! # Flow
 //!
 //! [`handle`] is the only route. It reads the purpose of the request (`request_info`, `params`),
-//! authenticates and authorises the caller, reads the body (`input`), takes a permit of each resource that
-//! the request uses (`fairness`), and calls `dispatch`. `dispatch` picks the handler: `read`, `write` or
-//! `watch` for resources, `other` for every other path. The handler's result is rendered (`accept`,
-//! `render`), encoded (`encoding`) and sent (`reply`, `reply_body`). A failure becomes a `metav1.Status`.
+//! authenticates and authorises the caller, waits for a permit of each resource that the request uses
+//! (`fairness`), reads the body (`input`), and calls `dispatch`. `dispatch` picks the handler: `read`,
+//! `write` or `watch` for resources, `other` for every other path. The handler's result is rendered
+//! (`accept`, `render`), encoded (`encoding`) and sent (`reply`, `reply_body`). A failure becomes a
+//! `metav1.Status`. What happened is recorded (`trail`) and traced (`spans`), if the server is to do so.
 
 mod accept;
 mod caller;

@@ -1,5 +1,5 @@
-//! The audit events of one request. Source of the rules: `k8s.io/apiserver/pkg/endpoints/filters/audit.go` and
-//! `k8s.io/apiserver/pkg/audit/request.go`.
+//! The audit events of one request. Source of the rules:
+//! `k8s.io/apiserver/pkg/endpoints/filters/audit.go` and `k8s.io/apiserver/pkg/audit/request.go`.
 
 use std::net::IpAddr;
 

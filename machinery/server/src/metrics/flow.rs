@@ -1,5 +1,5 @@
-//! Metrics of fairness, under the names of API Priority and Fairness. A priority level is one of our limits, and a
-//! flow schema is a rank of callers.
+//! Metrics of fairness, under the names of API Priority and Fairness. A priority level is one of our
+//! limits, and a flow schema is a rank of callers.
 
 use std::time::Duration;
 

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use opentelemetry::TraceId;
 use opentelemetry_proto::tonic::{
     collector::trace::v1::{
         ExportTraceServiceRequest, ExportTraceServiceResponse,
@@ -16,7 +17,8 @@ use tonic::{Request, Response, Status, transport::Server};
 pub(crate) struct Received {
     pub(crate) service: String,
     pub(crate) name: String,
-    pub(crate) trace: Vec<u8>,
+    /// Identifier of the trace, in hexadecimal digits.
+    pub(crate) trace: String,
     pub(crate) id: Vec<u8>,
     pub(crate) parent: Vec<u8>,
     pub(crate) attributes: Vec<String>,
@@ -28,7 +30,7 @@ pub(crate) struct Collector(Arc<Mutex<Vec<Received>>>);
 
 impl Collector {
     /// Starts to receive; returns the address, too.
-    pub(crate) async fn start() -> (Self, String) {
+    pub(crate) fn start() -> (Self, String) {
         let collector = Self::default();
         let port = controlplane::free_port().unwrap();
         let address = format!("127.0.0.1:{port}");
@@ -59,7 +61,7 @@ impl TraceService for Collector {
                 self.0.lock().unwrap().push(Received {
                     service: service.clone().unwrap_or_default(),
                     name: span.name,
-                    trace: span.trace_id,
+                    trace: TraceId::from_bytes(span.trace_id.try_into().unwrap()).to_string(),
                     id: span.span_id,
                     parent: span.parent_span_id,
                     attributes: span.attributes.into_iter().map(|attribute| attribute.key).collect(),

@@ -10,7 +10,7 @@ use tokio::{sync::oneshot, time::Instant};
 use super::{
     limits::Limits,
     permit::{Claim, Permit},
-    queues::{Place, Queues},
+    queues::{Place, Queuer, Queues},
     usage::{Limit, Usage},
 };
 use crate::{
@@ -129,7 +129,10 @@ impl Limiter {
         }
         let (sender, receiver) = oneshot::channel();
         let waiter = Waiter { caller: caller.clone(), claim, sender };
-        match state.queues.push(&caller.flow(), &caller.name, waiter, self.0.limits.waiting) {
+        let flow = caller.flow();
+        let has_priority = caller.rank == Rank::Priority;
+        let queuer = Queuer { flow: &flow, caller: &caller.name, has_priority };
+        match state.queues.push(queuer, waiter, self.0.limits.waiting) {
             // The displaced request, if there is one, is refused when its sender is dropped.
             Ok((place, _displaced)) => Attempt::Queued(Queued {
                 limiter: self.clone(),

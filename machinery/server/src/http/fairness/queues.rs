@@ -19,6 +19,16 @@ struct Flow<T> {
     /// The next turn is the first line's.
     lines: VecDeque<Line<T>>,
     waiting: usize,
+    /// True for a priority user's: its requests are not displaced.
+    has_priority: bool,
+}
+
+/// The caller of a request that is to wait.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Queuer<'a> {
+    pub(super) flow: &'a str,
+    pub(super) caller: &'a str,
+    pub(super) has_priority: bool,
 }
 
 #[derive(Debug)]
@@ -42,19 +52,20 @@ impl<T> Default for Queues<T> {
 }
 
 impl<T> Queues<T> {
-    /// Adds a request at the end of its caller's line. Returns its place, and a request that it displaced: the
-    /// newest of the flow with most, when there is no room and that flow has more than this one.
+    /// Adds a request at the end of its caller's line. Returns its place, and a request that it
+    /// displaced: the newest of the flow with most, when there is no room and that flow has more than
+    /// this one. A priority user displaces others in any case, and is not displaced.
     ///
     /// # Errors
     ///
     /// Returns the request when there is no room.
     pub(super) fn push(
         &mut self,
-        flow: &str,
-        caller: &str,
+        queuer: Queuer<'_>,
         request: T,
         most: Waiting,
     ) -> Result<(Place, Option<T>), T> {
+        let Queuer { flow, caller, has_priority } = queuer;
         let own = self.flows.iter().find(|found| found.name == flow);
         let line = own.and_then(|own| own.lines.iter().find(|line| line.caller == caller));
         let of_flow = own.map_or(0, |own| own.waiting);
@@ -63,22 +74,28 @@ impl<T> Queues<T> {
         }
         let mut displaced = None;
         if self.waiting >= most.total {
-            displaced = self.displace(of_flow + 1);
+            displaced = self.displace(if has_priority { 0 } else { of_flow + 1 });
             if displaced.is_none() {
                 return Err(request);
             }
         }
         self.last += 1;
         let place = Place { flow: flow.to_owned(), caller: caller.to_owned(), number: self.last };
-        self.line(flow, caller).push_back((place.number, request));
+        self.line(queuer).push_back((place.number, request));
         self.waiting += 1;
         Ok((place, displaced))
     }
 
     /// Returns the line of a caller, which is made if it is new.
-    fn line(&mut self, flow: &str, caller: &str) -> &mut VecDeque<(u64, T)> {
+    fn line(&mut self, queuer: Queuer<'_>) -> &mut VecDeque<(u64, T)> {
+        let Queuer { flow, caller, has_priority } = queuer;
         let at = self.flows.iter().position(|found| found.name == flow).unwrap_or_else(|| {
-            self.flows.push_back(Flow { name: flow.to_owned(), lines: VecDeque::new(), waiting: 0 });
+            self.flows.push_back(Flow {
+                name: flow.to_owned(),
+                lines: VecDeque::new(),
+                waiting: 0,
+                has_priority,
+            });
             self.flows.len() - 1
         });
         #[allow(
@@ -100,7 +117,11 @@ impl<T> Queues<T> {
 
     /// Removes the newest request of the flow with most, if these are more than `than`.
     fn displace(&mut self, than: usize) -> Option<T> {
-        let largest = self.flows.iter().filter(|flow| flow.waiting > than).max_by_key(|flow| flow.waiting)?;
+        let largest = self
+            .flows
+            .iter()
+            .filter(|flow| flow.waiting > than && !flow.has_priority)
+            .max_by_key(|flow| flow.waiting)?;
         let newest = |line: &Line<T>| line.requests.back().map_or(0, |(number, _)| *number);
         let line = largest.lines.iter().max_by_key(|line| newest(line))?;
         let place = Place { flow: largest.name.clone(), caller: line.caller.clone(), number: newest(line) };
@@ -160,8 +181,12 @@ mod tests {
 
     const MOST: Waiting = Waiting { total: 2000, of_flow: 1000, of_caller: 1000 };
 
+    fn of<'a>(flow: &'a str, caller: &'a str) -> Queuer<'a> {
+        Queuer { flow, caller, has_priority: false }
+    }
+
     fn push(queues: &mut Queues<String>, flow: &str, caller: &str, request: &str) -> Place {
-        queues.push(flow, caller, request.to_owned(), MOST).expect("a place").0
+        queues.push(of(flow, caller), request.to_owned(), MOST).expect("a place").0
     }
 
     fn all(queues: &mut Queues<String>) -> Vec<String> {
@@ -214,7 +239,7 @@ mod tests {
     fn callers_and_flows_have_shares_of_the_queues() {
         let most = Waiting { total: 100, of_flow: 3, of_caller: 2 };
         let mut queues = Queues::default();
-        let mut pushed = |flow: &str, caller: &str| queues.push(flow, caller, (), most).is_ok();
+        let mut pushed = |flow: &str, caller: &str| queues.push(of(flow, caller), (), most).is_ok();
         assert_eq!([(); 3].map(|()| pushed("f", "a")), [true, true, false]);
         assert_eq!([(); 2].map(|()| pushed("f", "b")), [true, false]);
         assert!(pushed("g", "a"));
@@ -225,13 +250,30 @@ mod tests {
         let most = Waiting { total: 4, of_flow: 4, of_caller: 4 };
         let mut queues = Queues::default();
         for at in 0..4 {
-            queues.push("greedy", "greedy", format!("greedy {at}"), most).expect("a place");
+            queues.push(of("greedy", "greedy"), format!("greedy {at}"), most).expect("a place");
         }
         let mut push =
-            |flow: &str| queues.push(flow, flow, flow.to_owned(), most).map(|(_, displaced)| displaced);
+            |flow: &str| queues.push(of(flow, flow), flow.to_owned(), most).map(|(_, displaced)| displaced);
         assert_eq!(push("jane"), Ok(Some("greedy 3".to_owned())));
         assert_eq!(push("joe"), Ok(Some("greedy 2".to_owned())));
         assert_eq!(push("greedy"), Err("greedy".to_owned()), "it has most itself");
         assert_eq!(push("jane"), Err("jane".to_owned()), "nobody has more than she would");
+    }
+
+    #[test]
+    fn a_priority_user_finds_a_place_and_keeps_it() {
+        let most = Waiting { total: 4, of_flow: 4, of_caller: 4 };
+        let mut queues = Queues::default();
+        let controller = Queuer { has_priority: true, ..of("controller", "controller") };
+        for at in 0..3 {
+            queues.push(controller, at, most).expect("a place");
+        }
+        queues.push(of("jane", "jane"), 3, most).expect("the last place");
+        assert_eq!(
+            queues.push(of("joe", "joe"), 4, most).map(|_| ()),
+            Err(4),
+            "the controller is not displaced"
+        );
+        assert_eq!(queues.push(controller, 5, most).map(|(_, displaced)| displaced), Ok(Some(3)));
     }
 }
