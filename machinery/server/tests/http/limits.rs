@@ -11,6 +11,7 @@ use tokio::{
     net::{TcpSocket, TcpStream},
     task::JoinHandle,
 };
+use tokio_util::sync::CancellationToken;
 
 use crate::support::{Client, Kitchen, Setup, eventually, pot, revision};
 
@@ -18,6 +19,8 @@ const POTS: &str = "/apis/kitchen.dev/v1/namespaces/n/pots";
 const A: &str = "/apis/kitchen.dev/v1/namespaces/n/pots/a";
 /// Labels of the reads of ordinary callers.
 const ORDINARY_READS: &str = r#"priority_level="reads",flow_schema="ordinary""#;
+/// Labels of the writes of ordinary callers.
+const ORDINARY_WRITES: &str = r#"priority_level="writes",flow_schema="ordinary""#;
 const GREEDY: &str = "system:serviceaccount:n:greedy";
 
 async fn kitchen(options: ServerOptions) -> Kitchen {
@@ -153,34 +156,36 @@ async fn a_tenant_that_floods_delays_itself_and_its_requests_succeed_in_their_tu
         ServerOptions { max_reads_in_flight: 8, max_writes_in_flight: 8, ..ServerOptions::default() };
     let kitchen = kitchen(options).await;
     kitchen.client().create_pot("a", json!({"dish": "soup"})).await;
-    let flood = |at: usize| {
-        let client = kitchen.client_of(&format!("system:serviceaccount:n:pod-{}", at % 4));
-        async move {
-            let name = format!("p{at}");
-            client.post(POTS, &pot(&name, json!({"dish": "soup"}))).await.expect(201);
+    let stop = CancellationToken::new();
+    let flood: Vec<JoinHandle<()>> = (0..100)
+        .map(|at| {
+            let client = kitchen.client_of(&format!("system:serviceaccount:n:pod-{}", at % 4));
+            let (stop, mut count) = (stop.clone(), 0);
+            tokio::spawn(async move {
+                while !stop.is_cancelled() {
+                    let name = format!("p{at}-{count}");
+                    client.post(POTS, &pot(&name, json!({"dish": "soup"}))).await.expect(201);
+                    count += 1;
+                }
+            })
+        })
+        .collect();
+    let in_queue = || metric(&kitchen, "apiserver_flowcontrol_current_inqueue_requests", ORDINARY_WRITES);
+    eventually("the flood waits", || async { in_queue().await > 50 }).await;
+    for user in ["controller", "cook", "system:serviceaccount:m:baker"] {
+        let (client, path) = (kitchen.client_of(user), format!("{A}?resourceVersion=0"));
+        for at in 0..5 {
+            client.get(&path).await.expect(200);
+            client.merge(A, &json!({"metadata": {"labels": {"at": at.to_string()}}})).await.expect(200);
         }
-    };
-    let mut flood = Box::pin(join_all((0..200).map(flood)));
-    let others = async {
-        for user in ["controller", "cook", "system:serviceaccount:m:baker"] {
-            for at in 0..5 {
-                let (client, path) = (kitchen.client_of(user), format!("{A}?resourceVersion=0"));
-                client.get(&path).await.expect(200);
-                client.merge(A, &json!({"metadata": {"labels": {"at": at.to_string()}}})).await.expect(200);
-            }
-        }
-    };
-    tokio::select! {
-        _ = &mut flood => panic!("the others waited for the whole flood"),
-        () = others => {}
     }
-    flood.await;
+    stop.cancel();
+    for result in join_all(flood).await {
+        result.expect("each request was served");
+    }
     let waited = "apiserver_flowcontrol_request_wait_duration_seconds_count";
-    let text = kitchen.client_of("controller").get("/metrics").await.text();
-    let waits =
-        |line: &&str| line.starts_with(waited) && line.contains("\"writes\"") && line.contains("\"true\"");
-    let waits = text.lines().find(waits).and_then(|line| line.rsplit(' ').next()?.parse::<u64>().ok());
-    assert!(waits.is_some_and(|waits| waits > 50), "{waits:?}");
+    let waits = metric(&kitchen, waited, &format!("{ORDINARY_WRITES},execute=\"true\"")).await;
+    assert!(waits > 50, "{waits}");
     assert_eq!(metric(&kitchen, "apiserver_refused_requests_total", "writes").await, 0);
 }
 
