@@ -3,9 +3,11 @@
 use std::{sync::Arc, time::Duration};
 
 use evacuation_api::{Evacuation, SelfEvacuation};
+use machinery_audit::{AuditLog, Policy};
 use machinery_auth::{Authenticator, Authorizer};
 use machinery_server::{BuildError, Metrics, Namespaces, Registry, Server, ServerOptions};
 use machinery_storage::Store;
+use machinery_tracing::Traces;
 
 use crate::{
     EvacuationResponderStrategy, EvacuationStrategy, LimitOptions, NodeEvacuationRuleStrategy,
@@ -30,6 +32,10 @@ pub struct Parts {
     pub shutdown_delay: Duration,
     /// Limits on what callers can use.
     pub limits: LimitOptions,
+    /// Audit policy and log; `None` when nothing is recorded.
+    pub audit: Option<(Policy, Arc<AuditLog>)>,
+    /// Traces of requests; `None` when nothing is traced.
+    pub traces: Option<Traces>,
 }
 
 /// Returns the server with every resource of the API. Tests use the same routes.
@@ -38,7 +44,18 @@ pub struct Parts {
 ///
 /// The OpenAPI documents cannot be made from the kinds' schemas.
 pub fn assemble(parts: Parts) -> Result<Server, BuildError> {
-    let Parts { store, pods, sights, authenticator, authorizer, namespaces, shutdown_delay, limits } = parts;
+    let Parts {
+        store,
+        pods,
+        sights,
+        authenticator,
+        authorizer,
+        namespaces,
+        shutdown_delay,
+        limits,
+        audit,
+        traces,
+    } = parts;
     let metrics = Metrics::new();
     let store = metrics.measure(store, "");
     let responders = EvacuationResponderStrategy::new(Arc::clone(&authorizer));
@@ -59,7 +76,14 @@ pub fn assemble(parts: Parts) -> Result<Server, BuildError> {
         shutdown_delay,
         ..limits.server()
     };
-    Server::builder(options)
+    let mut builder = Server::builder(options);
+    if let Some((policy, log)) = audit {
+        builder = builder.audit(policy, log);
+    }
+    if let Some(traces) = traces {
+        builder = builder.traces(traces);
+    }
+    builder
         .resource(Arc::clone(&evacuations))
         .action(Evacuation::PLURAL, Arc::new(respond))
         .view(SelfEvacuationView, evacuations)

@@ -11,6 +11,7 @@
 //! everything.
 
 mod assemble;
+mod audit;
 mod caller;
 mod compaction;
 mod drain_warning;
@@ -31,6 +32,7 @@ mod self_evacuation;
 mod store;
 
 pub use assemble::{Parts, assemble};
+pub use audit::AuditOptions;
 pub use evacuation::EvacuationStrategy;
 pub use evacuation_responder::EvacuationResponderStrategy;
 pub use limits::LimitOptions;

@@ -5,7 +5,7 @@ use std::{net::IpAddr, path::PathBuf};
 use clap::{Parser, ValueEnum};
 use machinery_logging::LogOptions;
 
-use crate::LimitOptions;
+use crate::{AuditOptions, LimitOptions};
 
 /// The evacuation API server, which a kube-apiserver aggregates.
 #[derive(Clone, Debug, Parser)]
@@ -63,6 +63,13 @@ pub struct Options {
     /// sending requests to it.
     #[arg(long, default_value_t = 0, value_name = "SECONDS")]
     pub shutdown_delay_seconds: u64,
+    /// Flags of the audit log.
+    #[command(flatten)]
+    pub audit: AuditOptions,
+    /// Configuration of traces: a file with a TracingConfiguration of apiserver.config.k8s.io/v1. Without it,
+    /// nothing is traced.
+    #[arg(long, value_name = "FILE")]
+    pub tracing_config_file: Option<PathBuf>,
     /// Flags of the log.
     #[command(flatten)]
     pub log: LogOptions,

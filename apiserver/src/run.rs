@@ -2,6 +2,7 @@
 
 use std::{
     net::{SocketAddr, TcpListener},
+    path::Path,
     sync::Arc,
     time::Duration,
 };
@@ -11,9 +12,13 @@ use machinery_auth::{
     DelegatedAuthentication, ServingCertificate, SubjectAccessReviewAuthorizer, connect, server_config,
 };
 use machinery_server::KubeNamespaces;
+use machinery_tracing::{Traces, TracingConfig};
 use tokio_util::sync::CancellationToken;
 
 use crate::{KubePods, KubeSights, Options, Parts, RunError, assemble, store};
+
+/// Name of the service in traces.
+const SERVICE: &str = "evacuation-apiserver";
 
 /// Serves until `shutdown` is canceled, then ends the watches and waits for the requests in progress.
 ///
@@ -23,6 +28,8 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> Result<(), Ru
     // Fails when another part of the process was first; then that one's provider is used.
     let _ = rustls::crypto::ring::default_provider().install_default();
 
+    let audit = options.audit.clone().start()?;
+    let traces = options.tracing_config_file.as_deref().map(trace).transpose()?;
     let certificate = ServingCertificate::start(
         &options.tls_cert_file,
         &options.tls_private_key_file,
@@ -50,8 +57,27 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> Result<(), Ru
         namespaces: KubeNamespaces::start(client, shutdown.child_token()),
         shutdown_delay: Duration::from_secs(options.shutdown_delay_seconds),
         limits: options.limits,
+        audit: audit.clone(),
+        traces: traces.clone(),
     })
     .map_err(RunError::Build)?;
     tracing::info!(%address, version = env!("CARGO_PKG_VERSION"), "serving");
-    server.serve(listener, Some(tls), shutdown).await.map_err(listen)
+    let result = server.serve(listener, Some(tls), shutdown).await.map_err(listen);
+    if let Some((_, log)) = audit
+        && !log.close().await
+    {
+        tracing::error!("audit events are lost: the log did not take them in time");
+    }
+    if let Some(traces) = traces {
+        traces.shutdown().await;
+    }
+    result
+}
+
+/// Starts to export traces, as the file says.
+fn trace(config: &Path) -> Result<Traces, RunError> {
+    let config = TracingConfig::load(config).map_err(RunError::TracingConfig)?;
+    // The name of the pod, in Kubernetes.
+    let instance = std::env::var("HOSTNAME").unwrap_or_else(|_| std::process::id().to_string());
+    Traces::start(&config, SERVICE, &instance).map_err(RunError::Traces)
 }

@@ -2,9 +2,11 @@
 
 use std::{error::Error, net::SocketAddr, path::PathBuf};
 
+use machinery_audit::{LogError, PolicyError};
 use machinery_auth::{ConnectError, ServingCertificateError};
 use machinery_server::BuildError;
 use machinery_storage::EtcdOptionsError;
+use machinery_tracing::{ConfigError, StartError};
 
 /// Failure of the server to start or to continue.
 #[derive(Debug, thiserror::Error)]
@@ -33,6 +35,18 @@ pub enum RunError {
         #[source]
         source: Box<dyn Error + Send + Sync>,
     },
+    /// The audit policy cannot be used.
+    #[error("cannot use the audit policy")]
+    AuditPolicy(#[source] PolicyError),
+    /// The audit log cannot be opened.
+    #[error("cannot start the audit log")]
+    AuditLog(#[source] LogError),
+    /// The tracing configuration cannot be used.
+    #[error("cannot use the tracing configuration")]
+    TracingConfig(#[source] ConfigError),
+    /// Traces cannot be exported to the collector.
+    #[error("cannot start the traces")]
+    Traces(#[source] StartError),
     /// The serving certificate or its key cannot be used.
     #[error("cannot serve TLS")]
     Certificate(#[source] ServingCertificateError),

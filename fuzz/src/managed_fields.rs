@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::LazyLock};
 
 use jiff::Timestamp;
-use machinery_apply::{ApplyError, FieldSet, Writer, apply, track};
+use machinery_apply::{ApplyError, FieldSet, OneVersion, Writer, apply, track};
 use machinery_merge::parse_json;
 use machinery_schema::Schema;
 use serde_json::{Value, json};
@@ -54,16 +54,17 @@ pub(crate) fn server_side_apply(input: &[u8]) {
     let (first, second) = halves(input);
     let (Some(first), Some(second)) = (document(first), document(second)) else { return };
     let none = FieldSet::new();
+    let versions = &OneVersion { api_version: VERSION, schema: &SCHEMA };
     let writer =
         |manager| Writer { manager, api_version: VERSION, subresource: "", now: Timestamp::UNIX_EPOCH };
     let mut live = first.clone();
     live["metadata"] = json!({"name": "a"});
-    if let Ok(entries) = track(&SCHEMA, None, &live, &writer("creator"), &none) {
+    if let Ok(entries) = track(versions, None, &live, &writer("creator"), &none) {
         live["metadata"]["managedFields"] = json!(entries);
     }
     live["metadata"]["uid"] = json!("u");
-    let unforced = apply(&SCHEMA, Some(&live), &second, &writer("a"), false, &none);
-    let forced = apply(&SCHEMA, Some(&live), &second, &writer("a"), true, &none);
+    let unforced = apply(versions, Some(&live), &second, &writer("a"), false, &none);
+    let forced = apply(versions, Some(&live), &second, &writer("a"), true, &none);
     let applied = match (unforced, forced) {
         (Err(ApplyError::Conflicts(conflicts)), Ok(applied)) => {
             assert!(!conflicts.is_empty());
@@ -78,7 +79,7 @@ pub(crate) fn server_side_apply(input: &[u8]) {
     };
     let mut live = applied.object;
     live["metadata"]["managedFields"] = json!(applied.managed_fields);
-    let again = apply(&SCHEMA, Some(&live), &second, &writer("a"), false, &none);
+    let again = apply(versions, Some(&live), &second, &writer("a"), false, &none);
     let again = again.unwrap_or_else(|error| panic!("the same again: {error}"));
     assert!(!again.changed, "{live} and {}", again.object);
     assert_eq!(again.managed_fields, applied.managed_fields);

@@ -60,6 +60,8 @@ impl Server {
             namespaces: shared,
             shutdown_delay: Duration::ZERO,
             limits,
+            audit: None,
+            traces: None,
         })
         .unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -24,6 +24,25 @@ impl Verdict {
     }
 }
 
+/// Verdict with its reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decision {
+    /// The verdict.
+    pub verdict: Verdict,
+    /// Reason in the authorizer's words, often empty. It is for the audit log.
+    pub reason: String,
+}
+
+impl From<Verdict> for Decision {
+    fn from(verdict: Verdict) -> Self {
+        let reason = match &verdict {
+            Verdict::Allowed => String::new(),
+            Verdict::Denied { reason } => reason.clone(),
+        };
+        Self { verdict, reason }
+    }
+}
+
 /// Decides which actions of callers are allowed.
 #[async_trait]
 pub trait Authorizer: Send + Sync {
@@ -33,6 +52,16 @@ pub trait Authorizer: Send + Sync {
     ///
     /// [`AuthError::Unavailable`] when there is no verdict. The request must then be rejected.
     async fn authorize(&self, attributes: &Attributes) -> Result<Verdict, AuthError>;
+
+    /// Decides as [`authorize`](Self::authorize), and returns the reason of a permission, too, if the
+    /// authorizer knows one.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`authorize`](Self::authorize).
+    async fn decide(&self, attributes: &Attributes) -> Result<Decision, AuthError> {
+        self.authorize(attributes).await.map(Decision::from)
+    }
 }
 
 /// Allows every action of every caller: for servers on loopback and for tests.

@@ -46,7 +46,7 @@ mod user;
 
 pub use attributes::{Attributes, ResourceAttributes};
 pub use authenticator::{Anonymous, AuthenticatedGroup, Authenticator, AuthenticatorUnion};
-pub use authorizer::{AlwaysAllow, Authorizer, Verdict};
+pub use authorizer::{AlwaysAllow, Authorizer, Decision, Verdict};
 pub use ca_bundle::{CaBundle, CaBundleError};
 pub use client_certificate::ClientCertificateAuthenticator;
 pub use config::{AuthenticationConfig, ConfigError, CurrentConfig, RequestHeaderConfig};

@@ -10,7 +10,7 @@ use k8s_openapi::api::authorization::v1::{
 use kube::{Api, Client, api::PostParams};
 
 use crate::{
-    Attributes, AuthError, Authorizer, Verdict,
+    Attributes, AuthError, Authorizer, Decision, Verdict,
     review::{AnswerCache, ask},
     user::PRIVILEGED_GROUP,
 };
@@ -35,7 +35,7 @@ const OPEN_PATHS: [&str; 3] = ["/healthz", "/livez", "/readyz"];
 /// all of them, such as a controller, costs one review and not one for each object.
 pub struct SubjectAccessReviewAuthorizer {
     reviews: Api<SubjectAccessReview>,
-    verdicts: AnswerCache<Attributes, Verdict>,
+    verdicts: AnswerCache<Attributes, Decision>,
     all_objects_first: Vec<String>,
 }
 
@@ -55,8 +55,8 @@ impl SubjectAccessReviewAuthorizer {
         self
     }
 
-    /// Returns the kept verdict, or that of a review.
-    async fn verdict(&self, attributes: Attributes) -> Result<Verdict, AuthError> {
+    /// Returns the kept decision, or that of a review.
+    async fn decision(&self, attributes: Attributes) -> Result<Decision, AuthError> {
         self.verdicts.get(attributes.clone(), self.review(&attributes), |_| KEPT_FOR).await
     }
 
@@ -68,7 +68,7 @@ impl SubjectAccessReviewAuthorizer {
         Some(Attributes { resource: Some(resource), ..attributes.clone() })
     }
 
-    async fn review(&self, attributes: &Attributes) -> Result<Verdict, AuthError> {
+    async fn review(&self, attributes: &Attributes) -> Result<Decision, AuthError> {
         let review = SubjectAccessReview { spec: spec(attributes), ..SubjectAccessReview::default() };
         let parameters = PostParams::default();
         let answer = ask(REVIEW, || self.reviews.create(&parameters, &review)).await?;
@@ -79,23 +79,29 @@ impl SubjectAccessReviewAuthorizer {
 #[async_trait]
 impl Authorizer for SubjectAccessReviewAuthorizer {
     async fn authorize(&self, attributes: &Attributes) -> Result<Verdict, AuthError> {
+        self.decide(attributes).await.map(|decision| decision.verdict)
+    }
+
+    async fn decide(&self, attributes: &Attributes) -> Result<Decision, AuthError> {
         if is_always_allowed(attributes) {
-            return Ok(Verdict::Allowed);
+            return Ok(Decision::from(Verdict::Allowed));
         }
         if attributes.controlled_size() >= LARGEST_KEPT {
             return self.review(attributes).await;
         }
         if let Some(all) = self.about_all_objects(attributes)
-            && self.verdict(all).await?.is_allowed()
+            && let decision = self.decision(all).await?
+            && decision.verdict.is_allowed()
         {
-            return Ok(Verdict::Allowed);
+            return Ok(decision);
         }
-        self.verdict(attributes.clone()).await
+        self.decision(attributes.clone()).await
     }
 }
 
-fn size(attributes: &Attributes, _: &Result<Verdict, AuthError>) -> usize {
-    attributes.controlled_size() + attributes.user.size()
+fn size(attributes: &Attributes, decision: &Result<Decision, AuthError>) -> usize {
+    let reason = decision.as_ref().map_or(0, |decision| decision.reason.len());
+    attributes.controlled_size() + attributes.user.size() + reason
 }
 
 fn is_always_allowed(attributes: &Attributes) -> bool {
@@ -129,12 +135,12 @@ fn spec(attributes: &Attributes) -> SubjectAccessReviewSpec {
 }
 
 /// A review without an opinion denies, and so does one that both allows and denies.
-fn judge(status: SubjectAccessReviewStatus) -> Verdict {
+fn judge(status: SubjectAccessReviewStatus) -> Decision {
     if status.allowed && !status.denied.unwrap_or_default() {
-        return Verdict::Allowed;
+        return Decision { verdict: Verdict::Allowed, reason: status.reason.unwrap_or_default() };
     }
     let reason = status.reason.filter(|reason| !reason.is_empty()).or(status.evaluation_error);
-    Verdict::Denied { reason: reason.unwrap_or_default() }
+    Decision::from(Verdict::Denied { reason: reason.unwrap_or_default() })
 }
 
 #[cfg(test)]
@@ -159,7 +165,7 @@ mod tests {
                 reason: Some(reason.to_owned()),
                 evaluation_error: error.map(ToOwned::to_owned),
             };
-            assert_eq!(judge(status.clone()), verdict, "{status:?}");
+            assert_eq!(judge(status.clone()).verdict, verdict, "{status:?}");
         }
     }
 }

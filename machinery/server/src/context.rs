@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use chrono::{DateTime, Utc};
+use machinery_audit::AuditAnnotations;
 use machinery_auth::UserInfo;
 
 /// Operation of a request, in the words of admission.
@@ -45,6 +46,8 @@ pub struct RequestContext {
     pub user_agent: String,
     /// Warnings for the caller, sent as `Warning` headers.
     pub warnings: Warnings,
+    /// Annotations of the request's audit events.
+    pub audit: AuditAnnotations,
 }
 
 impl RequestContext {

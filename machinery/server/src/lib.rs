@@ -10,11 +10,13 @@
 //!
 //! # Flow
 //!
-//! A request passes the folders in this order. `http` reads it, authenticates and authorises it. `admission`
-//! checks the namespace. `resource` decodes the bytes. `registry` carries out the verb by the strategy's
-//! hooks, as one transaction of the store. The watch of the store updates the `cache` (index and ring of
-//! changes), which serves lists and watches. `http` renders objects, lists, tables and events. Every failure
-//! is an [`ApiError`], which only [`status()`] turns into a `metav1.Status`.
+//! A request passes the folders in this order. `http` reads it, authenticates it, lets it wait for its
+//! turn, and authorises it. `admission` checks the namespace. `resource` decodes the bytes. `registry`
+//! carries out the verb by the strategy's hooks, as one transaction of the store. The watch of the
+//! store updates the `cache` (index and ring of changes), which serves lists and watches. `http`
+//! renders objects, lists, tables and events. Every failure is an [`ApiError`], which only [`status()`]
+//! turns into a `metav1.Status`. `audit` records requests (`machinery-audit`), and `http` and the
+//! store's calls are traced (`machinery-tracing`), where the builder is told so.
 //!
 //! # Guarantees
 //!
@@ -41,6 +43,7 @@
 
 mod action;
 mod admission;
+mod audit;
 mod cache;
 mod context;
 mod error;
@@ -69,6 +72,7 @@ pub use admission::{EveryNamespace, KubeNamespaces, NamespaceState, Namespaces};
 pub use context::{Operation, RequestContext, Warnings};
 pub use error::{ApiError, Cause, Reason};
 pub use kind::{ApiVersion, Kind};
+pub use machinery_audit::AuditAnnotations;
 pub use metrics::Metrics;
 pub use registry::{DeleteOptions, ObjectLimits, Propagation, Registry};
 pub use server::{BuildError, Server, ServerBuilder, ServerOptions};

@@ -51,6 +51,14 @@ impl Caller {
         }
     }
 
+    /// Returns the name of the flow that takes turns with others: the namespace of a service account,
+    /// or else the user. No user has the name of a namespace's flow, which ends with a colon.
+    pub(crate) fn flow(&self) -> String {
+        self.namespace
+            .as_ref()
+            .map_or_else(|| self.name.clone(), |namespace| format!("{SERVICE_ACCOUNT}{namespace}:"))
+    }
+
     /// A caller that is not authenticated yet, at that network address.
     pub(crate) fn at_address(address: &str) -> Self {
         Self { name: address.to_owned(), namespace: None, rank: Rank::Ordinary }

@@ -2,7 +2,7 @@
 
 use std::{
     panic::AssertUnwindSafe,
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 
 use actix_web::{
@@ -13,7 +13,8 @@ use actix_web::{
 use bytes::Bytes;
 use chrono::{SecondsFormat, Utc};
 use futures::FutureExt;
-use machinery_auth::{Attributes, AuthError, UserInfo, Verdict};
+use machinery_auth::{Attributes, AuthError, Decision, UserInfo, Verdict};
+use machinery_tracing::Span;
 use uuid::Uuid;
 
 use super::{
@@ -26,6 +27,8 @@ use super::{
     reply::{self, Reply},
     reply_body::ReplyBody,
     request_labels::request_labels,
+    spans,
+    trail::Trail,
     websocket,
 };
 use crate::{
@@ -51,18 +54,23 @@ pub(crate) async fn handle(
     core: web::Data<Core>,
 ) -> HttpResponse {
     let started = Instant::now();
+    let audit_id = audit_id(&request);
     let params = match Params::parse(request.query_string()) {
         Ok(params) => params,
         Err(error) => {
             let response = reply::failure(&error, &Target::default(), Encoding::Json);
-            return finish(&core, &request, response, &[]);
+            return finish(&core, &audit_id, response, &[]);
         }
     };
-    let exchange = Exchange::new(&core, &request, params, payload);
+    let exchange = Exchange::new(&core, &request, params, payload, audit_id);
     let result = match timeout(&exchange) {
-        Ok(timeout) => serve_within(timeout, &exchange).await,
+        Ok(timeout) => {
+            exchange.set_timeout(timeout);
+            serve_within(timeout, &exchange).await
+        }
         Err(error) => Err(error),
     };
+    exchange.note(|trail| trail.reply(&result, &exchange));
     let response = match result.and_then(|reply| websocket(&exchange, reply)) {
         Ok(Upgraded::WebSocket(response)) => response,
         Ok(Upgraded::No(reply)) => {
@@ -72,10 +80,25 @@ pub(crate) async fn handle(
         Err(error) => reply::failure(&error, &exchange.target(), exchange.failure_encoding()),
     };
     let answer = response.status().as_u16();
+    let span = exchange.span();
+    if let Some(span) = &span {
+        spans::answered(span, answer);
+    }
     core.metrics.answered(request_labels(&exchange), answer, started);
+    let mut trail = exchange.take_trail();
+    if let Some(trail) = &mut trail {
+        trail.finish().await;
+    }
     let slot = exchange.take_slot();
-    let response = response.map_body(|_, body| ReplyBody::new(body, slot)).map_into_boxed_body();
-    finish(&core, &request, response, &exchange.warnings())
+    let response = response.map_body(|_, body| ReplyBody::new(body, slot, trail, span)).map_into_boxed_body();
+    finish(&core, &exchange.audit_id, response, &exchange.warnings())
+}
+
+/// Returns the identifier of the request in the audit logs: that of the kube-apiserver or of the
+/// client, or else a new one.
+fn audit_id(request: &HttpRequest) -> String {
+    let given = request.headers().get(&AUDIT_ID).and_then(|value| value.to_str().ok());
+    given.filter(|id| !id.is_empty()).map_or_else(|| Uuid::new_v4().to_string(), ToOwned::to_owned)
 }
 
 /// Reply after the choice of the protocol.
@@ -112,20 +135,16 @@ async fn serve_within(timeout: Duration, exchange: &Exchange<'_>) -> Result<Repl
             Err(ApiError::status(Reason::Timeout, message))
         }
         // The panic hook has logged the place and the cause.
-        Err(_) => Err(ApiError::internal("serving the request", "a panic")),
+        Err(_) => {
+            exchange.note(Trail::panicked);
+            Err(ApiError::internal("serving the request", "a panic"))
+        }
     }
 }
 
 /// Adds the headers that every answer has.
-fn finish(
-    core: &Core,
-    request: &HttpRequest,
-    mut response: HttpResponse,
-    warnings: &[String],
-) -> HttpResponse {
-    let given = request.headers().get(&AUDIT_ID).cloned();
-    let audit_id = given.or_else(|| HeaderValue::from_str(&Uuid::new_v4().to_string()).ok());
-    if let Some(audit_id) = audit_id {
+fn finish(core: &Core, audit_id: &str, mut response: HttpResponse, warnings: &[String]) -> HttpResponse {
+    if let Ok(audit_id) = HeaderValue::from_str(audit_id) {
         response.headers_mut().insert(AUDIT_ID, audit_id);
     }
     let time = Utc::now().to_rfc3339_opts(SecondsFormat::Micros, true);
@@ -151,21 +170,43 @@ async fn serve(exchange: &Exchange<'_>) -> Result<Reply, ApiError> {
     let info = &exchange.info;
     // Probes carry no credentials, and must be answered when those who know users cannot be asked.
     if let Some((probe, check)) = health::probe(&info.path).filter(|_| info.is_read()) {
+        exchange.audit(Some(&UserInfo::anonymous())).await?;
         return health::report(probe, check, &exchange.core.checks(probe).await, &exchange.params);
     }
-    let user = authenticate(exchange).await?;
+    let user = match authenticate(exchange).await {
+        Ok(user) => user,
+        Err(error) => {
+            exchange.audit(None).await?;
+            return Err(error);
+        }
+    };
+    exchange.trace(&user);
+    let rest = serve_user(exchange, user);
+    match exchange.span() {
+        Some(span) => {
+            span.part("authentication", exchange.received.into(), SystemTime::now());
+            span.run(rest).await
+        }
+        None => rest.await,
+    }
+}
+
+/// Serves the request of a user.
+async fn serve_user(exchange: &Exchange<'_>, user: UserInfo) -> Result<Reply, ApiError> {
+    let info = &exchange.info;
+    exchange.audit(Some(&user)).await?;
     refuse_impersonation(exchange, &user)?;
     let core = exchange.core;
     let caller = Caller::new(&user, &core.options.priority_users);
     let of_view = exchange.served().is_some_and(|served| served.resource.is_view());
-    let enter = || core.limiters.request(&caller, info.is_read(), of_view);
+    let enter = || {
+        let slot = core.limiters.request(&caller, info.is_read(), of_view, exchange.patience());
+        Span::run_part("priorityandfairness", slot)
+    };
     exchange.keep(enter().await?);
-    authorize(exchange, &exchange.info.attributes(user.clone())).await?;
+    Span::run_part("authorization", authorize_request(exchange, &user)).await?;
     let (mut body, mut _memory) = (Bytes::new(), None);
-    if info.is_watch() {
-        // A watch has a limit of its own.
-        drop(exchange.take_slot());
-    } else if !info.is_read() {
+    if !info.is_read() {
         // Without a slot: a client that sends slowly must not keep others from being served.
         drop(exchange.take_slot());
         let limit = dispatch::body_limit(exchange);
@@ -173,10 +214,19 @@ async fn serve(exchange: &Exchange<'_>) -> Result<Reply, ApiError> {
         if let Some(payload) = exchange.take_payload() {
             body = input::read(payload, limit, core.options.body_timeout).await?;
         }
+        if let Some(syntax) = input::body_syntax(exchange) {
+            exchange.note(|trail| trail.request(&info.verb, syntax, &body));
+        }
         exchange.keep(enter().await?);
     }
     if info.resource.is_some() {
-        dispatch::resource(exchange, user, &caller, body).await
+        let handled = dispatch::resource(exchange, user, &caller, body);
+        let reply = Span::run_part(spans::handler(&info.verb), handled).await;
+        if info.is_watch() {
+            // Its start used the slot, as a list does. From now on it has a limit of its own.
+            drop(exchange.take_slot());
+        }
+        reply
     } else {
         other::path(exchange)
     }
@@ -188,7 +238,7 @@ async fn authenticate(exchange: &Exchange<'_>) -> Result<UserInfo, ApiError> {
     let _review = if headers.get("authorization").is_none_or(|token| token.is_empty()) {
         None
     } else {
-        Some(exchange.core.limiters.token_review(&exchange.address()).await?)
+        Some(exchange.core.limiters.token_review(&exchange.address(), exchange.patience()).await?)
     };
     let found = exchange.core.authenticator.authenticate(&headers, exchange.peer()).await;
     match found {
@@ -216,13 +266,46 @@ fn refuse_impersonation(exchange: &Exchange<'_>, user: &UserInfo) -> Result<(), 
     Err(ApiError::status(Reason::Forbidden, message))
 }
 
+/// Checks that the caller may make the request, and records the decision in the audit events. Source of the
+/// names: `k8s.io/apiserver/pkg/endpoints/filters/authorization.go`.
+async fn authorize_request(exchange: &Exchange<'_>, user: &UserInfo) -> Result<(), ApiError> {
+    let attributes = exchange.info.attributes(user.clone());
+    let annotate = |decision: Option<&str>, reason: &str| {
+        if exchange.core.auditor.is_none() {
+            return;
+        }
+        if let Some(decision) = decision {
+            exchange.annotations.add("authorization.k8s.io/decision", decision);
+        }
+        exchange.annotations.add("authorization.k8s.io/reason", reason);
+    };
+    match exchange.core.authorizer.decide(&attributes).await {
+        Ok(Decision { verdict: Verdict::Allowed, reason }) => {
+            annotate(Some("allow"), &reason);
+            Ok(())
+        }
+        Ok(Decision { reason, .. }) => {
+            annotate(Some("forbid"), &reason);
+            Err(forbidden(&attributes, &reason))
+        }
+        Err(error) => {
+            annotate(None, "internal error");
+            Err(unavailable(&error))
+        }
+    }
+}
+
 /// Checks that a caller has a right.
 pub(crate) async fn authorize(exchange: &Exchange<'_>, attributes: &Attributes) -> Result<(), ApiError> {
-    let reason = match exchange.core.authorizer.authorize(attributes).await {
-        Ok(Verdict::Allowed) => return Ok(()),
-        Ok(Verdict::Denied { reason }) => reason,
-        Err(error) => return Err(unavailable(&error)),
-    };
+    match exchange.core.authorizer.authorize(attributes).await {
+        Ok(Verdict::Allowed) => Ok(()),
+        Ok(Verdict::Denied { reason }) => Err(forbidden(attributes, &reason)),
+        Err(error) => Err(unavailable(&error)),
+    }
+}
+
+/// Returns the failure of a caller without the right to `attributes`.
+fn forbidden(attributes: &Attributes, reason: &str) -> ApiError {
     let mut message = match &attributes.resource {
         None => format!("forbidden: {}", attributes.forbidden_message()),
         Some(resource) => {
@@ -239,7 +322,7 @@ pub(crate) async fn authorize(exchange: &Exchange<'_>, attributes: &Attributes) 
     if !reason.is_empty() {
         message = format!("{message}: {reason}");
     }
-    Err(ApiError::status(Reason::Forbidden, message))
+    ApiError::status(Reason::Forbidden, message)
 }
 
 /// Returns the failure of a request that cannot be authenticated or authorised now. It neither admits nor

@@ -1,20 +1,23 @@
 //! One request in progress.
 
 use std::{
-    cell::Cell,
+    cell::{Cell, RefCell},
     sync::{Arc, OnceLock},
+    time::{Duration, Instant},
 };
 
 use actix_web::{HttpRequest, web};
-use chrono::Utc;
+use chrono::{DateTime, Utc};
 use http::{HeaderMap, HeaderName, HeaderValue, header::AUTHORIZATION};
 use machinery_apply::manager_from_user_agent;
+use machinery_audit::AuditAnnotations;
 use machinery_auth::UserInfo;
+use machinery_tracing::Span;
 use rustls::pki_types::CertificateDer;
 
 use super::{
-    limiter::Permit, params::Params, render::Renderer, request_info::RequestInfo, websocket,
-    write_options::WriteOptions,
+    fairness::Permit, params::Params, render::Renderer, request_info::RequestInfo, spans, trail::Trail,
+    websocket, write_options::WriteOptions,
 };
 use crate::{
     ApiError, Reason, RequestContext,
@@ -45,6 +48,12 @@ pub(crate) struct Exchange<'a> {
     pub(crate) request: &'a HttpRequest,
     pub(crate) info: RequestInfo,
     pub(crate) params: Params,
+    /// Time at which the request arrived.
+    pub(crate) received: DateTime<Utc>,
+    /// Value of the header `Audit-Id`.
+    pub(crate) audit_id: String,
+    /// Annotations of the audit events.
+    pub(crate) annotations: AuditAnnotations,
     /// Set once the request is understood; its warnings are sent with the answer.
     context: OnceLock<Arc<RequestContext>>,
     /// Target of a failure, if it is not the object that the path names.
@@ -52,6 +61,12 @@ pub(crate) struct Exchange<'a> {
     slot: Cell<Option<Slot>>,
     /// Bytes of the client after the head of the request.
     payload: Cell<Option<web::Payload>>,
+    /// Time until which the request may wait for slots.
+    waits_until: Cell<Option<Instant>>,
+    /// Absent before authentication, and when nothing is traced.
+    span: OnceLock<Arc<Span>>,
+    /// Absent before authentication, and when the request is not recorded.
+    trail: RefCell<Option<Trail>>,
 }
 
 impl<'a> Exchange<'a> {
@@ -60,6 +75,7 @@ impl<'a> Exchange<'a> {
         request: &'a HttpRequest,
         params: Params,
         payload: web::Payload,
+        audit_id: String,
     ) -> Self {
         let info = RequestInfo::new(request.method().as_str(), request.path(), &params);
         Self {
@@ -67,10 +83,16 @@ impl<'a> Exchange<'a> {
             request,
             info,
             params,
+            received: Utc::now(),
+            audit_id,
+            annotations: AuditAnnotations::default(),
             context: OnceLock::new(),
             target: OnceLock::new(),
             slot: Cell::default(),
             payload: Cell::new(Some(payload)),
+            waits_until: Cell::default(),
+            span: OnceLock::new(),
+            trail: RefCell::default(),
         }
     }
 
@@ -128,6 +150,16 @@ impl<'a> Exchange<'a> {
         self.header("content-length").parse().unwrap_or(0).min(limit)
     }
 
+    /// Sets the time that the request may take. It waits for slots in the first quarter of it.
+    pub(crate) fn set_timeout(&self, timeout: Duration) {
+        self.waits_until.set(Instant::now().checked_add(timeout / 4));
+    }
+
+    /// Returns the time for which the request may still wait for slots.
+    pub(crate) fn patience(&self) -> Duration {
+        self.waits_until.get().map(|end| end.saturating_duration_since(Instant::now())).unwrap_or_default()
+    }
+
     /// Keeps a permit until the reply was sent.
     pub(crate) fn keep(&self, permit: Permit) {
         let gauge = self.core.metrics.in_flight(self.info.is_read());
@@ -137,6 +169,43 @@ impl<'a> Exchange<'a> {
     /// Takes the slot out, to free it earlier or to keep it longer.
     pub(crate) fn take_slot(&self) -> Option<Slot> {
         self.slot.take()
+    }
+
+    /// Starts the span of the request of that user, if requests are traced.
+    pub(crate) fn trace(&self, user: &UserInfo) {
+        if let Some(traces) = &self.core.traces {
+            let _ = self.span.set(Arc::new(spans::request(self, traces, user)));
+        }
+    }
+
+    /// The span of the request.
+    pub(crate) fn span(&self) -> Option<Arc<Span>> {
+        self.span.get().cloned()
+    }
+
+    /// Starts to audit the request of that user. Without one, the caller could not be authenticated.
+    ///
+    /// # Errors
+    ///
+    /// The first event could not be recorded, and requests that are not recorded must fail.
+    pub(crate) async fn audit(&self, user: Option<&UserInfo>) -> Result<(), ApiError> {
+        let mut trail = Trail::start(self, user);
+        let first = trail.as_mut().and_then(Trail::received);
+        self.trail.replace(trail);
+        let Some((auditor, event)) = first else { return Ok(()) };
+        auditor.begin(event).await.map_err(|source| ApiError::internal("storing the audit event", source))
+    }
+
+    /// Notes something in the audit events, if the request is recorded.
+    pub(crate) fn note(&self, note: impl FnOnce(&mut Trail)) {
+        if let Some(trail) = self.trail.borrow_mut().as_mut() {
+            note(trail);
+        }
+    }
+
+    /// Takes the audit events out, to end them.
+    pub(crate) fn take_trail(&self) -> Option<Trail> {
+        self.trail.take()
     }
 
     /// The client's certificates.
@@ -166,6 +235,7 @@ impl<'a> Exchange<'a> {
             dry_run: options.dry_run,
             field_manager,
             user_agent,
+            audit: self.annotations.clone(),
             ..RequestContext::new(user, resource.namespace, Utc::now())
         };
         self.context.get_or_init(|| Arc::new(context)).clone()

@@ -87,6 +87,17 @@ pub(crate) fn patch_body(exchange: &Exchange<'_>) -> Result<PatchBody, ApiError>
     }
 }
 
+/// Returns the syntax of the body of any request; `None` when its media type is not supported.
+pub(crate) fn body_syntax(exchange: &Exchange<'_>) -> Option<Syntax> {
+    if exchange.info.verb != "patch" {
+        return syntax(exchange).ok();
+    }
+    match patch_body(exchange).ok()? {
+        PatchBody::Patch(_) => Some(Syntax::Json),
+        PatchBody::Apply => Some(Syntax::Yaml),
+    }
+}
+
 fn media_type(exchange: &Exchange<'_>) -> String {
     let header = exchange.header("content-type");
     header.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()

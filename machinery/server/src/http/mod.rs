@@ -3,10 +3,12 @@
 //! # Flow
 //!
 //! [`handle`] is the only route. It reads the purpose of the request (`request_info`, `params`),
-//! authenticates and authorises the caller, reads the body (`input`), takes a permit of each resource that
-//! the request uses (`limiters`), and calls `dispatch`. `dispatch` picks the handler: `read`, `write` or
-//! `watch` for resources, `other` for every other path. The handler's result is rendered (`accept`,
-//! `render`), encoded (`encoding`) and sent (`reply`, `reply_body`; `websocket` for watches of browsers). A failure becomes a `metav1.Status`.
+//! authenticates and authorises the caller, waits for a permit of each resource that the request uses
+//! (`fairness`), reads the body (`input`), and calls `dispatch`. `dispatch` picks the handler: `read`,
+//! `write` or `watch` for resources, `other` for every other path. The handler's result is rendered
+//! (`accept`, `render`), encoded (`encoding`) and sent (`reply`, `reply_body`; `websocket` for watches of
+//! browsers). A failure becomes a `metav1.Status`. What happened is recorded (`trail`) and traced (`spans`),
+//! if the server is to do so.
 
 mod accept;
 mod caller;
@@ -15,12 +17,11 @@ mod delete_options;
 mod dispatch;
 mod encoding;
 mod exchange;
+mod fairness;
 pub(crate) mod fuzzing;
 mod gzip_stream;
 mod health;
 mod input;
-mod limiter;
-mod limiters;
 mod list_options;
 mod other;
 mod params;
@@ -30,6 +31,8 @@ mod reply;
 mod reply_body;
 mod request_info;
 mod request_labels;
+mod spans;
+mod trail;
 mod watch;
 mod websocket;
 mod write;
@@ -37,7 +40,9 @@ mod write_options;
 
 use machinery_validation::FieldError;
 
-pub(crate) use self::{chain::handle, exchange::PeerCertificates, health::Check, limiters::Limiters};
+pub(crate) use self::{
+    caller::Rank, chain::handle, exchange::PeerCertificates, fairness::Limiters, health::Check,
+};
 use crate::{ApiError, Cause, Reason};
 
 /// The failure of bad options such as `ListOptions`, in upstream's words.

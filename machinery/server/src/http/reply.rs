@@ -57,6 +57,16 @@ impl Reply {
         Self::Json(StatusCode::OK, body)
     }
 
+    /// Returns the code of the response.
+    pub(crate) fn code(&self) -> StatusCode {
+        match self {
+            Self::Json(code, _) | Self::Text(code, _) => *code,
+            Self::Document { .. } | Self::Watch { .. } => StatusCode::OK,
+            Self::Moved(_) => StatusCode::MOVED_PERMANENTLY,
+            Self::NotModified(_) => StatusCode::NOT_MODIFIED,
+        }
+    }
+
     /// Returns the response, compressed if the caller accepts `gzip`.
     pub(crate) async fn into_response(self, encoding: Encoding, gzip: bool) -> HttpResponse {
         match self {

@@ -2,13 +2,16 @@
 
 use std::{
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll},
 };
 
 use actix_web::body::{BodySize, BoxBody, MessageBody};
 use bytes::Bytes;
 
-use super::exchange::Slot;
+use machinery_tracing::Span;
+
+use super::{exchange::Slot, trail::Trail};
 
 /// Body of a reply, which keeps the slot of its request until the connection has taken all of it.
 ///
@@ -16,11 +19,20 @@ use super::exchange::Slot;
 pub(crate) struct ReplyBody {
     body: BoxBody,
     _slot: Option<Slot>,
+    /// Records the end of a watch when it is dropped.
+    _trail: Option<Trail>,
+    /// Ends when it is dropped.
+    _span: Option<Arc<Span>>,
 }
 
 impl ReplyBody {
-    pub(crate) fn new(body: BoxBody, slot: Option<Slot>) -> Self {
-        Self { body, _slot: slot }
+    pub(crate) fn new(
+        body: BoxBody,
+        slot: Option<Slot>,
+        trail: Option<Trail>,
+        span: Option<Arc<Span>>,
+    ) -> Self {
+        Self { body, _slot: slot, _trail: trail, _span: span }
     }
 }
 

@@ -15,7 +15,7 @@ use super::{
     caller::Caller,
     encoding::Encoding,
     exchange::Exchange,
-    limiter::Permit,
+    fairness::Permit,
     list_options::{self, WatchOptions},
     render::{self, Renderer},
     reply::{Events, Reply},

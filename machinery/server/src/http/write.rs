@@ -6,6 +6,7 @@ use actix_web::http::StatusCode;
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream};
 use machinery_auth::{UserInfo, Verdict};
+use machinery_tracing::Span;
 
 use super::{
     chain,
@@ -57,7 +58,8 @@ async fn admit_namespace(
 ) -> Result<(), ApiError> {
     let namespaces = exchange.core.namespaces.as_deref().filter(|_| resource.info().namespaced);
     let Some(namespaces) = namespaces else { return Ok(()) };
-    let admitted = admit_create(namespaces, resource.name(), &context.namespace).await;
+    let admitted = admit_create(namespaces, resource.name(), &context.namespace);
+    let admitted = Span::run_part("admission", admitted).await;
     admitted.map_err(|refusal| {
         if let Some(target) = refusal.target {
             exchange.retarget(target);

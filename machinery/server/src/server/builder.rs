@@ -5,9 +5,11 @@ use std::{
     sync::Arc,
 };
 
+use machinery_audit::{AuditLog, Policy};
 use machinery_auth::{Authenticator, Authorizer};
 use machinery_openapi::{DocumentError, Documents, Info};
 use machinery_storage::Store;
+use machinery_tracing::Traces;
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
@@ -19,6 +21,7 @@ use super::{
 };
 use crate::{
     Action, Metrics, Namespaces, Registry, Strategy, View,
+    audit::Auditor,
     http::Limiters,
     resource::{Posted, PostedAction, Resource, StoredResource, ViewResource},
 };
@@ -58,6 +61,8 @@ pub struct ServerBuilder {
     namespaces: Option<Arc<dyn Namespaces>>,
     metrics: Metrics,
     write_probe: Option<WriteProbe>,
+    audit: Option<(Policy, Arc<AuditLog>)>,
+    traces: Option<Traces>,
 }
 
 impl ServerBuilder {
@@ -71,6 +76,8 @@ impl ServerBuilder {
             namespaces: None,
             metrics: Metrics::new(),
             write_probe: None,
+            audit: None,
+            traces: None,
         }
     }
 
@@ -124,6 +131,18 @@ impl ServerBuilder {
         self
     }
 
+    /// Records requests in an audit log, as the policy says. Close the log when the server has ended.
+    pub fn audit(mut self, policy: Policy, log: Arc<AuditLog>) -> Self {
+        self.audit = Some((policy, log));
+        self
+    }
+
+    /// Traces requests. Shut the traces down when the server has ended.
+    pub fn traces(mut self, traces: Traces) -> Self {
+        self.traces = Some(traces);
+        self
+    }
+
     /// Builds the server.
     ///
     /// # Errors
@@ -160,6 +179,7 @@ impl ServerBuilder {
         }
         let info = Info { title: self.options.title.clone(), version: self.options.version.clone() };
         let documents = Documents::new(&info, &described::groups(resources.values()))?;
+        let auditor = self.audit.map(|(policy, log)| Auditor::new(policy, log, &self.metrics));
         let limiters = Limiters::new(&self.options, &self.metrics);
         Ok(Server::new(Core {
             options: self.options,
@@ -170,6 +190,8 @@ impl ServerBuilder {
             namespaces: self.namespaces,
             metrics: self.metrics,
             limiters,
+            auditor,
+            traces: self.traces,
             write_probe: self.write_probe,
             storage: Mutex::default(),
             stopping: CancellationToken::new(),

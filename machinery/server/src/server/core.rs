@@ -8,12 +8,14 @@ use std::{
 
 use machinery_auth::{Authenticator, Authorizer};
 use machinery_openapi::Documents;
+use machinery_tracing::Traces;
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use super::{ServerOptions, write_probe::WriteProbe};
 use crate::{
     Namespaces,
+    audit::Auditor,
     http::{Check, Limiters},
     metrics::Metrics,
     resource::{Posted, Resource},
@@ -55,6 +57,10 @@ pub(crate) struct Core {
     pub(crate) namespaces: Option<Arc<dyn Namespaces>>,
     pub(crate) metrics: Metrics,
     pub(crate) limiters: Limiters,
+    /// Absent when nothing is traced.
+    pub(crate) traces: Option<Traces>,
+    /// Absent when nothing is audited.
+    pub(crate) auditor: Option<Auditor>,
     pub(crate) write_probe: Option<WriteProbe>,
     /// Time and result of the last readiness check of the storage.
     pub(crate) storage: Mutex<Option<(Instant, bool)>>,
@@ -122,6 +128,9 @@ impl Core {
     pub(crate) fn measure_storage(&self) {
         if let Some(probe) = &self.write_probe {
             self.metrics.set_clock_ahead(probe.clock_ahead());
+        }
+        if let Some(auditor) = &self.auditor {
+            auditor.measure();
         }
         for served in self.resources.values() {
             if let Some(usage) = served.resource.usage() {

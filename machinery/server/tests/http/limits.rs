@@ -1,6 +1,6 @@
 //! One caller takes all that it can, and another is served.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures::{FutureExt, future::join_all};
@@ -11,11 +11,16 @@ use tokio::{
     net::{TcpSocket, TcpStream},
     task::JoinHandle,
 };
+use tokio_util::sync::CancellationToken;
 
 use crate::support::{Client, Kitchen, Setup, eventually, pot, revision};
 
 const POTS: &str = "/apis/kitchen.dev/v1/namespaces/n/pots";
 const A: &str = "/apis/kitchen.dev/v1/namespaces/n/pots/a";
+/// Labels of the reads of ordinary callers.
+const ORDINARY_READS: &str = r#"priority_level="reads",flow_schema="ordinary""#;
+/// Labels of the writes of ordinary callers.
+const ORDINARY_WRITES: &str = r#"priority_level="writes",flow_schema="ordinary""#;
 const GREEDY: &str = "system:serviceaccount:n:greedy";
 
 async fn kitchen(options: ServerOptions) -> Kitchen {
@@ -76,8 +81,8 @@ async fn many_pods_of_one_namespace_exclude_neither_others_nor_the_controller() 
         held.extend(hold_slots(&kitchen, &format!("system:serviceaccount:n:pod-{pod}"), 4).await);
         kitchen.client().delete(&format!("{POTS}/unseen")).await.expect(200);
     }
-    eventually("some of their requests are refused", || async {
-        metric(&kitchen, "apiserver_refused_requests_total", "reads").await > 0
+    eventually("their requests wait beyond the share of the namespace", || async {
+        metric(&kitchen, "apiserver_flowcontrol_current_inqueue_requests", ORDINARY_READS).await > 50
     })
     .await;
     let path = format!("{A}?resourceVersion=0");
@@ -143,6 +148,72 @@ async fn a_burst_of_one_caller_waits_for_its_own_requests_and_is_served() {
         async move { client.create_pot(&format!("p{at}"), json!({"dish": "soup"})).await }
     };
     join_all((0..50).map(create)).await;
+}
+
+#[tokio::test]
+async fn a_tenant_that_floods_delays_itself_and_its_requests_succeed_in_their_turn() {
+    let options =
+        ServerOptions { max_reads_in_flight: 8, max_writes_in_flight: 8, ..ServerOptions::default() };
+    let kitchen = kitchen(options).await;
+    kitchen.client().create_pot("a", json!({"dish": "soup"})).await;
+    let stop = CancellationToken::new();
+    let flood: Vec<JoinHandle<()>> = (0..100)
+        .map(|at| {
+            let client = kitchen.client_of(&format!("system:serviceaccount:n:pod-{}", at % 4));
+            let (stop, mut count) = (stop.clone(), 0);
+            tokio::spawn(async move {
+                while !stop.is_cancelled() {
+                    let name = format!("p{at}-{count}");
+                    client.post(POTS, &pot(&name, json!({"dish": "soup"}))).await.expect(201);
+                    count += 1;
+                }
+            })
+        })
+        .collect();
+    let in_queue = || metric(&kitchen, "apiserver_flowcontrol_current_inqueue_requests", ORDINARY_WRITES);
+    eventually("the flood waits", || async { in_queue().await > 50 }).await;
+    for user in ["controller", "cook", "system:serviceaccount:m:baker"] {
+        let (client, path) = (kitchen.client_of(user), format!("{A}?resourceVersion=0"));
+        for at in 0..5 {
+            client.get(&path).await.expect(200);
+            client.merge(A, &json!({"metadata": {"labels": {"at": at.to_string()}}})).await.expect(200);
+        }
+    }
+    stop.cancel();
+    for result in join_all(flood).await {
+        result.expect("each request was served");
+    }
+    let waited = "apiserver_flowcontrol_request_wait_duration_seconds_count";
+    let waits = metric(&kitchen, waited, &format!("{ORDINARY_WRITES},execute=\"true\"")).await;
+    assert!(waits > 50, "{waits}");
+    assert_eq!(metric(&kitchen, "apiserver_refused_requests_total", "writes").await, 0);
+}
+
+#[tokio::test]
+async fn a_request_waits_for_a_quarter_of_its_time_and_a_client_that_leaves_frees_its_place() {
+    let kitchen = kitchen(ServerOptions { max_reads_in_flight: 8, ..ServerOptions::default() }).await;
+    let undecided = "system:serviceaccount:n:undecided";
+    let client = kitchen.client_of(undecided);
+    let held = tokio::spawn({
+        let client = client.clone();
+        async move { drop(client.get(POTS).await) }
+    });
+    let in_flight = || metric(&kitchen, "apiserver_current_inflight_requests", "readOnly");
+    // The other one is the question itself.
+    eventually("one is in progress", || async { in_flight().await == 2 }).await;
+    let started = Instant::now();
+    let refused = client.get(&format!("{POTS}?timeout=2s")).await;
+    refused.refused(429, "TooManyRequests");
+    assert_eq!(refused.header("retry-after"), "1");
+    let took = started.elapsed();
+    assert!((Duration::from_millis(500)..Duration::from_secs(2)).contains(&took), "{took:?}");
+
+    let in_queue = || metric(&kitchen, "apiserver_flowcontrol_current_inqueue_requests", ORDINARY_READS);
+    let leaves = tokio::spawn(async move { drop(client.get(POTS).await) });
+    eventually("it waits", || async { in_queue().await == 1 }).await;
+    leaves.abort();
+    eventually("it has left", || async { in_queue().await == 0 }).await;
+    held.abort();
 }
 
 #[tokio::test]

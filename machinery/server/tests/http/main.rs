@@ -6,6 +6,7 @@
 
 mod actions;
 mod applies;
+mod audit;
 mod claims;
 mod creates;
 mod deletes;

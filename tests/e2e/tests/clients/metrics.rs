@@ -7,8 +7,10 @@ use kube::Client;
 use crate::workbench::Workbench;
 
 /// Metrics that dashboards for kube-apiserver read, and that this server has, too.
-const EXPECTED: [&str; 7] = [
+const EXPECTED: [&str; 9] = [
     "apiserver_current_inflight_requests",
+    "apiserver_flowcontrol_dispatched_requests_total",
+    "apiserver_flowcontrol_request_wait_duration_seconds_bucket",
     "apiserver_longrunning_requests",
     "apiserver_request_duration_seconds_bucket",
     "apiserver_request_total",

@@ -7,6 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use machinery_audit::{AuditLog, Policy};
 use machinery_server::{Metrics, ObjectLimits, Registry, Server, ServerOptions};
 use machinery_storage::{EmbeddedOptions, EmbeddedStore, Store};
 use tokio::task::JoinHandle;
@@ -37,6 +38,8 @@ pub(crate) struct Setup {
     pub(crate) down: bool,
     /// True when the server probes its store with writes.
     pub(crate) write_probe: bool,
+    /// Audit policy and log, if there is one.
+    pub(crate) audit: Option<(Policy, Arc<AuditLog>)>,
 }
 
 /// A running server.
@@ -78,6 +81,9 @@ impl Kitchen {
         let mut builder = Server::builder(ServerOptions { workers: 2, ..setup.options });
         if setup.write_probe {
             builder = builder.write_probe(store.clone());
+        }
+        if let Some((policy, log)) = setup.audit {
+            builder = builder.audit(policy, log);
         }
         let server = builder
             .resource(pots.clone())

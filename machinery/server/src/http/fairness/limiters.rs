@@ -1,15 +1,18 @@
 //! The limits of a server: one limiter for each resource that callers share.
 
+use std::time::Duration;
+
 use super::{
-    caller::Caller,
-    limiter::{Claim, Limiter, Limits, Permit},
+    limiter::Limiter,
+    limits::{Limits, Waiting},
+    permit::{Claim, Permit},
 };
-use crate::{ApiError, ServerOptions, metrics::Metrics};
+use crate::{ApiError, ServerOptions, http::caller::Caller, metrics::Metrics};
 
 /// Bytes that a request body counts at least: one that is empty or short costs a connection and a buffer.
 const SMALLEST_BODY: usize = 16 * 1024;
-/// Requests of one caller that wait for its own earlier ones.
-const WAITING: usize = 100;
+/// Maximum numbers of requests that wait. Each costs a connection and its head.
+const WAITING: Waiting = Waiting { total: 4000, of_flow: 250, of_caller: 100 };
 
 /// The limits of a server.
 #[derive(Debug)]
@@ -23,11 +26,7 @@ pub(crate) struct Limiters {
 
 impl Limiters {
     pub(crate) fn new(options: &ServerOptions, metrics: &Metrics) -> Self {
-        let requests = |total| Limits {
-            waiting: WAITING,
-            patience: options.request_timeout / 4,
-            ..Limits::shares_of(total)
-        };
+        let requests = |total| Limits { waiting: WAITING, ..Limits::shares_of(total) };
         let watches = Limits {
             of_namespace: (options.max_watches / 2).max(1),
             of_caller: options.max_watches_of_one,
@@ -45,15 +44,16 @@ impl Limiters {
         }
     }
 
-    /// A slot among the requests in progress that are no watches.
+    /// A slot among the requests in progress. A watch has one until it has started.
     pub(crate) async fn request(
         &self,
         caller: &Caller,
         read: bool,
         of_view: bool,
+        patience: Duration,
     ) -> Result<Permit, ApiError> {
         let limiter = if read { &self.reads } else { &self.writes };
-        limiter.enter(caller, Claim::one(of_view)).await
+        limiter.enter(caller, Claim::one(of_view), patience).await
     }
 
     pub(crate) fn watch(&self, caller: &Caller, of_view: bool) -> Result<Permit, ApiError> {
@@ -68,7 +68,7 @@ impl Limiters {
 
     /// The authentication of a bearer token that came from that address. Nothing else is known of the caller
     /// yet. A client whose token has to be reviewed again waits for the review with all of its requests.
-    pub(crate) async fn token_review(&self, address: &str) -> Result<Permit, ApiError> {
-        self.token_reviews.enter(&Caller::at_address(address), Claim::one(false)).await
+    pub(crate) async fn token_review(&self, address: &str, patience: Duration) -> Result<Permit, ApiError> {
+        self.token_reviews.enter(&Caller::at_address(address), Claim::one(false), patience).await
     }
 }

@@ -1,21 +1,27 @@
 //! Metrics, under the names that kube-apiserver uses for the same measurements.
 
+mod audit;
+mod flow;
+mod store;
+
 use std::{
     fmt,
     sync::{Arc, atomic::AtomicU64},
     time::Instant,
 };
 
-use async_trait::async_trait;
-use machinery_storage::{
-    Operation, Outcome, Page, Precondition, Range, Read, Store, StoreError, Transaction, WatchStream,
-};
+use machinery_storage::Store;
 use prometheus_client::{
     encoding::{EncodeLabelSet, text::encode},
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
     registry::Registry,
 };
 
+pub(crate) use self::{
+    audit::AuditMetrics,
+    flow::{FlowMeters, Refusal},
+};
+use self::{flow::FlowMetrics, store::MeasuredStore};
 use crate::{ApiError, registry::StorageUsage};
 
 /// Label of the verb of watches.
@@ -41,6 +47,8 @@ struct Inner {
     ended_watches: Family<StoredLabels, Counter>,
     store: Family<StoreLabels, Histogram, fn() -> Histogram>,
     clock_ahead: Gauge<f64, AtomicU64>,
+    audit: AuditMetrics,
+    flow: FlowMetrics,
 }
 
 /// Labels of a request.
@@ -172,6 +180,10 @@ impl Metrics {
         registry.register("etcd_request_duration_seconds", help, store.clone());
         let help = "Seconds by which the clock is ahead of the one that the servers of the store agree on";
         registry.register("apiserver_clock_ahead_seconds", help, clock_ahead.clone());
+        let audit = AuditMetrics::default();
+        audit.register(&mut registry);
+        let flow = FlowMetrics::default();
+        flow.register(&mut registry);
         Self(Arc::new(Inner {
             registry,
             requests,
@@ -188,6 +200,8 @@ impl Metrics {
             ended_watches,
             store,
             clock_ahead,
+            audit,
+            flow,
         }))
     }
 
@@ -203,6 +217,11 @@ impl Metrics {
         encode(&mut text, &self.0.registry)
             .map_err(|source| ApiError::internal("encoding the metrics", source))?;
         Ok(text)
+    }
+
+    /// The metrics of the audit log.
+    pub(crate) fn audit(&self) -> &AuditMetrics {
+        &self.0.audit
     }
 
     /// Sets the seconds by which the clock is ahead of the other servers' clocks.
@@ -227,9 +246,10 @@ impl Metrics {
         GaugeGuard::new(self.0.in_flight.get_or_create(&InFlightLabels { request_kind }).clone())
     }
 
-    /// Returns the counter of requests that were refused because of that limit.
-    pub(crate) fn refused(&self, limit: &'static str) -> Counter {
-        self.0.refused.get_or_create(&LimitLabels { limit }).clone()
+    /// Returns the meters of one limit, such as `reads`.
+    pub(crate) fn flow(&self, limit: &'static str) -> FlowMeters {
+        let refused = self.0.refused.get_or_create(&LimitLabels { limit }).clone();
+        self.0.flow.meters(limit, refused)
     }
 
     /// Counts a watch as in progress until the result is dropped.
@@ -285,85 +305,5 @@ impl GaugeGuard {
 impl Drop for GaugeGuard {
     fn drop(&mut self) {
         self.0.dec();
-    }
-}
-
-struct MeasuredStore {
-    store: Arc<dyn Store>,
-    metrics: Metrics,
-    prefix: String,
-}
-
-impl MeasuredStore {
-    /// Returns the kind that a key belongs to: `PREFIX/GROUP/RESOURCE/...`. There is none for the server's
-    /// own keys.
-    fn stored(&self, key: &str) -> StoredLabels {
-        let rest = key.strip_prefix(&self.prefix).unwrap_or_default().trim_start_matches('/');
-        let mut parts = rest.split('/');
-        match (parts.next(), parts.next()) {
-            (Some(group), Some(resource)) if group.contains('.') => {
-                StoredLabels { group: group.to_owned(), resource: resource.to_owned() }
-            }
-            _ => StoredLabels::default(),
-        }
-    }
-}
-
-/// Returns the operation that a transaction amounts to, and its key, in the words of etcd's client in
-/// k8s.io/apiserver.
-fn operation(transaction: &Transaction) -> (&'static str, &str) {
-    match transaction.operations.first() {
-        Some(Operation::Delete(key)) => ("delete", key),
-        Some(Operation::Put(key, _)) => {
-            let absent =
-                |condition: &Precondition| matches!(condition, Precondition::Absent(is) if is == key);
-            (if transaction.preconditions.iter().any(absent) { "create" } else { "update" }, key)
-        }
-        None => ("update", ""),
-    }
-}
-
-#[async_trait]
-impl Store for MeasuredStore {
-    async fn get(&self, key: &str) -> Result<Read, StoreError> {
-        let started = Instant::now();
-        let result = self.store.get(key).await;
-        self.metrics.observe("get", self.stored(key), started);
-        result
-    }
-
-    async fn list(&self, range: &Range) -> Result<Page, StoreError> {
-        let started = Instant::now();
-        let result = self.store.list(range).await;
-        self.metrics.observe("list", self.stored(&range.prefix), started);
-        result
-    }
-
-    async fn commit(&self, transaction: Transaction) -> Result<Outcome, StoreError> {
-        let (name, key) = operation(&transaction);
-        let stored = self.stored(key);
-        let started = Instant::now();
-        let result = self.store.commit(transaction).await;
-        self.metrics.observe(name, stored, started);
-        result
-    }
-
-    async fn watch(&self, prefix: &str, after_revision: i64) -> Result<WatchStream, StoreError> {
-        self.store.watch(prefix, after_revision).await
-    }
-
-    async fn request_progress(&self) -> Result<(), StoreError> {
-        self.store.request_progress().await
-    }
-
-    async fn compact(&self, revision: i64) -> Result<(), StoreError> {
-        self.store.compact(revision).await
-    }
-
-    async fn ready(&self) -> Result<(), StoreError> {
-        let started = Instant::now();
-        let result = self.store.ready().await;
-        self.metrics.observe("ready", StoredLabels::default(), started);
-        result
     }
 }
