@@ -6,7 +6,8 @@
 //! authenticates and authorises the caller, reads the body (`input`), takes a permit of each resource that
 //! the request uses (`limiters`), and calls `dispatch`. `dispatch` picks the handler: `read`, `write` or
 //! `watch` for resources, `other` for every other path. The handler's result is rendered (`accept`,
-//! `render`), encoded (`encoding`) and sent (`reply`, `reply_body`; `websocket` for watches of browsers). A failure becomes a `metav1.Status`.
+//! `render`), encoded (`encoding`) and sent (`reply`, `reply_body`; `websocket` for watches of browsers). A
+//! failure becomes a `metav1.Status`.
 
 mod accept;
 mod caller;
