@@ -75,8 +75,8 @@ fn targets(corpus: &Path) -> anyhow::Result<Vec<String>> {
     Ok(names)
 }
 
-/// Builds the program with all targets. Only the workspace's crates are compiled again, with the counters that
-/// libFuzzer reads; dependencies are shared with the tests.
+/// Builds the program with all targets. Only the workspace's crates are compiled again, with the counters
+/// that libFuzzer reads; dependencies are shared with the tests.
 fn build(root: &Path) -> anyhow::Result<PathBuf> {
     let mut build = cargo()?;
     build.args(["build", "--workspace", "--bin", "fuzz", "--features", "evacuation-fuzz/libfuzzer"]);

@@ -8,7 +8,8 @@ use crate::{request_header, subject};
 
 const PREFIX: &str = "x-remote-extra-";
 
-/// Reads an extra of the front proxy's headers. An encoded key comes back in lower case, and no value is lost.
+/// Reads an extra of the front proxy's headers. An encoded key comes back in lower case, and no value is
+/// lost.
 pub fn front_proxy_extra(name: &str, value: &[u8], key: &str) {
     let encoded = utf8_percent_encode(key, NON_ALPHANUMERIC).to_string();
     assert_eq!(request_header::extra_key(&encoded), key.to_lowercase());

@@ -238,3 +238,13 @@ proptest! {
         prop_assert!(parse_yaml(short.as_bytes()).is_ok());
     }
 }
+
+#[test]
+fn a_number_is_the_same_after_it_was_written_and_read_again() {
+    for text in ["2.1111111111111102e26", "1.7777777777777778e-3", "0.1", "9007199254740993", "-1e-7"] {
+        let first = parse_json(text.as_bytes()).unwrap().value;
+        let again = parse_json(first.to_string().as_bytes()).unwrap().value;
+        assert_eq!(again, first, "{text}");
+        assert_eq!(first.as_f64(), text.parse().ok(), "{text}");
+    }
+}

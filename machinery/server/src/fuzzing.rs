@@ -40,7 +40,8 @@ pub fn field_selector(text: &str) {
     assert_eq!(selector.is_empty(), selector.fields().next().is_none());
 }
 
-/// Reads the token of a list's next page. A good one survives the round trip, a bad one is the client's error.
+/// Reads the token of a list's next page. A good one survives the round trip, a bad one is the client's
+/// error.
 pub fn continue_token(text: &str) {
     match Continue::parse(text) {
         Ok(token) => {

@@ -76,8 +76,8 @@ pub(crate) fn negotiate(accept: &str, params: &Params) -> Result<Negotiated, Api
     Err(not_acceptable("application/json, application/yaml, application/vnd.kubernetes.protobuf"))
 }
 
-/// Returns the encoding of a failure: the first one that the client accepts for an object of any kind. JSON when
-/// there is none.
+/// Returns the encoding of a failure: the first one that the client accepts for an object of any kind. JSON
+/// when there is none.
 pub(crate) fn failure_encoding(accept: &str) -> Encoding {
     let mut best = (0.0, Encoding::Json);
     for range in accept.split(',').filter(|range| target(range) == Some(Target::Object)) {

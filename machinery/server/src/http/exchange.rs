@@ -101,8 +101,9 @@ impl<'a> Exchange<'a> {
         self.request.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
 
-    /// Returns the headers in the types of the crate `http`, which the authenticators read. A bearer token that
-    /// a browser sends as a subprotocol of a WebSocket becomes the header `Authorization`, if there is none.
+    /// Returns the headers in the types of the crate `http`, which the authenticators read. A bearer token
+    /// that a browser sends as a subprotocol of a WebSocket becomes the header `Authorization`, if there is
+    /// none.
     ///
     /// # Errors
     ///

@@ -155,7 +155,8 @@ impl Stream for Messages {
         if let Some(cut_off) = &mut self.cut_off {
             return match (heard, cut_off.as_mut().poll(context)) {
                 (Heard::Left, _) => Poll::Ready(None),
-                // actix ends the connection of a body that fails. It would keep one whose client sends no end.
+                // actix ends the connection of a body that fails. It would keep one whose client sends no
+                // end.
                 (_, Poll::Ready(())) => Poll::Ready(Some(Err(ErrorKind::TimedOut.into()))),
                 (_, Poll::Pending) => Poll::Pending,
             };
@@ -183,8 +184,8 @@ impl Stream for Messages {
 }
 
 impl Messages {
-    /// Reads what the client has sent, up to a bound. The rest is read at the next call. Frames after the end of
-    /// the WebSocket are not looked at.
+    /// Reads what the client has sent, up to a bound. The rest is read at the next call. Frames after the end
+    /// of the WebSocket are not looked at.
     fn hear(&mut self, context: &mut Context<'_>) -> Heard {
         let mut heard = Heard::Nothing;
         for _ in 0..READS {

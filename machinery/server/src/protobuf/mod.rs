@@ -74,7 +74,8 @@ pub(crate) fn partial_list<'a>(
     envelope(api_version, "PartialObjectMetadataList", &list)
 }
 
-/// Writes one event of a watch, whose object is encoded, as a frame: four bytes with the length, then the event.
+/// Writes one event of a watch, whose object is encoded, as a frame: four bytes with the length, then the
+/// event.
 pub(crate) fn put_event(frames: &mut bytes::BytesMut, event_type: &str, object: Bytes) {
     let event =
         WatchEvent { r#type: event_type.to_owned(), object: Some(RawExtension { raw: object.into() }) };

@@ -76,8 +76,8 @@ async fn a_watch_list_says_where_the_initial_events_end() {
     assert_eq!(watch.event().await, event("ADDED", "q", revision(&created)));
 }
 
-/// Reads a watch-list up to the bookmark, then an event, of a client that accepts gzip. Returns the size that was
-/// sent up to the bookmark.
+/// Reads a watch-list up to the bookmark, then an event, of a client that accepts gzip. Returns the size that
+/// was sent up to the bookmark.
 async fn read_compressed(kitchen: &Kitchen, path: &str) -> usize {
     let accept = [("accept-encoding", "gzip"), ("x-user", "cook")];
     let mut request = reqwest::Client::new().get(format!("{}{path}", kitchen.url()));

@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use evacuation_api::EvacuationResponder;
 use evacuation_e2e::Scene;
-use futures::{SinkExt, StreamExt};
+use futures::StreamExt;
 use kube::{
     Api,
     api::{Patch, PatchParams},
