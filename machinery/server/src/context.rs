@@ -4,6 +4,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use chrono::{DateTime, Utc};
 use machinery_auth::UserInfo;
+use serde_json::{Value, json};
+
+use crate::{DeleteOptions, Propagation};
 
 /// Operation of a request, in the words of admission.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,12 +46,72 @@ pub struct RequestContext {
     pub user_agent: String,
     /// Warnings for the caller, sent as `Warning` headers.
     pub warnings: Warnings,
+    /// Options that only admission passes on.
+    pub(crate) sent: SentOptions,
+}
+
+/// Options of a write as the caller sent them, for the webhooks that receive them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SentOptions {
+    /// True for a PATCH.
+    pub(crate) patch: bool,
+    /// True when an apply takes the fields of others.
+    pub(crate) force: bool,
+    /// True when the caller named the field manager.
+    pub(crate) names_manager: bool,
+    /// The parameter `fieldValidation`.
+    pub(crate) field_validation: Option<String>,
 }
 
 impl RequestContext {
     /// The context of a request by that user at that time, in a namespace or in none.
     pub fn new(user: UserInfo, namespace: impl Into<String>, now: DateTime<Utc>) -> Self {
         Self { user, namespace: namespace.into(), now, ..Self::default() }
+    }
+
+    /// Returns the options of a write in the form that a webhook receives: `CreateOptions`, `UpdateOptions` or
+    /// `PatchOptions`.
+    pub(crate) fn write_options(&self) -> Value {
+        let kind = match self.operation {
+            Operation::Create => "CreateOptions",
+            _ if self.sent.patch => "PatchOptions",
+            _ => "UpdateOptions",
+        };
+        let mut options = json!({"kind": kind, "apiVersion": "meta.k8s.io/v1"});
+        if self.dry_run {
+            options["dryRun"] = json!(["All"]);
+        }
+        if self.sent.names_manager {
+            options["fieldManager"] = json!(self.field_manager);
+        }
+        if let Some(validation) = &self.sent.field_validation {
+            options["fieldValidation"] = json!(validation);
+        }
+        if self.sent.force && kind == "PatchOptions" {
+            options["force"] = json!(true);
+        }
+        options
+    }
+
+    /// Returns the options of a deletion in the form that a webhook receives.
+    pub(crate) fn delete_options(&self, given: &DeleteOptions) -> Value {
+        let mut options = json!({"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"});
+        if self.dry_run {
+            options["dryRun"] = json!(["All"]);
+        }
+        if let Some(propagation) = given.propagation {
+            options["propagationPolicy"] = json!(match propagation {
+                Propagation::Orphan => "Orphan",
+                Propagation::Background => "Background",
+                Propagation::Foreground => "Foreground",
+            });
+        }
+        for (name, value) in [("uid", &given.uid), ("resourceVersion", &given.resource_version)] {
+            if let Some(value) = value {
+                options["preconditions"][name] = json!(value);
+            }
+        }
+        options
     }
 
     /// The same request as a creation.

@@ -23,9 +23,9 @@
 //!
 //! # What is left out
 //!
-//! Admission except that of namespaces: kube-apiserver runs no admission webhooks, admission policies or
-//! resource quota for requests that it proxies to an aggregated API. Neither does this server. Invariants are
-//! rules of the kind's [`Strategy`].
+//! Plugins of admission: kube-apiserver runs no admission webhooks, admission policies or resource quota for
+//! requests that it proxies to an aggregated API. `machinery-admission` has them, behind the trait
+//! [`Admission`]. Invariants are rules of the kind's [`Strategy`], which no plugin can change.
 //!
 //! Strategic merge patches, as for custom resources. Several versions of a kind.
 
@@ -49,7 +49,9 @@ mod table;
 mod view;
 
 pub use action::Action;
-pub use admission::{KubeNamespaces, NamespaceState, Namespaces};
+pub use admission::{
+    Admission, AdmissionAttributes, Interception, KubeNamespaces, MutableObject, NamespaceState, Namespaces,
+};
 pub use context::{Operation, RequestContext, Warnings};
 pub use error::{ApiError, Cause, Reason};
 pub use metrics::Metrics;

@@ -17,6 +17,7 @@ use super::{
 };
 use crate::{
     ApiError, RequestContext,
+    context::SentOptions,
     http::{accept::negotiate, encoding::Encoding},
     metrics::GaugeGuard,
     resource::Resource,
@@ -128,6 +129,12 @@ impl<'a> Exchange<'a> {
             operation: self.info.operation(),
             subresource: resource.subresource,
             dry_run: options.dry_run,
+            sent: SentOptions {
+                patch: options.patch,
+                force: options.force,
+                names_manager: !options.field_manager.is_empty(),
+                field_validation: self.params.get("fieldValidation").map(str::to_owned),
+            },
             field_manager,
             user_agent,
             ..RequestContext::new(user, resource.namespace, Utc::now())

@@ -1,5 +1,6 @@
 //! Registry of one stored kind: carries out the verbs by the rules of the strategy.
 
+mod admit;
 mod claims;
 mod create;
 mod delete;
@@ -13,7 +14,10 @@ mod update;
 mod watch;
 mod write;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use machinery_openapi::Structure;
 use machinery_storage::Store;
@@ -35,7 +39,7 @@ pub(crate) use self::{
 };
 use self::{ownership::ResetFields, quota::Quota};
 use crate::{
-    ApiError, DeleteContext, Reason, RequestContext, Strategy,
+    Admission, ApiError, DeleteContext, Reason, RequestContext, Strategy,
     cache::{self, Cache, Scope, Usage},
     resource_name::ResourceName,
     stored::{Stored, unshare},
@@ -62,6 +66,7 @@ pub struct Registry<S: Strategy> {
     keys: Keys,
     cache: Arc<Cache<S::Object>>,
     quota: Quota,
+    admission: OnceLock<Arc<dyn Admission>>,
 }
 
 impl<S: Strategy> Registry<S> {
@@ -80,7 +85,8 @@ impl<S: Strategy> Registry<S> {
         let structure = KindStructure::of::<S::Object>();
         let reset_fields = ResetFields::new(strategy.has_status());
         let quota = Quota::new(limits);
-        Arc::new(Self { strategy, store, resource, structure, reset_fields, keys, cache, quota })
+        let admission = OnceLock::new();
+        Arc::new(Self { strategy, store, resource, structure, reset_fields, keys, cache, quota, admission })
     }
 
     /// Returns the rules of the kind.

@@ -9,7 +9,11 @@ use machinery_apply::{ApplyError, FieldSet, PathElement, Writer};
 use serde_json::Value;
 
 use super::{Part, Registry};
-use crate::{ApiError, Cause, Object, Reason, RequestContext, Strategy, resource::Applied, stored::Stored};
+use crate::{
+    ApiError, Cause, Reason, RequestContext, Strategy,
+    resource::Applied,
+    stored::{Stored, to_value},
+};
 
 /// Fields that a write does not change, whatever the caller sends. It owns none of them.
 #[derive(Debug)]
@@ -144,12 +148,6 @@ fn writer<'a>(context: &'a RequestContext, api_version: &'a str) -> Writer<'a> {
         subresource: &context.subresource,
         now: Timestamp::from_second(context.now.timestamp()).unwrap_or(Timestamp::UNIX_EPOCH),
     }
-}
-
-fn to_value<O: Object>(object: &O) -> Result<Value, ApiError> {
-    serde_json::to_value(object).map_err(|source| {
-        ApiError::internal(format!("encoding {}", object.meta().name.as_deref().unwrap_or_default()), source)
-    })
 }
 
 /// Maps the failure of an apply. A conflict has a cause for each field, as upstream. A configuration that

@@ -13,7 +13,8 @@ use super::{
     body::{Body, Patch, patching},
 };
 use crate::{
-    ApiError, Column, DeleteContext, DeleteOptions, KindInfo, Registry, RequestContext, Strategy, Verb,
+    Admission, ApiError, Column, DeleteContext, DeleteOptions, KindInfo, Registry, RequestContext, Strategy,
+    Verb,
     registry::{Listed, Part, Selected, StorageUsage, Version, WatchFrom, Watching},
     resource_name::ResourceName,
     stored::{Item, Stored, object_of},
@@ -55,6 +56,10 @@ impl<S: Strategy> Resource for StoredResource<S> {
 
     fn cells(&self, item: &dyn Item) -> Vec<Value> {
         object_of::<S::Object>(item).map(|object| self.0.strategy().cells(object)).unwrap_or_default()
+    }
+
+    fn set_admission(&self, admission: &Arc<dyn Admission>) {
+        self.0.set_admission(admission.clone());
     }
 
     fn start(&self, shutdown: &CancellationToken) {

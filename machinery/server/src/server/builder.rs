@@ -15,7 +15,7 @@ use super::{
     write_probe::WriteProbe,
 };
 use crate::{
-    Action, Metrics, Namespaces, Registry, Strategy, View,
+    Action, Admission, Metrics, Namespaces, Registry, Strategy, View,
     http::Limiters,
     resource::{Posted, PostedAction, Resource, StoredResource, ViewResource},
 };
@@ -55,6 +55,7 @@ pub struct ServerBuilder {
     namespaces: Option<Arc<dyn Namespaces>>,
     metrics: Metrics,
     write_probe: Option<WriteProbe>,
+    admission: Option<Arc<dyn Admission>>,
 }
 
 impl ServerBuilder {
@@ -68,6 +69,7 @@ impl ServerBuilder {
             namespaces: None,
             metrics: Metrics::new(),
             write_probe: None,
+            admission: None,
         }
     }
 
@@ -113,6 +115,12 @@ impl ServerBuilder {
         self
     }
 
+    /// Sets the plugins of admission, which intercept the writes to every resource and action.
+    pub fn admission(mut self, admission: Arc<dyn Admission>) -> Self {
+        self.admission = Some(admission);
+        self
+    }
+
     /// Writes to the store every second. The header `Store-Written` of each reply has the time of the last
     /// write that succeeded. `/readyz` fails while the clock of this server differs by more than 2 s from the
     /// other servers of the store.
@@ -153,6 +161,14 @@ impl ServerBuilder {
                 }
             }
         }
+        if let Some(admission) = &self.admission {
+            for served in resources.values() {
+                served.resource.set_admission(admission);
+                for action in &served.actions {
+                    action.set_admission(admission);
+                }
+            }
+        }
         let info = Info { title: self.options.title.clone(), version: self.options.version.clone() };
         let documents = Documents::new(&info, &described::groups(resources.values()))?;
         let limiters = Limiters::new(&self.options, &self.metrics);
@@ -163,6 +179,7 @@ impl ServerBuilder {
             authenticator,
             authorizer,
             namespaces: self.namespaces,
+            admission: self.admission,
             metrics: self.metrics,
             limiters,
             write_probe: self.write_probe,

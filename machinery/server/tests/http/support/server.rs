@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use machinery_server::{Metrics, ObjectLimits, Registry, Server, ServerOptions};
+use machinery_server::{Admission, Metrics, ObjectLimits, Registry, Server, ServerOptions};
 use machinery_storage::{EmbeddedOptions, EmbeddedStore, Store};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -35,6 +35,8 @@ pub(crate) struct Setup {
     pub(crate) unwatchable: bool,
     /// True when the store is down at first. The test then does not wait for readiness.
     pub(crate) down: bool,
+    /// Plugins of admission, if there are any.
+    pub(crate) admission: Option<Arc<dyn Admission>>,
     /// True when the server probes its store with writes.
     pub(crate) write_probe: bool,
 }
@@ -78,6 +80,9 @@ impl Kitchen {
         let mut builder = Server::builder(ServerOptions { workers: 2, ..setup.options });
         if setup.write_probe {
             builder = builder.write_probe(store.clone());
+        }
+        if let Some(admission) = setup.admission {
+            builder = builder.admission(admission);
         }
         let server = builder
             .resource(pots.clone())
