@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use evacuation_api::{Evacuation, SelfEvacuation};
 use machinery_auth::{Authenticator, Authorizer};
-use machinery_server::{BuildError, Metrics, Namespaces, Registry, Server, ServerOptions};
+use machinery_server::{Admission, BuildError, Metrics, Namespaces, Registry, Server, ServerOptions};
 use machinery_storage::Store;
 
 use crate::{
@@ -30,6 +30,10 @@ pub struct Parts {
     pub shutdown_delay: Duration,
     /// Limits on what callers can use.
     pub limits: LimitOptions,
+    /// Admission of writes by plugins, if there are any.
+    pub admission: Option<Arc<dyn Admission>>,
+    /// Metrics of the server.
+    pub metrics: Metrics,
 }
 
 /// Returns the server with every resource of the API. Tests use the same routes.
@@ -38,8 +42,8 @@ pub struct Parts {
 ///
 /// The OpenAPI documents cannot be made from the kinds' schemas.
 pub fn assemble(parts: Parts) -> Result<Server, BuildError> {
-    let Parts { store, pods, sights, authenticator, authorizer, namespaces, shutdown_delay, limits } = parts;
-    let metrics = Metrics::new();
+    let Parts { store, pods, sights, authenticator, authorizer, namespaces, .. } = parts;
+    let Parts { shutdown_delay, limits, admission, metrics, .. } = parts;
     let store = metrics.measure(store, "");
     let responders = EvacuationResponderStrategy::new(Arc::clone(&authorizer));
     let probed = Arc::clone(&store);
@@ -59,7 +63,7 @@ pub fn assemble(parts: Parts) -> Result<Server, BuildError> {
         shutdown_delay,
         ..limits.server()
     };
-    Server::builder(options)
+    let server = Server::builder(options)
         .resource(Arc::clone(&evacuations))
         .action(Evacuation::PLURAL, Arc::new(respond))
         .view(SelfEvacuationView, evacuations)
@@ -71,6 +75,10 @@ pub fn assemble(parts: Parts) -> Result<Server, BuildError> {
         .authenticator(authenticator)
         .authorizer(authorizer)
         .namespaces(namespaces)
-        .metrics(metrics)
-        .build()
+        .metrics(metrics);
+    let server = match admission {
+        Some(admission) => server.admission(admission),
+        None => server,
+    };
+    server.build()
 }

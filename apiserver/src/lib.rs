@@ -10,6 +10,7 @@
 //! [`Respond`] guards answers. [`SelfEvacuationView`] shows to a pod its own Evacuations. [`run`] starts
 //! everything.
 
+mod admission;
 mod assemble;
 mod caller;
 mod compaction;
@@ -31,6 +32,7 @@ mod self_evacuation;
 mod signal;
 mod store;
 
+pub use admission::AdmissionFlags;
 pub use assemble::{Parts, assemble};
 pub use evacuation::EvacuationStrategy;
 pub use evacuation_responder::EvacuationResponderStrategy;
