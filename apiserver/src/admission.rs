@@ -66,10 +66,10 @@ mod tests {
     #[test]
     fn plugins_are_disabled_by_name() {
         let parse = |flags: &[&str]| Flags::try_parse_from(std::iter::once(&"x").chain(flags));
-        let all = parse(&[]).ok().expect("no flag is required");
+        let all = parse(&[]).expect("no flag is required");
         assert_eq!(all.admission.plugins(), Plugin::ALL);
         let names = "--disable-admission-plugins=ResourceQuota,MutatingAdmissionWebhook";
-        let some = parse(&[names]).ok().expect("known names");
+        let some = parse(&[names]).expect("known names");
         let left = [Plugin::ValidatingAdmissionPolicy, Plugin::ValidatingAdmissionWebhook];
         assert_eq!(some.admission.plugins(), left);
         assert!(parse(&["--disable-admission-plugins=PodSecurity"]).is_err());

@@ -170,14 +170,12 @@ impl Params {
             Api::namespaced_with(self.client.clone(), &query.namespace, kind)
         };
         let objects = async {
-            match &query.name {
-                Some(name) => Ok((api.get_opt(name).await?.into_iter().collect(), false)),
-                None => {
-                    let list = api.list(&ListParams::default().limit(MAX_SELECTED)).await?;
-                    let more = list.metadata.continue_.is_some_and(|token| !token.is_empty());
-                    Ok::<_, kube::Error>((list.items, more))
-                }
+            if let Some(name) = &query.name {
+                return Ok((api.get_opt(name).await?.into_iter().collect(), false));
             }
+            let list = api.list(&ListParams::default().limit(MAX_SELECTED)).await?;
+            let more = list.metadata.continue_.is_some_and(|token| !token.is_empty());
+            Ok::<_, kube::Error>((list.items, more))
         };
         let unreadable = |why: String| ParamsError::Unreadable(why);
         let read = tokio::time::timeout(READ_TIMEOUT, objects).await;

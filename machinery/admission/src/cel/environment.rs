@@ -5,7 +5,7 @@ use kube_cel::{
     cel::{Context, Value as Cel},
 };
 use machinery_auth::ResourceAttributes;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{
     authorizer::{self, Authz},
@@ -27,12 +27,9 @@ pub(crate) struct Environment {
 
 impl Environment {
     /// Gathers the variables. `namespace` is the metadata of the namespace.
-    pub(crate) fn new(subject: &Subject<'_>, namespace: Option<Value>, authz: Authz) -> Self {
+    pub(crate) fn new(subject: &Subject<'_>, namespace: Option<&Value>, authz: Authz) -> Self {
         let attributes = subject.attributes;
         let variable = |value: Option<&Value>| value.map_or(Cel::Null, to_cel);
-        let request = request(subject, &json!({}), |request| {
-            request["options"] = attributes.options.cloned().unwrap_or_default();
-        });
         let resource = ResourceAttributes::new(attributes.group, attributes.version, attributes.resource)
             .subresource(&attributes.context.subresource)
             .in_namespace(&attributes.context.namespace)
@@ -40,8 +37,8 @@ impl Environment {
         Self {
             object: variable(subject.object),
             old: variable(subject.old),
-            request: to_cel(&request),
-            namespace: variable(namespace.as_ref()),
+            request: to_cel(&request(subject)),
+            namespace: variable(namespace),
             authz,
             resource,
         }

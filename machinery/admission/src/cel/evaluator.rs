@@ -42,7 +42,7 @@ impl Evaluator {
             runtime: Handle::current(),
             user: subject.attributes.context.user.clone(),
         };
-        Ok(Environment::new(subject, namespace, authz))
+        Ok(Environment::new(subject, namespace.as_ref(), authz))
     }
 
     /// Evaluates match conditions. The inner error says why they cannot be evaluated.

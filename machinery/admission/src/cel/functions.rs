@@ -33,6 +33,7 @@ fn size(This(value): This<Value>) -> Result<i64, ExecutionError> {
     i64::try_from(length).map_err(|error| ExecutionError::function_error("size", error))
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "the library passes arguments by value")]
 fn optional_select(value: Value, field: Value) -> Result<Value, ExecutionError> {
     let none = || Value::Opaque(Arc::new(OptionalValue::none()));
     let value = match &value {
@@ -60,7 +61,7 @@ pub(crate) fn replace_optional_selects(expression: &mut IdedExpr) {
         && call.func_name == operators::OPT_SELECT
         && let [_, field] = call.args.as_mut_slice()
     {
-        call.func_name = OPTIONAL_SELECT.to_owned();
+        OPTIONAL_SELECT.clone_into(&mut call.func_name);
         if let Expr::Ident(name) = &field.expr {
             field.expr = Expr::Literal(LiteralValue::String(name.clone().into()));
         }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::testing::Write;
 
-fn rule(more: Value) -> Rule {
+fn rule(more: &Value) -> Rule {
     let mut rule = json!({"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*"]});
     for (field, value) in more.as_object().unwrap() {
         rule[field] = value.clone();
@@ -31,7 +31,7 @@ fn a_rule_matches_by_operation_group_version_resource_and_scope() {
         (json!({"scope": "Universe"}), false),
     ];
     for (more, expected) in cases {
-        assert_eq!(rule(more.clone()).matches(&write.attributes()), expected, "{more}");
+        assert_eq!(rule(&more).matches(&write.attributes()), expected, "{more}");
     }
 }
 
@@ -48,7 +48,7 @@ fn a_subresource_has_rules_of_its_own() {
         (json!(["*/*"]), true),
     ];
     for (resources, expected) in cases {
-        let rule = rule(json!({"resources": resources}));
+        let rule = rule(&json!({"resources": resources}));
         assert_eq!(rule.matches(&write.attributes()), expected, "{resources}");
     }
 }

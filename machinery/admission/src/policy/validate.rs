@@ -67,7 +67,7 @@ pub(crate) async fn validate(
             invocations.into_iter().map(evaluate).collect::<Vec<_>>()
         });
         for (invocation, outcome) in evaluated.await? {
-            enforce(enforcer, subject.attributes, &invocation, outcome, &mut denials);
+            enforce(enforcer, subject.attributes, &invocation, &outcome, &mut denials);
         }
     }
     match denials.first() {
@@ -137,7 +137,7 @@ fn enforce(
     enforcer: &Enforcer,
     attributes: &AdmissionAttributes<'_>,
     invocation: &Invocation,
-    outcome: Outcome,
+    outcome: &Outcome,
     denials: &mut Vec<Denial>,
 ) {
     let Invocation { policy, binding, .. } = invocation;

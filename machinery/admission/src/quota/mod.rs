@@ -44,7 +44,7 @@ pub(crate) struct Quotas {
     client: Client,
     /// Quotas by namespace.
     known: Arc<ArcSwap<BTreeMap<String, Vec<Arc<ResourceQuota>>>>>,
-    /// Quotas as this server has charged them last, by namespace. One charge of a namespace waits for another.
+    /// Quotas as this server has charged them last, by namespace. Charges of a namespace wait for each other.
     charged: Mutex<HashMap<String, Arc<tokio::sync::Mutex<Latest>>>>,
     synced: Synced,
 }

@@ -1,8 +1,8 @@
 //! Quantities of objects.
 
 /// Returns a quantity as a whole number, rounded down; `None` when it is none. Counts have no fraction, so
-/// that the forms that kube-apiserver writes for them are enough: digits, and the suffixes `k` to `E` and `Ki`
-/// to `Ei`.
+/// that the forms that kube-apiserver writes for them are enough: digits, and the suffixes `k` to `E` and
+/// `Ki` to `Ei`.
 pub(super) fn whole(quantity: &str) -> Option<i64> {
     let digits = quantity.len() - quantity.trim_start_matches(|c: char| c.is_ascii_digit() || c == '-').len();
     let (number, suffix) = quantity.split_at_checked(digits)?;

@@ -140,7 +140,7 @@ impl Caller {
         };
         let left = hook.timeout.saturating_sub(started.elapsed()).max(Duration::from_secs(1));
         let uid = Uuid::new_v4().to_string();
-        let body = serde_json::to_vec(&question(subject, version, &uid))
+        let body = question(subject, version, &uid)
             .map_err(|error| Failure::Call { why: error.to_string(), code: 500 })?;
         let answer = tokio::time::timeout(left, self.clients.post(&hook.client, body, left)).await;
         let answer = match answer {
@@ -152,40 +152,35 @@ impl Caller {
             }
         };
         let answer = Answer::read(&answer, version, &uid).map_err(|error| invalid(&error))?;
-        self.finish(kind, hook, subject, version, answer)
+        finish(kind, hook, subject, version, answer)
     }
+}
 
-    /// Passes on the warnings and annotations of an answer.
-    fn finish(
-        &self,
-        kind: HookKind,
-        hook: &Hook,
-        subject: &Subject<'_>,
-        version: ReviewVersion,
-        answer: Answer,
-    ) -> Result<Allowed, Failure> {
-        let patch = match kind {
-            HookKind::Mutating => answer.patch(version).map_err(|error| invalid(&error))?,
-            HookKind::Validating => {
-                answer.check_unpatched(version).map_err(|error| invalid(&error))?;
-                Vec::new()
-            }
-        };
-        for (key, value) in &answer.audit_annotations {
-            tracing::info!(
-                annotation = format!("{}/{key}", hook.name),
-                value,
-                "audit annotation of a webhook"
-            );
+/// Passes on the warnings and annotations of an answer.
+fn finish(
+    kind: HookKind,
+    hook: &Hook,
+    subject: &Subject<'_>,
+    version: ReviewVersion,
+    answer: Answer,
+) -> Result<Allowed, Failure> {
+    let patch = match kind {
+        HookKind::Mutating => answer.patch(version).map_err(|error| invalid(&error))?,
+        HookKind::Validating => {
+            answer.check_unpatched(version).map_err(|error| invalid(&error))?;
+            Vec::new()
         }
-        for warning in &answer.warnings {
-            subject.attributes.context.warnings.add(warning);
-        }
-        if !answer.allowed {
-            return Err(Failure::Denied(Box::new(refusal::denied(&hook.name, answer.status))));
-        }
-        Ok(Allowed { patch })
+    };
+    for (key, value) in &answer.audit_annotations {
+        tracing::info!(annotation = format!("{}/{key}", hook.name), value, "audit annotation of a webhook");
     }
+    for warning in &answer.warnings {
+        subject.attributes.context.warnings.add(warning);
+    }
+    if !answer.allowed {
+        return Err(Failure::Denied(Box::new(refusal::denied(&hook.name, answer.status))));
+    }
+    Ok(Allowed { patch })
 }
 
 fn uncalled(error: &PostError) -> Failure {

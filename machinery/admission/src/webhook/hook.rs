@@ -143,6 +143,7 @@ impl Hook {
 }
 
 /// Fields that both kinds of webhooks have.
+#[derive(Clone, Copy)]
 struct Parts<'a> {
     configuration: &'a str,
     name: &'a str,

@@ -11,3 +11,6 @@ mod validating;
 pub(crate) use self::{
     call::Caller, client::Clients, hook::Hook, mutating::mutate, review::request, validating::validate,
 };
+
+#[cfg(test)]
+mod tests;

@@ -25,7 +25,7 @@ pub(crate) async fn mutate(
     mut object: Option<&mut (dyn MutableObject + '_)>,
     old: Option<&Value>,
 ) -> Result<(), ApiError> {
-    let mut called = Vec::new();
+    let mut reinvocable = Vec::new();
     let mut again = HashSet::new();
     for reinvocation in [false, true] {
         if reinvocation && again.is_empty() {
@@ -43,10 +43,10 @@ pub(crate) async fn mutate(
             let allowed = caller.call(HookKind::Mutating, hook, &subject).await?;
             let patch = allowed.map(|allowed| allowed.patch).unwrap_or_default();
             if change(hook, object.as_deref_mut(), &patch)? {
-                again.extend(called.drain(..));
+                again.extend(reinvocable.drain(..));
             }
             if hook.reinvoked {
-                called.push(index);
+                reinvocable.push(index);
             }
         }
     }

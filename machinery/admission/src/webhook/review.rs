@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Status;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::hook::ReviewVersion;
@@ -57,53 +57,105 @@ pub(crate) enum AnswerError {
     Base64,
 }
 
-/// Returns the question for a webhook.
-pub(crate) fn question(subject: &Subject<'_>, version: ReviewVersion, uid: &str) -> Value {
-    let attributes = subject.attributes;
-    json!({
-        "apiVersion": version.api_version(),
-        "kind": "AdmissionReview",
-        "request": request(subject, &json!({"uid": uid}), |request| {
-            request["object"] = subject.object.cloned().unwrap_or_default();
-            request["oldObject"] = subject.old.cloned().unwrap_or_default();
-            request["options"] = attributes.options.cloned().unwrap_or_default();
-        }),
-    })
+/// AdmissionReview with a question.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Question<'a> {
+    api_version: &'static str,
+    kind: &'static str,
+    request: Asked<'a>,
 }
 
-/// Returns the part of an AdmissionRequest that expressions see, too.
-pub(crate) fn request(subject: &Subject<'_>, base: &Value, more: impl FnOnce(&mut Value)) -> Value {
+/// AdmissionRequest of a webhook.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Asked<'a> {
+    uid: &'a str,
+    #[serde(flatten)]
+    request: Request<'a>,
+    object: Option<&'a Value>,
+    old_object: Option<&'a Value>,
+}
+
+/// AdmissionRequest as expressions see it: without the UID and the objects.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+#[expect(clippy::struct_field_names, reason = "the names are those of the API")]
+struct Request<'a> {
+    kind: Value,
+    resource: Value,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    sub_resource: &'a str,
+    request_kind: Value,
+    request_resource: Value,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    request_sub_resource: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    name: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    namespace: &'a str,
+    operation: &'static str,
+    user_info: User<'a>,
+    dry_run: bool,
+    options: Option<&'a Value>,
+}
+
+#[derive(Serialize)]
+struct User<'a> {
+    username: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    uid: Option<&'a String>,
+    groups: &'a [String],
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    extra: &'a BTreeMap<String, Vec<String>>,
+}
+
+/// Returns the question for a webhook.
+///
+/// # Errors
+///
+/// The JSON cannot be written.
+pub(crate) fn question(
+    subject: &Subject<'_>,
+    version: ReviewVersion,
+    uid: &str,
+) -> Result<Vec<u8>, serde_json::Error> {
+    let request =
+        Asked { uid, request: request_of(subject), object: subject.object, old_object: subject.old };
+    serde_json::to_vec(&Question { api_version: version.api_version(), kind: "AdmissionReview", request })
+}
+
+/// Returns the AdmissionRequest as expressions see it.
+pub(crate) fn request(subject: &Subject<'_>) -> Value {
+    serde_json::to_value(request_of(subject)).unwrap_or_default()
+}
+
+fn request_of<'a>(subject: &Subject<'a>) -> Request<'a> {
     let attributes = subject.attributes;
     let context = attributes.context;
-    let kind = json!({"group": attributes.group, "version": attributes.version, "kind": attributes.kind});
-    let resource =
-        json!({"group": attributes.group, "version": attributes.version, "resource": attributes.resource});
-    let mut user = json!({"username": context.user.name, "groups": context.user.groups});
-    if let Some(uid) = &context.user.uid {
-        user["uid"] = json!(uid);
+    let (group, version) = (attributes.group, attributes.version);
+    let kind = json!({"group": group, "version": version, "kind": attributes.kind});
+    let resource = json!({"group": group, "version": version, "resource": attributes.resource});
+    let user = &context.user;
+    Request {
+        kind: kind.clone(),
+        resource: resource.clone(),
+        sub_resource: &context.subresource,
+        request_kind: kind,
+        request_resource: resource,
+        request_sub_resource: &context.subresource,
+        name: attributes.name,
+        namespace: &context.namespace,
+        operation: operation(attributes),
+        user_info: User {
+            username: &user.name,
+            uid: user.uid.as_ref(),
+            groups: &user.groups,
+            extra: &user.extra,
+        },
+        dry_run: context.dry_run,
+        options: attributes.options,
     }
-    if !context.user.extra.is_empty() {
-        user["extra"] = json!(context.user.extra);
-    }
-    let mut request = base.clone();
-    request["kind"] = kind.clone();
-    request["resource"] = resource.clone();
-    request["requestKind"] = kind;
-    request["requestResource"] = resource;
-    request["operation"] = json!(operation(attributes));
-    request["userInfo"] = user;
-    request["dryRun"] = json!(context.dry_run);
-    for (field, text) in [("name", attributes.name), ("namespace", context.namespace.as_str())] {
-        if !text.is_empty() {
-            request[field] = json!(text);
-        }
-    }
-    if !context.subresource.is_empty() {
-        request["subResource"] = json!(context.subresource);
-        request["requestSubResource"] = json!(context.subresource);
-    }
-    more(&mut request);
-    request
 }
 
 impl Answer {
@@ -127,9 +179,8 @@ impl Answer {
     pub(crate) fn patch(&self, version: ReviewVersion) -> Result<Vec<u8>, AnswerError> {
         let patch = self.patch.as_deref().unwrap_or_default();
         match (patch.is_empty(), self.patch_type.as_deref()) {
-            (true, None) => return Ok(Vec::new()),
             (true, Some(_)) if version == ReviewVersion::V1 => return Err(AnswerError::NoPatch),
-            (true, Some(_)) => return Ok(Vec::new()),
+            (true, _) => return Ok(Vec::new()),
             (false, None) if version == ReviewVersion::V1 => return Err(AnswerError::NoPatchType),
             (false, None | Some("JSONPatch")) => {}
             (false, Some(other)) => return Err(AnswerError::PatchType(other.to_owned())),

@@ -57,13 +57,12 @@ impl Services {
         port: u16,
     ) -> Result<Vec<SocketAddr>, ServiceError> {
         let key = (namespace.to_owned(), name.to_owned());
-        let target = match self.known.get(&key).await {
-            Some(target) => target,
-            None => {
-                let target = self.read(namespace, name).await?;
-                self.known.insert(key, target.clone()).await;
-                target
-            }
+        let target = if let Some(target) = self.known.get(&key).await {
+            target
+        } else {
+            let target = self.read(namespace, name).await?;
+            self.known.insert(key, target.clone()).await;
+            target
         };
         match target {
             Target::Address(address) => Ok(vec![SocketAddr::new(address, port)]),

@@ -69,7 +69,7 @@ impl<S: Strategy> Registry<S> {
     /// Carries out a decision on an object in one transaction, together with the changes of its claims.
     ///
     /// The cached copy is tried first: it nearly always is the newest, which the transaction then proves, and
-    /// saves a read. A decision to fail or to keep the object is only made on the stored copy, and so is one in
+    /// saves a read. A decision to fail or to keep the object is only made on the stored copy. So is one in
     /// which plugins of admission take part.
     ///
     /// # Errors

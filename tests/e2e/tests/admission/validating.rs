@@ -30,6 +30,11 @@ async fn a_denial_reaches_the_user_of_kubectl_in_the_words_of_the_webhook() {
     assert!(!output.success() && output.stderr.contains(text), "{output:?}");
     assert!(output.stderr.starts_with("Error from server (Forbidden)"), "{output:?}");
     assert!(stage.responders().get_opt("high").await.unwrap().is_none());
+    let request = http::Request::get("/metrics").body(Vec::new()).unwrap();
+    let metrics = stage.direct(0).request_text(request).await.unwrap();
+    let rejected = "apiserver_admission_webhook_rejection_count{name=\"deny.test.evacuation.dev\",\
+        type=\"validating\",operation=\"CREATE\",error_type=\"no_error\",rejection_code=\"403\"} 1";
+    assert!(metrics.contains(rejected), "{metrics}");
     stage.end().await;
 }
 
