@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use evacuation_api::{Evacuation, SelfEvacuation};
 use machinery_audit::{AuditLog, Policy};
 use machinery_auth::{Authenticator, Authorizer};
-use machinery_server::{BuildError, Metrics, Namespaces, Registry, Server, ServerOptions};
+use machinery_server::{Admission, BuildError, Metrics, Namespaces, Registry, Server, ServerOptions};
 use machinery_storage::Store;
 use machinery_tracing::Traces;
 
@@ -36,6 +36,10 @@ pub struct Parts {
     pub audit: Option<(Policy, Arc<AuditLog>)>,
     /// Traces of requests; `None` when nothing is traced.
     pub traces: Option<Traces>,
+    /// Admission of writes by plugins, if there are any.
+    pub admission: Option<Arc<dyn Admission>>,
+    /// Metrics of the server.
+    pub metrics: Metrics,
 }
 
 /// Returns the server with every resource of the API. Tests use the same routes.
@@ -44,19 +48,8 @@ pub struct Parts {
 ///
 /// The OpenAPI documents cannot be made from the kinds' schemas.
 pub fn assemble(parts: Parts) -> Result<Server, BuildError> {
-    let Parts {
-        store,
-        pods,
-        sights,
-        authenticator,
-        authorizer,
-        namespaces,
-        shutdown_delay,
-        limits,
-        audit,
-        traces,
-    } = parts;
-    let metrics = Metrics::new();
+    let Parts { store, pods, sights, authenticator, authorizer, namespaces, .. } = parts;
+    let Parts { shutdown_delay, limits, audit, traces, admission, metrics, .. } = parts;
     let store = metrics.measure(store, "");
     let responders = EvacuationResponderStrategy::new(Arc::clone(&authorizer));
     let probed = Arc::clone(&store);
@@ -76,14 +69,14 @@ pub fn assemble(parts: Parts) -> Result<Server, BuildError> {
         shutdown_delay,
         ..limits.server()
     };
-    let mut builder = Server::builder(options);
+    let mut server = Server::builder(options);
     if let Some((policy, log)) = audit {
-        builder = builder.audit(policy, log);
+        server = server.audit(policy, log);
     }
     if let Some(traces) = traces {
-        builder = builder.traces(traces);
+        server = server.traces(traces);
     }
-    builder
+    let server = server
         .resource(Arc::clone(&evacuations))
         .action(Evacuation::PLURAL, Arc::new(respond))
         .view(SelfEvacuationView, evacuations)
@@ -95,6 +88,10 @@ pub fn assemble(parts: Parts) -> Result<Server, BuildError> {
         .authenticator(authenticator)
         .authorizer(authorizer)
         .namespaces(namespaces)
-        .metrics(metrics)
-        .build()
+        .metrics(metrics);
+    let server = match admission {
+        Some(admission) => server.admission(admission),
+        None => server,
+    };
+    server.build()
 }

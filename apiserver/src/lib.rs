@@ -10,6 +10,7 @@
 //! [`Respond`] guards answers. [`SelfEvacuationView`] shows to a pod its own Evacuations. [`run`] starts
 //! everything.
 
+mod admission;
 mod assemble;
 mod audit;
 mod caller;
@@ -31,6 +32,7 @@ mod run_error;
 mod self_evacuation;
 mod store;
 
+pub use admission::AdmissionFlags;
 pub use assemble::{Parts, assemble};
 pub use audit::AuditOptions;
 pub use evacuation::EvacuationStrategy;

@@ -5,7 +5,7 @@ use std::{net::IpAddr, path::PathBuf};
 use clap::{Parser, ValueEnum};
 use machinery_logging::LogOptions;
 
-use crate::{AuditOptions, LimitOptions};
+use crate::{AdmissionFlags, AuditOptions, LimitOptions};
 
 /// The evacuation API server, which a kube-apiserver aggregates.
 #[derive(Clone, Debug, Parser)]
@@ -59,6 +59,9 @@ pub struct Options {
     /// Limits on what callers can use.
     #[command(flatten)]
     pub limits: LimitOptions,
+    /// Flags of admission.
+    #[command(flatten)]
+    pub admission: AdmissionFlags,
     /// Seconds that the server still serves after SIGTERM, while /readyz fails. In this time Kubernetes stops
     /// sending requests to it.
     #[arg(long, default_value_t = 0, value_name = "SECONDS")]

@@ -8,11 +8,14 @@ use std::{
 };
 
 use evacuation_api::GROUP;
+use machinery_admission::AdmissionMetrics;
 use machinery_auth::{
-    DelegatedAuthentication, ServingCertificate, SubjectAccessReviewAuthorizer, connect, server_config,
+    Authorizer, DelegatedAuthentication, ServingCertificate, SubjectAccessReviewAuthorizer, connect,
+    server_config,
 };
-use machinery_server::KubeNamespaces;
+use machinery_server::{Admission, KubeNamespaces, Metrics};
 use machinery_tracing::{Traces, TracingConfig};
+use prometheus_client::registry::Registry;
 use tokio_util::sync::CancellationToken;
 
 use crate::{KubePods, KubeSights, Options, Parts, RunError, assemble, store};
@@ -48,17 +51,31 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> Result<(), Ru
     // The core group has pods/eviction, which each request for a pod needs.
     let authorizer = SubjectAccessReviewAuthorizer::new(client.clone());
     let authorizer = authorizer.all_objects_first(GROUP).all_objects_first("");
+    let authorizer: Arc<dyn Authorizer> = Arc::new(authorizer);
+    let namespaces = KubeNamespaces::start(client.clone(), shutdown.child_token());
+    let mut registry = Registry::default();
+    let metrics = AdmissionMetrics::register(&mut registry);
+    let admission = options.admission.start(
+        &client,
+        namespaces.clone(),
+        authorizer.clone(),
+        &options.limits.priority_users,
+        metrics,
+        &shutdown,
+    );
     let server = assemble(Parts {
         store,
         pods: Arc::new(KubePods::new(client.clone())),
-        sights: Arc::new(KubeSights::new(client.clone())),
+        sights: Arc::new(KubeSights::new(client)),
         authenticator,
-        authorizer: Arc::new(authorizer),
-        namespaces: KubeNamespaces::start(client, shutdown.child_token()),
+        authorizer,
+        namespaces,
         shutdown_delay: Duration::from_secs(options.shutdown_delay_seconds),
         limits: options.limits,
         audit: audit.clone(),
         traces: traces.clone(),
+        admission: admission.map(|plugins| plugins as Arc<dyn Admission>),
+        metrics: Metrics::in_registry(registry),
     })
     .map_err(RunError::Build)?;
     tracing::info!(%address, version = env!("CARGO_PKG_VERSION"), "serving");

@@ -4,6 +4,7 @@ use std::{net::TcpListener, sync::Arc, time::Duration};
 
 use chrono::Utc;
 use evacuation_apiserver::{LimitOptions, Parts, assemble};
+use machinery_server::Metrics;
 use machinery_storage::{EmbeddedOptions, EmbeddedStore, Operation, Store, Transaction};
 use reqwest::{Client, Method, RequestBuilder};
 use serde_json::{Value, json};
@@ -62,6 +63,8 @@ impl Server {
             limits,
             audit: None,
             traces: None,
+            admission: None,
+            metrics: Metrics::new(),
         })
         .unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -15,7 +15,7 @@
 //!
 //! - Every document is in the API version of the request. For the managers of other versions of the kind it is
 //!   converted ([`Versions`]).
-//! - Defaults and admission come after, and are tracked like an update by the caller.
+//! - Admission comes after, and is not tracked, as upstream.
 //!
 //! # Differences from upstream
 //!
@@ -41,7 +41,7 @@ pub use fields_v1::{FieldsError, MAX_FIELDS, MAX_FIELDS_DEPTH};
 pub use invalid::{Invalid, Mismatch};
 pub use managed_fields::{
     Applied, MAX_MANAGER_BYTES, ManagerNameError, Writer, apply, manager_from_user_agent, track,
-    validate_manager,
+    validate_managed_fields, validate_manager,
 };
 pub use managers::{Conflict, ManagerId, Managers, Operation, VersionedSet};
 pub use path::{Path, PathElement};

@@ -8,5 +8,6 @@ mod object;
 mod strip_meta;
 mod tracker;
 
+pub use codec::validate_managed_fields;
 pub use manager_name::{MAX_MANAGER_BYTES, ManagerNameError, manager_from_user_agent, validate_manager};
 pub use tracker::{Applied, Writer, apply, track};

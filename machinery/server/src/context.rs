@@ -3,8 +3,13 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use chrono::{DateTime, Utc};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Preconditions;
 use machinery_audit::AuditAnnotations;
 use machinery_auth::UserInfo;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::{DeleteOptions, Propagation};
 
 /// Operation of a request, in the words of admission.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,12 +53,85 @@ pub struct RequestContext {
     pub warnings: Warnings,
     /// Annotations of the request's audit events.
     pub audit: AuditAnnotations,
+    /// Options that only admission passes on.
+    pub(crate) sent: SentOptions,
+}
+
+/// Options of a write as the caller sent them, for the webhooks that receive them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SentOptions {
+    /// True for a PATCH.
+    pub(crate) patch: bool,
+    /// True when an apply takes the fields of others.
+    pub(crate) force: bool,
+    /// True when the caller named the field manager.
+    pub(crate) names_manager: bool,
+    /// The parameter `fieldValidation`.
+    pub(crate) field_validation: Option<String>,
+}
+
+/// Options of a write, as a webhook receives them.
+#[derive(Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct WireOptions<'a> {
+    kind: &'static str,
+    api_version: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dry_run: Option<[&'static str; 1]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    field_manager: Option<&'a String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    field_validation: Option<&'a String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    force: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    propagation_policy: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    preconditions: Option<Preconditions>,
 }
 
 impl RequestContext {
     /// The context of a request by that user at that time, in a namespace or in none.
     pub fn new(user: UserInfo, namespace: impl Into<String>, now: DateTime<Utc>) -> Self {
         Self { user, namespace: namespace.into(), now, ..Self::default() }
+    }
+
+    /// Returns the options of a write in the form that a webhook receives: `CreateOptions`, `UpdateOptions`
+    /// or `PatchOptions`.
+    pub(crate) fn write_options(&self) -> Value {
+        let kind = match self.operation {
+            Operation::Create => "CreateOptions",
+            _ if self.sent.patch => "PatchOptions",
+            _ => "UpdateOptions",
+        };
+        let options = WireOptions {
+            field_manager: self.sent.names_manager.then_some(&self.field_manager),
+            field_validation: self.sent.field_validation.as_ref(),
+            force: (self.sent.force && kind == "PatchOptions").then_some(true),
+            ..self.wire_options(kind)
+        };
+        serde_json::to_value(options).unwrap_or_default()
+    }
+
+    /// Returns the options of a deletion in the form that a webhook receives.
+    pub(crate) fn delete_options(&self, given: &DeleteOptions) -> Value {
+        let DeleteOptions { uid, resource_version, .. } = given.clone();
+        let preconditions = Preconditions { uid, resource_version };
+        let options = WireOptions {
+            propagation_policy: given.propagation.map(|propagation| match propagation {
+                Propagation::Orphan => "Orphan",
+                Propagation::Background => "Background",
+                Propagation::Foreground => "Foreground",
+            }),
+            preconditions: Some(preconditions).filter(|given| *given != Preconditions::default()),
+            ..self.wire_options("DeleteOptions")
+        };
+        serde_json::to_value(options).unwrap_or_default()
+    }
+
+    fn wire_options(&self, kind: &'static str) -> WireOptions<'_> {
+        let dry_run = self.dry_run.then_some(["All"]);
+        WireOptions { kind, api_version: "meta.k8s.io/v1", dry_run, ..WireOptions::default() }
     }
 
     /// The same request as a creation.

@@ -1,5 +1,6 @@
 //! Failures of a request, and their one mapping to `metav1.Status`.
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Status;
 use machinery_storage::StoreError;
 use machinery_validation::FieldError;
 
@@ -120,6 +121,9 @@ pub enum ApiError {
     /// Fields are wrong: 422 with a cause for each.
     #[error("{} of its fields are invalid", .0.len())]
     Invalid(Vec<FieldError>),
+    /// A refusal with a `metav1.Status` of its own, such as a webhook's. The code is 400 or higher.
+    #[error("{}", .0.message.as_deref().unwrap_or_default())]
+    Refused(Box<Status>),
     /// The state that a continue token names is forgotten: 410, with a token that continues in the newest
     /// state.
     #[error("the continue token is too old to display a consistent list result")]
@@ -164,16 +168,28 @@ impl ApiError {
         self
     }
 
-    /// The reason of the failure.
+    /// The reason of the failure. For the status of a webhook it is `Forbidden`, whatever the webhook says.
     pub fn reason(&self) -> Reason {
         match self {
             Self::Status { reason, .. } => *reason,
+            Self::Refused(_) => Reason::Forbidden,
             Self::Invalid(_) => Reason::Invalid,
             Self::Internal { .. } => Reason::InternalError,
             Self::ContinueExpired { .. } | Self::Store(StoreError::Compacted { .. }) => Reason::Expired,
             Self::Store(StoreError::Future { .. }) => Reason::Timeout,
             Self::Store(StoreError::TooLarge { .. }) => Reason::RequestEntityTooLarge,
             Self::Store(StoreError::Unavailable { .. }) => Reason::ServiceUnavailable,
+        }
+    }
+
+    /// The HTTP status code of the failure.
+    pub fn code(&self) -> u16 {
+        match self {
+            Self::Refused(status) => {
+                let code = status.code.and_then(|code| u16::try_from(code).ok()).unwrap_or_default();
+                if (400..600).contains(&code) { code } else { Reason::BadRequest.code() }
+            }
+            error => error.reason().code(),
         }
     }
 

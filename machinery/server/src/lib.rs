@@ -28,9 +28,9 @@
 //!
 //! # What is left out
 //!
-//! Admission except that of namespaces: kube-apiserver runs no admission webhooks, admission policies or
-//! resource quota for requests that it proxies to an aggregated API. Neither does this server. Invariants are
-//! rules of the kind's [`Strategy`].
+//! Plugins of admission: kube-apiserver runs no admission webhooks, admission policies or resource quota for
+//! requests that it proxies to an aggregated API. `machinery-admission` has them, behind the trait
+//! [`Admission`]. Invariants are rules of the kind's [`Strategy`], which no plugin can change.
 //!
 //! Strategic merge patches, as for custom resources.
 //!
@@ -68,7 +68,10 @@ mod version;
 mod view;
 
 pub use action::Action;
-pub use admission::{EveryNamespace, KubeNamespaces, NamespaceState, Namespaces};
+pub use admission::{
+    Admission, AdmissionAttributes, EveryNamespace, Interception, KubeNamespaces, MutableObject,
+    NamespaceState, Namespaces,
+};
 pub use context::{Operation, RequestContext, Warnings};
 pub use error::{ApiError, Cause, Reason};
 pub use kind::{ApiVersion, Kind};

@@ -35,6 +35,10 @@ const INCONSISTENT_CONTINUE: &str = "The provided continue parameter is too old 
 
 /// The `metav1.Status` of a failure.
 pub fn status(error: &ApiError, target: &Target) -> Status {
+    if let ApiError::Refused(refusal) = error {
+        let code = Some(i32::from(error.code()));
+        return Status { code, ..Status::clone(refusal) };
+    }
     let reason = error.reason();
     let mut details = StatusDetails {
         group: given(&target.group),
@@ -75,6 +79,7 @@ pub fn status(error: &ApiError, target: &Target) -> Status {
             details.retry_after_seconds = Some(1);
             "the server is currently unable to handle the request: the storage does not answer".to_owned()
         }
+        ApiError::Refused(refusal) => refusal.message.clone().unwrap_or_default(),
         ApiError::Internal { action, .. } => format!("Internal error occurred: {action} failed"),
     };
     Status {

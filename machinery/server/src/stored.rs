@@ -9,6 +9,7 @@ use std::{
 use bytes::Bytes;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use machinery_storage::KeyValue;
+use serde_json::Value;
 
 use crate::{ApiError, Object};
 
@@ -97,6 +98,13 @@ pub(crate) fn encode<O: Object>(object: &mut O) -> Result<Bytes, ApiError> {
     let json = to_json(object);
     object.meta_mut().resource_version = version;
     json
+}
+
+/// Returns the JSON of an object as a value.
+pub(crate) fn to_value<O: Object>(object: &O) -> Result<Value, ApiError> {
+    serde_json::to_value(object).map_err(|source| {
+        ApiError::internal(format!("encoding {}", object.meta().name.as_deref().unwrap_or_default()), source)
+    })
 }
 
 fn to_json<O: Object>(object: &O) -> Result<Bytes, ApiError> {

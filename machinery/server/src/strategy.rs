@@ -107,14 +107,15 @@ pub struct DeleteContext {
 ///
 /// # Flow
 ///
-/// Create: decode, `default`, record the ownership of fields, `prepare_for_create`, `validate`,
-/// `admit_create`, then one transaction that writes the object and its claims. Update and patch: read,
-/// decode, `default`, record the ownership, `prepare_for_update` (or `prepare_for_status_update`),
-/// `validate_update`, `admit_update`, then one transaction guarded by the resourceVersion that was read; a
-/// patch or an update without resourceVersion starts again when that failed. In these hooks the new object
-/// has the resourceVersion that the caller insists on, and none where the caller named none. Delete: read,
-/// `prepare_for_delete`; then, when finalizers are left, the object is written with a `deletionTimestamp`,
-/// else removed; in either case its claims are adjusted in the same transaction.
+/// Create: decode, `default`, record the ownership of fields, mutating admission, `prepare_for_create`,
+/// `validate`, `admit_create`, validating admission, then one transaction that writes the object and its
+/// claims. Update and patch: read, decode, `default`, record the ownership, mutating admission,
+/// `prepare_for_update` (or `prepare_for_status_update`), `validate_update`, `admit_update`, validating
+/// admission, then one transaction guarded by the resourceVersion that was read; a patch or an update without
+/// resourceVersion starts again when that failed. In these hooks the new object has the resourceVersion that
+/// the caller insists on, and none where the caller named none. Delete: read, `prepare_for_delete`,
+/// admission; then, when finalizers are left, the object is written with a `deletionTimestamp`, else removed;
+/// in either case its claims are adjusted in the same transaction.
 ///
 /// # Claims
 ///

@@ -81,6 +81,15 @@ impl Managed {
     }
 }
 
+/// Checks that a record of ownership can be read.
+///
+/// # Errors
+///
+/// The first entry that cannot be read, and why.
+pub fn validate_managed_fields(entries: &[ManagedFieldsEntry]) -> Result<(), ManagedFieldsError> {
+    Managed::decode(entries).map(drop)
+}
+
 type SortKey<'a> = (Option<&'a str>, i64, [Option<&'a str>; 3]);
 
 fn sort_key(entry: &ManagedFieldsEntry) -> SortKey<'_> {

@@ -61,23 +61,30 @@ impl KubeNamespaces {
     }
 }
 
-#[async_trait]
-impl Namespaces for KubeNamespaces {
-    async fn state(&self, name: &str) -> Result<NamespaceState, ApiError> {
+impl KubeNamespaces {
+    /// Returns the metadata of a namespace; `None` when it does not exist. A namespace that was created a
+    /// moment ago is found.
+    pub async fn metadata(&self, name: &str) -> Result<Option<Arc<PartialObjectMeta<Namespace>>>, ApiError> {
         if let Some(known) = self.known.get(&ObjectRef::new(name)) {
-            return Ok(state_of(&known));
+            return Ok(Some(known));
         }
         // Created a moment ago, perhaps.
         let read = tokio::time::timeout(READ_TIMEOUT, self.api.get_opt(name)).await;
-        let found = match read {
-            Ok(Ok(found)) => found,
+        match read {
+            Ok(Ok(found)) => Ok(found.map(Arc::new)),
             Ok(Err(error)) => {
                 tracing::warn!(namespace = name, %error, "namespace cannot be read");
-                return Err(unknown(name));
+                Err(unknown(name))
             }
-            Err(_) => return Err(unknown(name)),
-        };
-        Ok(found.as_ref().map_or(NamespaceState::Absent, state_of))
+            Err(_) => Err(unknown(name)),
+        }
+    }
+}
+
+#[async_trait]
+impl Namespaces for KubeNamespaces {
+    async fn state(&self, name: &str) -> Result<NamespaceState, ApiError> {
+        Ok(self.metadata(name).await?.map_or(NamespaceState::Absent, |found| state_of(&found)))
     }
 
     fn has_started(&self) -> bool {

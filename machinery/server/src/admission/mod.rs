@@ -1,10 +1,12 @@
-//! Admission: checks between the decoding of a new object and its strategy.
+//! Admission: checks between the decoding of a new object and its strategy, and the seam for plugins.
 
+mod interception;
 mod kube_namespaces;
 mod lifecycle;
 
 use async_trait::async_trait;
 
+pub use interception::{Admission, AdmissionAttributes, Interception, MutableObject};
 pub use kube_namespaces::KubeNamespaces;
 pub(crate) use lifecycle::admit_create;
 

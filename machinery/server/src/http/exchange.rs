@@ -21,6 +21,7 @@ use super::{
 };
 use crate::{
     ApiError, Reason, RequestContext,
+    context::SentOptions,
     http::{
         accept::{Negotiated, failure_encoding, negotiate},
         encoding::Encoding,
@@ -234,6 +235,12 @@ impl<'a> Exchange<'a> {
             version: resource.version,
             subresource: resource.subresource,
             dry_run: options.dry_run,
+            sent: SentOptions {
+                patch: options.patch,
+                force: options.force,
+                names_manager: !options.field_manager.is_empty(),
+                field_validation: self.params.get("fieldValidation").map(str::to_owned),
+            },
             field_manager,
             user_agent,
             audit: self.annotations.clone(),

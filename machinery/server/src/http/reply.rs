@@ -168,7 +168,7 @@ fn compress(body: &[u8]) -> std::io::Result<Vec<u8>> {
 pub(crate) fn failure(error: &ApiError, target: &Target, encoding: Encoding) -> HttpResponse {
     log(error, target);
     let status = status(error, target);
-    let code = StatusCode::from_u16(error.reason().code()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let code = StatusCode::from_u16(error.code()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut response = HttpResponse::build(code);
     if let Some(seconds) = status.details.as_ref().and_then(|details| details.retry_after_seconds) {
         response.insert_header((header::RETRY_AFTER, seconds.to_string()));

@@ -148,7 +148,7 @@ pub(crate) async fn post(
     // This rejects forms that are not served. The reply of an action has only one form.
     exchange.renderer(resource)?;
     let (context, body) = body(exchange, user, &WriteOptions::of_create(&exchange.params)?, bytes)?;
-    let item = action.post(&context, name, &body).await?;
+    let item = action.post(&context, resource.name(), name, &body).await?;
     Ok(Reply::Json(StatusCode::CREATED, item.json()?))
 }
 

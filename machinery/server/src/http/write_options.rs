@@ -19,6 +19,8 @@ pub(crate) struct WriteOptions {
     pub(crate) field_manager: String,
     /// True when an apply takes the fields of others.
     pub(crate) force: bool,
+    /// True for a patch.
+    pub(crate) patch: bool,
 }
 
 impl WriteOptions {
@@ -46,7 +48,7 @@ impl WriteOptions {
             let problem = "may not be specified for non-apply patch";
             errors.push(FieldError::forbidden(&FieldPath::new("force"), problem));
         }
-        Self::read(params, "PatchOptions", errors)
+        Ok(Self { patch: true, ..Self::read(params, "PatchOptions", errors)? })
     }
 
     fn read(params: &Params, kind: &str, mut errors: Vec<FieldError>) -> Result<Self, ApiError> {
@@ -60,6 +62,7 @@ impl WriteOptions {
                 strictness,
                 field_manager: field_manager.to_owned(),
                 force: params.is_true("force"),
+                patch: false,
             }),
             _ => Err(invalid_options(kind, &errors)),
         }

@@ -144,7 +144,11 @@ impl fmt::Debug for Metrics {
 impl Metrics {
     /// Creates metrics without measurements.
     pub fn new() -> Self {
-        let mut registry = Registry::default();
+        Self::in_registry(Registry::default())
+    }
+
+    /// Creates metrics without measurements, besides those that a registry already has.
+    pub fn in_registry(mut registry: Registry) -> Self {
         let requests = Family::<CodeLabels, Counter>::default();
         let durations: Family<_, _, fn() -> Histogram> = Family::new_with_constructor(request_seconds as _);
         let in_flight = Family::<InFlightLabels, Gauge>::default();

@@ -79,11 +79,16 @@ impl<S: Strategy> Registry<S> {
         tracking: Tracking,
     ) -> Result<Arc<Stored<S::Object>>, ApiError> {
         let namespaced = self.strategy.info().namespaced;
+        let name = kube::Resource::meta(&object).name.clone().unwrap_or_default();
+        let admitted = self.intercept(context, &name);
         metadata::fill_in(kube::Resource::meta_mut(&mut object), context, namespaced)?;
         self.strategy.default(context, &mut object);
         self.check_size(&object, None)?;
         if tracking == Tracking::Due {
             self.track(context, Part::Main, None, &mut object)?;
+        }
+        if let Some(admitted) = &admitted {
+            self.mutate_admitted(admitted, context, &mut object, None).await?;
         }
         self.strategy.prepare_for_create(context, &mut object);
         let mut errors = validate_metadata(kube::Resource::meta(&object), namespaced);
@@ -92,6 +97,9 @@ impl<S: Strategy> Registry<S> {
             return Err(ApiError::Invalid(errors));
         }
         self.strategy.admit_create(context, &mut object).await?;
+        if let Some(admitted) = &admitted {
+            self.validate_admitted(admitted, context, &object, None).await?;
+        }
         self.insert(context, object).await
     }
 

@@ -6,7 +6,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use machinery_storage::{Operation, Outcome, Precondition, Transaction};
 
 use super::{
-    Registry, metadata,
+    Registry,
+    admit::Admitted,
+    metadata,
     write::{Decision, Next, Written},
 };
 use crate::{ApiError, DeleteContext, RequestContext, Strategy, resource_name::ResourceName, stored::Stored};
@@ -82,6 +84,7 @@ impl DeleteOptions {
 struct Deletion {
     options: DeleteOptions,
     delete: DeleteContext,
+    admitted: Option<Admitted>,
 }
 
 #[async_trait]
@@ -95,6 +98,9 @@ impl<S: Strategy> Decision<S> for Deletion {
         self.options.check(&registry.resource, kube::Resource::meta(&**old))?;
         let mut object = S::Object::clone(old);
         registry.strategy.prepare_for_delete(context, self.delete, &mut object).await?;
+        if let Some(admitted) = &self.admitted {
+            registry.admit_deletion(admitted, context, &self.options, old).await?;
+        }
         let meta = kube::Resource::meta_mut(&mut object);
         meta.finalizers = self.options.finalizers(meta.finalizers.as_ref());
         if meta.finalizers.is_none() {
@@ -108,6 +114,10 @@ impl<S: Strategy> Decision<S> for Deletion {
         }
         Ok(if object == **old { Next::Keep } else { Next::Write(object) })
     }
+
+    fn is_admitted(&self) -> bool {
+        self.admitted.is_some()
+    }
 }
 
 impl<S: Strategy> Registry<S> {
@@ -120,7 +130,8 @@ impl<S: Strategy> Registry<S> {
         options: DeleteOptions,
         delete: DeleteContext,
     ) -> Result<Written<S::Object>, ApiError> {
-        self.write(context, &context.namespace, name, Deletion { options, delete }).await
+        let admitted = self.intercept(context, name);
+        self.write(context, &context.namespace, name, Deletion { options, delete, admitted }).await
     }
 
     /// Removes an object that cannot be decoded, without the strategy's rules and whatever its finalizers

@@ -77,6 +77,19 @@ pub(super) fn restore(
     Ok(())
 }
 
+/// Restores the server-owned fields of an object that a plugin of admission has changed.
+pub(super) fn keep_server_owned(metadata: &mut ObjectMeta, before: &ObjectMeta) {
+    let given = std::mem::take(metadata);
+    *metadata = ObjectMeta {
+        labels: given.labels,
+        annotations: given.annotations,
+        finalizers: given.finalizers,
+        owner_references: given.owner_references,
+        managed_fields: given.managed_fields,
+        ..before.clone()
+    };
+}
+
 /// Returns the error for an object with another name than its URL has.
 pub(super) fn another_name(given: &str, name: &str) -> ApiError {
     let message = format!("the name of the object ({given}) does not match the name on the URL ({name})");

@@ -1,5 +1,6 @@
 //! Registry of one stored kind: carries out the verbs by the rules of the strategy.
 
+mod admit;
 mod claims;
 mod create;
 mod delete;
@@ -13,7 +14,10 @@ mod update;
 mod watch;
 mod write;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use machinery_storage::Store;
 use rand::RngExt;
@@ -34,7 +38,7 @@ pub(crate) use self::{
 };
 use self::{ownership::ResetFields, quota::Quota};
 use crate::{
-    ApiError, DeleteContext, Reason, RequestContext, Strategy,
+    Admission, ApiError, DeleteContext, Reason, RequestContext, Strategy,
     cache::{self, Cache, Scope, Usage},
     resource_name::ResourceName,
     stored::{Stored, unshare},
@@ -61,6 +65,7 @@ pub struct Registry<S: Strategy> {
     keys: Keys,
     cache: Arc<Cache<S::Object>>,
     quota: Quota,
+    admission: OnceLock<Arc<dyn Admission>>,
 }
 
 impl<S: Strategy> Registry<S> {
@@ -79,7 +84,8 @@ impl<S: Strategy> Registry<S> {
         let versions = Arc::new(Versions::new(strategy.versions(), strategy.stored_version()));
         let reset_fields = ResetFields::new(strategy.has_status());
         let quota = Quota::new(limits);
-        Arc::new(Self { strategy, store, resource, versions, reset_fields, keys, cache, quota })
+        let admission = OnceLock::new();
+        Arc::new(Self { strategy, store, resource, versions, reset_fields, keys, cache, quota, admission })
     }
 
     /// Returns the rules of the kind.
@@ -271,8 +277,15 @@ impl<S: Strategy> Registry<S> {
     }
 
     /// Returns the version that a request is for.
-    pub(super) fn version(&self, context: &RequestContext) -> &dyn KindVersion<S::Object> {
+    fn version(&self, context: &RequestContext) -> &dyn KindVersion<S::Object> {
         self.versions.of(&context.version)
+    }
+
+    /// Returns an object as the version of a request shows it.
+    fn value_of(&self, context: &RequestContext, object: &S::Object) -> Result<Value, ApiError> {
+        let name = kube::Resource::meta(object).name.as_deref().unwrap_or_default();
+        let shown = self.version(context).to_value(object);
+        shown.map_err(|source| ApiError::internal(format!("encoding {name}"), source))
     }
 
     pub(crate) fn scope(&self, namespace: &str, name: Option<&str>) -> Scope {

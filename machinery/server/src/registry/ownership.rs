@@ -9,10 +9,7 @@ use machinery_apply::{ApplyError, FieldSet, PathElement, Writer};
 use serde_json::Value;
 
 use super::{Part, Registry};
-use crate::{
-    ApiError, Cause, Object, Reason, RequestContext, Strategy, resource::Applied, stored::Stored,
-    version::KindVersion,
-};
+use crate::{ApiError, Cause, Reason, RequestContext, Strategy, resource::Applied, stored::Stored};
 
 /// Fields that a write does not change, whatever the caller sends. It owns none of them.
 #[derive(Debug)]
@@ -59,8 +56,8 @@ impl<S: Strategy> Registry<S> {
             *given = None;
         }
         let version = self.version(context);
-        let live = old.map(|old| to_value(version, &**old)).transpose()?;
-        let written = to_value(version, object)?;
+        let live = old.map(|old| self.value_of(context, old)).transpose()?;
+        let written = self.value_of(context, object)?;
         let api_version = version.name().api_version();
         let writer = writer(context, &api_version);
         let reset = self.reset_fields.of(part);
@@ -89,7 +86,7 @@ impl<S: Strategy> Registry<S> {
         applied: &Applied,
     ) -> Result<S::Object, ApiError> {
         let version = self.version(context);
-        let live = old.map(|old| to_value(version, &**old)).transpose()?;
+        let live = old.map(|old| self.value_of(context, old)).transpose()?;
         let api_version = version.name().api_version();
         let writer = writer(context, &api_version);
         let mut configuration = Value::clone(&applied.configuration);
@@ -147,12 +144,6 @@ fn writer<'a>(context: &'a RequestContext, api_version: &'a str) -> Writer<'a> {
         subresource: &context.subresource,
         now: Timestamp::from_second(context.now.timestamp()).unwrap_or(Timestamp::UNIX_EPOCH),
     }
-}
-
-fn to_value<O: Object>(version: &dyn KindVersion<O>, object: &O) -> Result<Value, ApiError> {
-    version.to_value(object).map_err(|source| {
-        ApiError::internal(format!("encoding {}", object.meta().name.as_deref().unwrap_or_default()), source)
-    })
 }
 
 /// Maps the failure of an apply. A conflict has a cause for each field, as upstream. A configuration that

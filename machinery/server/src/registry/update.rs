@@ -5,7 +5,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use machinery_validation::{validate_metadata, validate_metadata_update};
 
 use super::{
-    Registry, metadata,
+    Registry,
+    admit::Admitted,
+    metadata,
     write::{Decision, Next, Written},
 };
 use crate::{ApiError, RequestContext, Strategy, resource::Applied, stored::Stored};
@@ -34,6 +36,7 @@ pub(super) enum Change<O> {
 struct Update<O> {
     part: Part,
     change: Change<O>,
+    admitted: Option<Admitted>,
 }
 
 #[async_trait]
@@ -55,6 +58,9 @@ impl<S: Strategy> Decision<S> for Update<S::Object> {
         registry.check_size(&object, Some(old))?;
         if matches!(self.change, Change::Make(_)) {
             registry.track(context, self.part, Some(old), &mut object)?;
+        }
+        if let Some(admitted) = &self.admitted {
+            registry.mutate_admitted(admitted, context, &mut object, Some(old)).await?;
         }
         match self.part {
             Part::Main => strategy.prepare_for_update(context, &mut object, old)?,
@@ -81,7 +87,14 @@ impl<S: Strategy> Decision<S> for Update<S::Object> {
         }
         kube::Resource::meta_mut(&mut object).resource_version.clone_from(&old_meta.resource_version);
         metadata::keep_unchanged_ownership(&mut object, old);
+        if let Some(admitted) = &self.admitted {
+            registry.validate_admitted(admitted, context, &object, Some(old)).await?;
+        }
         finish(object, old)
+    }
+
+    fn is_admitted(&self) -> bool {
+        self.admitted.is_some()
     }
 
     fn is_limited(&self) -> bool {
@@ -139,8 +152,7 @@ impl<S: Strategy> Registry<S> {
         part: Part,
         make: Make<S::Object>,
     ) -> Result<Written<S::Object>, ApiError> {
-        let change = Change::Make(make);
-        self.write(context, &context.namespace, name, Update { part, change }).await
+        self.update_by(context, name, part, Change::Make(make)).await
     }
 
     /// Applies a configuration to an object or its status.
@@ -151,8 +163,18 @@ impl<S: Strategy> Registry<S> {
         part: Part,
         applied: Applied,
     ) -> Result<Written<S::Object>, ApiError> {
-        let change = Change::Apply(applied);
-        self.write(context, &context.namespace, name, Update { part, change }).await
+        self.update_by(context, name, part, Change::Apply(applied)).await
+    }
+
+    async fn update_by(
+        &self,
+        context: &RequestContext,
+        name: &str,
+        part: Part,
+        change: Change<S::Object>,
+    ) -> Result<Written<S::Object>, ApiError> {
+        let admitted = self.intercept(context, name);
+        self.write(context, &context.namespace, name, Update { part, change, admitted }).await
     }
 
     pub(super) async fn mutate_stored<F>(

@@ -37,6 +37,11 @@ pub(super) trait Decision<S: Strategy>: Send {
     fn is_limited(&self) -> bool {
         false
     }
+
+    /// Returns true when plugins of admission take part. They are asked once, on the stored object.
+    fn is_admitted(&self) -> bool {
+        false
+    }
 }
 
 /// Write to be tried.
@@ -60,7 +65,8 @@ impl<S: Strategy> Registry<S> {
     /// Carries out a decision on an object in one transaction, together with the changes of its claims.
     ///
     /// The cached copy is tried first: it nearly always is the newest, which the transaction then proves, and
-    /// saves a read. A decision to fail or to keep the object is only made on the stored copy.
+    /// saves a read. A decision to fail or to keep the object is only made on the stored copy. So is one in
+    /// which plugins of admission take part.
     ///
     /// # Errors
     ///
@@ -73,7 +79,8 @@ impl<S: Strategy> Registry<S> {
         mut decision: impl Decision<S>,
     ) -> Result<Written<S::Object>, ApiError> {
         let key = self.keys.object(namespace, name);
-        let cached = self.cache.get(&Keys::relative(namespace, name)).filter(|_| !context.dry_run);
+        let on_stored = context.dry_run || decision.is_admitted();
+        let cached = self.cache.get(&Keys::relative(namespace, name)).filter(|_| !on_stored);
         let mut fresh = cached.is_none();
         let mut old = match cached {
             Some(cached) => cached,

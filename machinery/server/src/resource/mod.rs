@@ -21,7 +21,7 @@ pub(crate) use self::{
     view::ViewResource,
 };
 use crate::{
-    ApiError, Column, DeleteContext, DeleteOptions, KindInfo, Reason, RequestContext, Verb,
+    Admission, ApiError, Column, DeleteContext, DeleteOptions, KindInfo, Reason, RequestContext, Verb,
     registry::{Listed, Part, Selection, StorageUsage, Version, WatchFrom, Watching},
     resource_name::ResourceName,
     stored::Item,
@@ -70,6 +70,8 @@ pub(crate) trait Resource: Send + Sync {
     fn columns(&self) -> &'static [Column];
     /// Returns the table cells of an item of this kind.
     fn cells(&self, item: &dyn Item) -> Vec<Value>;
+    /// Sets the admission plugins of writes.
+    fn set_admission(&self, _admission: &Arc<dyn Admission>) {}
     /// Starts the background work, which runs until `shutdown`.
     fn start(&self, shutdown: &CancellationToken);
     /// Returns true when lists and watches show the current state.

@@ -1,15 +1,16 @@
 //! Actions behind their types.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 use schemars::Schema;
+use serde_json::Value;
 
-use super::body::Body;
+use super::{Body, decode_merged};
 use crate::{
-    Action, ApiError, RequestContext,
+    Action, Admission, AdmissionAttributes, ApiError, MutableObject, RequestContext,
     resource_name::ResourceName,
-    stored::{Item, Stored},
+    stored::{Item, Stored, to_value},
     structure::{KindStructure, schema_of},
 };
 
@@ -20,9 +21,13 @@ pub(crate) trait Posted: Send + Sync {
     /// Returns the name of the kind of the body.
     fn body_name(&self) -> ResourceName;
     fn schema(&self) -> Schema;
+    /// Sets the admission plugins. The first call counts.
+    fn set_admission(&self, admission: &Arc<dyn Admission>);
+    /// Performs the action on the object of that name in `resource`.
     async fn post(
         &self,
         context: &RequestContext,
+        resource: &ResourceName,
         name: &str,
         body: &Body,
     ) -> Result<Arc<dyn Item>, ApiError>;
@@ -32,11 +37,67 @@ pub(crate) trait Posted: Send + Sync {
 pub(crate) struct PostedAction<A> {
     action: Arc<A>,
     structure: KindStructure,
+    admission: OnceLock<Arc<dyn Admission>>,
 }
 
 impl<A: Action> PostedAction<A> {
     pub(crate) fn new(action: Arc<A>) -> Self {
-        Self { action, structure: KindStructure::of::<A::Body>() }
+        let admission = OnceLock::new();
+        Self { action, structure: KindStructure::of::<A::Body>(), admission }
+    }
+
+    /// Lets the plugins change or refuse a body.
+    async fn admit(
+        &self,
+        context: &RequestContext,
+        resource: &ResourceName,
+        name: &str,
+        body: A::Body,
+    ) -> Result<A::Body, ApiError> {
+        let ResourceName { kind, .. } = self.body_name();
+        let mut attributes = AdmissionAttributes {
+            context,
+            group: &resource.group,
+            version: &resource.version,
+            resource: &resource.plural,
+            kind: &kind,
+            name,
+            options: None,
+        };
+        let admission = self.admission.get();
+        let Some(plugins) = admission.and_then(|admission| admission.intercept(&attributes)) else {
+            return Ok(body);
+        };
+        let options = context.write_options();
+        attributes.options = Some(&options);
+        let mut mutable = MutableBody { action: self, value: to_value(&body)?, body };
+        if plugins.mutates() {
+            plugins.mutate(&attributes, Some(&mut mutable), None).await?;
+        }
+        if plugins.validates() {
+            plugins.validate(&attributes, Some(&mutable.value), None).await?;
+        }
+        Ok(mutable.body)
+    }
+}
+
+/// Body of an action in the hands of a plugin.
+struct MutableBody<'a, A: Action> {
+    action: &'a PostedAction<A>,
+    value: Value,
+    body: A::Body,
+}
+
+impl<A: Action> MutableObject for MutableBody<'_, A> {
+    fn value(&self) -> &Value {
+        &self.value
+    }
+
+    fn replace(&mut self, value: Value) -> Result<(), ApiError> {
+        let structure = self.action.structure.get()?;
+        self.body = decode_merged(&self.action.body_name(), structure, value)?;
+        self.value = to_value(&self.body)?;
+        Ok(())
     }
 }
 
@@ -54,13 +115,19 @@ impl<A: Action> Posted for PostedAction<A> {
         schema_of::<A::Body>()
     }
 
+    fn set_admission(&self, admission: &Arc<dyn Admission>) {
+        let _ = self.admission.set(admission.clone());
+    }
+
     async fn post(
         &self,
         context: &RequestContext,
+        resource: &ResourceName,
         name: &str,
         body: &Body,
     ) -> Result<Arc<dyn Item>, ApiError> {
         let body = body.decode::<A::Body>(context, self.structure.get()?)?;
+        let body = self.admit(context, resource, name, body).await?;
         let answer = self.action.post(context, name, body).await?;
         Ok(Arc::new(Stored::unsaved(answer)))
     }

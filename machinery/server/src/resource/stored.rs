@@ -13,7 +13,8 @@ use super::{
     body::{Body, Patch},
 };
 use crate::{
-    ApiError, Column, DeleteContext, DeleteOptions, KindInfo, Registry, RequestContext, Strategy, Verb,
+    Admission, ApiError, Column, DeleteContext, DeleteOptions, KindInfo, Registry, RequestContext, Strategy,
+    Verb,
     registry::{Listed, Part, Selected, Selection, StorageUsage, Version, WatchFrom, Watching},
     resource_name::ResourceName,
     stored::{Item, Stored},
@@ -75,6 +76,10 @@ impl<S: Strategy> Resource for StoredResource<S> {
 
     fn cells(&self, item: &dyn Item) -> Vec<Value> {
         self.version.hub(item).map(|object| self.registry.strategy().cells(&object)).unwrap_or_default()
+    }
+
+    fn set_admission(&self, admission: &Arc<dyn Admission>) {
+        self.registry.set_admission(admission.clone());
     }
 
     fn start(&self, shutdown: &CancellationToken) {

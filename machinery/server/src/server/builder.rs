@@ -20,7 +20,7 @@ use super::{
     write_probe::WriteProbe,
 };
 use crate::{
-    Action, Metrics, Namespaces, Registry, Strategy, View,
+    Action, Admission, Metrics, Namespaces, Registry, Strategy, View,
     audit::Auditor,
     http::Limiters,
     resource::{Posted, PostedAction, Resource, StoredResource, ViewResource},
@@ -63,6 +63,7 @@ pub struct ServerBuilder {
     write_probe: Option<WriteProbe>,
     audit: Option<(Policy, Arc<AuditLog>)>,
     traces: Option<Traces>,
+    admission: Option<Arc<dyn Admission>>,
 }
 
 impl ServerBuilder {
@@ -78,6 +79,7 @@ impl ServerBuilder {
             write_probe: None,
             audit: None,
             traces: None,
+            admission: None,
         }
     }
 
@@ -120,6 +122,12 @@ impl ServerBuilder {
     /// Sets the metrics. To include those of the store, wrap it by [`Metrics::measure`].
     pub fn metrics(mut self, metrics: Metrics) -> Self {
         self.metrics = metrics;
+        self
+    }
+
+    /// Sets the plugins of admission, which intercept the writes to every resource and action.
+    pub fn admission(mut self, admission: Arc<dyn Admission>) -> Self {
+        self.admission = Some(admission);
         self
     }
 
@@ -177,6 +185,14 @@ impl ServerBuilder {
                 served.actions.push(action.clone());
             }
         }
+        if let Some(admission) = &self.admission {
+            for served in resources.values() {
+                served.resource.set_admission(admission);
+                for action in &served.actions {
+                    action.set_admission(admission);
+                }
+            }
+        }
         let info = Info { title: self.options.title.clone(), version: self.options.version.clone() };
         let documents = Documents::new(&info, &described::groups(resources.values()))?;
         let auditor = self.audit.map(|(policy, log)| Auditor::new(policy, log, &self.metrics));
@@ -188,6 +204,7 @@ impl ServerBuilder {
             authenticator,
             authorizer,
             namespaces: self.namespaces,
+            admission: self.admission,
             metrics: self.metrics,
             limiters,
             auditor,

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{ServerOptions, write_probe::WriteProbe};
 use crate::{
-    Namespaces,
+    Admission, Namespaces,
     audit::Auditor,
     http::{Check, Limiters},
     metrics::Metrics,
@@ -55,6 +55,7 @@ pub(crate) struct Core {
     pub(crate) authenticator: Arc<dyn Authenticator>,
     pub(crate) authorizer: Arc<dyn Authorizer>,
     pub(crate) namespaces: Option<Arc<dyn Namespaces>>,
+    pub(crate) admission: Option<Arc<dyn Admission>>,
     pub(crate) metrics: Metrics,
     pub(crate) limiters: Limiters,
     /// Absent when nothing is traced.
@@ -96,6 +97,9 @@ impl Core {
         if probe == "readyz" {
             let namespaces = self.namespaces.as_deref().is_none_or(Namespaces::has_started);
             checks.push(check("watch-namespaces", namespaces));
+            if let Some(admission) = &self.admission {
+                checks.push(check("admission", admission.has_synced()));
+            }
             if let Some(probe) = &self.write_probe {
                 checks.push(check("clock", probe.clocks_agree()));
             }

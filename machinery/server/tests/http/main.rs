@@ -5,6 +5,7 @@
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
 mod actions;
+mod admission;
 mod applies;
 mod audit;
 mod claims;

@@ -8,7 +8,7 @@ use std::{
 };
 
 use machinery_audit::{AuditLog, Policy};
-use machinery_server::{Metrics, ObjectLimits, Registry, Server, ServerOptions};
+use machinery_server::{Admission, Metrics, ObjectLimits, Registry, Server, ServerOptions};
 use machinery_storage::{EmbeddedOptions, EmbeddedStore, Store};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -36,6 +36,8 @@ pub(crate) struct Setup {
     pub(crate) unwatchable: bool,
     /// True when the store is down at first. The test then does not wait for readiness.
     pub(crate) down: bool,
+    /// Plugins of admission, if there are any.
+    pub(crate) admission: Option<Arc<dyn Admission>>,
     /// True when the server probes its store with writes.
     pub(crate) write_probe: bool,
     /// Audit policy and log, if there is one.
@@ -84,6 +86,9 @@ impl Kitchen {
         }
         if let Some((policy, log)) = setup.audit {
             builder = builder.audit(policy, log);
+        }
+        if let Some(admission) = setup.admission {
+            builder = builder.admission(admission);
         }
         let server = builder
             .resource(pots.clone())

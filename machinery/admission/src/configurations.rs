@@ -1,0 +1,190 @@
+//! Configurations of the plugins, compiled as they change.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use arc_swap::ArcSwap;
+use k8s_openapi::api::admissionregistration::v1::{
+    MutatingWebhookConfiguration, ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
+    ValidatingWebhookConfiguration,
+};
+use kube::{Api, Client, Resource};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    plugins::Plugin,
+    policy::{Binding, Policy},
+    watch::{self, Objects, Synced},
+    webhook::Hook,
+};
+
+/// Maximum number of configurations of each kind.
+const MAX_CONFIGURATIONS: usize = 1000;
+
+/// One state of the configurations.
+#[derive(Debug, Default)]
+pub(crate) struct Snapshot {
+    pub(crate) mutating: Vec<Arc<Hook>>,
+    pub(crate) validating: Vec<Arc<Hook>>,
+    pub(crate) policies: Vec<(Arc<Policy>, Vec<Arc<Binding>>)>,
+    /// True when there are too many configurations of a kind to know them all.
+    pub(crate) overflow: bool,
+}
+
+/// Configurations of the plugins, from watches.
+#[derive(Debug)]
+pub(crate) struct Configurations {
+    snapshot: Arc<ArcSwap<Snapshot>>,
+    synced: Vec<Synced>,
+}
+
+/// Parts of the snapshot; `None` for one that is too large.
+#[derive(Debug)]
+struct Parts {
+    mutating: Option<Vec<Arc<Hook>>>,
+    validating: Option<Vec<Arc<Hook>>>,
+    policies: Option<Vec<Arc<Policy>>>,
+    bindings: Option<Vec<Arc<Binding>>>,
+}
+
+impl Default for Parts {
+    fn default() -> Self {
+        let (mutating, validating) = (Some(Vec::new()), Some(Vec::new()));
+        Self { mutating, validating, policies: Some(Vec::new()), bindings: Some(Vec::new()) }
+    }
+}
+
+/// Compiled form of the objects of one kind, by UID, with the versions that they were compiled from.
+type Compiled<T> = Mutex<HashMap<String, (String, Arc<T>)>>;
+
+impl Configurations {
+    /// Starts the watches that the plugins need, which run until `shutdown`.
+    pub(crate) fn start(client: &Client, plugins: &[Plugin], shutdown: &CancellationToken) -> Self {
+        let snapshot = Arc::new(ArcSwap::from_pointee(Snapshot::default()));
+        let parts = Arc::new(Mutex::new(Parts::default()));
+        let mut synced = Vec::new();
+        if plugins.contains(&Plugin::MutatingAdmissionWebhook) {
+            let compile = |configuration: &MutatingWebhookConfiguration| -> Vec<Arc<Hook>> {
+                let name = configuration.metadata.name.clone().unwrap_or_default();
+                let webhooks = configuration.webhooks.iter().flatten();
+                webhooks.map(|webhook| Arc::new(Hook::of_mutating(&name, webhook))).collect()
+            };
+            let update =
+                |parts: &mut Parts, all: Option<Vec<Arc<Vec<Arc<Hook>>>>>| parts.mutating = flat(all);
+            synced.push(follow(client, &snapshot, &parts, shutdown, compile, update));
+        }
+        if plugins.contains(&Plugin::ValidatingAdmissionWebhook) {
+            let compile = |configuration: &ValidatingWebhookConfiguration| -> Vec<Arc<Hook>> {
+                let name = configuration.metadata.name.clone().unwrap_or_default();
+                let webhooks = configuration.webhooks.iter().flatten();
+                webhooks.map(|webhook| Arc::new(Hook::of_validating(&name, webhook))).collect()
+            };
+            let update =
+                |parts: &mut Parts, all: Option<Vec<Arc<Vec<Arc<Hook>>>>>| parts.validating = flat(all);
+            synced.push(follow(client, &snapshot, &parts, shutdown, compile, update));
+        }
+        if plugins.contains(&Plugin::ValidatingAdmissionPolicy) {
+            let update = |parts: &mut Parts, all: Option<Vec<Arc<Policy>>>| parts.policies = all;
+            synced.push(follow(
+                client,
+                &snapshot,
+                &parts,
+                shutdown,
+                |policy: &ValidatingAdmissionPolicy| Policy::compile(policy),
+                update,
+            ));
+            let update = |parts: &mut Parts, all: Option<Vec<Arc<Binding>>>| parts.bindings = all;
+            synced.push(follow(
+                client,
+                &snapshot,
+                &parts,
+                shutdown,
+                |binding: &ValidatingAdmissionPolicyBinding| Binding::compile(binding),
+                update,
+            ));
+        }
+        Self { snapshot, synced }
+    }
+
+    /// Returns true once every watch has shown its objects.
+    pub(crate) fn has_synced(&self) -> bool {
+        self.synced.iter().all(Synced::is_set)
+    }
+
+    /// Returns the present state.
+    pub(crate) fn snapshot(&self) -> arc_swap::Guard<Arc<Snapshot>> {
+        self.snapshot.load()
+    }
+}
+
+fn flat(all: Option<Vec<Arc<Vec<Arc<Hook>>>>>) -> Option<Vec<Arc<Hook>>> {
+    all.map(|all| all.iter().flat_map(|hooks| hooks.iter().cloned()).collect())
+}
+
+/// Keeps one part of the snapshot in step with the objects of a kind, in the order of their names.
+fn follow<K, T>(
+    client: &Client,
+    snapshot: &Arc<ArcSwap<Snapshot>>,
+    parts: &Arc<Mutex<Parts>>,
+    shutdown: &CancellationToken,
+    compile: impl Fn(&K) -> T + Send + 'static,
+    update: impl Fn(&mut Parts, Option<Vec<Arc<T>>>) + Send + 'static,
+) -> Synced
+where
+    K: Resource<DynamicType = (), Scope = kube::core::ClusterResourceScope>
+        + Clone
+        + serde::de::DeserializeOwned
+        + std::fmt::Debug
+        + Send
+        + Sync
+        + 'static,
+    T: Send + Sync + 'static,
+{
+    let (snapshot, parts) = (snapshot.clone(), parts.clone());
+    let compiled: Compiled<T> = Mutex::default();
+    let changed = move |objects: Option<&Objects<K>>| {
+        let all = objects.map(|objects| refresh(&compiled, objects, &compile));
+        let mut parts = parts.lock().unwrap_or_else(PoisonError::into_inner);
+        update(&mut parts, all);
+        snapshot.store(Arc::new(combine(&parts)));
+    };
+    watch::start(Api::all(client.clone()), MAX_CONFIGURATIONS, shutdown.clone(), changed)
+}
+
+/// Compiles the objects that have changed.
+fn refresh<K: Resource<DynamicType = ()>, T>(
+    compiled: &Compiled<T>,
+    objects: &Objects<K>,
+    compile: &impl Fn(&K) -> T,
+) -> Vec<Arc<T>> {
+    let mut compiled = compiled.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut present = HashMap::new();
+    let mut all = Vec::new();
+    for object in objects.values() {
+        let uid = object.meta().uid.clone().unwrap_or_default();
+        let version = object.meta().resource_version.clone().unwrap_or_default();
+        let known = compiled.remove(&uid).filter(|(known, _)| *known == version);
+        let known = known.unwrap_or_else(|| (version, Arc::new(compile(object))));
+        all.push(known.1.clone());
+        present.insert(uid, known);
+    }
+    *compiled = present;
+    all
+}
+
+fn combine(parts: &Parts) -> Snapshot {
+    let Parts { mutating, validating, policies, bindings } = parts;
+    let of = |policy: &Arc<Policy>| {
+        let bindings = bindings.iter().flatten().filter(|binding| binding.policy == policy.name);
+        (policy.clone(), bindings.cloned().collect::<Vec<_>>())
+    };
+    let policies_of = policies.iter().flatten().map(of).filter(|(_, bindings)| !bindings.is_empty());
+    Snapshot {
+        mutating: mutating.clone().unwrap_or_default(),
+        validating: validating.clone().unwrap_or_default(),
+        policies: policies_of.collect(),
+        overflow: mutating.is_none() || validating.is_none() || policies.is_none() || bindings.is_none(),
+    }
+}

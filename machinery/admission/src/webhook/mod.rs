@@ -1,0 +1,16 @@
+//! Admission webhooks. Source of the rules: `k8s.io/apiserver/pkg/admission/plugin/webhook`.
+
+mod call;
+mod client;
+mod hook;
+mod mutating;
+mod review;
+mod service;
+mod validating;
+
+pub(crate) use self::{
+    call::Caller, client::Clients, hook::Hook, mutating::mutate, review::request, validating::validate,
+};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,49 @@
+use std::time::{Duration, Instant};
+
+use evacuation_e2e::scene::Bystander;
+use futures::future::join_all;
+use serde_json::json;
+
+use crate::{
+    stage::{Stage, responder},
+    webhook::{Answer, Webhook},
+};
+
+#[tokio::test]
+async fn a_slow_webhook_of_one_tenant_holds_up_nobody_else() {
+    let stage = Stage::new("slow").await;
+    let other = Stage::new("fast").await;
+    let bystander = Bystander::new(&stage).await;
+    let webhook = Webhook::start(&stage, |request| {
+        if request["name"].as_str().is_some_and(|name| name.starts_with("slow")) {
+            Answer::Slow(Duration::from_secs(8))
+        } else {
+            Answer::Allow
+        }
+    });
+    stage.attach("ValidatingWebhookConfiguration", "slow", &webhook, &json!({})).await;
+    let tenant = stage.user("tenant", &[]).await;
+    let rule =
+        json!({"apiGroups": ["evacuation.dev"], "resources": ["evacuationresponders"], "verbs": ["*"]});
+    stage.grant(&tenant.name, rule).await;
+    let api: kube::Api<evacuation_api::EvacuationResponder> =
+        kube::Api::namespaced(tenant.client.clone(), stage.namespace());
+    let flood = tokio::spawn(async move {
+        let params = kube::api::PostParams { dry_run: true, ..kube::api::PostParams::default() };
+        let wanted: Vec<_> = (0..60).map(|number| responder(&format!("slow-{number}"), &json!({}))).collect();
+        join_all(wanted.iter().map(|wanted| api.create(&params, wanted))).await.len()
+    });
+    let started = Instant::now();
+    while webhook.requests().is_empty() {
+        assert!(started.elapsed() < Duration::from_secs(30), "no call arrived");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let started = Instant::now();
+    for number in 0..10 {
+        other.create_responder(&format!("db-{number}"), &json!({})).await.unwrap();
+    }
+    assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+    bystander.drains(&stage).await;
+    assert_eq!(flood.await.unwrap(), 60);
+    stage.end().await;
+}
