@@ -1,5 +1,7 @@
 //! Entrances for a fuzzer: private parsers of what users write. No part of the API.
 
+#![allow(clippy::missing_panics_doc, clippy::panic, reason = "a property that does not hold is a panic")]
+
 use chrono::{SecondsFormat, Timelike};
 
 use crate::rule;

@@ -1,5 +1,7 @@
 //! Entrances for a fuzzer: private parsers of what clients send. No part of the API.
 
+#![allow(clippy::missing_panics_doc, clippy::panic, reason = "a property that does not hold is a panic")]
+
 use http::{HeaderMap, HeaderName, HeaderValue};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use rustls::pki_types::CertificateDer;

@@ -2,6 +2,8 @@
 //!
 //! Each function takes bytes of a request and panics when a property of their parser does not hold.
 
+#![allow(clippy::missing_panics_doc, clippy::panic, reason = "a property that does not hold is a panic")]
+
 use crate::{
     Reason,
     http::fuzzing as http,

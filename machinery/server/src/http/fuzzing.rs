@@ -1,5 +1,7 @@
 //! Entrances for a fuzzer to the parsers of query, headers and options.
 
+#![allow(clippy::missing_panics_doc, clippy::panic, reason = "a property that does not hold is a panic")]
+
 use actix_web::http::header::{HeaderValue, SEC_WEBSOCKET_PROTOCOL};
 
 use super::{

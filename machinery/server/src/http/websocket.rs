@@ -261,9 +261,10 @@ mod tests {
 
     #[test]
     fn a_token_comes_with_another_subprotocol_which_is_the_one_of_the_reply() {
+        type Case<'a> = (&'a [&'a str], Option<Option<&'a str>>, Option<&'a str>);
         let bearer = format!("{BEARER_PROTOCOL}{}", URL_SAFE_NO_PAD.encode("secret"));
         let other = "base64.binary.k8s.io";
-        let cases: [(&[&str], Option<Option<&str>>, Option<&str>); 8] = [
+        let cases: [Case<'_>; 8] = [
             (&[], Some(None), None),
             (&[other], Some(None), Some(other)),
             (&[&bearer, other], Some(Some("secret")), Some(other)),

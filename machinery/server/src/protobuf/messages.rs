@@ -3,6 +3,8 @@
 //!
 //! Fields without presence in Go are plain here: absent and empty are the same.
 
+#![allow(clippy::struct_field_names, reason = "the names are those of upstream")]
+
 use std::collections::BTreeMap;
 
 use prost::Message;

@@ -132,7 +132,7 @@ async fn a_frame_that_is_too_large_closes_the_socket_before_all_of_it_is_read() 
     // A masked text frame that announces 2^40 bytes.
     let frame = [0x81, 0xff, 0, 0, 1, 0, 0, 0, 0, 0, 1, 2, 3, 4];
     stream.write_all(&frame).await.expect("sent");
-    stream.write_all(&[0; 100_000]).await.expect("sent");
+    stream.write_all(&vec![0; 100_000]).await.expect("sent");
     let mut reply = Vec::new();
     timeout(PATIENCE, stream.read_to_end(&mut reply)).await.expect("the end in time").expect("a reply");
     let text = String::from_utf8_lossy(&reply);
