@@ -120,6 +120,14 @@ pub enum ApiError {
     /// Fields are wrong: 422 with a cause for each.
     #[error("{} of its fields are invalid", .0.len())]
     Invalid(Vec<FieldError>),
+    /// Options in the parameters are wrong: 422 with a cause for each.
+    #[error("{kind}.meta.k8s.io \"\" is invalid: {}", all_of(errors))]
+    InvalidOptions {
+        /// Kind of the options, such as `ListOptions`.
+        kind: &'static str,
+        /// Problems of the options.
+        errors: Vec<FieldError>,
+    },
     /// The state that a continue token names is forgotten: 410, with a token that continues in the newest
     /// state.
     #[error("the continue token is too old to display a consistent list result")]
@@ -168,7 +176,7 @@ impl ApiError {
     pub fn reason(&self) -> Reason {
         match self {
             Self::Status { reason, .. } => *reason,
-            Self::Invalid(_) => Reason::Invalid,
+            Self::Invalid(_) | Self::InvalidOptions { .. } => Reason::Invalid,
             Self::Internal { .. } => Reason::InternalError,
             Self::ContinueExpired { .. } | Self::Store(StoreError::Compacted { .. }) => Reason::Expired,
             Self::Store(StoreError::Future { .. }) => Reason::Timeout,
@@ -184,5 +192,16 @@ impl ApiError {
             causes.push(Cause { reason: reason.to_owned(), message: message.into(), field: String::new() });
         }
         self
+    }
+}
+
+/// Joins errors as upstream does: several in brackets.
+pub(crate) fn all_of(errors: &[FieldError]) -> String {
+    match errors {
+        [error] => error.to_string(),
+        errors => {
+            let all: Vec<String> = errors.iter().map(ToString::to_string).collect();
+            format!("[{}]", all.join(", "))
+        }
     }
 }

@@ -72,7 +72,7 @@ pub(crate) fn negotiate(accept: &str, params: &Params) -> Result<Negotiated, Api
             return Ok(Negotiated { form: form(target, params)?, encoding });
         }
     }
-    Err(not_acceptable("application/json, application/yaml, application/json;stream=watch"))
+    Err(not_acceptable("application/json, application/yaml"))
 }
 
 /// The failure of a request that accepts none of the media types served.

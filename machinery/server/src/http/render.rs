@@ -87,7 +87,7 @@ impl Renderer<'_> {
     /// Writes a bookmark: nothing else happened up to that revision. An `initial` one marks the end of the
     /// state at the start.
     pub(crate) fn bookmark(&self, revision: i64, initial: bool, line: &mut BytesMut) -> Result<(), ApiError> {
-        let mut metadata = json!({"resourceVersion": revision.to_string(), "creationTimestamp": null});
+        let mut metadata = json!({"resourceVersion": revision.to_string()});
         if initial && let Some(metadata) = metadata.as_object_mut() {
             metadata.insert("annotations".to_owned(), json!({"k8s.io/initial-events-end": "true"}));
         }

@@ -47,10 +47,10 @@ pub(crate) async fn watch(
     resource: Arc<dyn Resource>,
 ) -> Result<Reply, ApiError> {
     let form = exchange.renderer(resource.as_ref())?.form;
+    let options = list_options::watch_options(&exchange.params, resource.as_ref())?;
     if exchange.encoding() == Encoding::Yaml {
         return Err(not_acceptable("application/json;stream=watch"));
     }
-    let options = list_options::watch_options(&exchange.params, resource.as_ref())?;
     if exchange.is_head() {
         return Ok(Reply::Watch(stream::empty().boxed_local()));
     }

@@ -103,7 +103,11 @@ impl<S: Strategy> Registry<S> {
         );
         let merged = merged.map_err(|error| refused(&error))?;
         self.check_record(&merged.managed_fields)?;
-        let mut object: S::Object = crate::resource::decode_merged(&self.resource, structure, merged.object)?;
+        if let Some(old) = old.filter(|_| part == Part::Main) {
+            crate::resource::check_name(old, &merged.object)?;
+        }
+        let mut object: S::Object =
+            crate::resource::decode_merged(context, &self.resource, structure, merged.object)?;
         if let Some(old) = old {
             self.strategy.complete_merged(context, &mut object, old);
         }

@@ -13,7 +13,8 @@ use super::{
     body::{Body, Patch, patching},
 };
 use crate::{
-    ApiError, Column, DeleteContext, DeleteOptions, KindInfo, Registry, RequestContext, Strategy, Verb,
+    ApiError, Column, DeleteContext, DeleteOptions, KindInfo, Reason, Registry, RequestContext, Strategy,
+    Verb,
     registry::{Listed, Part, Selected, StorageUsage, Version, WatchFrom, Watching},
     resource_name::ResourceName,
     stored::{Item, Stored, object_of},
@@ -115,7 +116,14 @@ impl<S: Strategy> Resource for StoredResource<S> {
         part: Part,
         body: &Body,
     ) -> Result<Arc<dyn Item>, ApiError> {
-        let object = body.decode::<S::Object>(context, self.0.structure()?)?;
+        let object = match body.decode::<S::Object>(context, self.0.structure()?) {
+            // As upstream, an object that does not exist is reported before what is wrong with the new one.
+            Err(error @ ApiError::Invalid(_)) => {
+                return Err(self.0.first_problem(context, name, body, error).await);
+            }
+            decoded => decoded?,
+        };
+        self.0.check_names(context, name, &object)?;
         let make = Box::new(move |_: &Stored<S::Object>| Ok(object.clone()));
         Ok(self.0.update_stored(context, name, part, make).await?.stored)
     }
@@ -127,8 +135,12 @@ impl<S: Strategy> Resource for StoredResource<S> {
         part: Part,
         patch: Patch,
     ) -> Result<Arc<dyn Item>, ApiError> {
-        let make = patching(patch, context.clone(), self.0.structure()?.clone());
-        Ok(self.0.update_stored(context, name, part, make).await?.stored)
+        let make = patching(patch.clone(), context.clone(), self.0.structure()?.clone());
+        match self.0.update_stored(context, name, part, make).await {
+            // As upstream, a malformed patch is reported before an object that does not exist.
+            Err(error) if error.reason() == Reason::NotFound => patch.check_syntax().and(Err(error)),
+            result => Ok(result?.stored),
+        }
     }
 
     async fn apply(
