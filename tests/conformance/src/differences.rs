@@ -438,6 +438,7 @@ pub const DIFFERENCES: &[Difference] = &[
         matches: |exchange, _| {
             exchange.theirs.code == 422
                 && text(&exchange.theirs.body, "message").starts_with(" \"\" is invalid: patch: ")
+                || text(&exchange.theirs.body, "message").contains("object has no apiVersion field")
         },
     },
     Difference {

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     ApiError, RequestContext, Strategy,
-    resource::{Applied, Body},
+    resource::{Address, Applied, Body},
     stored::Stored,
 };
 
@@ -155,7 +155,7 @@ impl<S: Strategy> Registry<S> {
         body: &Body,
         invalid: ApiError,
     ) -> ApiError {
-        let (given, version) = body.address();
+        let Address { name: given, uid, version } = body.address();
         match given.as_deref() {
             None | Some("") => return metadata::no_name(name),
             Some(given) if given != name => return metadata::another_name(given, name),
@@ -163,6 +163,18 @@ impl<S: Strategy> Registry<S> {
         }
         match self.get_stored(&context.namespace, name).await {
             Err(error) => error,
+            Ok(stored)
+                if uid
+                    .as_ref()
+                    .is_some_and(|uid| kube::Resource::meta(&**stored).uid.as_ref() != Some(uid)) =>
+            {
+                metadata::uid_conflict(
+                    &self.resource,
+                    name,
+                    &uid.unwrap_or_default(),
+                    kube::Resource::meta(&**stored),
+                )
+            }
             Ok(stored) if version.is_some_and(|version| version != stored.revision().to_string()) => {
                 self.resource.modified(name)
             }

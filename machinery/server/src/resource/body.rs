@@ -77,23 +77,36 @@ struct Named {
 struct NamedMetadata {
     name: Option<String>,
     resource_version: Option<String>,
+    uid: Option<String>,
+}
+
+/// Names by which a body says for which object it is.
+#[derive(Debug)]
+pub(crate) struct Address {
+    pub(crate) name: Option<String>,
+    pub(crate) uid: Option<String>,
+    pub(crate) version: Option<String>,
 }
 
 impl Body {
     /// Returns the name of the object, if it can be read.
     pub(crate) fn name(&self) -> Option<String> {
-        self.address().0
+        self.address().name
     }
 
-    /// Returns the name and the resourceVersion of the object, as far as they can be read.
-    pub(crate) fn address(&self) -> (Option<String>, Option<String>) {
+    /// Returns the names of the object, as far as they can be read.
+    pub(crate) fn address(&self) -> Address {
         let parsed = match self.syntax {
             Syntax::Json => parse_json(&self.bytes).ok(),
             Syntax::Yaml => parse_yaml(&self.bytes).ok(),
         };
         let named = parsed.and_then(|parsed| Named::deserialize(parsed.value).ok());
         let metadata = named.map(|named| named.metadata).unwrap_or_default();
-        (metadata.name, metadata.resource_version.filter(|version| !matches!(version.as_str(), "" | "0")))
+        Address {
+            name: metadata.name,
+            uid: metadata.uid.filter(|uid| !uid.is_empty()),
+            version: metadata.resource_version.filter(|version| !matches!(version.as_str(), "" | "0")),
+        }
     }
 
     /// Returns the object. Dropped fields become warnings.
