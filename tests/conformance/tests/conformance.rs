@@ -1,5 +1,7 @@
 //! The example kind and a custom resource of the same schema give the same replies.
 
+#![allow(clippy::expect_used, clippy::panic, reason = "a test fails by them")]
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     env,

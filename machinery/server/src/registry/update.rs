@@ -146,8 +146,8 @@ impl<S: Strategy> Registry<S> {
         self.write(context, &context.namespace, name, Update { part, change }).await
     }
 
-    /// Returns the first problem of an update with an invalid object. As upstream, the name, the existence and
-    /// the version of the object come before its content.
+    /// Returns the first problem of an update with an invalid object. As upstream, name, existence, UID and
+    /// version of the object come before its content.
     pub(crate) async fn first_problem(
         &self,
         context: &RequestContext,
