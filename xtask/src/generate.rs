@@ -23,9 +23,13 @@ pub(crate) fn check() -> anyhow::Result<()> {
     generate(&["--check"])
 }
 
-/// The reference is made by an example of the protocol crate, which holds the table that it is made from.
+/// Each page is made by an example of the crate that holds its table.
 fn generate(arguments: &[&str]) -> anyhow::Result<()> {
-    let mut example = cargo()?;
-    example.args(["run", "--quiet", "--package", "evacuation-protocol", "--example", "reference", "--"]);
-    run(example.args(arguments))
+    for (package, example) in [("evacuation-protocol", "reference"), ("machinery-conformance", "differences")]
+    {
+        let mut generator = cargo()?;
+        generator.args(["run", "--quiet", "--package", package, "--example", example, "--"]);
+        run(generator.args(arguments))?;
+    }
+    Ok(())
 }

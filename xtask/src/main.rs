@@ -1,5 +1,5 @@
-//! The project's commands: `cargo xtask demo`, `test`, `model`, `check`, `bench`, `fuzz`, `generate`,
-//! `krew`.
+//! The project's commands: `cargo xtask demo`, `test`, `model`, `check`, `conformance`, `bench`, `fuzz`,
+//! `generate`, `krew`.
 //!
 //! This crate stays small so that it compiles at once: it sees to what is needed, builds the rest, and starts
 //! it.
@@ -8,6 +8,7 @@ mod bench;
 mod build;
 mod check;
 mod command;
+mod conformance;
 mod cycles;
 mod demo;
 mod fuzz;
@@ -42,6 +43,8 @@ enum Command {
     Check,
     /// Check the comments: their length, and the words with which they open.
     Words,
+    /// Compare the machinery's example kind with a custom resource of the same schema.
+    Conformance(conformance::Conformance),
     /// Measure, beside the peers.
     Bench(bench::Bench),
     /// Feed the parsers of outside bytes with generated inputs.
@@ -59,6 +62,7 @@ fn main() -> anyhow::Result<()> {
         Command::Model(model) => model.run(),
         Command::Check => check::check(),
         Command::Words => words::check(&command::root()?),
+        Command::Conformance(conformance) => conformance.run(),
         Command::Bench(bench) => bench.run(),
         Command::Fuzz(fuzz) => fuzz.run(),
         Command::Generate(generate) => generate.run(),

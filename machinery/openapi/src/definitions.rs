@@ -116,6 +116,12 @@ impl Definitions {
         }
         let mut whole = convert(&root_name, root)?;
         mark(&mut whole, owner, kind);
+        // As in Kubernetes' own documents. A custom resource may not have them either.
+        for field in ["/properties/apiVersion", "/properties/kind"] {
+            if let Some(field) = whole.pointer_mut(field).and_then(Value::as_object_mut) {
+                field.remove("default");
+            }
+        }
         self.insert(root_name.clone(), whole)?;
         self.by_kind.insert((owner.clone(), kind.to_owned()), root_name.clone());
         Ok(root_name)

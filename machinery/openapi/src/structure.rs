@@ -1,7 +1,10 @@
-//! Structural validation of documents: types, required fields, closed sets of words.
+//! Structural validation of documents: types, required fields, closed sets of words, bounds, unique entries.
 //!
 //! Source of the rules and of the messages: the validation of custom resources,
 //! `k8s.io/apiextensions-apiserver/pkg/apiserver/validation`.
+
+mod bounds;
+mod uniqueness;
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -22,6 +25,7 @@ const TYPED_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];
 pub struct Structure {
     schemas: Arc<BTreeMap<String, Value>>,
     root: Arc<str>,
+    patterns: Arc<bounds::Patterns>,
     shape: machinery_schema::Schema,
 }
 
@@ -35,7 +39,8 @@ impl Structure {
         let (schemas, root) = Definitions::of_kind(kind, group_version, schema)?;
         let shape = machinery_schema::Schema::new(&schemas, &root)
             .map_err(|source| DocumentError::Shape { kind: kind.to_owned(), source })?;
-        Ok(Self { schemas: Arc::new(schemas), root: root.into(), shape })
+        let patterns = Arc::new(bounds::patterns(schemas.values()));
+        Ok(Self { schemas: Arc::new(schemas), root: root.into(), patterns, shape })
     }
 
     /// Returns the shape by which objects of the kind are merged.
@@ -48,10 +53,17 @@ impl Structure {
     /// A field that is `null` counts as absent. Unknown fields are not reported: that is the decoder's part.
     /// Neither are `apiVersion`, `kind` and `metadata`, nor a document that is not an object.
     pub fn check(&self, document: &Value) -> Vec<FieldError> {
-        let mut walk = Walk { schemas: &self.schemas, errors: Vec::new() };
+        let mut walk = Walk {
+            schemas: &self.schemas,
+            patterns: &self.patterns,
+            errors: Vec::new(),
+            repeated: Vec::new(),
+        };
         if let (Some(schema), Value::Object(fields)) = (self.schemas.get(&*self.root), document) {
             walk.fields(resolve(&self.schemas, schema), fields, &FieldPath::default(), &TYPED_FIELDS);
         }
+        walk.errors.append(&mut walk.repeated);
+        walk.errors.truncate(MAX_ERRORS);
         walk.errors
     }
     /// Adds the required fields that a part of an object lacks, with their values in the whole object. Only
@@ -115,9 +127,29 @@ fn complete_fields(schemas: &BTreeMap<String, Value>, schema: &Value, part: &mut
     }
 }
 
+impl Structure {
+    /// Returns the fields of a document that the kind does not have, at most 100.
+    pub fn unknown(&self, document: &Value) -> Vec<FieldPath> {
+        let mut walk = Walk {
+            schemas: &self.schemas,
+            patterns: &self.patterns,
+            errors: Vec::new(),
+            repeated: Vec::new(),
+        };
+        let mut found = Vec::new();
+        if let Some(schema) = self.schemas.get(&*self.root) {
+            walk.unknown(schema, document, &FieldPath::default(), &mut found);
+        }
+        found
+    }
+}
+
 struct Walk<'a> {
     schemas: &'a BTreeMap<String, Value>,
+    patterns: &'a bounds::Patterns,
     errors: Vec<FieldError>,
+    /// Entries of lists that occur twice. As upstream, they are reported after all others.
+    repeated: Vec<FieldError>,
 }
 
 impl<'a> Walk<'a> {
@@ -127,18 +159,32 @@ impl<'a> Walk<'a> {
         }
         let schema = resolve(self.schemas, schema);
         if !self.has_type(schema, value, path) {
+            if let Some(Value::Array(words)) = schema.get("enum") {
+                let words: Vec<String> = words.iter().map(Value::to_string).collect();
+                let message = format!("{value}: supported values: {}", words.join(", "));
+                self.add(FieldError::new(FieldErrorKind::NotSupported, path, message));
+            }
             return;
+        }
+        let exceeded = bounds::check(schema, value, path, self.patterns);
+        let in_bounds = exceeded.is_empty();
+        for error in exceeded {
+            self.add(error);
         }
         match value {
             Value::Object(fields) => self.fields(schema, fields, path, &[]),
             Value::Array(items) => {
+                let entry = schema.get("items").map(|entry| resolve(self.schemas, entry));
+                self.repeated.extend(uniqueness::check(schema, entry, items, path));
+                self.repeated.truncate(MAX_ERRORS);
                 if let Some(schema) = schema.get("items") {
                     for (at, item) in items.iter().enumerate() {
                         self.value(schema, item, &path.index(at));
                     }
                 }
             }
-            scalar => self.scalar(schema, scalar, path),
+            scalar if in_bounds => self.scalar(schema, scalar, path),
+            _ => {}
         }
     }
 
@@ -166,8 +212,39 @@ impl<'a> Walk<'a> {
         }
         match schema.get("type").and_then(Value::as_str) {
             Some("number") if found == "integer" => true,
+            // As upstream, a fraction is compared with the format.
+            Some("integer") if found == "number" && schema.get("format").is_some() => {
+                let format = schema.get("format").and_then(Value::as_str).unwrap_or_default();
+                self.wrong_type("float64", format, path)
+            }
             Some(expected) if found != expected => self.wrong_type(found, expected, path),
             _ => true,
+        }
+    }
+
+    fn unknown(&mut self, schema: &'a Value, value: &Value, path: &FieldPath, found: &mut Vec<FieldPath>) {
+        let schema = resolve(self.schemas, schema);
+        if found.len() >= MAX_ERRORS || schema.get("x-kubernetes-preserve-unknown-fields").is_some() {
+            return;
+        }
+        match value {
+            Value::Object(fields) => {
+                let property =
+                    |name: &str| schema.get("properties").and_then(|properties| properties.get(name));
+                for (name, value) in fields {
+                    match property(name).or_else(|| schema.get("additionalProperties")) {
+                        Some(inner) => self.unknown(inner, value, &path.child(name), found),
+                        None => found.push(path.child(name)),
+                    }
+                }
+            }
+            Value::Array(items) => {
+                let Some(entry) = schema.get("items") else { return };
+                for (at, item) in items.iter().enumerate() {
+                    self.unknown(entry, item, &path.index(at), found);
+                }
+            }
+            _ => {}
         }
     }
 

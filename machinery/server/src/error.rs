@@ -124,6 +124,14 @@ pub enum ApiError {
     /// A refusal with a `metav1.Status` of its own, such as a webhook's. The code is 400 or higher.
     #[error("{}", .0.message.as_deref().unwrap_or_default())]
     Refused(Box<Status>),
+    /// Options in the parameters are wrong: 422 with a cause for each.
+    #[error("{kind}.meta.k8s.io \"\" is invalid: {}", all_of(errors))]
+    InvalidOptions {
+        /// Kind of the options, such as `ListOptions`.
+        kind: &'static str,
+        /// Problems of the options.
+        errors: Vec<FieldError>,
+    },
     /// The state that a continue token names is forgotten: 410, with a token that continues in the newest
     /// state.
     #[error("the continue token is too old to display a consistent list result")]
@@ -173,7 +181,7 @@ impl ApiError {
         match self {
             Self::Status { reason, .. } => *reason,
             Self::Refused(_) => Reason::Forbidden,
-            Self::Invalid(_) => Reason::Invalid,
+            Self::Invalid(_) | Self::InvalidOptions { .. } => Reason::Invalid,
             Self::Internal { .. } => Reason::InternalError,
             Self::ContinueExpired { .. } | Self::Store(StoreError::Compacted { .. }) => Reason::Expired,
             Self::Store(StoreError::Future { .. }) => Reason::Timeout,
@@ -200,5 +208,16 @@ impl ApiError {
             causes.push(Cause { reason: reason.to_owned(), message: message.into(), field: String::new() });
         }
         self
+    }
+}
+
+/// Joins errors as upstream does: several in brackets.
+pub(crate) fn all_of(errors: &[FieldError]) -> String {
+    match errors {
+        [error] => error.to_string(),
+        errors => {
+            let all: Vec<String> = errors.iter().map(ToString::to_string).collect();
+            format!("[{}]", all.join(", "))
+        }
     }
 }

@@ -50,6 +50,14 @@ impl ResourceName {
         ApiError::status(Reason::Conflict, message)
     }
 
+    /// Returns the conflict of a deletion that was meant for another object or version. As upstream, it names
+    /// the kind in place of the resource.
+    pub(crate) fn failed_precondition(&self, name: &str, why: &str) -> ApiError {
+        let kind = crate::status::qualified(&self.kind, &self.group);
+        let message = format!("Operation cannot be fulfilled on {kind} {name:?}: {why}");
+        ApiError::status(Reason::Conflict, message)
+    }
+
     /// Returns the conflict of a write that was made from an older version.
     pub(crate) fn modified(&self, name: &str) -> ApiError {
         let why =

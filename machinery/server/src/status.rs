@@ -4,7 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ListMeta, Status, StatusCau
 use machinery_storage::StoreError;
 use machinery_validation::FieldError;
 
-use crate::{ApiError, Cause, Reason};
+use crate::{ApiError, Cause, Reason, error::all_of};
 
 /// Object of a request, as far as it is known: the details of a `metav1.Status`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -40,11 +40,20 @@ pub fn status(error: &ApiError, target: &Target) -> Status {
         return Status { code, ..Status::clone(refusal) };
     }
     let reason = error.reason();
+    let options =
+        |kind: &str| Target { group: "meta.k8s.io".to_owned(), kind: kind.to_owned(), ..Target::default() };
+    let nothing = Target::default();
+    let options = match error {
+        ApiError::InvalidOptions { kind, .. } => Some(options(kind)),
+        _ => None,
+    };
+    let named = if has_details(reason) && !is_apply_conflict(error) { target } else { &nothing };
+    let named = options.as_ref().unwrap_or(named);
     let mut details = StatusDetails {
-        group: given(&target.group),
+        group: given(&named.group),
         // As upstream, a failed validation names the kind and every other failure the resource.
-        kind: given(if reason == Reason::Invalid { &target.kind } else { &target.resource }),
-        name: given(&target.name),
+        kind: given(if reason == Reason::Invalid { &named.kind } else { &named.resource }),
+        name: given(&named.name),
         ..StatusDetails::default()
     };
     let continue_ = match error {
@@ -60,6 +69,10 @@ pub fn status(error: &ApiError, target: &Target) -> Status {
         ApiError::Invalid(errors) => {
             details.causes = Some(errors.iter().map(field_cause).collect());
             invalid_message(errors, target)
+        }
+        ApiError::InvalidOptions { errors, .. } => {
+            details.causes = Some(errors.iter().map(field_cause).collect());
+            error.to_string()
         }
         ApiError::ContinueExpired { .. } => INCONSISTENT_CONTINUE.to_owned(),
         ApiError::Store(StoreError::Compacted { requested, oldest }) => {
@@ -87,12 +100,34 @@ pub fn status(error: &ApiError, target: &Target) -> Status {
         details: Some(StatusDetails {
             causes: details.causes.filter(|causes| !causes.is_empty()),
             ..details
-        }),
+        })
+        .filter(|details| *details != StatusDetails::default()),
         message: Some(message),
         metadata: ListMeta { continue_, ..ListMeta::default() },
         reason: Some(reason.as_str().to_owned()),
         status: Some("Failure".to_owned()),
     }
+}
+
+/// Returns true when a failure names the object in its details. As upstream, what is wrong with the request
+/// itself does not.
+fn has_details(reason: Reason) -> bool {
+    !matches!(
+        reason,
+        Reason::BadRequest
+            | Reason::Unauthorized
+            | Reason::NotAcceptable
+            | Reason::UnsupportedMediaType
+            | Reason::RequestEntityTooLarge
+            | Reason::Expired
+            | Reason::Gone
+    )
+}
+
+/// Returns true for an apply of fields that others own. As upstream, its details have only the causes.
+fn is_apply_conflict(error: &ApiError) -> bool {
+    let of_manager = |cause: &Cause| cause.reason == "FieldManagerConflict";
+    matches!(error, ApiError::Status { causes, .. } if causes.iter().any(of_manager))
 }
 
 /// The `metav1.Status` of a deletion.
@@ -117,14 +152,7 @@ pub(crate) fn qualified(name: &str, group: &str) -> String {
 
 fn invalid_message(errors: &[FieldError], target: &Target) -> String {
     let what = format!("{} {:?} is invalid", qualified(&target.kind, &target.group), target.name);
-    match errors {
-        [] => what,
-        [error] => format!("{what}: {error}"),
-        errors => {
-            let all: Vec<String> = errors.iter().map(ToString::to_string).collect();
-            format!("{what}: [{}]", all.join(", "))
-        }
-    }
+    if errors.is_empty() { what } else { format!("{what}: {}", all_of(errors)) }
 }
 
 fn field_cause(error: &FieldError) -> StatusCause {

@@ -6,15 +6,15 @@ use serde_json::{Value, json};
 
 use crate::{Column, resource::Resource, stored::Item};
 
+/// Description of the name, as upstream.
+const NAME: &str = "Name must be unique within a namespace. Is required when creating resources, although some \
+    resources may allow a client to request the generation of an appropriate name automatically. Name is primarily \
+    intended for creation idempotence and configuration definition. Cannot be updated. More info: \
+    https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names";
+
 /// Returns the definitions of the columns: the name, the kind's own, the age.
 pub(crate) fn column_definitions(columns: &[Column]) -> Value {
-    let name = Column {
-        name: "Name",
-        column_type: "string",
-        format: "name",
-        description: "Name must be unique within a namespace.",
-        priority: 0,
-    };
+    let name = Column { name: "Name", column_type: "string", format: "name", description: NAME, priority: 0 };
     let age = Column {
         name: "Age",
         column_type: "date",

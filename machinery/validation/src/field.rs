@@ -120,13 +120,13 @@ impl FieldError {
 
     /// The field has a value that is not allowed; `message` says which would be.
     pub fn invalid(field: &FieldPath, value: &str, message: impl fmt::Display) -> Self {
-        Self::new(FieldErrorKind::Invalid, field, format!("{value:?}: {message}"))
+        Self::new(FieldErrorKind::Invalid, field, format!("{}: {message}", quoted(value)))
     }
 
     /// The field has a value that is not one of these.
     pub fn not_supported(field: &FieldPath, value: &str, supported: &[&str]) -> Self {
         let supported: Vec<String> = supported.iter().map(|value| format!("{value:?}")).collect();
-        let message = format!("{value:?}: supported values: {}", supported.join(", "));
+        let message = format!("{}: supported values: {}", quoted(value), supported.join(", "));
         Self::new(FieldErrorKind::NotSupported, field, message)
     }
 
@@ -164,6 +164,30 @@ impl fmt::Display for FieldError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.field, self.body())
     }
+}
+
+/// Returns a text in quotes as Go's `%q` writes it.
+fn quoted(text: &str) -> String {
+    let mut quoted = String::from('"');
+    for character in text.chars() {
+        match character {
+            '"' | '\\' => quoted.extend(['\\', character]),
+            '\x07' => quoted.push_str("\\a"),
+            '\x08' => quoted.push_str("\\b"),
+            '\x0c' => quoted.push_str("\\f"),
+            '\x0b' => quoted.push_str("\\v"),
+            '\n' => quoted.push_str("\\n"),
+            '\r' => quoted.push_str("\\r"),
+            '\t' => quoted.push_str("\\t"),
+            control if control.is_ascii_control() => {
+                let code = format!("\\x{:02x}", u32::from(control));
+                quoted.push_str(&code);
+            }
+            other => quoted.push(other),
+        }
+    }
+    quoted.push('"');
+    quoted
 }
 
 #[cfg(test)]

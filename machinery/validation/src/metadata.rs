@@ -65,7 +65,7 @@ pub fn validate_metadata_update(new: &ObjectMeta, old: &ObjectMeta) -> Vec<Field
             new.finalizers.iter().flatten().filter(|name| !before.contains(name)).collect();
         if !late.is_empty() {
             let message = format!(
-                "no new finalizers can be added if the object is being deleted, found new finalizers {late:?}"
+                "no new finalizers can be added if the object is being deleted, found new finalizers []string{late:?}"
             );
             errors.push(FieldError::forbidden(&path.child("finalizers"), message));
         }
@@ -77,7 +77,6 @@ pub fn validate_metadata_update(new: &ObjectMeta, old: &ObjectMeta) -> Vec<Field
     let time = |time: &Option<k8s_openapi::apimachinery::pkg::apis::meta::v1::Time>| {
         time.as_ref().map(|time| time.0.to_string())
     };
-    let seconds = |seconds: Option<i64>| seconds.map(|seconds| seconds.to_string());
     errors.extend(immutable("name", new.name.clone(), old.name.clone()));
     errors.extend(immutable("namespace", new.namespace.clone(), old.namespace.clone()));
     errors.extend(immutable("uid", new.uid.clone(), old.uid.clone()));
@@ -91,11 +90,12 @@ pub fn validate_metadata_update(new: &ObjectMeta, old: &ObjectMeta) -> Vec<Field
         time(&new.deletion_timestamp),
         time(&old.deletion_timestamp),
     ));
-    errors.extend(immutable(
-        "deletionGracePeriodSeconds",
-        seconds(new.deletion_grace_period_seconds),
-        seconds(old.deletion_grace_period_seconds),
-    ));
+    if new.deletion_grace_period_seconds != old.deletion_grace_period_seconds {
+        let message =
+            format!("{}: field is immutable", new.deletion_grace_period_seconds.unwrap_or_default());
+        let field = path.child("deletionGracePeriodSeconds");
+        errors.push(FieldError::new(FieldErrorKind::Invalid, &field, message));
+    }
     errors
 }
 
@@ -179,7 +179,9 @@ fn finalizers(finalizers: &[String], field: &FieldPath) -> Vec<FieldError> {
     }
     let has = |name: &str| finalizers.iter().any(|finalizer| finalizer == name);
     if has(ORPHAN) && has(FOREGROUND) {
-        let message = format!("finalizer {ORPHAN} and {FOREGROUND} cannot be both set");
+        let all: Vec<String> = finalizers.iter().map(|finalizer| format!("{finalizer:?}")).collect();
+        let all = all.join(",");
+        let message = format!("[{all}]: finalizer {ORPHAN} and {FOREGROUND} cannot be both set");
         errors.push(FieldError::new(FieldErrorKind::Invalid, field, message));
     }
     errors

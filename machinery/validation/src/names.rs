@@ -4,13 +4,17 @@ const LABEL_LENGTH: usize = 63;
 const SUBDOMAIN_LENGTH: usize = 253;
 
 const LABEL_MESSAGE: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', \
-     and must start and end with an alphanumeric character (e.g. 'my-name', or '123-abc')";
+     and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for \
+     validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
 const SUBDOMAIN_MESSAGE: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric \
-     characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com')";
-const NAME_PART_MESSAGE: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start \
-     and end with an alphanumeric character (e.g. 'MyName', or 'my.name', or '123-abc')";
+     characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used \
+     for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+const NAME_PART_MESSAGE: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start \
+     and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation \
+     is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
 const LABEL_VALUE_MESSAGE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', \
-     '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue', or 'my_value', or '12345')";
+     '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or \
+     '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 
 /// Returns the error of a DNS label such as a namespace's name.
 pub fn dns1123_label(value: &str) -> Vec<String> {
@@ -28,7 +32,8 @@ pub fn dns1123_label(value: &str) -> Vec<String> {
 pub fn dns1123_subdomain(value: &str) -> Vec<String> {
     let mut problems = Vec::new();
     if value.len() > SUBDOMAIN_LENGTH {
-        problems.push(too_long(SUBDOMAIN_LENGTH));
+        // As upstream, where the other names count bytes.
+        problems.push(format!("must be no more than {SUBDOMAIN_LENGTH} characters"));
     }
     if !value.split('.').all(is_label) {
         problems.push(SUBDOMAIN_MESSAGE.to_owned());
@@ -43,11 +48,10 @@ pub fn qualified_name(value: &str) -> Vec<String> {
     let name = match value.split_once('/') {
         None => value,
         Some((_, name)) if name.contains('/') => {
-            return vec![
-                "a valid label key must be a name with an optional DNS subdomain prefix and '/' \
-                 (e.g. 'example.com/MyName')"
-                    .to_owned(),
-            ];
+            return vec![format!(
+                "a valid label key {NAME_PART_MESSAGE} with an optional DNS subdomain prefix and '/' (e.g. \
+                 'example.com/MyName')"
+            )];
         }
         Some((prefix, name)) => {
             if prefix.is_empty() {
@@ -66,7 +70,7 @@ pub fn qualified_name(value: &str) -> Vec<String> {
         problems.push(format!("name part {}", too_long(LABEL_LENGTH)));
     }
     if !is_name_part(name) {
-        problems.push(NAME_PART_MESSAGE.to_owned());
+        problems.push(format!("name part {NAME_PART_MESSAGE}"));
     }
     problems
 }

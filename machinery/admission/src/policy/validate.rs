@@ -6,6 +6,7 @@ use std::sync::Arc;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::StatusCause;
 use kube_cel::cel::Value as Cel;
 use machinery_server::{AdmissionAttributes, ApiError};
+use serde_json::json;
 
 use super::{
     Binding, Policy,
@@ -18,6 +19,9 @@ use crate::{
     refusal,
     subject::{Subject, SubjectError},
 };
+
+/// Audit annotation of a validation that failed, when the binding has the action `Audit`.
+const VALIDATION_FAILURE: &str = "validation.policy.admission.k8s.io/validation_failure";
 
 /// Means of deciding by policies.
 #[derive(Clone)]
@@ -174,21 +178,18 @@ fn enforce(
                 }
                 "Audit" => {
                     observe("audit", problem.error);
-                    tracing::info!(
-                        annotation = "validation.policy.admission.k8s.io/validation_failure",
-                        policy = policy.name,
-                        binding = binding.name,
-                        message = problem.message,
-                        "audit annotation of an admission policy"
-                    );
+                    let failure = json!([{
+                        "message": problem.message, "policy": policy.name, "binding": binding.name,
+                        "validationActions": binding.actions,
+                    }]);
+                    attributes.context.audit.add(VALIDATION_FAILURE, failure.to_string());
                 }
                 _ => {}
             }
         }
     }
     for (key, value) in &outcome.annotations {
-        let annotation = format!("{}/{key}", policy.name);
-        tracing::info!(annotation, value, "audit annotation of an admission policy");
+        attributes.context.audit.add(format!("{}/{key}", policy.name), value);
     }
 }
 

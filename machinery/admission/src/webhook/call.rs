@@ -172,7 +172,7 @@ fn finish(
         }
     };
     for (key, value) in &answer.audit_annotations {
-        tracing::info!(annotation = format!("{}/{key}", hook.name), value, "audit annotation of a webhook");
+        subject.attributes.context.audit.add(format!("{}/{key}", hook.name), value);
     }
     for warning in &answer.warnings {
         subject.attributes.context.warnings.add(warning);

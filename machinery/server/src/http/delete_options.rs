@@ -125,7 +125,8 @@ fn propagation(orphan: Option<bool>, policy: Option<&str>) -> Result<Option<Prop
         (None, Some("Foreground")) => Ok(Some(Propagation::Foreground)),
         (None, None) => Ok(None),
         (None, Some(other)) => {
-            let error = FieldError::not_supported(&field, other, &["Foreground", "Background", "Orphan"]);
+            let error =
+                FieldError::not_supported(&field, other, &["Foreground", "Background", "Orphan", "nil"]);
             Err(invalid_options("DeleteOptions", &[error]))
         }
     }

@@ -37,15 +37,17 @@ pub(crate) struct WatchOptions {
 
 /// The options of a list, or of the deletion of a collection.
 pub(crate) fn list_options(params: &Params, resource: &dyn Resource) -> Result<Query<Version>, ApiError> {
-    let revision = params.revision()?;
-    let version_match = params.get("resourceVersionMatch");
-    let token = params.get("continue");
+    // As upstream: first what cannot be read, then what is not allowed.
     let limit = limit(params)?;
     params.number("timeoutSeconds")?;
+    let selection = selection(params)?;
+    let version = params.get("resourceVersion").filter(|version| !version.is_empty());
+    let version_match = params.get("resourceVersionMatch");
+    let token = params.get("continue");
     let field = FieldPath::new("resourceVersionMatch");
     let mut errors = Vec::new();
     if let Some(version_match) = version_match {
-        if revision.is_none() {
+        if version.is_none() {
             let problem = "resourceVersionMatch is forbidden unless resourceVersion is provided";
             errors.push(FieldError::forbidden(&field, problem));
         }
@@ -54,7 +56,7 @@ pub(crate) fn list_options(params: &Params, resource: &dyn Resource) -> Result<Q
             errors.push(FieldError::forbidden(&field, problem));
         }
         match version_match {
-            "Exact" if revision == Some(0) => {
+            "Exact" if version == Some("0") => {
                 let problem = "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"";
                 errors.push(FieldError::forbidden(&field, problem));
             }
@@ -69,6 +71,8 @@ pub(crate) fn list_options(params: &Params, resource: &dyn Resource) -> Result<Q
     if !errors.is_empty() {
         return Err(invalid_options("ListOptions", &errors));
     }
+    check_fields(&selection, resource)?;
+    let revision = params.revision()?;
     let version = match (token, revision, version_match) {
         (Some(_), Some(revision), _) if revision > 0 => {
             let message = "specifying resource version is not allowed when using continue";
@@ -82,12 +86,12 @@ pub(crate) fn list_options(params: &Params, resource: &dyn Resource) -> Result<Q
         (None, Some(revision), None) if limit > 0 => Version::Exactly(revision),
         (None, Some(revision), _) => Version::AtLeast(revision),
     };
-    Ok(Query { version, selection: selection(params, resource)?, limit })
+    Ok(Query { version, selection, limit })
 }
 
 /// The options of a watch.
 pub(crate) fn watch_options(params: &Params, resource: &dyn Resource) -> Result<WatchOptions, ApiError> {
-    let revision = params.revision()?;
+    let selection = selection(params)?;
     let version_match = params.get("resourceVersionMatch");
     let initial = params.switch("sendInitialEvents");
     let bookmarks = params.is_true("allowWatchBookmarks");
@@ -105,14 +109,18 @@ pub(crate) fn watch_options(params: &Params, resource: &dyn Resource) -> Result<
         if version_match != "NotOlderThan" {
             errors.push(FieldError::not_supported(&field, version_match, &["NotOlderThan"]));
         }
-        if params.get("continue").is_some() {
-            let problem = "resourceVersionMatch is forbidden when continue is provided";
-            errors.push(FieldError::forbidden(&field, problem));
-        }
+    }
+    // As upstream, a watch from any version counts as one with a match.
+    let from_any = initial.is_none() && matches!(params.get("resourceVersion"), None | Some("" | "0"));
+    if params.get("continue").is_some() && (version_match.is_some() || from_any) {
+        let problem = "resourceVersionMatch is forbidden when continue is provided";
+        errors.push(FieldError::forbidden(&field, problem));
     }
     if !errors.is_empty() {
         return Err(invalid_options("ListOptions", &errors));
     }
+    check_fields(&selection, resource)?;
+    let revision = params.revision()?;
     let version = match (initial, revision) {
         (Some(false), None | Some(0)) => WatchFrom::Now,
         (Some(true), Some(revision)) if revision > 0 => WatchFrom::AtLeast(revision),
@@ -126,7 +134,7 @@ pub(crate) fn watch_options(params: &Params, resource: &dyn Resource) -> Result<
     };
     // A watch has no limit, but an unreadable one is an error for it, too.
     limit(params)?;
-    let query = Query { version, selection: selection(params, resource)?, limit: 0 };
+    let query = Query { version, selection, limit: 0 };
     // As upstream (`SetListOptionsDefaults`): a watch from no revision or from 0 starts with the state, too.
     let starts_with_state = initial.unwrap_or(matches!(version, WatchFrom::Newest | WatchFrom::Any));
     let announce_initial = starts_with_state && bookmarks;
@@ -142,7 +150,7 @@ fn limit(params: &Params) -> Result<usize, ApiError> {
     Ok(params.number("limit")?.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(0))
 }
 
-fn selection(params: &Params, resource: &dyn Resource) -> Result<Selection, ApiError> {
+fn selection(params: &Params) -> Result<Selection, ApiError> {
     let refuse = |name: &str, problem: String| {
         ApiError::status(Reason::BadRequest, format!("unable to parse {name}: {problem}"))
     };
@@ -150,13 +158,18 @@ fn selection(params: &Params, resource: &dyn Resource) -> Result<Selection, ApiE
         .map_err(|problem| refuse("labelSelector", problem))?;
     let fields = FieldSelector::parse(params.get("fieldSelector").unwrap_or_default())
         .map_err(|problem| refuse("fieldSelector", problem))?;
+    Ok(Selection { labels, fields })
+}
+
+/// Refuses a selector of a field that the resource does not support.
+fn check_fields(selection: &Selection, resource: &dyn Resource) -> Result<(), ApiError> {
     let known = |field: &str| match field {
         "metadata.name" => true,
         "metadata.namespace" => resource.info().namespaced,
         other => resource.is_selectable(other),
     };
-    if let Some(unknown) = fields.fields().find(|field| !known(field)) {
+    if let Some(unknown) = selection.fields.fields().find(|field| !known(field)) {
         return Err(ApiError::status(Reason::BadRequest, format!("field label not supported: {unknown}")));
     }
-    Ok(Selection { labels, fields })
+    Ok(())
 }

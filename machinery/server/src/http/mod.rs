@@ -43,24 +43,9 @@ use machinery_validation::FieldError;
 pub(crate) use self::{
     caller::Rank, chain::handle, exchange::PeerCertificates, fairness::Limiters, health::Check,
 };
-use crate::{ApiError, Cause, Reason};
+use crate::ApiError;
 
 /// The failure of bad options such as `ListOptions`, in upstream's words.
-fn invalid_options(kind: &str, errors: &[FieldError]) -> ApiError {
-    let all: Vec<String> = errors.iter().map(ToString::to_string).collect();
-    let all = match all.as_slice() {
-        [one] => one.clone(),
-        all => format!("[{}]", all.join(", ")),
-    };
-    let cause = |error: &FieldError| Cause {
-        reason: error.kind.as_str().to_owned(),
-        message: error.body(),
-        field: error.field.to_string(),
-    };
-    ApiError::Status {
-        reason: Reason::Invalid,
-        message: format!("{kind}.meta.k8s.io \"\" is invalid: {all}"),
-        causes: errors.iter().map(cause).collect(),
-        retry_after_seconds: None,
-    }
+fn invalid_options(kind: &'static str, errors: &[FieldError]) -> ApiError {
+    ApiError::InvalidOptions { kind, errors: errors.to_vec() }
 }

@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 use machinery_merge::Strictness;
-use machinery_validation::{FieldError, FieldPath};
+use machinery_validation::{FieldError, FieldErrorKind, FieldPath};
 
-use super::invalid_options;
 use crate::{ApiError, Reason};
 
 /// The parameters of a request's query, in their order.
@@ -84,9 +83,11 @@ impl Params {
         match value.parse::<i64>() {
             Ok(revision) if revision >= 0 => Ok(Some(revision)),
             _ => {
-                let field = FieldPath::new("resourceVersion");
-                let problem = "must be a resourceVersion that the server gave out";
-                Err(invalid_options("ListOptions", &[FieldError::invalid(&field, value, problem)]))
+                let message = format!(
+                    "invalid resource version: resourceVersion: Invalid value: {value:?}: strconv.ParseUint: parsing \
+                     {value:?}: invalid syntax"
+                );
+                Err(ApiError::status(Reason::BadRequest, message))
             }
         }
     }
@@ -113,10 +114,12 @@ impl Params {
 
 /// True for a dry run; `All` is the only value.
 pub(crate) fn dry_run(values: &[&str]) -> Result<bool, FieldError> {
-    match values.iter().find(|value| **value != "All") {
-        None => Ok(!values.is_empty()),
-        Some(other) => Err(FieldError::not_supported(&FieldPath::new("dryRun"), other, &["All"])),
+    if values.iter().all(|value| *value == "All") {
+        return Ok(!values.is_empty());
     }
+    // As upstream, the message has the whole list.
+    let message = format!("{values:?}: supported values: \"All\"");
+    Err(FieldError::new(FieldErrorKind::NotSupported, &FieldPath::new("dryRun"), message))
 }
 
 #[cfg(test)]
@@ -166,7 +169,7 @@ mod tests {
             (
                 "dryRun=Some",
                 |p| p.dry_run().err().map(|error| error.to_string()),
-                "dryRun: Unsupported value: \"Some\"",
+                "dryRun: Unsupported value: [\"Some\"]",
             ),
             (
                 "fieldValidation=no",

@@ -119,7 +119,7 @@ impl Renderer<'_> {
             put_event(self.encoding, line, "BOOKMARK", protobuf::partial(&metadata, meta.api_version()));
             return Ok(());
         }
-        let mut metadata = json!({"resourceVersion": revision.to_string(), "creationTimestamp": null});
+        let mut metadata = json!({"resourceVersion": revision.to_string()});
         if initial && let Some(metadata) = metadata.as_object_mut() {
             metadata.insert("annotations".to_owned(), json!({"k8s.io/initial-events-end": "true"}));
         }

@@ -47,11 +47,11 @@ pub(crate) async fn watch(
     resource: Arc<dyn Resource>,
 ) -> Result<Reply, ApiError> {
     let Renderer { form, encoding, .. } = exchange.renderer(resource.as_ref())?;
+    let options = list_options::watch_options(&exchange.params, resource.as_ref())?;
     if encoding == Encoding::Yaml {
         let streams = "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
         return Err(not_acceptable(streams));
     }
-    let options = list_options::watch_options(&exchange.params, resource.as_ref())?;
     if exchange.is_head() {
         return Ok(Reply::Watch { encoding, list: false, events: stream::empty().boxed_local() });
     }

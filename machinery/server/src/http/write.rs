@@ -20,8 +20,8 @@ use super::{
 use crate::{
     ApiError, DeleteContext, NamespaceState, Reason, RequestContext,
     admission::admit_create,
-    registry::{Listed, Part},
-    resource::{Applied, Body, Deleted, Patch, Posted, Resource},
+    registry::Part,
+    resource::{Applied, Body, Deleted, GetVersion, Patch, Posted, Resource},
     status,
 };
 
@@ -92,12 +92,18 @@ pub(crate) async fn patch(
     part: Part,
     bytes: Bytes,
 ) -> Result<Reply, ApiError> {
-    let renderer = exchange.renderer(resource)?;
     let body = input::patch_body(exchange)?;
+    let renderer = exchange.renderer(resource)?;
     let options = WriteOptions::of_patch(&exchange.params, body)?;
     let context = exchange.enter(user, &options);
     let PatchBody::Patch(kind) = body else {
         let applied = Applied::read(&context, &bytes, options.strictness, options.force)?;
+        if let Err(error) = applied.check_type(resource.name()) {
+            if part == Part::Status {
+                resource.get(&context, name, GetVersion::Newest).await?;
+            }
+            return Err(error);
+        }
         return apply(exchange, &context, resource, name, part, &applied).await;
     };
     let patch = Patch { bytes, kind, strictness: options.strictness };
@@ -219,15 +225,15 @@ pub(crate) async fn delete_collection(
         async move {
             match resource.delete(context, &name, options, delete).await {
                 // Another caller deleted it first.
-                Err(error) if error.reason() == Reason::NotFound => Ok(None),
-                result => result.map(|deleted| Some(deleted.item)),
+                Err(error) if error.reason() == Reason::NotFound => Ok(()),
+                result => result.map(|_| ()),
             }
         }
     });
     let deletions: Vec<_> = deletions.collect();
-    let deleted: Vec<_> = stream::iter(deletions).buffered(DELETIONS).try_collect().await?;
-    let items = deleted.into_iter().flatten().collect();
-    Ok(Reply::ok(renderer.list(&Listed { items, next: None, remaining: None, ..listed })?))
+    let (): () = stream::iter(deletions).buffered(DELETIONS).try_collect().await?;
+    // As upstream, the reply shows the objects as they were before.
+    Ok(Reply::ok(renderer.list(&listed)?))
 }
 
 fn body(
@@ -243,6 +249,8 @@ fn body(
 
 fn requested(exchange: &Exchange<'_>, bytes: &[u8], collection: bool) -> Result<RequestedDeletion, ApiError> {
     let syntax = if bytes.is_empty() { Syntax::Json } else { input::options_syntax(exchange)? };
+    // As upstream, options that are null are none.
+    let bytes = if bytes == b"null" { &[] } else { bytes };
     delete_options(bytes, syntax, &exchange.params, collection)
 }
 

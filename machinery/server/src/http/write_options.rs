@@ -51,7 +51,7 @@ impl WriteOptions {
         Ok(Self { patch: true, ..Self::read(params, "PatchOptions", errors)? })
     }
 
-    fn read(params: &Params, kind: &str, mut errors: Vec<FieldError>) -> Result<Self, ApiError> {
+    fn read(params: &Params, kind: &'static str, mut errors: Vec<FieldError>) -> Result<Self, ApiError> {
         let field_manager = params.get("fieldManager").unwrap_or_default();
         errors.extend(manager_errors(field_manager));
         let dry_run = params.dry_run().map_err(|error| errors.push(error));

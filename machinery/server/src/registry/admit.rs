@@ -115,7 +115,7 @@ impl<S: Strategy> MutableObject for Mutable<'_, S> {
     }
 
     fn replace(&mut self, value: Value) -> Result<(), ApiError> {
-        let mut object = self.registry.version(self.context).decode_merged(value)?;
+        let mut object = self.registry.version(self.context).decode_merged(self.context, value)?;
         metadata::keep_server_owned(object.meta_mut(), self.object.meta());
         self.registry.strategy.default(self.context, &mut object);
         self.value = self.registry.value_of(self.context, &object)?;

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use machinery_storage::{Operation, Outcome, Precondition, Transaction};
+use machinery_storage::{KeyValue, Operation, Outcome, Precondition, Transaction};
 use machinery_validation::validate_metadata;
+use serde_json::Value;
 
 use super::{
     ATTEMPTS, Part, Registry, backoff,
@@ -57,18 +58,25 @@ impl<S: Strategy> Registry<S> {
         name: &str,
         applied: &Applied,
     ) -> Result<Arc<Stored<S::Object>>, ApiError> {
-        let object = self.merge(context, Part::Main, None, applied)?;
-        let meta = kube::Resource::meta(&object);
-        if let Some(uid) = meta.uid.as_deref().filter(|uid| !uid.is_empty()) {
+        // As upstream, these come before the content.
+        let text = |pointer: &str| {
+            applied.configuration.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+        };
+        match text("/metadata/name") {
+            "" => return Err(metadata::no_name(name)),
+            given if given != name => return Err(metadata::another_name(given, name)),
+            _ => {}
+        }
+        let uid = text("/metadata/uid");
+        if !uid.is_empty() {
             let why = format!(
                 "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
             );
             return Err(self.resource.conflict(name, &why));
         }
-        match meta.name.as_deref() {
-            Some(given) if given == name => {}
-            given => return Err(metadata::another_name(given.unwrap_or_default(), name)),
-        }
+        let mut object = self.merge(context, Part::Main, None, applied)?;
+        // As upstream, the version of an object that is gone does not matter.
+        kube::Resource::meta_mut(&mut object).resource_version = None;
         self.create_named(context, object, Tracking::Done).await
     }
 
@@ -90,6 +98,7 @@ impl<S: Strategy> Registry<S> {
         if let Some(admitted) = &admitted {
             self.mutate_admitted(admitted, context, &mut object, None).await?;
         }
+        metadata::warn_of_finalizers(context, kube::Resource::meta(&object), None);
         self.strategy.prepare_for_create(context, &mut object);
         let mut errors = validate_metadata(kube::Resource::meta(&object), namespaced);
         errors.extend(self.strategy.validate(context, &object));
@@ -119,8 +128,8 @@ impl<S: Strategy> Registry<S> {
             let plan =
                 ClaimPlan::new(self, kube::Resource::meta(&object), Vec::new(), claims, &stale).await?;
             if context.dry_run {
-                if self.store.get(&key).await?.found.is_some() {
-                    return Err(self.resource.already_exists(&name));
+                if let Some(present) = self.store.get(&key).await?.found {
+                    return Err(self.exists(&name, &present));
                 }
                 plan.judge_unwritten(self, &object).await?;
                 return Ok(Arc::new(Stored::unsaved(object)));
@@ -138,13 +147,30 @@ impl<S: Strategy> Registry<S> {
                 }
                 Outcome::Failed(states) => states,
             };
-            let Some((None, claimed)) = states.split_first() else {
-                return Err(self.resource.already_exists(&name));
+            let claimed = match states.split_first() {
+                Some((None, claimed)) => claimed,
+                Some((Some(present), _)) => return Err(self.exists(&name, present)),
+                None => return Err(self.resource.already_exists(&name)),
             };
             plan.judge(self, &object, claimed, &mut stale).await?;
             backoff(attempt).await;
         }
         Err(self.resource.modified(&name))
+    }
+}
+
+impl<S: Strategy> Registry<S> {
+    /// Returns the error of a name that is taken. As upstream, it says when the other object is terminating.
+    fn exists(&self, name: &str, present: &KeyValue) -> ApiError {
+        let terminating = self
+            .versions
+            .read(present)
+            .is_ok_and(|present| kube::Resource::meta(&*present).deletion_timestamp.is_some());
+        if terminating {
+            let message = format!("object is being deleted: {} {name:?} already exists", self.resource);
+            return ApiError::status(Reason::AlreadyExists, message);
+        }
+        self.resource.already_exists(name)
     }
 }
 

@@ -45,16 +45,22 @@ impl DeleteOptions {
         if let Some(wanted) = &self.uid
             && found.uid.as_ref() != Some(wanted)
         {
-            return Err(metadata::uid_conflict(resource, name, wanted, found));
+            let found = found.uid.as_deref().unwrap_or_default();
+            let why = format!(
+                "the UID in the precondition ({wanted}) does not match the UID in record ({found}). The object might have \
+                 been deleted and then recreated"
+            );
+            return Err(resource.failed_precondition(name, &why));
         }
         if let Some(wanted) = &self.resource_version
             && found.resource_version.as_ref() != Some(wanted)
         {
             let found = found.resource_version.as_deref().unwrap_or_default();
             let why = format!(
-                "Precondition failed: ResourceVersion in precondition: {wanted}, ResourceVersion in object meta: {found}"
+                "the ResourceVersion in the precondition ({wanted}) does not match the ResourceVersion in record \
+                 ({found}). The object might have been modified"
             );
-            return Err(resource.conflict(name, &why));
+            return Err(resource.failed_precondition(name, &why));
         }
         Ok(())
     }

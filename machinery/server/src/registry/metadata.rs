@@ -12,6 +12,9 @@ use uuid::Uuid;
 
 use crate::{ApiError, Object, Reason, RequestContext};
 
+/// Finalizers of Kubernetes itself.
+const STANDARD_FINALIZERS: [&str; 3] = ["foregroundDeletion", "kubernetes", "orphan"];
+
 /// Sets the server-owned fields of a new object, whatever the caller sent.
 pub(super) fn fill_in(
     metadata: &mut ObjectMeta,
@@ -91,8 +94,23 @@ pub(super) fn keep_server_owned(metadata: &mut ObjectMeta, before: &ObjectMeta) 
 }
 
 /// Returns the error for an object with another name than its URL has.
-pub(super) fn another_name(given: &str, name: &str) -> ApiError {
+pub(crate) fn another_name(given: &str, name: &str) -> ApiError {
     let message = format!("the name of the object ({given}) does not match the name on the URL ({name})");
+    ApiError::status(Reason::BadRequest, message)
+}
+
+/// Gives an object a name with the prefix that it asks for, if it has none.
+pub(crate) fn name_new(metadata: &mut ObjectMeta) {
+    let named = metadata.name.as_deref().is_some_and(|name| !name.is_empty());
+    if let Some(prefix) = metadata.generate_name.as_deref().filter(|prefix| !named && !prefix.is_empty()) {
+        metadata.name = Some(generated_name(prefix));
+    }
+}
+
+/// Returns the error for an object without a name.
+pub(crate) fn no_name(name: &str) -> ApiError {
+    let message =
+        format!("the name of the object ({name} based on URL) was undeterminable: name must be provided");
     ApiError::status(Reason::BadRequest, message)
 }
 
@@ -142,7 +160,8 @@ pub(super) fn uid_conflict(
     )
 }
 
-fn match_namespace(
+/// Sets the namespace of the path, and refuses another one.
+pub(crate) fn match_namespace(
     metadata: &mut ObjectMeta,
     context: &RequestContext,
     namespaced: bool,
@@ -174,6 +193,24 @@ pub(super) fn content_differs<O: Object>(one: &O, other: &O) -> Result<bool, Api
         Ok(value)
     };
     Ok(content(one)? != content(other)?)
+}
+
+/// Warns of new finalizers without a domain. Source of the message: the strategy of custom resources in
+/// `k8s.io/apiextensions-apiserver`.
+pub(super) fn warn_of_finalizers(context: &RequestContext, metadata: &ObjectMeta, old: Option<&ObjectMeta>) {
+    let known = |finalizer: &String| {
+        let before = old.and_then(|old| old.finalizers.as_ref());
+        before.is_some_and(|before| before.contains(finalizer))
+    };
+    for finalizer in metadata.finalizers.iter().flatten() {
+        let plain = !finalizer.contains('/') && !STANDARD_FINALIZERS.contains(&finalizer.as_str());
+        if plain && !known(finalizer) {
+            context.warnings.add(format!(
+                "metadata.finalizers: {finalizer:?}: prefer a domain-qualified finalizer name to avoid accidental \
+                 conflicts with other finalizer writers"
+            ));
+        }
+    }
 }
 
 /// Returns a time as Kubernetes writes it in metadata: whole seconds.

@@ -32,6 +32,7 @@ pub use self::{
 pub(crate) use self::{
     keys::Keys,
     list::{Continue, Listed, Version},
+    metadata::{another_name, match_namespace, name_new, no_name},
     projection::{Projection, Selected, Selection},
     update::Part,
     watch::{EventType, WatchEvent, WatchFrom, Watching},
@@ -269,6 +270,21 @@ impl<S: Strategy> Registry<S> {
         delete: DeleteContext,
     ) -> Result<S::Object, ApiError> {
         self.delete_stored(context, name, options, delete).await.map(|written| unshare(written.stored))
+    }
+
+    /// Refuses an object that has another name or namespace than the path.
+    pub(crate) fn check_names(
+        &self,
+        context: &RequestContext,
+        name: &str,
+        object: &S::Object,
+    ) -> Result<(), ApiError> {
+        let mut meta = kube::Resource::meta(object).clone();
+        match meta.name.as_deref() {
+            None | Some("") => Err(metadata::no_name(name)),
+            Some(given) if given != name => Err(metadata::another_name(given, name)),
+            Some(_) => metadata::match_namespace(&mut meta, context, self.strategy.info().namespaced),
+        }
     }
 
     /// Returns the versions of the kind.

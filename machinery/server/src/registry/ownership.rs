@@ -103,7 +103,10 @@ impl<S: Strategy> Registry<S> {
         );
         let merged = merged.map_err(|error| refused(&error))?;
         self.check_record(&merged.managed_fields)?;
-        let mut object = version.decode_merged(merged.object)?;
+        if let Some(live) = live.as_ref().filter(|_| part == Part::Main) {
+            crate::resource::check_name(live, &merged.object)?;
+        }
+        let mut object = version.decode_merged(context, merged.object)?;
         if let Some(old) = old {
             self.strategy.complete_merged(context, &mut object, old);
         }

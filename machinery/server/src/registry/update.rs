@@ -10,7 +10,11 @@ use super::{
     metadata,
     write::{Decision, Next, Written},
 };
-use crate::{ApiError, RequestContext, Strategy, resource::Applied, stored::Stored};
+use crate::{
+    ApiError, RequestContext, Strategy,
+    resource::{Address, Applied, Body},
+    stored::Stored,
+};
 
 /// Part of an object that is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +77,7 @@ impl<S: Strategy> Decision<S> for Update<S::Object> {
                 strategy.prepare_for_status_update(context, &mut object, old)?;
             }
         }
+        metadata::warn_of_finalizers(context, kube::Resource::meta(&object), Some(old_meta));
         let mut errors = validate_metadata(kube::Resource::meta(&object), strategy.info().namespaced);
         errors.extend(validate_metadata_update(kube::Resource::meta(&object), old_meta));
         errors.extend(match self.part {
@@ -130,17 +135,15 @@ where
 /// status changed.
 fn finish<O: crate::Object>(mut object: O, old: &Stored<O>) -> Result<Next<O>, ApiError> {
     let meta = object.meta();
-    if meta.deletion_timestamp.is_some() && meta.finalizers.as_ref().is_none_or(Vec::is_empty) {
-        return Ok(Next::Remove(object));
-    }
-    if object == **old && !old.is_outdated() {
+    let removed = meta.deletion_timestamp.is_some() && meta.finalizers.as_ref().is_none_or(Vec::is_empty);
+    if object == **old && !removed && !old.is_outdated() {
         return Ok(Next::Keep);
     }
     if metadata::content_differs(&object, old)? {
         let meta = object.meta_mut();
         meta.generation = Some(meta.generation.unwrap_or_default() + 1);
     }
-    Ok(Next::Write(object))
+    Ok(if removed { Next::Remove(object) } else { Next::Write(object) })
 }
 
 impl<S: Strategy> Registry<S> {
@@ -153,6 +156,42 @@ impl<S: Strategy> Registry<S> {
         make: Make<S::Object>,
     ) -> Result<Written<S::Object>, ApiError> {
         self.update_by(context, name, part, Change::Make(make)).await
+    }
+
+    /// Returns the first problem of an update with an invalid object. As upstream, name, existence, UID and
+    /// version of the object come before its content.
+    pub(crate) async fn first_problem(
+        &self,
+        context: &RequestContext,
+        name: &str,
+        body: &Body,
+        invalid: ApiError,
+    ) -> ApiError {
+        let Address { name: given, uid, version } = body.address();
+        match given.as_deref() {
+            None | Some("") => return metadata::no_name(name),
+            Some(given) if given != name => return metadata::another_name(given, name),
+            Some(_) => {}
+        }
+        match self.get_stored(&context.namespace, name).await {
+            Err(error) => error,
+            Ok(stored)
+                if uid
+                    .as_ref()
+                    .is_some_and(|uid| kube::Resource::meta(&**stored).uid.as_ref() != Some(uid)) =>
+            {
+                metadata::uid_conflict(
+                    &self.resource,
+                    name,
+                    &uid.unwrap_or_default(),
+                    kube::Resource::meta(&**stored),
+                )
+            }
+            Ok(stored) if version.is_some_and(|version| version != stored.revision().to_string()) => {
+                self.resource.modified(name)
+            }
+            Ok(_) => invalid,
+        }
     }
 
     /// Applies a configuration to an object or its status.

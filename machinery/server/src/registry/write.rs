@@ -152,7 +152,8 @@ impl<S: Strategy> Registry<S> {
                 if let Some(reservation) = reservation {
                     reservation.commit(revision);
                 }
-                return Ok(Ok(Stored::new(object, revision)));
+                // As upstream, an object that is gone is shown in its last version.
+                return Ok(Ok(Stored::new(object, if removed { old.revision() } else { revision })));
             }
             Outcome::Failed(states) => states,
         };

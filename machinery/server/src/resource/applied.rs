@@ -5,7 +5,7 @@ use std::sync::Arc;
 use machinery_merge::{Strictness, parse_yaml};
 use serde_json::Value;
 
-use crate::{ApiError, Reason, RequestContext};
+use crate::{ApiError, Reason, RequestContext, resource_name::ResourceName};
 
 /// Configuration that a caller applies: the fields that it wants to own, with their values. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -38,6 +38,18 @@ impl Applied {
             }
         }
         Ok(Self { configuration: Arc::new(parsed.value), force })
+    }
+
+    /// Refuses a configuration of another kind, or of none.
+    pub(crate) fn check_type(&self, resource: &ResourceName) -> Result<(), ApiError> {
+        let text = |field: &str| self.configuration.get(field).and_then(Value::as_str).unwrap_or_default();
+        let (api_version, kind) = (text("apiVersion"), text("kind"));
+        if api_version == resource.api_version() && kind == resource.kind {
+            return Ok(());
+        }
+        let prefix = if api_version.contains('/') { "" } else { "/" };
+        let message = format!("invalid object type: {prefix}{api_version}, Kind={kind}");
+        Err(ApiError::status(Reason::BadRequest, message))
     }
 
     /// Returns true when the configuration itself names the resourceVersion that it is for.

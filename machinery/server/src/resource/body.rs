@@ -1,14 +1,15 @@
 //! Objects and patches in request bodies.
 
 use bytes::Bytes;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use machinery_merge::{
     DecodeError, Parsed, PatchError, Patched, Strictness, decode_parsed, json_patch, merge_patch, parse_json,
     parse_yaml,
 };
 use machinery_openapi::Structure;
-use machinery_validation::{FieldError, FieldErrorKind, FieldPath};
-use serde::Deserialize;
-use serde_json::Value;
+use machinery_validation::{FieldError, FieldErrorKind, FieldPath, validate_metadata};
+use serde::{Deserialize, de::IgnoredAny};
+use serde_json::{Value, json};
 
 use crate::{ApiError, Cause, Object, Reason, RequestContext, resource_name::ResourceName};
 
@@ -55,23 +56,50 @@ struct TypeMeta {
 }
 
 #[derive(Deserialize)]
+struct OnlyMetadata {
+    metadata: ObjectMeta,
+}
+
+#[derive(Deserialize)]
 struct Named {
     metadata: NamedMetadata,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct NamedMetadata {
-    name: String,
+    name: Option<String>,
+    resource_version: Option<String>,
+    uid: Option<String>,
+}
+
+/// Names by which a body says for which object it is.
+#[derive(Debug)]
+pub(crate) struct Address {
+    pub(crate) name: Option<String>,
+    pub(crate) uid: Option<String>,
+    pub(crate) version: Option<String>,
 }
 
 impl Body {
     /// Returns the name of the object, if it can be read.
     pub(crate) fn name(&self) -> Option<String> {
-        let named: Named = match self.syntax {
-            Syntax::Json => serde_json::from_slice(&self.bytes).ok()?,
-            Syntax::Yaml => Named::deserialize(parse_yaml(&self.bytes).ok()?.value).ok()?,
+        self.address().name
+    }
+
+    /// Returns the names of the object, as far as they can be read.
+    pub(crate) fn address(&self) -> Address {
+        let parsed = match self.syntax {
+            Syntax::Json => parse_json(&self.bytes).ok(),
+            Syntax::Yaml => parse_yaml(&self.bytes).ok(),
         };
-        Some(named.metadata.name)
+        let named = parsed.and_then(|parsed| Named::deserialize(parsed.value).ok());
+        let metadata = named.map(|named| named.metadata).unwrap_or_default();
+        Address {
+            name: metadata.name,
+            uid: metadata.uid.filter(|uid| !uid.is_empty()),
+            version: metadata.resource_version.filter(|version| !matches!(version.as_str(), "" | "0")),
+        }
     }
 
     /// Returns the object. Dropped fields become warnings.
@@ -86,11 +114,38 @@ impl Body {
             Syntax::Yaml => parse_yaml(&self.bytes),
         };
         let parsed = parsed.map_err(|error| refuse(&resource, &error))?;
-        check(&resource, kind, &parsed.value)?;
+        if let Err(error) = check(context, &resource, kind, &parsed.value) {
+            return Err(self.with_unknown(context, &resource, kind, &parsed, error));
+        }
         let decoded =
             decode_parsed(parsed, self.strictness).map_err(|error| not_decoded(&resource, &error))?;
         warn(context, &decoded.findings());
-        Ok(decoded.value)
+        Ok(without_empty_metadata(decoded.value))
+    }
+}
+
+impl Body {
+    /// Reports the unknown fields of a document that is invalid: warns, or refuses the document for them.
+    fn with_unknown(
+        &self,
+        context: &RequestContext,
+        resource: &ResourceName,
+        kind: &Structure,
+        parsed: &Parsed,
+        error: ApiError,
+    ) -> ApiError {
+        if !matches!(error, ApiError::Invalid(_)) || self.strictness == Strictness::Ignore {
+            return error;
+        }
+        let duplicate = parsed.duplicate_fields.iter().map(|path| format!("duplicate field {path:?}"));
+        let unknown = kind.unknown(&parsed.value);
+        let unknown = unknown.iter().map(|path| format!("unknown field {:?}", path.to_string()));
+        let findings: Vec<String> = unknown.chain(duplicate).collect();
+        if self.strictness == Strictness::Strict && !findings.is_empty() {
+            return refuse(resource, &DecodeError::Strict { findings });
+        }
+        warn(context, &findings);
+        error
     }
 }
 
@@ -108,7 +163,17 @@ impl Patch {
             PatchKind::Merge => merge_patch(document, &self.bytes),
         };
         let Patched { value, mut findings } = patched.map_err(|error| patch_error(&error))?;
-        check(&resource, kind, &value)?;
+        let version = value.pointer("/metadata/resourceVersion").and_then(Value::as_str).unwrap_or_default();
+        if self.names_version()
+            && version.parse::<i64>().is_ok()
+            && version != text(document, "/metadata/resourceVersion")
+            && version != "0"
+        {
+            return Err(resource.modified(text(document, "/metadata/name")));
+        }
+        check_type(&resource, TypeMeta::deserialize(&value).ok())?;
+        check_name(document, &value)?;
+        check(context, &resource, kind, &value)?;
         let parsed = Parsed { value, ..Parsed::default() };
         // Strict findings of the patch and of the result are reported together.
         let decoded =
@@ -121,11 +186,19 @@ impl Patch {
             // As upstream: 422, whereas a strict finding in a whole object is a 400.
             Strictness::Strict => return Err(invalid_patch(DecodeError::Strict { findings }.to_string())),
         }
-        let mut object = decoded.value;
+        let mut object = without_empty_metadata(decoded.value);
         if !self.names_version() {
             kube::Resource::meta_mut(&mut object).resource_version = None;
         }
         Ok(object)
+    }
+
+    /// Refuses a body that is no JSON, whatever the object is.
+    pub(crate) fn check_syntax(&self) -> Result<(), ApiError> {
+        let parsed: Result<IgnoredAny, _> = serde_json::from_slice(&self.bytes);
+        parsed
+            .map(|_| ())
+            .map_err(|error| ApiError::status(Reason::BadRequest, format!("the patch is malformed: {error}")))
     }
 
     /// Returns true when the patch itself names the resourceVersion that it is for. The one in a patched
@@ -144,14 +217,26 @@ impl Patch {
 
 /// Returns the object that an apply has merged.
 pub(crate) fn decode_merged<O: Object>(
+    context: &RequestContext,
     resource: &ResourceName,
     kind: &Structure,
     merged: Value,
 ) -> Result<O, ApiError> {
-    check(resource, kind, &merged)?;
+    check(context, resource, kind, &merged)?;
     let parsed = Parsed { value: merged, ..Parsed::default() };
     let decoded = decode_parsed(parsed, Strictness::Ignore).map_err(|error| not_decoded(resource, &error))?;
-    Ok(decoded.value)
+    Ok(without_empty_metadata(decoded.value))
+}
+
+/// Drops the empty lists and maps of the metadata, as Go's encoder does: they are neither stored nor owned.
+fn without_empty_metadata<O: Object>(mut object: O) -> O {
+    let meta = kube::Resource::meta_mut(&mut object);
+    meta.labels.take_if(|labels| labels.is_empty());
+    meta.annotations.take_if(|annotations| annotations.is_empty());
+    meta.finalizers.take_if(|finalizers| finalizers.is_empty());
+    meta.owner_references.take_if(|owners| owners.is_empty());
+    meta.generate_name.take_if(|prefix| prefix.is_empty());
+    object
 }
 
 fn warn(context: &RequestContext, findings: &[String]) {
@@ -160,11 +245,61 @@ fn warn(context: &RequestContext, findings: &[String]) {
     }
 }
 
+fn text<'v>(document: &'v Value, path: &str) -> &'v str {
+    document.pointer(path).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Rejects a patched document with another name or UID than the old one.
+pub(crate) fn check_name(old: &Value, patched: &Value) -> Result<(), ApiError> {
+    let (given, name) = (text(patched, "/metadata/name"), text(old, "/metadata/name"));
+    let uid = text(patched, "/metadata/uid");
+    if !uid.is_empty() && text(old, "/metadata/uid") != uid {
+        let field = FieldPath::new("metadata").child("uid");
+        return Err(ApiError::Invalid(vec![FieldError::invalid(&field, uid, "field is immutable")]));
+    }
+    match given {
+        "" => Err(crate::registry::no_name(name)),
+        given if given == name => Ok(()),
+        given => Err(crate::registry::another_name(given, name)),
+    }
+}
+
 /// Rejects a document of another type, and reports every structural error of one of this type.
-fn check(resource: &ResourceName, structure: &Structure, document: &Value) -> Result<(), ApiError> {
+fn check(
+    context: &RequestContext,
+    resource: &ResourceName,
+    structure: &Structure,
+    document: &Value,
+) -> Result<(), ApiError> {
     check_type(resource, TypeMeta::deserialize(document).ok())?;
     let errors = structure.check(document);
-    if errors.is_empty() { Ok(()) } else { Err(ApiError::Invalid(errors)) }
+    if errors.is_empty() { Ok(()) } else { Err(with_metadata(context, resource, document, errors)) }
+}
+
+/// Returns the error of a document with structural errors. As upstream, metadata that cannot be read and
+/// another namespace come before these, and invalid metadata is reported together with them.
+fn with_metadata(
+    context: &RequestContext,
+    resource: &ResourceName,
+    document: &Value,
+    errors: Vec<FieldError>,
+) -> ApiError {
+    let Some(metadata) = document.get("metadata").filter(|metadata| !metadata.is_null()) else {
+        return ApiError::Invalid(errors);
+    };
+    let parsed = Parsed { value: json!({"metadata": metadata}), ..Parsed::default() };
+    let mut metadata = match decode_parsed::<OnlyMetadata>(parsed, Strictness::Ignore) {
+        Ok(decoded) => decoded.value.metadata,
+        Err(error) => return refuse(resource, &error),
+    };
+    let namespaced = !context.namespace.is_empty();
+    if let Err(error) = crate::registry::match_namespace(&mut metadata, context, namespaced) {
+        return error;
+    }
+    crate::registry::name_new(&mut metadata);
+    let mut all = validate_metadata(&metadata, namespaced);
+    all.extend(errors);
+    ApiError::Invalid(all)
 }
 
 /// Rejects another `apiVersion` or `kind`. An absent one counts as the expected one.

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::{
     applied::Applied,
-    body::{Body, Patch, PatchKind, Syntax, decode_merged},
+    body::{Address, Body, Patch, PatchKind, Syntax, check_name, decode_merged},
     posted::{Posted, PostedAction},
     stored::StoredResource,
     view::ViewResource,

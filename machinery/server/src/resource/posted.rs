@@ -70,7 +70,7 @@ impl<A: Action> PostedAction<A> {
         };
         let options = context.write_options();
         attributes.options = Some(&options);
-        let mut mutable = MutableBody { action: self, value: to_value(&body)?, body };
+        let mut mutable = MutableBody { action: self, context, value: to_value(&body)?, body };
         if plugins.mutates() {
             plugins.mutate(&attributes, Some(&mut mutable), None).await?;
         }
@@ -84,6 +84,7 @@ impl<A: Action> PostedAction<A> {
 /// Body of an action in the hands of a plugin.
 struct MutableBody<'a, A: Action> {
     action: &'a PostedAction<A>,
+    context: &'a RequestContext,
     value: Value,
     body: A::Body,
 }
@@ -95,7 +96,7 @@ impl<A: Action> MutableObject for MutableBody<'_, A> {
 
     fn replace(&mut self, value: Value) -> Result<(), ApiError> {
         let structure = self.action.structure.get()?;
-        self.body = decode_merged(&self.action.body_name(), structure, value)?;
+        self.body = decode_merged(self.context, &self.action.body_name(), structure, value)?;
         self.value = to_value(&self.body)?;
         Ok(())
     }

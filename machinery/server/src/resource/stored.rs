@@ -13,8 +13,8 @@ use super::{
     body::{Body, Patch},
 };
 use crate::{
-    Admission, ApiError, Column, DeleteContext, DeleteOptions, KindInfo, Registry, RequestContext, Strategy,
-    Verb,
+    Admission, ApiError, Column, DeleteContext, DeleteOptions, KindInfo, Reason, Registry, RequestContext,
+    Strategy, Verb,
     registry::{Listed, Part, Selected, Selection, StorageUsage, Version, WatchFrom, Watching},
     resource_name::ResourceName,
     stored::{Item, Stored},
@@ -149,7 +149,14 @@ impl<S: Strategy> Resource for StoredResource<S> {
         part: Part,
         body: &Body,
     ) -> Result<Arc<dyn Item>, ApiError> {
-        let object = self.version.decode(context, body)?;
+        let object = match self.version.decode(context, body) {
+            // As upstream, an object that does not exist is reported before what is wrong with the new one.
+            Err(error @ ApiError::Invalid(_)) => {
+                return Err(self.registry.first_problem(context, name, body, error).await);
+            }
+            decoded => decoded?,
+        };
+        self.registry.check_names(context, name, &object)?;
         let make = Box::new(move |_: &Stored<S::Object>| Ok(object.clone()));
         Ok(self.version.show(&self.registry.update_stored(context, name, part, make).await?.stored))
     }
@@ -161,9 +168,15 @@ impl<S: Strategy> Resource for StoredResource<S> {
         part: Part,
         patch: Patch,
     ) -> Result<Arc<dyn Item>, ApiError> {
-        let (version, context_of_patch) = (self.version.clone(), context.clone());
-        let make = Box::new(move |old: &Stored<S::Object>| version.patch(&context_of_patch, &patch, old));
-        Ok(self.version.show(&self.registry.update_stored(context, name, part, make).await?.stored))
+        let (version, context_of_patch, patch_of_make) =
+            (self.version.clone(), context.clone(), patch.clone());
+        let make =
+            Box::new(move |old: &Stored<S::Object>| version.patch(&context_of_patch, &patch_of_make, old));
+        match self.registry.update_stored(context, name, part, make).await {
+            // As upstream, a malformed patch is reported before an object that does not exist.
+            Err(error) if error.reason() == Reason::NotFound => patch.check_syntax().and(Err(error)),
+            written => Ok(self.version.show(&written?.stored)),
+        }
     }
 
     async fn apply(

@@ -56,7 +56,7 @@ pub(crate) trait KindVersion<O>: Send + Sync {
     fn patch(&self, context: &RequestContext, patch: &Patch, old: &Stored<O>) -> Result<O, ApiError>;
 
     /// Reads the result of a server-side apply.
-    fn decode_merged(&self, merged: Value) -> Result<O, ApiError>;
+    fn decode_merged(&self, context: &RequestContext, merged: Value) -> Result<O, ApiError>;
 
     /// Reads stored bytes.
     fn decode_stored(&self, bytes: &[u8]) -> Result<O, serde_json::Error>;

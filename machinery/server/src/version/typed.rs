@@ -65,8 +65,8 @@ where
         patch.apply::<V>(context, self.structure()?, &document).map(O::from)
     }
 
-    fn decode_merged(&self, merged: Value) -> Result<O, ApiError> {
-        decode_merged::<V>(&self.name, self.structure()?, merged).map(O::from)
+    fn decode_merged(&self, context: &RequestContext, merged: Value) -> Result<O, ApiError> {
+        decode_merged::<V>(context, &self.name, self.structure()?, merged).map(O::from)
     }
 
     fn decode_stored(&self, bytes: &[u8]) -> Result<O, serde_json::Error> {

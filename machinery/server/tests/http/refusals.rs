@@ -45,7 +45,7 @@ async fn every_request_that_cannot_be_served_gets_a_status() {
         ("GET", "/apis/kitchen.dev/v1/namespaces/n/pots?continue=x", 400, "BadRequest"),
         ("GET", "/apis/kitchen.dev/v1/namespaces/n/pots?labelSelector=a%3Db%3Dc", 400, "BadRequest"),
         ("GET", "/apis/kitchen.dev/v1/namespaces/n/pots?fieldSelector=spec.stove%3Da", 400, "BadRequest"),
-        ("GET", "/apis/kitchen.dev/v1/namespaces/n/pots?resourceVersion=x", 422, "Invalid"),
+        ("GET", "/apis/kitchen.dev/v1/namespaces/n/pots?resourceVersion=x", 400, "BadRequest"),
         ("GET", "/apis/kitchen.dev/v1/namespaces/n/pots?resourceVersionMatch=Exact", 422, "Invalid"),
         ("GET", "/apis/kitchen.dev/v1/namespaces/n/pots?sendInitialEvents=true", 422, "Invalid"),
         ("GET", "/apis/kitchen.dev/v1/namespaces/n/pots?watch=1&sendInitialEvents=true", 422, "Invalid"),
