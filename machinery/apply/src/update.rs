@@ -79,7 +79,7 @@ impl Updater<'_> {
         let before = managers.insert(id.clone(), owned);
         let merged = merged.unwrap_or_default();
         let merged = match before.filter(|before| !before.set.is_empty()) {
-            Some(before) => self.prune(merged, &managers, &before)?,
+            Some(before) => self.prune(&merged, &managers, &before)?,
             None => merged,
         };
         let (managers, _) = self.changed(live, &merged, managers, id, force)?;

@@ -1,5 +1,14 @@
 //! Managers that write in different API versions of a kind: `title` of v1 is `heading` of v2.
 
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::needless_pass_by_value,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test fails by panic, and has literals"
+)]
+
 mod fixture;
 
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry, jiff::Timestamp};

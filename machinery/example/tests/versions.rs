@@ -1,5 +1,8 @@
 //! Depots in their two versions, and in the store.
 
+// Helpers of tests fail as tests do; clippy spares only the test functions themselves.
+#![allow(clippy::expect_used, clippy::panic)]
+
 use std::{net::TcpListener, sync::Arc, time::Duration};
 
 use machinery_auth::{AlwaysAllow, Anonymous};

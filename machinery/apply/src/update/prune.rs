@@ -20,14 +20,14 @@ impl Updater<'_> {
     /// Later versions then find the fields that they require.
     pub(super) fn prune(
         &self,
-        merged: Value,
+        merged: &Value,
         managers: &Managers,
         last: &VersionedSet,
     ) -> Result<Value, ApplyError> {
         let last_version = last.api_version.as_str();
         let last_schema = self.schema_of(last_version)?;
         let last_set = named(last_schema, &last.set);
-        let whole = self.convert(&merged, &merged, self.api_version, last_version)?.into_owned();
+        let whole = self.convert(merged, merged, self.api_version, last_version)?.into_owned();
 
         let (mut version, mut all) = (last_version, whole.clone());
         let mut pruned = remove_items(last_schema, whole.clone(), &last_set);

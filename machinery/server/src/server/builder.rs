@@ -84,6 +84,7 @@ impl ServerBuilder {
     }
 
     /// Serves a stored kind, in all its versions.
+    #[expect(clippy::needless_pass_by_value, reason = "each resource shares the registry, as for a view")]
     pub fn resource<S: Strategy>(mut self, registry: Arc<Registry<S>>) -> Self {
         self.resources.extend(StoredResource::all(&registry));
         self

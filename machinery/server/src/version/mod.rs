@@ -62,7 +62,7 @@ pub(crate) trait KindVersion<O>: Send + Sync {
     fn decode_stored(&self, bytes: &[u8]) -> Result<O, serde_json::Error>;
 
     /// Reads a document that was of this version before.
-    fn from_value(&self, value: Value) -> Result<O, serde_json::Error>;
+    fn decode_value(&self, value: Value) -> Result<O, serde_json::Error>;
 
     /// Returns an object as this version shows it.
     fn to_value(&self, object: &O) -> Result<Value, serde_json::Error>;

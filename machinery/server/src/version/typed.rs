@@ -73,7 +73,7 @@ where
         serde_json::from_slice::<V>(bytes).map(O::from)
     }
 
-    fn from_value(&self, value: Value) -> Result<O, serde_json::Error> {
+    fn decode_value(&self, value: Value) -> Result<O, serde_json::Error> {
         serde_json::from_value::<V>(value).map(O::from)
     }
 

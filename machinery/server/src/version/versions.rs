@@ -17,7 +17,7 @@ use crate::{
 pub(crate) struct Versions<O> {
     all: Vec<Arc<dyn KindVersion<O>>>,
     /// The `apiVersion` of each.
-    api_versions: Vec<String>,
+    names: Vec<String>,
     /// Place in `all` of the version in which objects are stored.
     stored: usize,
 }
@@ -28,10 +28,10 @@ impl<O: Object> Versions<O> {
     pub(crate) fn new(others: Vec<ServedVersion<O>>, stored: Option<&str>) -> Self {
         let hub: Arc<dyn KindVersion<O>> = Arc::new(Typed::<O, O>::new());
         let all: Vec<_> = std::iter::once(hub).chain(others.into_iter().map(|other| other.0)).collect();
-        let named = |version: &Arc<dyn KindVersion<O>>| Some(version.name().version.as_str()) == stored;
-        let stored = all.iter().position(named).unwrap_or_default();
-        let api_versions = all.iter().map(|version| version.name().api_version()).collect();
-        Self { all, api_versions, stored }
+        let is_stored = |version: &Arc<dyn KindVersion<O>>| Some(version.name().version.as_str()) == stored;
+        let stored = all.iter().position(is_stored).unwrap_or_default();
+        let names = all.iter().map(|version| version.name().api_version()).collect();
+        Self { all, names, stored }
     }
 
     /// Returns all versions, the hub first.
@@ -58,7 +58,7 @@ impl<O: Object> Versions<O> {
     pub(crate) fn read(&self, found: &KeyValue) -> Result<Stored<O>, ApiError> {
         let failed = |source| ApiError::internal(format!("decoding the stored object {}", found.key), source);
         let written_in = stored_version(&found.value).map_err(failed)?;
-        let at = self.api_versions.iter().position(|version| *version == written_in);
+        let at = self.names.iter().position(|version| *version == written_in);
         let Some((at, version)) = at.and_then(|at| Some((at, self.all.get(at)?))) else {
             let why = format!("it is in version {written_in}, which is not served");
             return Err(ApiError::internal(format!("decoding the stored object {}", found.key), why));
@@ -103,7 +103,7 @@ impl<O: Object> machinery_apply::Versions for Versions<O> {
         let structure = from.structure().map_err(|error| error.to_string())?;
         let mut document = document.clone();
         structure.complete(&mut document, whole);
-        let object = from.from_value(document).map_err(|error| error.to_string())?;
+        let object = from.decode_value(document).map_err(|error| error.to_string())?;
         to.to_value(&object).map_err(|error| error.to_string())
     }
 }

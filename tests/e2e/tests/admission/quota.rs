@@ -1,3 +1,5 @@
+use std::time::{Duration, Instant};
+
 use anyhow::bail;
 use controlplane::eventually;
 use evacuation_api::Evacuation;
@@ -14,17 +16,28 @@ use crate::stage::Stage;
 
 const COUNT: &str = "count/evacuations.evacuation.dev";
 
+/// Time between changes of the quota. Each one makes kube-controller-manager count again, and makes its write
+/// of what it has just counted fail.
+const CHANGE_EVERY: Duration = Duration::from_secs(5);
+
 /// Waits until kube-controller-manager has counted that many. It learns of a new API within 30 s, and counts
 /// again when the quota changes.
 async fn counted(stage: &Stage, used: &str) {
     let quotas = stage.api::<ResourceQuota>();
-    let mut other = 1000;
+    let (mut other, mut changed) = (1000, None::<Instant>);
     let counted = eventually(PATIENCE, "the quota is counted", || {
-        other += 1;
+        let due = changed.is_none_or(|changed| changed.elapsed() > CHANGE_EVERY);
+        if due {
+            changed = Some(Instant::now());
+            other += 1;
+        }
         let change = Patch::Merge(json!({"spec": {"hard": {"secrets": other.to_string()}}}));
         let quotas = quotas.clone();
         async move {
-            let quota = quotas.patch("few", &PatchParams::default(), &change).await?;
+            if due {
+                quotas.patch("few", &PatchParams::default(), &change).await?;
+            }
+            let quota = quotas.get("few").await?;
             let status = quota.status.unwrap_or_default();
             match status.used.unwrap_or_default().get(COUNT) {
                 Some(Quantity(number)) if number == used => Ok(()),

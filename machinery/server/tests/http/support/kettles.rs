@@ -4,8 +4,8 @@
 use std::{net::TcpListener, sync::Arc};
 
 use machinery_server::{
-    ApiError, Column, EveryNamespace, KindInfo, Registry, RequestContext, ServedVersion, Server,
-    ServerOptions, Strategy, kind,
+    ApiError, ApiVersion, Column, EveryNamespace, Kind, KindInfo, Registry, RequestContext, ServedVersion,
+    Server, ServerOptions, Strategy, kind,
 };
 use machinery_storage::Store;
 use machinery_validation::{FieldError, FieldPath};
@@ -61,8 +61,8 @@ impl From<v1::Kettle> for Kettle {
         let mut kettle = Kettle {
             metadata: old.metadata,
             spec: KettleSpec { litres: old.spec.millilitres / 1000, whistle: None, colour: old.spec.colour },
-            api_version: Default::default(),
-            kind: Default::default(),
+            api_version: ApiVersion::default(),
+            kind: Kind::default(),
         };
         if let Some(annotations) = &mut kettle.metadata.annotations {
             kettle.spec.whistle = annotations.remove(WHISTLE).map(|whistle| whistle == "true");
@@ -81,7 +81,7 @@ impl From<Kettle> for v1::Kettle {
             annotations.insert(WHISTLE.to_owned(), whistle.to_string());
         }
         let spec = v1::KettleSpec { millilitres: kettle.spec.litres * 1000, colour: kettle.spec.colour };
-        v1::Kettle { metadata, spec, api_version: Default::default(), kind: Default::default() }
+        v1::Kettle { metadata, spec, api_version: ApiVersion::default(), kind: Kind::default() }
     }
 }
 
