@@ -84,8 +84,8 @@ async fn a_console_watches_through_kube_apiserver_and_directly() {
     }
     let api: Api<EvacuationResponder> = bench.api();
     for round in ["one", "two"] {
-        let patch = Patch::Merge(json!({"metadata": {"annotations": {"round": round}}}));
-        api.patch("db", &PatchParams::default(), &patch).await.unwrap();
+        let change = Patch::Merge(json!({"metadata": {"annotations": {"round": round}}}));
+        api.patch("db", &PatchParams::default(), &change).await.unwrap();
         for socket in &mut sockets {
             let event = event(socket).await;
             assert_eq!(event["type"], "MODIFIED");
