@@ -77,7 +77,10 @@ async fn a_policy_denies_by_its_params_with_its_own_message() {
     );
     let denied = eventually(PATIENCE, "the policy denies", || async {
         let output = stage.kubectl(&["create", "--dry-run=server", "-f", &file]).await;
-        if output.success() { bail!("{output:?}") } else { Ok(output.stderr) }
+        if !output.success() {
+            return Ok(output.stderr);
+        }
+        bail!("{output:?}")
     });
     let stderr = denied.await.unwrap();
     assert!(stderr.contains(&text) && stderr.contains("(Forbidden)"), "{stderr}");
