@@ -14,7 +14,7 @@ use kube::{Api, Client, Resource};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    plugins::Plugin,
+    plugin::Plugin,
     policy::{Binding, Policy},
     watch::{self, Objects, Synced},
     webhook::Hook,

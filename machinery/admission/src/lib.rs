@@ -38,10 +38,12 @@ mod limiter;
 mod matching;
 mod metrics;
 mod params;
+mod plugin;
 mod plugins;
 mod policy;
 mod quota;
 mod refusal;
+mod request;
 mod subject;
 #[cfg(test)]
 mod testing;
@@ -49,4 +51,5 @@ mod watch;
 mod webhook;
 
 pub use metrics::AdmissionMetrics;
-pub use plugins::{AdmissionOptions, Plugin, Plugins};
+pub use plugin::Plugin;
+pub use plugins::{AdmissionOptions, Plugins};

@@ -1,6 +1,6 @@
 //! Plugins of admission, as the server calls them.
 
-use std::{fmt, str::FromStr, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use kube::Client;
@@ -17,6 +17,7 @@ use crate::{
     limiter::Limiter,
     metrics::AdmissionMetrics,
     params::Params,
+    plugin::Plugin,
     policy::{self, Binding, Enforcer, Policy},
     quota::Quotas,
     refusal,
@@ -31,54 +32,6 @@ const SYNC_POLL: Duration = Duration::from_millis(50);
 /// Maximum time of the mutation of one write by all webhooks, and of its validation. It is below the server's
 /// own timeout of requests.
 const TIMEOUT: Duration = Duration::from_secs(34);
-
-/// A plugin, by its name in the flags of kube-apiserver.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Plugin {
-    /// Mutating webhooks.
-    MutatingAdmissionWebhook,
-    /// Policies in CEL.
-    ValidatingAdmissionPolicy,
-    /// Validating webhooks.
-    ValidatingAdmissionWebhook,
-    /// Object counts in ResourceQuotas.
-    ResourceQuota,
-}
-
-impl Plugin {
-    /// All plugins, in their order.
-    pub const ALL: [Self; 4] = [
-        Self::MutatingAdmissionWebhook,
-        Self::ValidatingAdmissionPolicy,
-        Self::ValidatingAdmissionWebhook,
-        Self::ResourceQuota,
-    ];
-
-    /// Returns the name of the plugin.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::MutatingAdmissionWebhook => "MutatingAdmissionWebhook",
-            Self::ValidatingAdmissionPolicy => "ValidatingAdmissionPolicy",
-            Self::ValidatingAdmissionWebhook => "ValidatingAdmissionWebhook",
-            Self::ResourceQuota => "ResourceQuota",
-        }
-    }
-}
-
-impl fmt::Display for Plugin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl FromStr for Plugin {
-    type Err = String;
-
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        let found = Self::ALL.into_iter().find(|plugin| plugin.as_str() == name);
-        found.ok_or_else(|| format!("{name} is none of {}", Self::ALL.map(Self::as_str).join(", ")))
-    }
-}
 
 /// Options of the plugins.
 #[derive(Clone, Debug)]

@@ -12,7 +12,7 @@ use super::{
     budget::Budget,
     functions, to_cel,
 };
-use crate::{subject::Subject, webhook::request};
+use crate::{request::AdmissionRequest, subject::Subject};
 
 /// Variables that all expressions of one write see. Cheap to clone.
 #[derive(Clone)]
@@ -30,6 +30,7 @@ impl Environment {
     pub(crate) fn new(subject: &Subject<'_>, namespace: Option<&Value>, authz: Authz) -> Self {
         let attributes = subject.attributes;
         let variable = |value: Option<&Value>| value.map_or(Cel::Null, to_cel);
+        let request = serde_json::to_value(AdmissionRequest::new(subject)).unwrap_or_default();
         let resource = ResourceAttributes::new(attributes.group, attributes.version, attributes.resource)
             .subresource(&attributes.context.subresource)
             .in_namespace(&attributes.context.namespace)
@@ -37,7 +38,7 @@ impl Environment {
         Self {
             object: variable(subject.object),
             old: variable(subject.old),
-            request: to_cel(&request(subject)),
+            request: to_cel(&request),
             namespace: variable(namespace),
             authz,
             resource,

@@ -8,9 +8,7 @@ mod review;
 mod service;
 mod validating;
 
-pub(crate) use self::{
-    call::Caller, client::Clients, hook::Hook, mutating::mutate, review::request, validating::validate,
-};
+pub(crate) use self::{call::Caller, client::Clients, hook::Hook, mutating::mutate, validating::validate};
 
 #[cfg(test)]
 mod tests;

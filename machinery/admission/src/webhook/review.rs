@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Status;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::hook::ReviewVersion;
-use crate::subject::{Subject, operation};
+use crate::{request::AdmissionRequest, subject::Subject};
 
 /// Answer of a webhook.
 #[derive(Debug, Default, Deserialize)]
@@ -72,42 +72,9 @@ struct Question<'a> {
 struct Asked<'a> {
     uid: &'a str,
     #[serde(flatten)]
-    request: Request<'a>,
+    request: AdmissionRequest<'a>,
     object: Option<&'a Value>,
     old_object: Option<&'a Value>,
-}
-
-/// AdmissionRequest as expressions see it: without the UID and the objects.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-#[expect(clippy::struct_field_names, reason = "the names are those of the API")]
-struct Request<'a> {
-    kind: Value,
-    resource: Value,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    sub_resource: &'a str,
-    request_kind: Value,
-    request_resource: Value,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    request_sub_resource: &'a str,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    name: &'a str,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    namespace: &'a str,
-    operation: &'static str,
-    user_info: User<'a>,
-    dry_run: bool,
-    options: Option<&'a Value>,
-}
-
-#[derive(Serialize)]
-struct User<'a> {
-    username: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    uid: Option<&'a String>,
-    groups: &'a [String],
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    extra: &'a BTreeMap<String, Vec<String>>,
 }
 
 /// Returns the question for a webhook.
@@ -120,42 +87,13 @@ pub(crate) fn question(
     version: ReviewVersion,
     uid: &str,
 ) -> Result<Vec<u8>, serde_json::Error> {
-    let request =
-        Asked { uid, request: request_of(subject), object: subject.object, old_object: subject.old };
+    let request = Asked {
+        uid,
+        request: AdmissionRequest::new(subject),
+        object: subject.object,
+        old_object: subject.old,
+    };
     serde_json::to_vec(&Question { api_version: version.api_version(), kind: "AdmissionReview", request })
-}
-
-/// Returns the AdmissionRequest as expressions see it.
-pub(crate) fn request(subject: &Subject<'_>) -> Value {
-    serde_json::to_value(request_of(subject)).unwrap_or_default()
-}
-
-fn request_of<'a>(subject: &Subject<'a>) -> Request<'a> {
-    let attributes = subject.attributes;
-    let context = attributes.context;
-    let (group, version) = (attributes.group, attributes.version);
-    let kind = json!({"group": group, "version": version, "kind": attributes.kind});
-    let resource = json!({"group": group, "version": version, "resource": attributes.resource});
-    let user = &context.user;
-    Request {
-        kind: kind.clone(),
-        resource: resource.clone(),
-        sub_resource: &context.subresource,
-        request_kind: kind,
-        request_resource: resource,
-        request_sub_resource: &context.subresource,
-        name: attributes.name,
-        namespace: &context.namespace,
-        operation: operation(attributes),
-        user_info: User {
-            username: &user.name,
-            uid: user.uid.as_ref(),
-            groups: &user.groups,
-            extra: &user.extra,
-        },
-        dry_run: context.dry_run,
-        options: attributes.options,
-    }
 }
 
 impl Answer {
@@ -186,7 +124,7 @@ impl Answer {
             (false, Some(other)) => return Err(AnswerError::PatchType(other.to_owned())),
         }
         // The Go type is bytes, which are base64 in JSON.
-        serde_json::from_value::<k8s_openapi::ByteString>(json!(patch))
+        serde_json::from_value::<k8s_openapi::ByteString>(patch.into())
             .map(|patch| patch.0)
             .map_err(|_| AnswerError::Base64)
     }
@@ -201,6 +139,8 @@ impl Answer {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn read(answer: &Value) -> Result<Answer, String> {
