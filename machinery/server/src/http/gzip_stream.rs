@@ -17,6 +17,9 @@ const COMPRESSED_FROM: usize = 4 * 1024;
 const HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
 /// Stored block that is empty and the last one (RFC 1951).
 const LAST_BLOCK: [u8; 5] = [1, 0, 0, 0xff, 0xff];
+/// Stored block that is empty, after which Go's reader hands out what it has (RFC 1951). Without it, clients
+/// in Go would wait until 32 KiB are there.
+const FLUSH: [u8; 5] = [0, 0, 0, 0xff, 0xff];
 /// Maximum size of a stored block.
 const STORED_BYTES: usize = u16::MAX as usize;
 
@@ -80,6 +83,7 @@ fn store(chunk: &[u8], written: &mut BytesMut) {
         written.put_u16_le(!length);
         written.put_slice(block);
     }
+    written.put_slice(&FLUSH);
 }
 
 /// Writes compressed blocks that refer to nothing before the chunk, and end at a whole byte.
@@ -126,6 +130,7 @@ mod tests {
         let mut sent = 0;
         for chunk in &chunks {
             let written = gzip.chunk(chunk).expect("compressed");
+            assert!(written.ends_with(&FLUSH[1..]), "Go's reader hands it out");
             sent += written.len();
             decoder.write_all(&written).expect("gzip");
             decoder.flush().expect("gzip");
