@@ -12,7 +12,10 @@ mod apply;
 mod conflict;
 mod entries;
 mod kube_rs;
+mod kubectl;
 mod managers;
+#[expect(dead_code, reason = "the long suite uses the rest")]
+mod matrix;
 mod metrics;
 mod migration;
 mod status;
