@@ -13,6 +13,7 @@ mod conflict;
 mod entries;
 mod kube_rs;
 mod kubectl;
+mod languages;
 mod managers;
 #[expect(dead_code, reason = "the long suite uses the rest")]
 mod matrix;
