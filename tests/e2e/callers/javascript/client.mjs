@@ -2,6 +2,7 @@
 //
 // `client.mjs manage FILE` creates, reads, lists, patches and applies the object of the file, and leaves it
 // there. `client.mjs follow FILE` watches it, and has an informer of it, while it is changed and deleted.
+// `client.mjs console FILE SERVER TOKEN` watches by the WebSocket of browsers while the object is changed.
 import { readFileSync } from 'node:fs';
 import {
     CustomObjectsApi, KubeConfig, KubernetesObjectApi, PatchStrategy, Watch, makeInformer, setHeaderOptions,
@@ -10,7 +11,7 @@ import {
 // Milliseconds after which a change that was not seen is a failure.
 const PATIENCE = 60_000;
 
-const [step, file] = process.argv.slice(2);
+const [step, file, server, bearer] = process.argv.slice(2);
 const wanted = JSON.parse(readFileSync(file, 'utf8'));
 const config = new KubeConfig();
 config.loadFromDefault();
@@ -139,4 +140,28 @@ async function follow() {
     return report;
 }
 
-console.log(JSON.stringify(await { manage, follow }[step]()));
+// A browser cannot set headers: the token is a subprotocol.
+async function watchConsole() {
+    const token = Buffer.from(bearer).toString('base64url');
+    const path = `/apis/evacuation.dev/v1alpha1/namespaces/${namespace}/evacuations?watch=true`;
+    const socket = new WebSocket(`${server.replace(/^https/, 'wss')}${path}`, [
+        `base64url.bearer.authorization.k8s.io.${token}`, 'base64.binary.k8s.io',
+    ]);
+    const watched = new Events();
+    socket.addEventListener('message', ({ data }) => {
+        const { type, object } = JSON.parse(data);
+        watched.push(type, object);
+    });
+    socket.addEventListener('close', ({ code, wasClean }) => watched.push('CLOSE', { code, wasClean }));
+    const round = `${Date.now()}`;
+    const report = { watch: [await watched.until('ADDED')] };
+    await objects.patchNamespacedCustomObject({ ...one, body: { metadata: { annotations: { round } } } }, MERGE);
+    report.watch.push(await watched.until('MODIFIED', (item) => item.metadata.annotations?.round === round));
+    report.protocol = socket.protocol;
+    report.extensions = socket.extensions;
+    socket.close(1000);
+    report.closed = await watched.until('CLOSE', ({ wasClean }) => wasClean);
+    return report;
+}
+
+console.log(JSON.stringify(await { manage, follow, console: watchConsole }[step]()));

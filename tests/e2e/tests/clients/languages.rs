@@ -6,7 +6,10 @@ use controlplane::output_of;
 use evacuation_e2e::Packages;
 use serde_json::{Value, json};
 
-use crate::workbench::{Workbench, assert_has, managers};
+use crate::{
+    websocket::console_token,
+    workbench::{Workbench, assert_has, managers},
+};
 
 /// An official client, and a program of this project that calls it.
 struct Language {
@@ -45,7 +48,7 @@ const JAVASCRIPT: Language = Language {
 };
 
 /// Runs a step of the program as `admin`, and returns its report.
-async fn reports(bench: &Workbench, language: &Language, step: &str) -> Value {
+async fn reports(bench: &Workbench, language: &Language, step: &str, more: &[&str]) -> Value {
     let packages = language.packages.folder().await.unwrap();
     let (name, content) = language.program;
     std::fs::write(bench.folder().join(name), content).unwrap();
@@ -57,7 +60,8 @@ async fn reports(bench: &Workbench, language: &Language, step: &str) -> Value {
     let mut command = Command::new("sh");
     let line = format!("exec {}/{} {name} \"$@\"", packages.display(), language.interpreter);
     command.args(["-c", &line, "sh", step, &bench.file(&bench.evacuation())]).current_dir(bench.folder());
-    command.env("KUBECONFIG", bench.control_plane().kubeconfig());
+    command.args(more).env("KUBECONFIG", bench.control_plane().kubeconfig());
+    command.env("NODE_EXTRA_CA_CERTS", bench.control_plane().ca());
     let output = output_of(name, command).await.unwrap();
     assert!(output.success(), "{step}: {}\n{}", output.stdout, output.stderr);
     serde_json::from_str(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", output.stdout))
@@ -68,7 +72,7 @@ async fn manages_and_follows(language: &Language, followed: &Value) {
     let name = language.packages.name;
     let bench = Workbench::new(name).await;
     let configuration = bench.evacuation();
-    let report = reports(&bench, language, "manage").await;
+    let report = reports(&bench, language, "manage", &[]).await;
     assert_eq!(report["pages"], json!([[configuration.name()]]), "{report}");
     let annotations = json!([{"merged": "yes"}, {"merged": "yes", "pointed": "yes"}]);
     assert_eq!(report["annotations"], annotations);
@@ -92,7 +96,7 @@ async fn manages_and_follows(language: &Language, followed: &Value) {
         assert!(by.contains(&manager), "{manager} is not in {by:?}");
     }
 
-    let mut report = reports(&bench, language, "follow").await;
+    let mut report = reports(&bench, language, "follow", &[]).await;
     let deleted = report.as_object_mut().unwrap().remove("deleted").unwrap();
     assert!(["Status", "Evacuation"].contains(&deleted.as_str().unwrap()), "{deleted}");
     assert_eq!(report, *followed);
@@ -113,4 +117,21 @@ async fn the_client_of_javascript_manages_an_evacuation_and_its_informer_follows
         "cached": ["one"], "left": 0,
     });
     manages_and_follows(&JAVASCRIPT, &followed).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_websocket_of_browsers_watches_through_kube_apiserver_and_directly() {
+    let bench = Workbench::new("browser").await;
+    let token = console_token(&bench, "evacuations").await;
+    bench.applied(&bench.evacuation(), &[]).await;
+    let own = format!("https://localhost:{}", bench.platform().apiserver_ports()[0]);
+    for server in [bench.control_plane().server(), own.as_str()] {
+        let report = reports(&bench, &JAVASCRIPT, "console", &[server, &token]).await;
+        let expected = json!({
+            "watch": ["ADDED", "MODIFIED"], "protocol": "base64.binary.k8s.io", "extensions": "",
+            "closed": "CLOSE",
+        });
+        assert_eq!(report, expected, "{server}");
+    }
+    bench.close().await;
 }

@@ -11,7 +11,7 @@ mod follow;
 mod get;
 mod patch;
 mod player;
-mod row;
+pub(crate) mod row;
 mod subject;
 
 pub(crate) use player::Player;
