@@ -1,5 +1,6 @@
 //! Go clients that were written for kube-apiserver manage the kinds of this project, as they manage built-in
-//! kinds: Helm, Flux, Argo CD, controller-runtime, client-go and kubectl. Each test reads the objects by raw requests.
+//! kinds: Helm, Flux, Argo CD, controller-runtime, client-go and kubectl. Each test reads the objects by raw
+//! requests, or kubectl's own output.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
