@@ -9,7 +9,7 @@ use crate::command::{command, output, run};
 /// A program that is needed, how to see that it is there, and the Debian package that brings it.
 struct Program {
     name: &'static str,
-    version: &'static str,
+    check: &'static [&'static str],
     package: Option<&'static str>,
     needed_for: &'static str,
 }
@@ -17,14 +17,14 @@ struct Program {
 const PROGRAMS: &[Program] = &[
     Program {
         name: "go",
-        version: "version",
+        check: &["version"],
         package: None,
         needed_for: "building Kubernetes for the tests (1.26 or newer, from go.dev or a package)",
     },
-    Program { name: "cc", version: "--version", package: Some("gcc libc6-dev"), needed_for: "linking" },
+    Program { name: "cc", check: &["--version"], package: Some("gcc libc6-dev"), needed_for: "linking" },
     Program {
         name: "python3",
-        version: "--version",
+        check: &["--version"],
         package: Some("python3"),
         needed_for: "the example app that answers over HTTP",
     },
@@ -34,25 +34,31 @@ const PROGRAMS: &[Program] = &[
 const OF_TESTS: &[Program] = &[
     Program {
         name: "javac",
-        version: "--version",
+        check: &["--version"],
         package: Some("openjdk-17-jdk-headless"),
         needed_for: "the same example app in Java",
     },
     Program {
         name: "node",
-        version: "--version",
+        check: &["--version"],
         package: Some("nodejs"),
         needed_for: "the same example app in TypeScript",
     },
     Program {
         name: "npm",
-        version: "--version",
+        check: &["--version"],
         package: Some("npm"),
-        needed_for: "the TypeScript compiler of that example",
+        needed_for: "the TypeScript compiler of that example, and the official JavaScript client",
+    },
+    Program {
+        name: "python3",
+        check: &["-c", "import ensurepip, venv"],
+        package: Some("python3-venv"),
+        needed_for: "the environment of the official Python client",
     },
     Program {
         name: "faketime",
-        version: "--version",
+        check: &["--version"],
         package: Some("faketime"),
         needed_for: "the tests in which a clock is wrong",
     },
@@ -96,7 +102,7 @@ fn install_missing(programs: &[Program]) -> anyhow::Result<()> {
             continue;
         }
         match program.package {
-            Some(package) if present_named("apt-get", "--version") => {
+            Some(package) if succeeds("apt-get", &["--version"]) => {
                 eprintln!(
                     "installing {package} (apt-get): {} is needed for {}",
                     program.name, program.needed_for
@@ -110,11 +116,11 @@ fn install_missing(programs: &[Program]) -> anyhow::Result<()> {
 }
 
 fn present(program: &Program) -> bool {
-    present_named(program.name, program.version)
+    succeeds(program.name, program.check)
 }
 
-fn present_named(name: &str, version: &str) -> bool {
-    let status = Command::new(name).arg(version).stdout(Stdio::null()).stderr(Stdio::null()).status();
+fn succeeds(name: &str, arguments: &[&str]) -> bool {
+    let status = Command::new(name).args(arguments).stdout(Stdio::null()).stderr(Stdio::null()).status();
     status.is_ok_and(|status| status.success())
 }
 
@@ -126,7 +132,7 @@ fn built_already(program: &Program) -> bool {
 fn install(packages: &str) -> anyhow::Result<()> {
     let root = output(command("id")?.arg("-u"))? == "0";
     let apt = |arguments: &[&str]| -> anyhow::Result<()> {
-        let mut apt = if !root && present_named("sudo", "--version") {
+        let mut apt = if !root && succeeds("sudo", &["--version"]) {
             let mut sudo = command("sudo")?;
             sudo.arg("apt-get");
             sudo

@@ -25,6 +25,8 @@ pub struct GoTool {
     pub module: Option<&'static str>,
     /// Version of Go, such as `go1.26.9`, for a module that needs a later one than the machine has.
     pub toolchain: Option<&'static str>,
+    /// Flags of Go's linker, such as the version of a program that reads it from its binary.
+    pub linker_flags: Option<&'static str>,
     /// Names and contents of the files of the module: `go.mod`, `go.sum`, and sources.
     pub files: &'static [(&'static str, &'static str)],
 }
@@ -51,6 +53,7 @@ impl GoTool {
             hash.update(content);
         }
         hash.update(self.package);
+        hash.update(self.linker_flags.unwrap_or_default());
         let start =
             hash.finalize().iter().take(8).fold(0, |number: u64, &byte| number << 8 | u64::from(byte));
         let parent = cache_parent().ok_or(Error::NoCacheFolder)?;
@@ -68,7 +71,9 @@ impl GoTool {
             eprintln!("building {} from its Go module: once, some minutes", self.name);
             let partial = folder.join("partial");
             let mut command = self.go(&folder);
-            command.args(["build", "-buildvcs=false", "-o"]).arg(&partial).arg(self.package);
+            command.args(["build", "-buildvcs=false"]);
+            command.args(self.linker_flags.map(|flags| format!("-ldflags={flags}")));
+            command.arg("-o").arg(&partial).arg(self.package);
             run(command, &folder)?;
             rename(&partial, &program)?;
         }

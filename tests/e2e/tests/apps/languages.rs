@@ -6,9 +6,16 @@ use std::{
 };
 
 use controlplane::output_of;
+use evacuation_e2e::Packages;
 
 /// The compiler and Node's types, at versions that fit Node 18 and newer.
-const TYPESCRIPT: [&str; 2] = ["typescript@5.9.3", "@types/node@20.19.8"];
+const TYPESCRIPT: Packages = Packages {
+    name: "typescript",
+    files: &[],
+    version: "npm --version",
+    install: "npm install --no-audit --no-fund --ignore-scripts --prefix . \
+         typescript@5.9.3 @types/node@20.19.8",
+};
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Language {
@@ -36,7 +43,7 @@ impl Language {
             // From source: the JDK compiles a single file in memory.
             Self::Java => vec!["java".into(), guide.join("Handler.java")],
             Self::TypeScript => {
-                let modules = typescript().await.join("node_modules");
+                let modules = TYPESCRIPT.folder().await.unwrap().join("node_modules");
                 let mut compile = Command::new("node");
                 compile
                     .arg(modules.join("typescript/bin/tsc"))
@@ -57,21 +64,4 @@ async fn run(command: Command) {
     let said = format!("{command:?}");
     let output = output_of("a compiler", command).await.unwrap();
     assert!(output.success(), "{said}: {output:?}");
-}
-
-/// The folder where npm installed the compiler: once, in the user's cache.
-async fn typescript() -> PathBuf {
-    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
-    let cache = cache.unwrap_or_else(|| std::env::home_dir().unwrap().join(".cache"));
-    let folder = cache.join("evacuation").join(TYPESCRIPT.join("-").replace('/', "-"));
-    if !folder.join("complete").exists() {
-        std::fs::create_dir_all(&folder).unwrap();
-        let mut npm = Command::new("npm");
-        npm.args(["install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix"])
-            .arg(&folder)
-            .args(TYPESCRIPT);
-        run(npm).await;
-        std::fs::write(folder.join("complete"), "").unwrap();
-    }
-    folder
 }

@@ -14,6 +14,7 @@ const DESCHEDULER: GoTool = GoTool {
     package: "sigs.k8s.io/descheduler/cmd/descheduler",
     module: None,
     toolchain: None,
+    linker_flags: None,
     files: &[
         ("go.mod", include_str!("../../callers/descheduler/go.mod")),
         ("go.sum", include_str!("../../callers/descheduler/go.sum")),

@@ -22,6 +22,7 @@ const KARPENTER: GoTool = GoTool {
     package: "sigs.k8s.io/karpenter/kwok",
     module: Some("sigs.k8s.io/karpenter"),
     toolchain: Some("go1.26.9"),
+    linker_flags: None,
     files: &[
         ("go.mod", include_str!("../../callers/karpenter/go.mod")),
         ("go.sum", include_str!("../../callers/karpenter/go.sum")),

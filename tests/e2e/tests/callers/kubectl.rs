@@ -2,28 +2,17 @@
 
 use std::process::Command;
 
-use controlplane::{GoTool, Output};
+use controlplane::Output;
+use evacuation_e2e::KUBECTL_1_32;
 
 use crate::{
     cast::{Cast, kubeconfig, on_own_node},
     stage::{Stage, assert_has, run, start},
 };
 
-const OLD_KUBECTL: GoTool = GoTool {
-    name: "kubectl-1.32",
-    package: ".",
-    module: None,
-    toolchain: None,
-    files: &[
-        ("go.mod", include_str!("../../callers/kubectl-1.32/go.mod")),
-        ("go.sum", include_str!("../../callers/kubectl-1.32/go.sum")),
-        ("main.go", include_str!("../../callers/kubectl-1.32/main.go")),
-    ],
-};
-
 /// Returns the program, and the kubeconfig of `admin` in its environment.
 async fn old_kubectl(stage: &Stage) -> Command {
-    let built = tokio::task::spawn_blocking(|| OLD_KUBECTL.build()).await.unwrap().unwrap();
+    let built = tokio::task::spawn_blocking(|| KUBECTL_1_32.build()).await.unwrap().unwrap();
     let mut command = Command::new(built.program);
     command.env("KUBECONFIG", stage.control_plane().kubeconfig());
     command

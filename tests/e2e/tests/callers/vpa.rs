@@ -21,6 +21,7 @@ const UPDATER: GoTool = GoTool {
     package: "k8s.io/autoscaler/vertical-pod-autoscaler/pkg/updater",
     module: Some("k8s.io/autoscaler/vertical-pod-autoscaler"),
     toolchain: None,
+    linker_flags: None,
     files: &[
         ("go.mod", include_str!("../../callers/vpa-updater/go.mod")),
         ("go.sum", include_str!("../../callers/vpa-updater/go.sum")),

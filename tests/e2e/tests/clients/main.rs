@@ -12,7 +12,11 @@ mod apply;
 mod conflict;
 mod entries;
 mod kube_rs;
+mod kubectl;
+mod languages;
 mod managers;
+#[expect(dead_code, reason = "the long suite uses the rest")]
+mod matrix;
 mod metrics;
 mod migration;
 mod status;

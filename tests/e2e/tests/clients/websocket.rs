@@ -31,6 +31,16 @@ const PROTOCOL: &str = "base64.binary.k8s.io";
 
 type Socket = WebSocketStream<TlsStream<TcpStream>>;
 
+/// Returns the token of a new service account that may watch that resource.
+pub(crate) async fn console_token(bench: &Workbench, resource: &str) -> String {
+    bench.account("console").await;
+    let account = format!("system:serviceaccount:{}:console", bench.namespace());
+    bench.bind(&account, "ClusterRole", "view").await;
+    let right = json!({"group": "evacuation.dev", "resource": resource, "verb": "watch"});
+    bench.decided(&account, &right, true).await;
+    bench.control_plane().service_account_token(bench.namespace(), "console", None).await.unwrap()
+}
+
 /// Opens a WebSocket as a browser does: with an origin, and the token among the subprotocols.
 async fn connect(scene: &Scene, port: u16, path: &str, token: &str) -> Socket {
     let ca = scene.control_plane().pki().ca_pem();
@@ -64,13 +74,7 @@ async fn event(socket: &mut Socket) -> Value {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_console_watches_through_kube_apiserver_and_directly() {
     let bench = Workbench::new("websocket").await;
-    bench.account("console").await;
-    let account = format!("system:serviceaccount:{}:console", bench.namespace());
-    bench.bind(&account, "ClusterRole", "view").await;
-    let right = json!({"group": "evacuation.dev", "resource": "evacuationresponders", "verb": "watch"});
-    bench.decided(&account, &right, true).await;
-    let token =
-        bench.control_plane().service_account_token(bench.namespace(), "console", None).await.unwrap();
+    let token = console_token(&bench, "evacuationresponders").await;
     bench.register("db", "db.acme.io/failover", json!({})).await;
     let kube = bench.control_plane().server().rsplit(':').next().unwrap().parse().unwrap();
     let own = bench.platform().apiserver_ports()[0];

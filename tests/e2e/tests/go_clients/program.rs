@@ -22,14 +22,21 @@ const GITOPS: &[(&str, &str)] = &[
 const TOOLCHAIN: Option<&str> = Some("go1.27.0");
 
 /// The program of this project.
-pub(crate) const STEPS: GoTool =
-    GoTool { name: "gitops", package: ".", module: None, toolchain: TOOLCHAIN, files: GITOPS };
+pub(crate) const STEPS: GoTool = GoTool {
+    name: "gitops",
+    package: ".",
+    module: None,
+    toolchain: TOOLCHAIN,
+    linker_flags: None,
+    files: GITOPS,
+};
 /// Helm as its users have it.
 pub(crate) const HELM: GoTool = GoTool {
     name: "helm",
     package: "helm.sh/helm/v4/cmd/helm",
     module: None,
     toolchain: TOOLCHAIN,
+    linker_flags: None,
     files: GITOPS,
 };
 /// Argo CD's engine. It needs an older version of the Kubernetes libraries.
@@ -38,6 +45,7 @@ pub(crate) const ARGO_CD: GoTool = GoTool {
     package: ".",
     module: None,
     toolchain: None,
+    linker_flags: None,
     files: &[
         ("go.mod", include_str!("../../callers/argocd/go.mod")),
         ("go.sum", include_str!("../../callers/argocd/go.sum")),

@@ -13,6 +13,7 @@ const SAMPLE: GoTool = GoTool {
     package: "k8s.io/sample-apiserver",
     module: None,
     toolchain: None,
+    linker_flags: None,
     files: &[
         ("go.mod", include_str!("../../../../peers/sample-apiserver/go.mod")),
         ("go.sum", include_str!("../../../../peers/sample-apiserver/go.sum")),
