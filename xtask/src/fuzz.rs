@@ -16,6 +16,7 @@ use clap::Args;
 use crate::{
     build::target_folder,
     command::{cargo, root, run},
+    prerequisites,
 };
 
 /// Seconds of each target in the short run.
@@ -49,6 +50,7 @@ pub(crate) struct Fuzz {
 
 impl Fuzz {
     pub(crate) fn run(self) -> anyhow::Result<()> {
+        prerequisites::ensure_for_fuzzing()?;
         let seconds = self.seconds.unwrap_or(if self.long { LONG } else { SHORT });
         let root = root()?;
         let targets = match self.target {

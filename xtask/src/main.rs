@@ -1,5 +1,5 @@
-//! The project's commands: `cargo xtask demo`, `test`, `model`, `check`, `conformance`, `bench`, `fuzz`,
-//! `generate`, `krew`.
+//! The project's commands: `cargo xtask demo`, `test`, `model`, `check`, `words`, `conformance`, `bench`,
+//! `fuzz`, `generate`, `krew`.
 //!
 //! This crate stays small so that it compiles at once: it sees to what is needed, builds the rest, and starts
 //! it.

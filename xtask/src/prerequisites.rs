@@ -64,6 +64,10 @@ const OF_TESTS: &[Program] = &[
     },
 ];
 
+/// Programs that only fuzzing needs.
+const OF_FUZZING: &[Program] =
+    &[Program { name: "c++", version: "--version", package: Some("g++"), needed_for: "building libFuzzer" }];
+
 /// Sees to it that every program is there.
 ///
 /// # Errors
@@ -81,6 +85,15 @@ pub(crate) fn ensure() -> anyhow::Result<()> {
 pub(crate) fn ensure_for_tests() -> anyhow::Result<()> {
     ensure()?;
     install_missing(OF_TESTS)
+}
+
+/// Sees to it that what fuzzing needs is there.
+///
+/// # Errors
+///
+/// As for [`ensure`].
+pub(crate) fn ensure_for_fuzzing() -> anyhow::Result<()> {
+    install_missing(OF_FUZZING)
 }
 
 fn install_missing(programs: &[Program]) -> anyhow::Result<()> {

@@ -4,6 +4,10 @@ use std::{cell::Cell, fmt};
 
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
+use serde_saphyr::{
+    DuplicateKeyPolicy, MergeKeyPolicy, Options, alias_limits, budget, options,
+    with_deserializer_from_slice_with_options,
+};
 
 use crate::DecodeError;
 
@@ -12,6 +16,8 @@ pub(crate) const MAX_FINDINGS: usize = 100;
 /// Maximum growth of a YAML document by its aliases. Without aliases no document grows more: every value
 /// takes at least one byte, and no escape of two bytes stands for more than three.
 const MAX_GROWTH: usize = 4;
+/// Maximum nesting of a YAML document. The parser needs much of the stack for each level.
+const MAX_DEPTH: usize = 64;
 
 /// A document, and the fields that it gives more than once.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -35,15 +41,45 @@ pub fn parse_json(bytes: &[u8]) -> Result<Parsed, DecodeError> {
     Ok(parsed)
 }
 
-/// Reads one YAML document.
+/// Reads one YAML document, which may be JSON.
 ///
 /// # Errors
 ///
 /// [`DecodeError::Malformed`] when it is not YAML or holds what JSON cannot say, such as keys that are not
-/// strings, and when its aliases make it more than four times as large as it is written.
+/// strings, when it is nested too deep, and when its aliases make it more than four times as large as it is written.
 pub fn parse_yaml(bytes: &[u8]) -> Result<Parsed, DecodeError> {
+    // Clients send JSON as YAML when they apply. It is read three times as fast as JSON.
+    if bytes.trim_ascii_start().starts_with(b"{")
+        && let Ok(parsed) = parse_json(bytes)
+    {
+        return Ok(parsed);
+    }
     let most = bytes.len().saturating_add(1).saturating_mul(MAX_GROWTH);
-    parse(serde_yaml_ng::Deserializer::from_slice(bytes), most).map_err(|error| malformed(&error))
+    let parsed = with_deserializer_from_slice_with_options(bytes, yaml(), |document| parse(document, most));
+    parsed.map_err(|error| malformed(&error))
+}
+
+/// Returns the rules of YAML. The parser stops at the first value that is nested too deep. The length of the document
+/// and the budget of [`parse`] bound all else.
+fn yaml() -> Options {
+    options! {
+        budget: budget! {
+            flow_nesting_limit: MAX_DEPTH,
+            max_depth: MAX_DEPTH,
+            max_events: usize::MAX,
+            max_nodes: usize::MAX,
+            max_aliases: usize::MAX,
+            max_anchors: usize::MAX,
+            max_documents: 1,
+            enforce_alias_anchor_ratio: false,
+        },
+        alias_limits: alias_limits! { max_total_replayed_events: usize::MAX },
+        duplicate_keys: DuplicateKeyPolicy::PassThrough,
+        merge_keys: MergeKeyPolicy::AsOrdinary,
+        reject_unsupported_tags: true,
+        strict_booleans: true,
+        with_snippet: false,
+    }
 }
 
 fn malformed(error: &dyn fmt::Display) -> DecodeError {

@@ -225,6 +225,22 @@ fn aliases_cannot_blow_a_document_up() {
     assert_eq!(few.value, json!({"a": {"b": "soup"}, "c": {"b": "soup"}}));
 }
 
+#[test]
+fn a_yaml_document_that_is_nested_too_deep_is_refused_before_it_is_parsed() {
+    const SIZE: usize = 3 * 1024 * 1024;
+    for start in ["[", "{a: [", "- ", "? ", "a: [", "\"]\": {", "- - ? "] {
+        let error = parse_yaml(start.repeat(SIZE / start.len()).as_bytes()).unwrap_err();
+        let text = error.to_string();
+        assert!(text.contains("recursion limit exceeded") || text.contains("Depth"), "{start}: {text}");
+    }
+    let line = "-".repeat(5000);
+    let flat =
+        parse_yaml(format!("# {line}\na: \"{}\"\nb: [{}]", "[".repeat(900), "[],".repeat(5000)).as_bytes());
+    assert_eq!(flat.unwrap().value["b"].as_array().map(Vec::len), Some(5000));
+    let text = json!({"a": "[".repeat(5000)});
+    assert_eq!(parse_yaml(text.to_string().as_bytes()).unwrap().value, text, "JSON is read as JSON");
+}
+
 proptest! {
     #[test]
     fn a_document_without_aliases_is_never_too_large(

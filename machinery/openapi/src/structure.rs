@@ -175,8 +175,8 @@ impl<'a> Walk<'a> {
             Value::Object(fields) => self.fields(schema, fields, path, &[]),
             Value::Array(items) => {
                 let entry = schema.get("items").map(|entry| resolve(self.schemas, entry));
-                self.repeated.extend(uniqueness::check(schema, entry, items, path));
-                self.repeated.truncate(MAX_ERRORS);
+                let most = MAX_ERRORS - self.repeated.len();
+                self.repeated.extend(uniqueness::check(schema, entry, items, path, most));
                 if let Some(schema) = schema.get("items") {
                     for (at, item) in items.iter().enumerate() {
                         self.value(schema, item, &path.index(at));

@@ -140,16 +140,19 @@ impl RequestContext {
     }
 }
 
+/// Maximum number of warnings. More than fit the headers of a reply are of no use.
+const MOST_WARNINGS: usize = 64;
+
 /// Warnings for the caller, in the order in which they were given, without repetition. Copies share them.
 #[derive(Clone, Debug, Default)]
 pub struct Warnings(Arc<Mutex<Vec<String>>>);
 
 impl Warnings {
-    /// Adds a warning unless it was given before.
+    /// Adds a warning unless it was given before, or there are 64.
     pub fn add(&self, warning: impl Into<String>) {
         let warning = warning.into();
         let mut warnings = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if !warnings.contains(&warning) {
+        if warnings.len() < MOST_WARNINGS && !warnings.contains(&warning) {
             warnings.push(warning);
         }
     }
@@ -157,5 +160,21 @@ impl Warnings {
     /// The warnings so far.
     pub fn all(&self) -> Vec<String> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_caller_is_warned_once_of_each_thing_and_of_no_more_than_the_headers_hold() {
+        let warnings = Warnings::default();
+        for number in 0..200_000 {
+            warnings.add(format!("odd: {}", number / 2));
+        }
+        let all = warnings.all();
+        assert_eq!(all.len(), MOST_WARNINGS);
+        assert_eq!(all.get(1).map(String::as_str), Some("odd: 1"));
     }
 }

@@ -21,6 +21,6 @@ pub use error::StoreError;
 #[cfg(feature = "etcd")]
 pub use etcd::{EtcdOptions, EtcdOptionsError, EtcdStore, EtcdTls};
 pub use event::{WatchEvent, WatchStream};
-pub use model::{KeyValue, Page, Range, Read};
+pub use model::{KeyValue, MAX_KEYS, Page, Range, Read, Revisions};
 pub use store::Store;
 pub use transaction::{Operation, Outcome, Precondition, Transaction};

@@ -24,6 +24,18 @@ pub struct Read {
     pub found: Option<KeyValue>,
 }
 
+/// Maximum number of keys of one read of revisions. etcd takes 128 operations in a transaction.
+pub const MAX_KEYS: usize = 100;
+
+/// Revisions that last changed some keys, at a revision of the store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Revisions {
+    /// The store's revision at the time of reading.
+    pub revision: i64,
+    /// For each key that was asked for, in that order, the revision that last changed it; `None` when it is absent.
+    pub of: Vec<Option<i64>>,
+}
+
 /// Part of a prefix to list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Range {

@@ -2,7 +2,9 @@
 
 use async_trait::async_trait;
 
-use crate::{Outcome, Page, Range, Read, StoreError, Transaction, WatchStream};
+#[cfg(doc)]
+use crate::MAX_KEYS;
+use crate::{Outcome, Page, Range, Read, Revisions, StoreError, Transaction, WatchStream};
 
 /// A key-value store with revisions, transactions and watches.
 ///
@@ -19,6 +21,9 @@ use crate::{Outcome, Page, Range, Read, StoreError, Transaction, WatchStream};
 pub trait Store: Send + Sync + 'static {
     /// Reads one key.
     async fn get(&self, key: &str) -> Result<Read, StoreError>;
+
+    /// Reads the revisions that last changed some keys, without their values: at most [`MAX_KEYS`] keys.
+    async fn revisions(&self, keys: &[String]) -> Result<Revisions, StoreError>;
 
     /// Reads a part of a prefix.
     async fn list(&self, range: &Range) -> Result<Page, StoreError>;

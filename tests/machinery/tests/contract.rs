@@ -51,6 +51,7 @@ contract![
     commits::a_value_of_a_megabyte_is_kept,
     commits::a_value_beyond_the_limit_is_too_large,
     reads::a_missing_key_is_read_with_the_stores_revision,
+    reads::the_revisions_of_many_keys_are_read_at_one_revision_in_the_order_of_the_keys,
     reads::a_list_holds_the_prefix_in_order_and_nothing_else,
     reads::pages_show_one_revision_while_writes_go_on,
     reads::a_list_of_the_past_shows_what_was_changed_and_deleted_since,

@@ -2,15 +2,19 @@
 //!
 //! Source of the rules: `k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype`.
 
+use std::collections::HashMap;
+
 use machinery_validation::{FieldError, FieldErrorKind, FieldPath};
 use serde_json::{Map, Value};
 
-/// Returns an error for each entry of a list that occurs a second time. `entry` is the schema of entries.
+/// Returns an error for each entry of a list that occurs a second time, at most `most`. `entry` is the schema of
+/// entries. The time grows with the length of the list and no faster: callers make lists as long as a body.
 pub(super) fn check(
     schema: &Value,
     entry: Option<&Value>,
     items: &[Value],
     path: &FieldPath,
+    most: usize,
 ) -> Vec<FieldError> {
     let keys: Vec<&str> = match schema.get("x-kubernetes-list-type").and_then(Value::as_str) {
         Some("set") => Vec::new(),
@@ -22,22 +26,17 @@ pub(super) fn check(
     };
     let identity =
         |item: &Value| if keys.is_empty() { item.clone() } else { Value::Object(key_of(item, &keys, entry)) };
-    let mut seen: Vec<(Value, usize)> = Vec::new();
+    let mut seen: HashMap<Value, usize> = HashMap::with_capacity(items.len());
     let mut errors = Vec::new();
     for (at, item) in items.iter().enumerate() {
-        let identity = identity(item);
-        match seen.iter_mut().find(|(known, _)| *known == identity) {
-            None => seen.push((identity, 1)),
-            Some((_, times)) => {
-                *times += 1;
-                if *times == 2 {
-                    errors.push(FieldError::new(
-                        FieldErrorKind::Duplicate,
-                        &path.index(at),
-                        identity.to_string(),
-                    ));
-                }
-            }
+        if errors.len() >= most {
+            break;
+        }
+        let times = seen.entry(identity(item)).or_default();
+        *times += 1;
+        if *times == 2 {
+            let repeated = identity(item).to_string();
+            errors.push(FieldError::new(FieldErrorKind::Duplicate, &path.index(at), repeated));
         }
     }
     errors
@@ -48,4 +47,38 @@ fn key_of(item: &Value, keys: &[&str], entry: Option<&Value>) -> Map<String, Val
     let default = |key: &str| entry?.get("properties")?.get(key)?.get("default");
     let found = |key: &str| item.get(key).filter(|value| !value.is_null()).or_else(|| default(key));
     keys.iter().filter_map(|key| Some(((*key).to_owned(), found(key)?.clone()))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Number of entries of a list that fills the largest body.
+    const MANY: usize = 300_000;
+
+    fn errors(schema: &Value, items: &[Value]) -> Vec<String> {
+        let path = FieldPath::new("list");
+        check(schema, None, items, &path, 3).iter().map(|error| error.field.to_string()).collect()
+    }
+
+    #[test]
+    fn the_longest_list_of_different_entries_is_checked_as_fast_as_it_is_read() {
+        let map = json!({"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]});
+        let mut items: Vec<Value> = (0..MANY).map(|number| json!({"name": number})).collect();
+        assert_eq!(errors(&map, &items), [""; 0]);
+        items.push(json!({"name": 7}));
+        assert_eq!(errors(&map, &items), [format!("list[{MANY}]")]);
+        let set = json!({"x-kubernetes-list-type": "set"});
+        items.pop();
+        assert_eq!(errors(&set, &items), [""; 0]);
+    }
+
+    #[test]
+    fn a_list_of_repetitions_is_told_of_its_first_ones() {
+        let set = json!({"x-kubernetes-list-type": "set"});
+        let items: Vec<Value> = (0..MANY).map(|number| json!(number / 2)).collect();
+        assert_eq!(errors(&set, &items), ["list[1]", "list[3]", "list[5]"]);
+    }
 }

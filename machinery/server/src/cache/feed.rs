@@ -96,7 +96,7 @@ impl<O: Object> Feed<O> {
                     continue;
                 };
                 match self.decode(item) {
-                    Some(object) => drop(contents.objects.insert(key.to_owned(), object)),
+                    Some(object) => drop(contents.objects.insert(key.into(), object)),
                     None => drop(contents.unreadable.insert(key.to_owned())),
                 }
             }

@@ -1,7 +1,7 @@
 //! Sorted index of the objects and ring of the latest changes. Synchronous and without I/O.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, VecDeque},
+    collections::{BTreeSet, VecDeque},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -9,6 +9,7 @@ use std::{
 use super::{
     change::Change,
     scope::Scope,
+    snapshot::{Objects, Snapshot},
     usage::{NamespaceUsage, Usage, namespace_of},
 };
 use crate::{Object, stored::Stored};
@@ -26,14 +27,14 @@ const MOST_BYTES: usize = 64 * 1024 * 1024;
 /// Objects of a kind at one revision.
 #[derive(Debug)]
 pub(crate) struct Contents<O> {
-    pub(crate) objects: BTreeMap<String, Arc<Stored<O>>>,
+    pub(crate) objects: Objects<O>,
     /// Keys of the objects that this version of the server cannot read.
     pub(crate) unreadable: BTreeSet<String>,
 }
 
 impl<O> Contents<O> {
     pub(crate) fn new() -> Self {
-        Self { objects: BTreeMap::new(), unreadable: BTreeSet::new() }
+        Self { objects: Objects::new(), unreadable: BTreeSet::new() }
     }
 }
 
@@ -44,7 +45,7 @@ pub(crate) struct Index<O> {
     revision: i64,
     /// Oldest revision whose state can be rebuilt, and after which every change is known.
     floor: i64,
-    objects: BTreeMap<String, Arc<Stored<O>>>,
+    objects: Objects<O>,
     changes: VecDeque<Arc<Change<O>>>,
     /// Stored size of the objects of `changes`, in bytes.
     bytes: usize,
@@ -61,7 +62,7 @@ impl<O: Object> Index<O> {
         Self {
             revision: 0,
             floor: 0,
-            objects: BTreeMap::new(),
+            objects: Objects::new(),
             changes: VecDeque::new(),
             bytes: 0,
             most_bytes: MOST_BYTES,
@@ -123,7 +124,7 @@ impl<O: Object> Index<O> {
         current: Option<Arc<Stored<O>>>,
     ) -> Option<Arc<Change<O>>> {
         let previous = match &current {
-            Some(current) => self.objects.insert(key.to_owned(), current.clone()),
+            Some(current) => self.objects.insert(key.into(), current.clone()),
             None => self.objects.remove(key),
         };
         self.progress(revision);
@@ -192,49 +193,27 @@ impl<O: Object> Index<O> {
         }
     }
 
-    /// Returns the objects of a scope in the order of their keys, after the key `after`.
-    pub(crate) fn list(&self, scope: &Scope, after: Option<&str>) -> Vec<Arc<Stored<O>>> {
-        self.objects
-            .range::<str, _>(scope.range(after))
-            .take_while(|(key, _)| scope.covers(key))
-            .map(|(_, stored)| stored.clone())
-            .collect()
+    /// Returns the objects of a scope after the key `after`, in constant time.
+    pub(crate) fn list(&self, scope: &Scope, after: Option<&str>) -> Snapshot<O> {
+        Snapshot::new(self.revision, self.objects.clone(), scope, after)
     }
 
-    /// Returns the objects of a scope at an earlier revision; `None` when it is too old or in the future.
-    pub(crate) fn list_at(
-        &self,
-        revision: i64,
-        scope: &Scope,
-        after: Option<&str>,
-    ) -> Option<Vec<Arc<Stored<O>>>> {
+    /// Returns the objects of a scope at an earlier revision, in a time that grows with the number of changes since.
+    /// `None` when the revision is too old or in the future.
+    pub(crate) fn list_at(&self, revision: i64, scope: &Scope, after: Option<&str>) -> Option<Snapshot<O>> {
         if revision < self.floor || revision > self.revision {
             return None;
         }
-        // State of each key before its first change after that revision.
-        let mut before: BTreeMap<&str, Option<&Arc<Stored<O>>>> = BTreeMap::new();
+        let mut objects = self.objects.clone();
         for change in self.changes.iter().rev().take_while(|change| change.revision > revision) {
             if scope.covers(&change.key) {
-                before.insert(&change.key, change.previous.as_ref());
+                match &change.previous {
+                    Some(previous) => objects.insert(change.key.as_str().into(), previous.clone()),
+                    None => objects.remove(change.key.as_str()),
+                };
             }
         }
-        let mut objects: BTreeMap<&str, &Arc<Stored<O>>> = self
-            .objects
-            .range::<str, _>(scope.range(after))
-            .take_while(|(key, _)| scope.covers(key))
-            .map(|(key, stored)| (key.as_str(), stored))
-            .collect();
-        for (key, previous) in before {
-            match previous {
-                Some(previous) if after.is_none_or(|after| key > after) => {
-                    objects.insert(key, previous);
-                }
-                _ => {
-                    objects.remove(key);
-                }
-            }
-        }
-        Some(objects.into_values().cloned().collect())
+        Some(Snapshot::new(revision, objects, scope, after))
     }
 
     /// Returns one object.
@@ -283,7 +262,7 @@ mod tests {
         index
     }
 
-    fn names(objects: &[Arc<Stored<ConfigMap>>]) -> Vec<(String, i64)> {
+    fn names(objects: &Snapshot<ConfigMap>) -> Vec<(String, i64)> {
         objects.iter().map(|o| (o.metadata.name.clone().unwrap_or_default(), o.revision())).collect()
     }
 
@@ -310,6 +289,16 @@ mod tests {
         assert!(index.list_at(6, &all, None).is_none());
         assert_eq!(names(&index.list_at(2, &all, Some("n/a")).expect("known")), [("b".to_owned(), 2)]);
         assert_eq!(names(&index.list(&Scope::new("o", None, true), None)), [("c".to_owned(), 5)]);
+    }
+
+    #[test]
+    fn what_is_listed_stays_as_it_was_while_writes_go_on() {
+        let mut index = index();
+        let listed = index.list(&Scope::default(), None);
+        index.apply(6, "n/a", None);
+        index.apply(7, "n/d", Some(object("d", 7)));
+        assert_eq!(names(&listed), [("a".to_owned(), 3), ("c".to_owned(), 5)]);
+        assert_eq!((listed.revision, index.list(&Scope::default(), None).revision), (5, 7));
     }
 
     #[test]
@@ -373,7 +362,7 @@ mod tests {
         assert!(index.apply(8, "n/a", None).is_some());
         index.lose(9, "o/c");
         assert!(index.apply(10, "o/c", None).is_none());
-        assert!(index.list(&Scope::default(), None).is_empty());
+        assert_eq!(index.list(&Scope::default(), None).iter().count(), 0);
     }
 
     #[test]

@@ -6,6 +6,7 @@ mod feed;
 mod index;
 mod queue;
 mod scope;
+mod snapshot;
 mod subscribers;
 mod usage;
 
@@ -21,7 +22,13 @@ use tokio::{
     time::Instant,
 };
 
-pub(crate) use self::{change::Change, feed::feed, scope::Scope, usage::Usage};
+pub(crate) use self::{
+    change::Change,
+    feed::feed,
+    scope::Scope,
+    snapshot::{Objects, Snapshot},
+    usage::Usage,
+};
 use self::{
     index::{Contents, Index},
     queue::Receiver,
@@ -34,9 +41,6 @@ const FRESHNESS_WAIT: Duration = Duration::from_secs(3);
 
 /// Maximum number of objects that one failure names, as upstream.
 const MAX_UNREADABLE: usize = 100;
-
-/// Objects, and the revision that they show.
-pub(crate) type Shown<O> = (i64, Vec<Arc<Stored<O>>>);
 
 /// Silence of the store after which a cache no longer counts as up to date.
 const SILENT: Duration = Duration::from_mins(1);
@@ -72,7 +76,7 @@ pub(crate) enum Start {
 #[derive(Debug)]
 pub(crate) struct Subscription<O> {
     /// Objects at the start, for [`Start::Present`].
-    pub(crate) present: Vec<Arc<Stored<O>>>,
+    pub(crate) present: Snapshot<O>,
     /// Changes between the start and now.
     pub(crate) backlog: Vec<Arc<Change<O>>>,
     /// Changes from now on; closed when the reader falls behind or the cache is filled again.
@@ -280,25 +284,20 @@ impl<O: Object> Cache<O> {
         self.inner().index.get(key)
     }
 
-    /// Returns the objects of a scope, and the revision that they show.
+    /// Returns the objects of a scope.
     ///
     /// # Errors
     ///
     /// `InternalError` with the key of an object that cannot be read.
-    pub(crate) fn list(&self, scope: &Scope, after: Option<&str>) -> Result<Shown<O>, ApiError> {
+    pub(crate) fn list(&self, scope: &Scope, after: Option<&str>) -> Result<Snapshot<O>, ApiError> {
         let inner = self.inner();
         self.check(&inner.index, scope)?;
-        Ok((inner.index.revision(), inner.index.list(scope, after)))
+        Ok(inner.index.list(scope, after))
     }
 
     /// Returns the objects of a scope at an earlier revision. `None` when it was forgotten, and when an
     /// object cannot be read now.
-    pub(crate) fn list_at(
-        &self,
-        revision: i64,
-        scope: &Scope,
-        after: Option<&str>,
-    ) -> Option<Vec<Arc<Stored<O>>>> {
+    pub(crate) fn list_at(&self, revision: i64, scope: &Scope, after: Option<&str>) -> Option<Snapshot<O>> {
         let inner = self.inner();
         self.check(&inner.index, scope).ok()?;
         inner.index.list_at(revision, scope, after)
@@ -318,7 +317,10 @@ impl<O: Object> Cache<O> {
             Start::After(revision) => {
                 let oldest = inner.index.floor();
                 let backlog = inner.index.changes_after(revision, scope);
-                (Vec::new(), backlog.ok_or(StoreError::Compacted { requested: revision, oldest })?)
+                (
+                    Snapshot::empty(revision),
+                    backlog.ok_or(StoreError::Compacted { requested: revision, oldest })?,
+                )
             }
         };
         let (key, changes) = inner.subscribers.add(scope.clone());

@@ -36,10 +36,15 @@ impl Scope {
         &self.prefix
     }
 
+    /// Returns the whole key of the only object in scope, else the namespace with a slash, or nothing for all.
+    pub(crate) fn part(&self) -> &str {
+        self.only.as_deref().unwrap_or(&self.prefix)
+    }
+
     /// Returns a range of keys that starts after `after` and covers the scope. It may contain more at its
     /// end.
     pub(crate) fn range<'a>(&'a self, after: Option<&'a str>) -> (Bound<&'a str>, Bound<&'a str>) {
-        let start = self.only.as_deref().unwrap_or(&self.prefix);
+        let start = self.part();
         match after {
             Some(after) if after >= start => (Bound::Excluded(after), Bound::Unbounded),
             _ => (Bound::Included(start), Bound::Unbounded),

@@ -9,11 +9,12 @@ use super::{
 };
 use crate::Object;
 
-/// Subscribers to changes, grouped by namespace, so that a change costs nothing to the readers of other
-/// namespaces.
+/// Subscribers to changes, grouped by what they read: all objects, a namespace, or one object. A change costs
+/// nothing to the readers of other namespaces and other objects.
 #[derive(Debug)]
 pub(crate) struct Subscribers<O> {
-    by_prefix: HashMap<String, HashMap<u64, Subscriber<O>>>,
+    /// By the part of the keys that they read, see [`Scope::part`].
+    by_part: HashMap<String, HashMap<u64, Subscriber<O>>>,
     next: u64,
     count: usize,
     /// Number of readers that were ended because they fell behind.
@@ -30,41 +31,41 @@ struct Subscriber<O> {
 /// One subscriber, for [`Subscribers::remove`].
 #[derive(Debug)]
 pub(crate) struct Key {
-    prefix: String,
+    part: String,
     number: u64,
 }
 
 impl<O> Subscribers<O> {
     pub(crate) fn new() -> Self {
-        Self { by_prefix: HashMap::new(), next: 0, count: 0, behind: 0, backlog: Backlog::default() }
+        Self { by_part: HashMap::new(), next: 0, count: 0, behind: 0, backlog: Backlog::default() }
     }
 
     /// Adds a reader of the changes in a scope. Its queue is closed when the reader falls behind.
     pub(crate) fn add(&mut self, scope: Scope) -> (Key, Receiver<O>) {
         let (sender, receiver) = queue(&self.backlog);
-        let key = Key { prefix: scope.prefix().to_owned(), number: self.next };
+        let key = Key { part: scope.part().to_owned(), number: self.next };
         self.next += 1;
         self.count += 1;
-        let group = self.by_prefix.entry(key.prefix.clone()).or_default();
+        let group = self.by_part.entry(key.part.clone()).or_default();
         group.insert(key.number, Subscriber { scope, sender });
         (key, receiver)
     }
 
     /// Removes a reader.
     pub(crate) fn remove(&mut self, key: &Key) {
-        if let Some(group) = self.by_prefix.get_mut(&key.prefix) {
+        if let Some(group) = self.by_part.get_mut(&key.part) {
             if group.remove(&key.number).is_some() {
                 self.count -= 1;
             }
             if group.is_empty() {
-                self.by_prefix.remove(&key.prefix);
+                self.by_part.remove(&key.part);
             }
         }
     }
 
     /// Ends all readers.
     pub(crate) fn end(&mut self) {
-        self.by_prefix.clear();
+        self.by_part.clear();
         self.count = 0;
     }
 
@@ -76,15 +77,15 @@ impl<O> Subscribers<O> {
     /// Keeps, of the readers whose group covers a key, those for which `stays` is true.
     fn for_groups(&mut self, key: &str, stays: impl Fn(&Subscriber<O>) -> bool) {
         let namespace = key.find('/').and_then(|slash| key.get(..=slash));
-        for prefix in std::iter::once("").chain(namespace) {
-            let Some(group) = self.by_prefix.get_mut(prefix) else {
+        for part in std::iter::once("").chain(namespace).chain(std::iter::once(key)) {
+            let Some(group) = self.by_part.get_mut(part) else {
                 continue;
             };
             let before = group.len();
             group.retain(|_, subscriber| stays(subscriber));
             self.count -= before - group.len();
             if group.is_empty() {
-                self.by_prefix.remove(prefix);
+                self.by_part.remove(part);
             }
         }
     }
@@ -96,7 +97,7 @@ impl<O> Subscribers<O> {
 
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
-        assert_eq!(self.count, self.by_prefix.values().map(HashMap::len).sum::<usize>());
+        assert_eq!(self.count, self.by_part.values().map(HashMap::len).sum::<usize>());
         self.count
     }
 }
@@ -119,7 +120,7 @@ mod tests {
     use std::collections::VecDeque;
 
     use super::*;
-    use crate::cache::Subscription;
+    use crate::cache::{Snapshot, Subscription};
 
     /// Number of changes that fit a reader's queue.
     const WAITING: i64 = 1024;
@@ -150,7 +151,7 @@ mod tests {
     async fn a_reader_that_was_left_behind_is_not_told_that_it_has_everything() {
         let mut subscribers = Subscribers::new();
         let mut subscription = Subscription {
-            present: Vec::new(),
+            present: Snapshot::empty(0),
             backlog: Vec::new(),
             changes: subscribers.add(Scope::default()).1,
             revision: 0,
@@ -164,6 +165,19 @@ mod tests {
         }
         assert!(!subscription.take_waiting(&mut taken, usize::MAX), "the last change did not fit");
         assert_eq!(i64::try_from(taken.len()), Ok(WAITING + 1));
+    }
+
+    #[test]
+    fn a_change_is_not_even_shown_to_the_readers_of_other_objects() {
+        let mut subscribers: Subscribers<ConfigMap> = Subscribers::new();
+        let scopes = [("n", Some("a")), ("n", Some("b")), ("m", Some("a")), ("n", None), ("", None)];
+        let _kept: Vec<_> = scopes.map(|(space, name)| subscribers.add(Scope::new(space, name, true))).into();
+        let shown = std::cell::RefCell::new(Vec::new());
+        subscribers.for_groups("n/a", |subscriber| {
+            shown.borrow_mut().push(subscriber.scope.part().to_owned());
+            true
+        });
+        assert_eq!(shown.into_inner(), ["", "n/", "n/a"]);
     }
 
     #[tokio::test]

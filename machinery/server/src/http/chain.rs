@@ -233,7 +233,7 @@ async fn serve_user(exchange: &Exchange<'_>, user: UserInfo) -> Result<Reply, Ap
 }
 
 async fn authenticate(exchange: &Exchange<'_>) -> Result<UserInfo, ApiError> {
-    // kube-apiserver passes no token on to aggregated servers: whoever brings one comes directly.
+    // kube-apiserver passes no token on to aggregated servers: a caller that brings one comes directly.
     let headers = exchange.headers()?;
     let _review = if headers.get("authorization").is_none_or(::http::HeaderValue::is_empty) {
         None

@@ -4,7 +4,8 @@ use std::{sync::Arc, time::Instant};
 
 use async_trait::async_trait;
 use machinery_storage::{
-    Operation, Outcome, Page, Precondition, Range, Read, Store, StoreError, Transaction, WatchStream,
+    Operation, Outcome, Page, Precondition, Range, Read, Revisions, Store, StoreError, Transaction,
+    WatchStream,
 };
 use machinery_tracing::Span;
 
@@ -78,6 +79,11 @@ impl Store for MeasuredStore {
     async fn get(&self, key: &str) -> Result<Read, StoreError> {
         let call = self.store.get(key);
         self.observed("get", "Get etcd3", key, call).await
+    }
+
+    async fn revisions(&self, keys: &[String]) -> Result<Revisions, StoreError> {
+        let key = keys.first().map_or("", String::as_str);
+        self.observed("get", "Get etcd3", key, self.store.revisions(keys)).await
     }
 
     async fn list(&self, range: &Range) -> Result<Page, StoreError> {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::{Keys, Registry, projection::Projection};
 use crate::{
     ApiError, Reason, Strategy,
-    cache::{self, Scope},
+    cache::{self, Objects, Scope, Snapshot},
     stored::{Item, Stored},
 };
 
@@ -96,11 +96,11 @@ impl<S: Strategy> Registry<S> {
         if !self.cache.synced() && matches!(version, Version::Newest) && (limit == 0 || projection.narrows())
         {
             // As upstream: pages of everything are read from the store, all else waits for the cache.
-            self.store.get(self.keys.objects()).await?;
+            self.reads.newest(self.keys.objects()).await?;
             return Err(cache::not_filled());
         }
-        let (revision, objects) = self.objects(scope, version).await?;
-        let total = objects.len();
+        let objects = self.objects(scope, version).await?;
+        let revision = objects.revision;
         let mut items = Vec::new();
         let mut last: Option<&Arc<Stored<S::Object>>> = None;
         for (at, stored) in objects.iter().enumerate() {
@@ -110,7 +110,7 @@ impl<S: Strategy> Registry<S> {
                 let name = meta.name.as_deref().unwrap_or_default();
                 let key = Keys::relative(meta.namespace.as_deref().unwrap_or_default(), name);
                 let next = Some(Continue::after(revision, &key).to_token()?);
-                let remaining = (!projection.narrows()).then_some(total - at);
+                let remaining = (!projection.narrows()).then(|| objects.iter().count() - at);
                 return Ok(Listed { revision, items, next, remaining });
             }
             items.push(item);
@@ -119,12 +119,12 @@ impl<S: Strategy> Registry<S> {
         Ok(Listed { revision, items, next: None, remaining: None })
     }
 
-    /// Returns the objects of a scope in the requested state, and its revision.
+    /// Returns the objects of a scope in the requested state.
     pub(super) async fn objects(
         &self,
         scope: &Scope,
         version: Version,
-    ) -> Result<(i64, Vec<Arc<Stored<S::Object>>>), ApiError> {
+    ) -> Result<Snapshot<S::Object>, ApiError> {
         match version {
             Version::Newest => self.newest_objects(scope, None).await,
             Version::Any => {
@@ -157,7 +157,7 @@ impl<S: Strategy> Registry<S> {
         &self,
         scope: &Scope,
         after: Option<&str>,
-    ) -> Result<(i64, Vec<Arc<Stored<S::Object>>>), ApiError> {
+    ) -> Result<Snapshot<S::Object>, ApiError> {
         match self.catch_up().await {
             Ok(()) => self.cache.list(scope, after),
             Err(error @ ApiError::Store(StoreError::Unavailable { .. })) => Err(error),
@@ -173,10 +173,10 @@ impl<S: Strategy> Registry<S> {
         scope: &Scope,
         revision: i64,
         after: Option<&str>,
-    ) -> Result<(i64, Vec<Arc<Stored<S::Object>>>), ApiError> {
+    ) -> Result<Snapshot<S::Object>, ApiError> {
         self.reach(revision).await?;
         match self.cache.list_at(revision, scope, after) {
-            Some(objects) => Ok((revision, objects)),
+            Some(objects) => Ok(objects),
             None => self.stored_objects(scope, Some(revision), after).await,
         }
     }
@@ -187,7 +187,7 @@ impl<S: Strategy> Registry<S> {
     ///
     /// The store does not answer, or the cache does not get there in time.
     pub(crate) async fn catch_up(&self) -> Result<(), ApiError> {
-        let newest = self.store.get(self.keys.objects()).await?.revision;
+        let newest = self.reads.newest(self.keys.objects()).await?.store;
         self.wait_for(newest).await
     }
 
@@ -209,7 +209,7 @@ impl<S: Strategy> Registry<S> {
         if revision <= self.cache.revision() {
             return Ok(None);
         }
-        let current = self.store.get(self.keys.objects()).await?.revision;
+        let current = self.reads.newest(self.keys.objects()).await?.store;
         Ok((current < revision).then_some(current))
     }
 
@@ -241,25 +241,26 @@ impl<S: Strategy> Registry<S> {
         scope: &Scope,
         revision: Option<i64>,
         after: Option<&str>,
-    ) -> Result<(i64, Vec<Arc<Stored<S::Object>>>), ApiError> {
+    ) -> Result<Snapshot<S::Object>, ApiError> {
         let mut range = Range {
             prefix: format!("{}{}", self.keys.objects(), scope.prefix()),
             after: after.map(|after| format!("{}{after}", self.keys.objects())),
             limit: PAGE,
             at_revision: revision,
         };
-        let mut objects = Vec::new();
+        let mut objects = Objects::new();
         loop {
             let page = self.store.list(&range).await?;
             range.at_revision = Some(page.revision);
             range.after = page.items.last().map(|last| last.key.clone()).or(range.after);
             for item in &page.items {
-                if item.key.strip_prefix(self.keys.objects()).is_some_and(|key| scope.covers(key)) {
-                    objects.push(Arc::new(self.versions.read(item)?));
+                if let Some(key) = item.key.strip_prefix(self.keys.objects()).filter(|key| scope.covers(key))
+                {
+                    objects.insert(key.into(), Arc::new(self.versions.read(item)?));
                 }
             }
             if page.remaining == 0 || page.items.is_empty() {
-                return Ok((page.revision, objects));
+                return Ok(Snapshot::new(page.revision, objects, scope, after));
             }
         }
     }

@@ -1,6 +1,8 @@
 //! Server-owned parts of the metadata. Source of the rules:
 //! `k8s.io/apiserver/pkg/registry/rest/{create,update,meta}.go`.
 
+use std::collections::HashSet;
+
 use chrono::{DateTime, Utc};
 use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectMeta, Time},
@@ -198,13 +200,11 @@ pub(super) fn content_differs<O: Object>(one: &O, other: &O) -> Result<bool, Api
 /// Warns of new finalizers without a domain. Source of the message: the strategy of custom resources in
 /// `k8s.io/apiextensions-apiserver`.
 pub(super) fn warn_of_finalizers(context: &RequestContext, metadata: &ObjectMeta, old: Option<&ObjectMeta>) {
-    let known = |finalizer: &String| {
-        let before = old.and_then(|old| old.finalizers.as_ref());
-        before.is_some_and(|before| before.contains(finalizer))
-    };
+    let before: HashSet<&String> =
+        old.and_then(|old| old.finalizers.as_ref()).into_iter().flatten().collect();
     for finalizer in metadata.finalizers.iter().flatten() {
         let plain = !finalizer.contains('/') && !STANDARD_FINALIZERS.contains(&finalizer.as_str());
-        if plain && !known(finalizer) {
+        if plain && !before.contains(finalizer) {
             context.warnings.add(format!(
                 "metadata.finalizers: {finalizer:?}: prefer a domain-qualified finalizer name to avoid accidental \
                  conflicts with other finalizer writers"

@@ -10,6 +10,7 @@ mod metadata;
 mod ownership;
 mod projection;
 mod quota;
+mod shared_reads;
 mod update;
 mod watch;
 mod write;
@@ -37,7 +38,7 @@ pub(crate) use self::{
     update::Part,
     watch::{EventType, WatchEvent, WatchFrom, Watching},
 };
-use self::{ownership::ResetFields, quota::Quota};
+use self::{ownership::ResetFields, quota::Quota, shared_reads::SharedReads};
 use crate::{
     Admission, ApiError, DeleteContext, Reason, RequestContext, Strategy,
     cache::{self, Cache, Scope, Usage},
@@ -60,6 +61,7 @@ const ATTEMPTS: u32 = 100;
 pub struct Registry<S: Strategy> {
     strategy: S,
     store: Arc<dyn Store>,
+    reads: SharedReads,
     resource: ResourceName,
     versions: Arc<Versions<S::Object>>,
     reset_fields: ResetFields,
@@ -85,8 +87,20 @@ impl<S: Strategy> Registry<S> {
         let versions = Arc::new(Versions::new(strategy.versions(), strategy.stored_version()));
         let reset_fields = ResetFields::new(strategy.has_status());
         let quota = Quota::new(limits);
+        let reads = SharedReads::new(store.clone());
         let admission = OnceLock::new();
-        Arc::new(Self { strategy, store, resource, versions, reset_fields, keys, cache, quota, admission })
+        Arc::new(Self {
+            strategy,
+            store,
+            reads,
+            resource,
+            versions,
+            reset_fields,
+            keys,
+            cache,
+            quota,
+            admission,
+        })
     }
 
     /// Returns the rules of the kind.
@@ -141,14 +155,18 @@ impl<S: Strategy> Registry<S> {
         namespace: &str,
         name: &str,
     ) -> Result<Arc<Stored<S::Object>>, ApiError> {
-        let found = self.store.get(&self.keys.object(namespace, name)).await?.found;
-        let found = found.ok_or_else(|| self.resource.not_found(name))?;
-        // The cached copy of the same revision spares the decoding, and has its JSON made.
-        if let Some(cached) = self.cache.get(&Keys::relative(namespace, name))
-            && cached.revision() == found.mod_revision
-        {
-            return Ok(cached);
+        let (key, relative) = (self.keys.object(namespace, name), Keys::relative(namespace, name));
+        if let Some(cached) = self.cache.get(&relative) {
+            // The cached copy of the newest revision spares the value and its decoding, and has its JSON made.
+            let newest = self.reads.newest(&key).await?.key;
+            let current =
+                if newest == Some(cached.revision()) { Some(cached) } else { self.cache.get(&relative) };
+            if let Some(current) = current.filter(|current| newest == Some(current.revision())) {
+                return Ok(current);
+            }
         }
+        let found = self.store.get(&key).await?.found;
+        let found = found.ok_or_else(|| self.resource.not_found(name))?;
         Ok(Arc::new(self.versions.read(&found)?))
     }
 
@@ -161,8 +179,8 @@ impl<S: Strategy> Registry<S> {
     ) -> Result<Arc<Stored<S::Object>>, ApiError> {
         self.reach(revision).await?;
         // A list of one: it tells a missing object from one that cannot be read.
-        let (_, mut found) = self.cache.list(&self.scope(namespace, Some(name)), None)?;
-        found.pop().ok_or_else(|| self.resource.not_found(name))
+        let found = self.cache.list(&self.scope(namespace, Some(name)), None)?;
+        found.iter().next().cloned().ok_or_else(|| self.resource.not_found(name))
     }
 
     /// Returns the objects of a namespace, or all for an empty one, from the watch cache: a moment old at
@@ -173,7 +191,7 @@ impl<S: Strategy> Registry<S> {
     /// The cache is not filled, or this version of the server cannot read one of them.
     pub async fn list(&self, namespace: &str) -> Result<Vec<Arc<Stored<S::Object>>>, ApiError> {
         self.cache.wait_for(0).await?;
-        Ok(self.cache.list(&self.scope(namespace, None), None)?.1)
+        Ok(self.cache.list(&self.scope(namespace, None), None)?.iter().cloned().collect())
     }
 
     /// Returns the newest objects of a namespace, or all for an empty one. Every write that was answered
@@ -183,7 +201,8 @@ impl<S: Strategy> Registry<S> {
     ///
     /// The store does not answer, or this version of the server cannot read one of the objects.
     pub async fn list_newest(&self, namespace: &str) -> Result<Vec<Arc<Stored<S::Object>>>, ApiError> {
-        Ok(self.objects(&self.scope(namespace, None), list::Version::Newest).await?.1)
+        let objects = self.objects(&self.scope(namespace, None), list::Version::Newest).await?;
+        Ok(objects.iter().cloned().collect())
     }
 
     /// Creates an object in `context.namespace` by the rules of the strategy.
@@ -240,7 +259,7 @@ impl<S: Strategy> Registry<S> {
     /// The store does not answer, or this version of the server cannot read one of the objects. Objects that
     /// were rewritten before stay so.
     pub async fn rewrite_outdated(&self, context: &RequestContext) -> Result<usize, ApiError> {
-        let objects = self.objects(&self.scope("", None), list::Version::Newest).await?.1;
+        let objects = self.objects(&self.scope("", None), list::Version::Newest).await?;
         let mut rewritten = 0;
         for old in objects.iter().filter(|object| object.is_outdated()) {
             let meta = kube::Resource::meta(&***old);

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use super::{Registry, projection::Projection};
 use crate::{
     ApiError, Object, Reason, Strategy,
-    cache::{Change, Scope, Start, Subscription},
+    cache::{Change, Scope, Snapshot, Start, Subscription},
     stored::Item,
 };
 
@@ -76,9 +76,10 @@ impl<S: Strategy> Watching for Watch<S> {
         if !std::mem::take(&mut self.with_present) {
             return None;
         }
-        let present = std::mem::take(&mut self.subscription.present);
+        let present = &self.subscription.present;
         let events = present.iter().filter_map(|stored| self.projection.see(stored));
         let events = events.map(|item| WatchEvent { event_type: EventType::Added, item }).collect();
+        self.subscription.present = Snapshot::empty(self.subscription.revision);
         Some((events, self.subscription.revision))
     }
 

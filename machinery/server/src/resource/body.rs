@@ -201,16 +201,17 @@ impl Patch {
             .map_err(|error| ApiError::status(Reason::BadRequest, format!("the patch is malformed: {error}")))
     }
 
-    /// Returns true when the patch itself names the resourceVersion that it is for. The one in a patched
-    /// object is the server's.
+    /// Returns true when the patch itself names the resourceVersion that it is for, or replaces what contains it.
+    /// The one in a patched object is the server's else.
     fn names_version(&self) -> bool {
         const PATH: &str = "/metadata/resourceVersion";
         let Ok(patch) = serde_json::from_slice::<Value>(&self.bytes) else { return false };
         match self.kind {
             PatchKind::Merge => patch.pointer(PATH).is_some_and(Value::is_string),
-            PatchKind::Json => {
-                patch.as_array().into_iter().flatten().any(|operation| operation["path"] == PATH)
-            }
+            PatchKind::Json => patch.as_array().into_iter().flatten().any(|operation| {
+                let whole = operation["path"] == "" || operation["path"] == "/metadata";
+                operation["path"] == PATH || (whole && operation["op"] != "test")
+            }),
         }
     }
 }

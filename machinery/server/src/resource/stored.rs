@@ -95,7 +95,9 @@ impl<S: Strategy> Resource for StoredResource<S> {
     }
 
     fn stored_version(&self) -> Option<String> {
-        Some(self.registry.versions().stored().name().version.clone())
+        let wanted = self.registry.strategy().stored_version();
+        let stored = || &self.registry.versions().stored().name().version;
+        Some(wanted.map_or_else(|| stored().clone(), str::to_owned))
     }
 
     fn usage(&self) -> Option<StorageUsage> {

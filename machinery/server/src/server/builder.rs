@@ -45,6 +45,14 @@ pub enum BuildError {
     /// Two resources have the same group, version and plural.
     #[error("resource {0} is served twice")]
     Twice(String),
+    /// Objects of a resource would be stored in a version that is not served.
+    #[error("resource {resource} is stored in version {version}, which is not served")]
+    Unserved {
+        /// The resource.
+        resource: String,
+        /// The version, such as `v1`.
+        version: String,
+    },
     /// The documents cannot be generated from the resources.
     #[error("the documents cannot be made")]
     Documents(#[from] DocumentError),
@@ -156,7 +164,8 @@ impl ServerBuilder {
     ///
     /// # Errors
     ///
-    /// A required part is missing, or the documents cannot be generated from the schemas.
+    /// A required part is missing, a resource is served twice or stored in a version that is not served, or the
+    /// documents cannot be generated from the schemas.
     pub fn build(self) -> Result<Server, BuildError> {
         let authenticator = self.authenticator.ok_or(BuildError::Missing("authenticator"))?;
         let authorizer = self.authorizer.ok_or(BuildError::Missing("authorizer"))?;
@@ -171,6 +180,13 @@ impl ServerBuilder {
             let served = Served { resource, actions: Vec::new() };
             if resources.insert(key, served).is_some() {
                 return Err(BuildError::Twice(name.to_string()));
+            }
+        }
+        for Served { resource, .. } in resources.values() {
+            let name = resource.name();
+            let Some(version) = resource.stored_version() else { continue };
+            if !resources.contains_key(&(name.group.clone(), version.clone(), name.plural.clone())) {
+                return Err(BuildError::Unserved { resource: name.to_string(), version });
             }
         }
         for (plural, action) in self.actions {

@@ -141,7 +141,7 @@ async fn a_page_whose_revision_was_forgotten_is_expired() {
     let client = kitchen.client();
     let first = client.get(&format!("{POTS}?limit=1")).await.expect(200);
     let token = first["metadata"]["continue"].as_str().expect("a token");
-    // The cache is filled anew and remembers nothing; the store forgets, too.
+    // The cache is filled again and remembers nothing; the store forgets, too.
     let newest = client.create_pot("d", json!({"dish": "soup"})).await;
     let revision: i64 =
         newest["metadata"]["resourceVersion"].as_str().expect("text").parse().expect("a number");

@@ -12,6 +12,7 @@ mod claims;
 mod creates;
 mod deletes;
 mod discovery;
+mod large_bodies;
 mod limits;
 mod lists;
 mod object_limits;

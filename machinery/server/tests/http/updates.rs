@@ -120,6 +120,12 @@ async fn patches_are_applied_or_say_why_not() {
     client.merge(A, &json!({"metadata": {"name": "b"}})).await.refused(400, "BadRequest");
     client.merge(A, &json!({"kind": "Pan"})).await.refused(400, "BadRequest");
     client.merge(A, &json!({"metadata": {"resourceVersion": "1"}})).await.refused(409, "Conflict");
+    let current = client.get(A).await.expect(200)["metadata"].clone();
+    let mut older = current.clone();
+    older["resourceVersion"] = json!("1");
+    let whole = |metadata: &Value| json!([{"op": "replace", "path": "/metadata", "value": metadata}]);
+    client.json_patch(A, &whole(&older)).await.refused(409, "Conflict");
+    client.json_patch(A, &whole(&current)).await.expect(200);
     let strict = client.merge(&format!("{A}?fieldValidation=Strict"), &json!({"spec": {"spice": 1}})).await;
     strict.refused(422, "Invalid");
     client.merge(&format!("{POTS}/none"), &json!({})).await.refused(404, "NotFound");

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use machinery_server::RequestContext;
+use machinery_server::{Registry, RequestContext};
 use machinery_storage::{Operation, Store, Transaction};
 use serde_json::{Value, json};
 
@@ -52,6 +52,19 @@ async fn an_object_is_read_in_each_version_whichever_it_was_created_in() {
     assert_eq!((&list["apiVersion"], &list["items"][0]), (&json!("kettles.dev/v1"), &created));
     let refused = client.post(V1, &kettle("v2", &json!({"litres": 1}))).await.refused(400, "BadRequest");
     assert!(refused["message"].as_str().expect("text").contains("kettles.dev/v2"), "{refused}");
+}
+
+#[tokio::test]
+async fn objects_are_not_stored_in_a_version_that_is_not_served() {
+    let (store, _folder) = store().await;
+    for (strategy, version) in [
+        (KettleStrategy { stored: Some("v3"), serves_v1: true }, "v3"),
+        (KettleStrategy { stored: Some("v1"), serves_v1: false }, "v1"),
+    ] {
+        let refused = KettleServer::build(&Registry::new(store.clone(), "/registry", strategy)).err();
+        let text = refused.expect("an error").to_string();
+        assert!(text.ends_with(&format!("is stored in version {version}, which is not served")), "{text}");
+    }
 }
 
 #[tokio::test]

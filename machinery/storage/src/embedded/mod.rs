@@ -25,7 +25,7 @@ use self::{
     watch::{News, Watch},
     writer::{Command, Reply},
 };
-use crate::{Operation, Outcome, Page, Range, Read, Store, StoreError, Transaction, WatchStream};
+use crate::{Operation, Outcome, Page, Range, Read, Revisions, Store, StoreError, Transaction, WatchStream};
 
 /// Number of commits that a watch may lag behind before it reads the history again.
 const NEWS: usize = 1_024;
@@ -161,6 +161,11 @@ impl Store for EmbeddedStore {
     async fn get(&self, key: &str) -> Result<Read, StoreError> {
         let key = key.to_owned();
         self.shared.blocking("get", move |shared| shared.get(&key)).await
+    }
+
+    async fn revisions(&self, keys: &[String]) -> Result<Revisions, StoreError> {
+        let keys = keys.to_vec();
+        self.shared.blocking("get", move |shared| shared.revisions(&keys)).await
     }
 
     async fn list(&self, range: &Range) -> Result<Page, StoreError> {

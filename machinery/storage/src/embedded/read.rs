@@ -8,7 +8,7 @@ use super::{
     Shared,
     schema::{COMPACTED, CURRENT, FIRST_REVISION, HISTORY, NUMBERS, REVISION, event, key_value},
 };
-use crate::{KeyValue, Page, Range, Read, StoreError, WatchEvent};
+use crate::{KeyValue, Page, Range, Read, Revisions, StoreError, WatchEvent};
 
 /// Number of changes of the history that one step reads.
 const CHUNK: usize = 1_000;
@@ -57,6 +57,17 @@ impl Shared {
         let current = transaction.open_table(CURRENT)?;
         let found = current.get(key)?.map(|held| key_value(key, held.value()));
         Ok(Read { revision: span.revision, found })
+    }
+
+    pub(super) fn revisions(&self, keys: &[String]) -> Result<Revisions, redb::Error> {
+        let (transaction, span) = self.begin()?;
+        let current = transaction.open_table(CURRENT)?;
+        let last_change = |key: &String| {
+            let found = current.get(key.as_str())?;
+            Ok(found.map(|held| key_value(key, held.value()).mod_revision))
+        };
+        let of: Result<_, redb::Error> = keys.iter().map(last_change).collect();
+        Ok(Revisions { revision: span.revision, of: of? })
     }
 
     /// A page, or what is wrong with the revision asked for.

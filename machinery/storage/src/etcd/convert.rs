@@ -6,11 +6,25 @@ use etcd_client::{
     proto::{PbKeyValue, PbRangeResponse, PbResponseHeader, PbTxnOpResponse, PbTxnResponse},
 };
 
-use crate::{KeyValue, Operation, Outcome, Precondition, Transaction};
+use crate::{KeyValue, Operation, Outcome, Precondition, Revisions, Transaction};
 
 /// The store's revision when it answered.
 pub(super) fn revision(header: Option<&PbResponseHeader>) -> i64 {
     header.map_or(0, |header| header.revision)
+}
+
+/// The revision that last changed the only key of a range.
+pub(super) fn last_change(response: &PbRangeResponse) -> Option<i64> {
+    response.kvs.first().map(|found| found.mod_revision)
+}
+
+/// The revisions of the keys that a transaction has read.
+pub(super) fn revisions(response: &PbTxnResponse) -> Revisions {
+    let of = response.responses.iter().map(|operation| match &operation.response {
+        Some(PbTxnOpResponse::ResponseRange(range)) => last_change(range),
+        _ => None,
+    });
+    Revisions { revision: revision(response.header.as_ref()), of: of.collect() }
 }
 
 /// Prefix of every key in etcd.

@@ -12,16 +12,16 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use async_trait::async_trait;
-use etcd_client::{CompactionOptions, GetOptions};
+use etcd_client::{CompactionOptions, GetOptions, KvClient, Txn, TxnOp};
 use tokio::sync::watch as signal;
 
 pub use self::options::{EtcdOptions, EtcdOptionsError, EtcdTls};
 use self::{
     connections::Connections,
-    convert::{KeyPrefix, revision},
+    convert::{KeyPrefix, last_change, revision, revisions},
     error::Call,
 };
-use crate::{Operation, Outcome, Page, Range, Read, Store, StoreError, Transaction, WatchStream};
+use crate::{Operation, Outcome, Page, Range, Read, Revisions, Store, StoreError, Transaction, WatchStream};
 
 /// Store on etcd v3.4.31, v3.5.13 or newer. In older versions a watch may report progress beyond events that
 /// it has not sent yet. A watch cache would then claim to have events that it misses.
@@ -103,6 +103,28 @@ impl Store for EtcdStore {
             revision: revision(response.header.as_ref()),
             found: self.prefix.range(response).into_iter().next(),
         })
+    }
+
+    async fn revisions(&self, keys: &[String]) -> Result<Revisions, StoreError> {
+        let connections = self.connections.load_full();
+        let options = GetOptions::new().with_keys_only();
+        if let [key] = keys {
+            let get = |mut client: KvClient| {
+                let (key, options) = (self.prefix.on(key), options.clone());
+                async move { client.get(key, Some(options)).await }
+            };
+            let response = connections.read(Call::new("get"), get).await?.0;
+            let revision = revision(response.header.as_ref());
+            return Ok(Revisions { revision, of: vec![last_change(&response)] });
+        }
+        let reads: Vec<TxnOp> =
+            keys.iter().map(|key| TxnOp::get(self.prefix.on(key), Some(options.clone()))).collect();
+        let txn = Txn::new().and_then(reads);
+        let get = |mut client: KvClient| {
+            let txn = txn.clone();
+            async move { client.txn(txn).await }
+        };
+        Ok(revisions(&connections.read(Call::new("get"), get).await?.0))
     }
 
     async fn list(&self, range: &Range) -> Result<Page, StoreError> {

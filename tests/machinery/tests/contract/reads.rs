@@ -1,6 +1,6 @@
 //! Reads of one key and of many.
 
-use machinery_storage::{Operation, Range};
+use machinery_storage::{MAX_KEYS, Operation, Range};
 
 use crate::fixture::{Tested, all, commit, delete, put, revision, shown};
 
@@ -12,6 +12,23 @@ pub(crate) async fn a_missing_key_is_read_with_the_stores_revision(store: Tested
     assert_eq!(store.get("/a/x").await.unwrap().revision, written);
     assert_eq!(store.list(&all("/none/")).await.unwrap().revision, written);
     store.ready().await.unwrap();
+}
+
+pub(crate) async fn the_revisions_of_many_keys_are_read_at_one_revision_in_the_order_of_the_keys(
+    store: Tested,
+) {
+    let first = commit(&store, [put("/a/1", "v")]).await;
+    let second = commit(&store, [put("/a/2", "v"), put("/a/gone", "v")]).await;
+    let newest = commit(&store, [delete("/a/gone")]).await;
+    let keys: Vec<String> = ["/a/2", "/a/gone", "/a/1", "/a/", "/a/2"].map(str::to_owned).into();
+    let read = store.revisions(&keys).await.unwrap();
+    assert_eq!(read.of, [Some(second), None, Some(first), None, Some(second)]);
+    assert_eq!(read.revision, newest);
+    let read = store.revisions(&keys[..1]).await.unwrap();
+    assert_eq!((read.revision, read.of), (newest, vec![Some(second)]));
+    let many: Vec<String> = (0..MAX_KEYS).map(|number| format!("/a/{number}")).collect();
+    let read = store.revisions(&many).await.unwrap();
+    assert_eq!((read.of.len(), read.of[1], read.of[2]), (MAX_KEYS, Some(first), Some(second)));
 }
 
 pub(crate) async fn a_list_holds_the_prefix_in_order_and_nothing_else(store: Tested) {

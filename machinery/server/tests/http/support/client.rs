@@ -61,7 +61,7 @@ impl Answer {
 
 impl Client {
     pub(crate) fn new(url: &str, user: &str) -> Self {
-        // Whoever was first, it is the same one.
+        // Any test may be first: it is the same one.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let http = reqwest::Client::builder().build().expect("a client");
         Self { http, url: url.to_owned(), user: user.to_owned() }

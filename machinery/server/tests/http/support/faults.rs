@@ -8,7 +8,7 @@ use std::sync::{
 use async_trait::async_trait;
 use futures::StreamExt;
 use machinery_storage::{
-    Outcome, Page, Precondition, Range, Read, Store, StoreError, Transaction, WatchStream,
+    Outcome, Page, Precondition, Range, Read, Revisions, Store, StoreError, Transaction, WatchStream,
 };
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -111,6 +111,11 @@ impl Store for FaultyStore {
     async fn get(&self, key: &str) -> Result<Read, StoreError> {
         self.check("get")?;
         self.store.get(key).await
+    }
+
+    async fn revisions(&self, keys: &[String]) -> Result<Revisions, StoreError> {
+        self.check("get")?;
+        self.store.revisions(keys).await
     }
 
     async fn list(&self, range: &Range) -> Result<Page, StoreError> {

@@ -4,8 +4,8 @@
 use std::{net::TcpListener, sync::Arc};
 
 use machinery_server::{
-    ApiError, ApiVersion, Column, EveryNamespace, Kind, KindInfo, Registry, RequestContext, ServedVersion,
-    Server, ServerOptions, Strategy, kind,
+    ApiError, ApiVersion, BuildError, Column, EveryNamespace, Kind, KindInfo, Registry, RequestContext,
+    ServedVersion, Server, ServerOptions, Strategy, kind,
 };
 use machinery_storage::Store;
 use machinery_validation::{FieldError, FieldPath};
@@ -147,15 +147,19 @@ pub(crate) struct KettleServer {
 }
 
 impl KettleServer {
-    pub(crate) async fn open(store: Arc<dyn Store>, strategy: KettleStrategy) -> Self {
-        let kettles = Registry::new(store, "/registry", strategy);
-        let server = Server::builder(ServerOptions { workers: 1, ..ServerOptions::default() })
+    /// Builds a server of kettles that does not listen yet.
+    pub(crate) fn build(kettles: &Arc<Registry<KettleStrategy>>) -> Result<Server, BuildError> {
+        Server::builder(ServerOptions { workers: 1, ..ServerOptions::default() })
             .resource(kettles.clone())
             .authenticator(Arc::new(TestAuthenticator))
             .authorizer(Arc::new(TestAuthorizer))
             .namespaces(Arc::new(EveryNamespace))
             .build()
-            .expect("a server");
+    }
+
+    pub(crate) async fn open(store: Arc<dyn Store>, strategy: KettleStrategy) -> Self {
+        let kettles = Registry::new(store, "/registry", strategy);
+        let server = Self::build(&kettles).expect("a server");
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
         let shutdown = CancellationToken::new();

@@ -153,7 +153,7 @@ impl Kitchen {
 
     /// A Kubernetes client that is the user `cook`.
     pub(crate) fn kube_client(&self) -> kube::Client {
-        // Whoever was first, it is the same one.
+        // Any test may be first: it is the same one.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut config = kube::Config::new(self.url.parse().expect("a URL"));
         let user = http::HeaderName::from_static("x-user");

@@ -68,6 +68,19 @@ impl Contestant {
         Ok(Api::namespaced_with(client, NAMESPACE, &self.kind.resource()))
     }
 
+    /// Takes the process for the server's after it was started again.
+    pub(super) fn follow(&mut self, process: &Process) -> anyhow::Result<()> {
+        self.pid = process.pid().with_context(|| format!("{} has ended", process.name()))?;
+        Ok(())
+    }
+
+    /// Asks the server once whether it is ready.
+    pub(super) async fn ready(&self) -> anyhow::Result<()> {
+        let client = Client::try_from(self.config.clone())?;
+        client.request_text(http::Request::get("/readyz").body(Vec::new())?).await?;
+        Ok(())
+    }
+
     /// Returns the CPU time of the server so far, in seconds.
     pub(super) fn cpu(&self) -> anyhow::Result<f64> {
         Ok(Stat::of(&self.pid.to_string())?.cpu)

@@ -5,8 +5,10 @@
 mod contestant;
 mod kinds;
 mod load;
+mod raw;
 mod reads;
 mod sample;
+mod scale;
 
 use anyhow::Context;
 use controlplane::ControlPlane;
@@ -41,18 +43,26 @@ pub(crate) async fn run() -> anyhow::Result<Vec<Row>> {
     };
     let platform = Platform::start(options).await?;
     contestant::make_namespace(&platform).await?;
-    let ours = Contestant::ours(&platform).await.context("our API server")?;
-    let custom = Contestant::custom_resource(&platform).await.context("the custom resource")?;
-    let (sample, _etcd) = sample::start(&platform).await.context("the sample API server")?;
+    let mut ours = Contestant::ours(&platform).await.context("our API server")?;
+    let mut custom = Contestant::custom_resource(&platform).await.context("the custom resource")?;
+    let (mut sample, running) = sample::start(&platform).await.context("the sample API server")?;
     let mut rows = Vec::new();
     for clients in CLIENTS {
+        let raw = raw::measure(&platform, clients).await?;
         let ours = load::measure(&ours, clients).await?;
         let peers = [load::measure(&custom, clients).await?, load::measure(&sample, clients).await?];
         rows.extend(calls(clients, &ours, &peers));
+        rows.extend(raw::rows(clients, &ours, raw));
     }
-    let ours = reads::measure(&ours).await?;
+    let own = reads::measure(&ours).await?;
     let peers = [reads::measure(&custom).await?, reads::measure(&sample).await?];
-    rows.extend(reads::rows(&ours, &peers));
+    rows.extend(reads::rows(&own, &peers));
+    let own = scale::measure(&mut ours, Some(platform.apiserver())).await?;
+    let peers = [
+        scale::measure(&mut custom, None).await?,
+        scale::measure(&mut sample, Some(running.process())).await?,
+    ];
+    rows.extend(scale::rows(&own, &peers)?);
     Ok(rows)
 }
 

@@ -22,8 +22,15 @@ const SAMPLE: GoTool = GoTool {
 
 /// A running program and its store. They stop when it is dropped.
 pub(super) struct Running {
-    _process: Process,
+    process: Process,
     _etcd: Etcd,
+}
+
+impl Running {
+    /// The process of the server.
+    pub(super) fn process(&self) -> &Process {
+        &self.process
+    }
 }
 
 /// Starts it with an etcd of its own. It is called directly, as our API server is.
@@ -47,5 +54,5 @@ pub(super) async fn start(platform: &Platform) -> anyhow::Result<(Contestant, Ru
     ]);
     let process = Process::spawn("sample-apiserver", command, &control_plane.logs())?;
     let contestant = Contestant::new(control_plane, port, &process, kinds::SAMPLE).await?;
-    Ok((contestant, Running { _process: process, _etcd: etcd }))
+    Ok((contestant, Running { process, _etcd: etcd }))
 }
