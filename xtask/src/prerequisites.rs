@@ -66,7 +66,7 @@ const OF_TESTS: &[Program] = &[
 
 /// Programs that only fuzzing needs.
 const OF_FUZZING: &[Program] =
-    &[Program { name: "c++", version: "--version", package: Some("g++"), needed_for: "building libFuzzer" }];
+    &[Program { name: "c++", check: &["--version"], package: Some("g++"), needed_for: "building libFuzzer" }];
 
 /// Sees to it that every program is there.
 ///
