@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     plugin::Plugin,
     policy::{Binding, Policy},
-    watch::{self, Objects, Synced},
+    watch::{self, Keep, Known, Objects, Synced},
     webhook::Hook,
 };
 
@@ -144,13 +144,17 @@ where
 {
     let (snapshot, parts) = (snapshot.clone(), parts.clone());
     let compiled: Compiled<T> = Mutex::default();
-    let changed = move |objects: Option<&Objects<K>>| {
-        let all = objects.map(|objects| refresh(&compiled, objects, &compile));
+    let changed = move |known: Known<'_, K>| {
+        let all = match known {
+            Known::All { objects, .. } => Some(refresh(&compiled, objects, &compile)),
+            Known::Overflow => None,
+        };
         let mut parts = parts.lock().unwrap_or_else(PoisonError::into_inner);
         update(&mut parts, all);
         snapshot.store(Arc::new(combine(&parts)));
     };
-    watch::start(Api::all(client.clone()), MAX_CONFIGURATIONS, shutdown.clone(), changed)
+    let keep = Keep { most: MAX_CONFIGURATIONS, matters: |_: &K| true };
+    watch::start(Api::all(client.clone()), keep, shutdown.clone(), changed)
 }
 
 /// Compiles the objects that have changed.
