@@ -40,10 +40,11 @@ pub struct AdmissionOptions {
     pub plugins: Vec<Plugin>,
     /// Users with a reserve of calls and evaluations, such as the controller of the server's kinds.
     pub priority_users: Vec<String>,
-    /// Maximum number of calls of webhooks in progress. One user can have a quarter of them.
+    /// Maximum number of calls of webhooks in progress. One user can have a quarter of them, and the service
+    /// accounts of one namespace together.
     pub max_calls_in_flight: usize,
-    /// Maximum number of evaluations of expressions in progress, each on a thread of its own. One user can
-    /// have a quarter of them.
+    /// Maximum number of evaluations of expressions in progress, each on a thread of its own. The shares are
+    /// the same.
     pub max_evaluations_in_flight: usize,
 }
 
@@ -60,7 +61,7 @@ impl Default for AdmissionOptions {
 
 /// Plugins of admission by the configurations of a cluster.
 ///
-/// RBAC: get, list and watch the configurations of webhooks, policies, bindings and resourcequotas; update
+/// RBAC: get, list and watch the configurations of webhooks, policies, bindings and resourcequotas; patch
 /// resourcequotas/status; get services; get and list the kinds of params.
 pub struct Plugins {
     parts: Arc<Parts>,

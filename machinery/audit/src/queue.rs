@@ -13,8 +13,6 @@ use crate::Event;
 const SHARE: usize = 8;
 /// Annotation of an event whose objects were left out because of their size, as upstream.
 const TRUNCATED: &str = "audit.k8s.io/truncated";
-/// Prefix of the names of service accounts, before `NAMESPACE:NAME`.
-const SERVICE_ACCOUNT: &str = "system:serviceaccount:";
 
 /// Events that wait to be written.
 #[derive(Debug)]
@@ -129,9 +127,7 @@ impl Queue {
 
 /// Returns the name that the share belongs to: the user, or the namespace of a service account.
 fn user_of(event: &Event) -> &str {
-    let name = event.user.name();
-    let account = name.strip_prefix(SERVICE_ACCOUNT).and_then(|rest| rest.split_once(':'));
-    account.map_or(name, |(namespace, _)| &name[..SERVICE_ACCOUNT.len() + namespace.len()])
+    machinery_auth::flow(event.user.name())
 }
 
 #[cfg(test)]
