@@ -129,19 +129,19 @@ impl Quotas {
         for quota in quotas {
             let charged = self.charge_one(attributes, quota, &resource).await?;
             if let Some(charged) = charged {
-                latest.insert(charged.metadata.name.clone().unwrap_or_default(), Arc::new(charged));
+                latest.insert(charged.metadata.name.clone().unwrap_or_default(), charged);
             }
         }
         Ok(())
     }
 
-    /// Charges one quota. `None` when it was deleted.
+    /// Charges one quota, and returns its new version; `None` when it was deleted.
     async fn charge_one(
         &self,
         attributes: &AdmissionAttributes<'_>,
         mut quota: Arc<ResourceQuota>,
         resource: &str,
-    ) -> Result<Option<ResourceQuota>, ApiError> {
+    ) -> Result<Option<Arc<ResourceQuota>>, ApiError> {
         let api: Api<ResourceQuota> = Api::namespaced(self.client.clone(), &attributes.context.namespace);
         let name = quota.metadata.name.clone().unwrap_or_default();
         let failed = |error: kube::Error| {
@@ -150,13 +150,13 @@ impl Quotas {
         };
         for _ in 0..ATTEMPTS {
             let charge = check(&quota, resource).map_err(|why| refusal::forbidden(attributes, &why))?;
-            let Charge { used } = charge;
+            let Some(Charge { used }) = charge else { return Ok(Some(quota)) };
             let patch = json!({
                 "metadata": {"resourceVersion": quota.metadata.resource_version, "uid": quota.metadata.uid},
                 "status": {"used": {resource: used}},
             });
             match api.patch_status(&name, &PatchParams::default(), &Patch::Merge(&patch)).await {
-                Ok(charged) => return Ok(Some(charged)),
+                Ok(charged) => return Ok(Some(Arc::new(charged))),
                 Err(kube::Error::Api(status)) if status.code == 404 => return Ok(None),
                 Err(kube::Error::Api(status)) if status.code == 409 => {
                     match api.get_opt(&name).await.map_err(failed)? {
