@@ -34,6 +34,7 @@
 
 mod cel;
 mod configurations;
+mod form;
 mod limiter;
 mod matching;
 mod metrics;

@@ -8,8 +8,8 @@ use std::{
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Limit on concurrent work. One flow can have a quarter of it: a user, or the service accounts of a namespace
-/// together. Priority users have no share, and an eighth is reserved for them besides.
+/// Limit on concurrent work. One flow can have a quarter of it: a user, or the service accounts of a
+/// namespace together. Priority users have no share, and an eighth is reserved for them besides.
 #[derive(Clone, Debug)]
 pub(crate) struct Limiter {
     all: Arc<Semaphore>,

@@ -38,6 +38,10 @@ impl Synced {
     pub(crate) fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
+
+    pub(crate) fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 /// Objects that a watch keeps.
@@ -112,7 +116,7 @@ async fn follow<K, S>(
             Effect::Listed => {
                 list_again = None;
                 changed(index.known(None));
-                synced.0.store(true, Ordering::Relaxed);
+                synced.set();
             }
             Effect::Changed(key) => changed(index.known(Some(key))),
             Effect::Overflow => changed(index.known(None)),

@@ -26,10 +26,9 @@ pub(crate) struct Rotation {
 
 /// A file that is renamed when it is full.
 ///
-/// After a failure, the next write opens and renames again. A line that was written in part is removed, or else
-/// ends before the next one begins. A crate does this job for other logs, but
-/// none that was found reports a file that cannot be opened, recovers from it, and removes old files by
-/// number and age.
+/// After a failure, the next write opens and renames again. A line that was written in part is removed, or
+/// else ends before the next one begins. A crate does this job for other logs, but none that was found
+/// reports a file that cannot be opened, recovers from it, and removes old files by number and age.
 #[derive(Debug)]
 pub(crate) struct RotatedFile {
     path: PathBuf,
@@ -134,8 +133,8 @@ fn append_to(path: &Path) -> io::Result<(File, u64)> {
     Ok((file, size))
 }
 
-/// Removes what a failed write left after `size` bytes. Something can remain: another process can have cut the
-/// file meanwhile.
+/// Removes what a failed write left after `size` bytes. A part remains when another process has cut the
+/// file since.
 fn remove_end(file: &File, size: u64) {
     if file.metadata().is_ok_and(|metadata| metadata.len() > size)
         && let Err(error) = file.set_len(size)

@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_stalled_disk_delays_nobody_in_batch_mode_and_the_events_it_costs_are_counted() {
+    async fn a_stalled_disk_delays_no_request_in_batch_mode_and_lost_events_are_counted() {
         let (log, disk) = log(Mode::Batch);
         let mut kept = 0;
         for _ in 0..3000 {

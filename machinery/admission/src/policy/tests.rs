@@ -8,20 +8,21 @@ use std::{
 use k8s_openapi::api::admissionregistration::v1::{
     ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
 };
-use machinery_server::Operation;
+use machinery_server::{AdmissionAttributes, Operation};
 use serde_json::{Value, json};
 
 use super::{
     Binding, Policy,
     annotations::Annotations,
     evaluation::Outcome,
-    validate::{Invocation, enforce, evaluate_all},
+    validate::{Enforcer, Invocation, enforce, evaluate_all, validate},
 };
 use crate::{
     cel::Evaluator,
     limiter::Limiter,
     metrics::AdmissionMetrics,
-    testing::{Admins, Write},
+    params::Params,
+    testing::{Admins, TwoVersions, Write},
 };
 
 /// Evaluates a policy with that `spec`.
@@ -30,32 +31,36 @@ async fn outcome(write: &Write, spec: Value, params: Option<Value>) -> Outcome {
     evaluated(write, vec![invocation], Duration::from_secs(10)).await.remove(0).1
 }
 
+/// A policy with a binding, and its params.
+type Bound = (Arc<Policy>, Arc<Binding>, Option<Arc<Value>>);
+
 /// The policy `p` with that `spec`, with the binding `b` that has those actions.
-fn invocation(spec: Value, actions: &[&str], params: Option<Value>) -> Invocation {
+fn invocation(spec: Value, actions: &[&str], params: Option<Value>) -> Bound {
     let policy: ValidatingAdmissionPolicy =
         serde_json::from_value(json!({"metadata": {"name": "p"}, "spec": spec})).unwrap();
     let binding = json!({"metadata": {"name": "b"}, "spec": {"validationActions": actions}});
     let binding: ValidatingAdmissionPolicyBinding = serde_json::from_value(binding).unwrap();
     let (policy, binding) = (Arc::new(Policy::compile(&policy)), Arc::new(Binding::compile(&binding)));
-    Invocation { policy, binding, params: params.map(Arc::new) }
+    (policy, binding, params.map(Arc::new))
 }
 
 /// Evaluates policies within a time.
-async fn evaluated(
-    write: &Write,
-    invocations: Vec<Invocation>,
-    within: Duration,
-) -> Vec<(Invocation, Outcome)> {
+async fn evaluated(write: &Write, bound: Vec<Bound>, within: Duration) -> Vec<(Invocation, Outcome)> {
     let limiter = Limiter::new(8, Vec::new().into());
     let evaluator = Evaluator { authorizer: Arc::new(Admins), limiter };
     let attributes = write.attributes();
     let environment = evaluator.environment(&write.subject(&attributes)).await.unwrap();
-    let evaluate = move || evaluate_all(invocations, &environment, Instant::now() + within);
+    let invocations = bound.into_iter().map(|(policy, binding, params)| {
+        let environment = environment.clone();
+        Invocation { policy, binding, params, environment }
+    });
+    let invocations: Vec<_> = invocations.collect();
+    let evaluate = move || evaluate_all(invocations, Instant::now() + within);
     evaluator.run("jane", evaluate).await.unwrap()
 }
 
 /// Returns the messages of the denials. The annotations of the write are published.
-async fn denials(write: &Write, invocations: Vec<Invocation>) -> Vec<String> {
+async fn denials(write: &Write, invocations: Vec<Bound>) -> Vec<String> {
     let (metrics, mut annotations, mut denials) =
         (AdmissionMetrics::default(), Annotations::default(), Vec::new());
     for (invocation, outcome) in evaluated(write, invocations, Duration::from_secs(10)).await {
@@ -326,4 +331,40 @@ async fn policies_beyond_the_time_of_a_write_count_by_their_failure_policies() {
     assert!(message(2).unwrap().contains("took too long"), "{:?}", message(2));
     assert_eq!((message(3), found[3].1.ignored), (None, 1));
     assert!(message(4).unwrap().contains("took too long"), "{:?}", message(4));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_policy_for_another_version_sees_the_object_in_that_version() {
+    let policy = |match_policy: &str, expression: &str| {
+        let rule =
+            json!({"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["v2"], "resources": ["*"]});
+        let spec = json!({
+            "matchConstraints": {"resourceRules": [rule], "matchPolicy": match_policy},
+            "validations": [{"expression": expression}],
+        });
+        let (policy, binding, _) = invocation(spec, &["Deny"], None);
+        vec![(policy, vec![binding])]
+    };
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let config = kube::Config::new("https://127.0.0.1:1/".parse().unwrap());
+    let enforcer = Enforcer {
+        evaluator: Evaluator { authorizer: Arc::new(Admins), limiter: Limiter::new(8, Vec::new().into()) },
+        params: Params::new(kube::Client::try_from(config).unwrap()),
+        metrics: AdmissionMetrics::default(),
+    };
+    let pot = |servings: i64| json!({"apiVersion": "kitchen.dev/v1", "spec": {"servings": servings}});
+    let write = Write::new(Operation::Update, Some(pot(9)), Some(pot(3)));
+    let attributes = AdmissionAttributes { converter: Some(&TwoVersions), ..write.attributes() };
+    let decide = async |policies: Vec<_>| validate(&enforcer, &policies, &write.subject(&attributes)).await;
+    let limit = "object.spec.portions <= 8";
+    let denied = decide(policy("Equivalent", limit)).await.unwrap_err();
+    assert!(denied.to_string().contains(limit), "{denied}");
+    decide(policy("Exact", limit)).await.unwrap();
+    for expression in [
+        "oldObject.spec.portions == 3 && object.apiVersion == 'kitchen.dev/v2'",
+        "request.kind.version == 'v2' && request.resource.version == 'v2'",
+        "request.requestKind.version == 'v1' && request.requestResource.version == 'v1'",
+    ] {
+        decide(policy("Equivalent", expression)).await.unwrap();
+    }
 }

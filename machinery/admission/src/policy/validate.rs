@@ -2,6 +2,7 @@
 //! `k8s.io/apiserver/pkg/admission/plugin/policy/validating`.
 
 use std::{
+    collections::{HashMap, hash_map::Entry},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -17,6 +18,7 @@ use super::{
 };
 use crate::{
     cel::{Environment, Evaluator, to_cel},
+    form::Forms,
     metrics::{AdmissionMetrics, CheckLabels},
     params::Params,
     refusal,
@@ -39,6 +41,17 @@ pub(super) struct Invocation {
     pub(super) policy: Arc<Policy>,
     pub(super) binding: Arc<Binding>,
     pub(super) params: Option<Arc<Value>>,
+    /// Variables, with the objects in the version that the policy matches.
+    pub(super) environment: Environment,
+}
+
+/// Invocation whose variables are not gathered yet.
+struct Selected<'a> {
+    policy: Arc<Policy>,
+    binding: Arc<Binding>,
+    params: Option<Arc<Value>>,
+    /// Version that the policy matches.
+    version: &'a str,
 }
 
 /// Denial by a policy.
@@ -57,18 +70,18 @@ pub(crate) async fn validate(
     subject: &Subject<'_>,
 ) -> Result<(), ApiError> {
     let mut denials = Vec::new();
-    let mut invocations = Vec::new();
+    let mut selected = Vec::new();
     for (policy, bindings) in policies {
-        if let Err(why) = select(enforcer, policy, bindings, subject, &mut invocations, &mut denials).await {
+        if let Err(why) = select(enforcer, policy, bindings, subject, &mut selected, &mut denials).await {
             misconfigured(policy, None, &format!("failed to configure policy: {why}"), &mut denials);
         }
     }
-    if !invocations.is_empty() {
-        let environment = enforcer.evaluator.environment(subject).await?;
+    if !selected.is_empty() {
+        let invocations = prepare(enforcer, selected, subject).await?;
         let user = &subject.attributes.context.user.name;
         let evaluated = enforcer.evaluator.run(user, move || {
             // Here, so that the wait for a thread does not count.
-            evaluate_all(invocations, &environment, Instant::now() + MAX_EVALUATION)
+            evaluate_all(invocations, Instant::now() + MAX_EVALUATION)
         });
         let mut annotations = Annotations::default();
         for (invocation, outcome) in evaluated.await? {
@@ -83,42 +96,58 @@ pub(crate) async fn validate(
     }
 }
 
+/// Gathers the variables, once for each version.
+async fn prepare(
+    enforcer: &Enforcer,
+    selected: Vec<Selected<'_>>,
+    subject: &Subject<'_>,
+) -> Result<Vec<Invocation>, ApiError> {
+    let (mut forms, mut environments) = (Forms::default(), HashMap::<&str, Environment>::new());
+    let mut invocations = Vec::new();
+    for Selected { policy, binding, params, version } in selected {
+        let environment = match environments.entry(version) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(place) => {
+                let form = forms.of(subject, version)?;
+                place.insert(enforcer.evaluator.environment(&form.show(subject)).await?)
+            }
+        };
+        invocations.push(Invocation { policy, binding, params, environment: environment.clone() });
+    }
+    Ok(invocations)
+}
+
 /// Evaluates the policies one after another.
-pub(super) fn evaluate_all(
-    invocations: Vec<Invocation>,
-    environment: &Environment,
-    deadline: Instant,
-) -> Vec<(Invocation, Outcome)> {
+pub(super) fn evaluate_all(invocations: Vec<Invocation>, deadline: Instant) -> Vec<(Invocation, Outcome)> {
     let evaluate = |invocation: Invocation| {
-        let params = invocation.params.as_deref().map(to_cel);
-        let outcome = evaluation::evaluate(&invocation.policy, environment, params.as_ref(), deadline);
+        let Invocation { policy, params, environment, .. } = &invocation;
+        let params = params.as_deref().map(to_cel);
+        let outcome = evaluation::evaluate(policy, environment, params.as_ref(), deadline);
         (invocation, outcome)
     };
     invocations.into_iter().map(evaluate).collect()
 }
 
 /// Selects the bindings of a policy that apply to a write, with their params.
-async fn select(
+async fn select<'a>(
     enforcer: &Enforcer,
     policy: &Arc<Policy>,
     bindings: &[Arc<Binding>],
-    subject: &Subject<'_>,
-    invocations: &mut Vec<Invocation>,
+    subject: &Subject<'a>,
+    selected: &mut Vec<Selected<'a>>,
     denials: &mut Vec<Denial>,
 ) -> Result<(), String> {
     let text = |error: SubjectError| error.to_string();
     let constraints = policy.constraints.as_ref().map_err(ToString::to_string)?;
-    if !constraints.match_subject(subject).await.map_err(text)? {
-        return Ok(());
-    }
+    let Some(version) = constraints.match_subject(subject).await.map_err(text)? else { return Ok(()) };
     for binding in bindings {
         let matches = match &binding.resources {
             Ok(resources) => resources.match_subject(subject).await.map_err(text),
             Err(error) => Err(error.to_string()),
         };
         let params = match matches {
-            Ok(false) => continue,
-            Ok(true) => {
+            Ok(None) => continue,
+            Ok(Some(_)) => {
                 let namespace = &subject.attributes.context.namespace;
                 let (kind, reference) = (policy.param_kind.as_ref(), binding.param_ref.as_ref());
                 enforcer.params.collect(kind, reference, namespace).await.map_err(|error| error.to_string())
@@ -126,10 +155,11 @@ async fn select(
             Err(why) => Err(why),
         };
         match params {
-            Ok(params) => invocations.extend(params.into_iter().map(|params| Invocation {
+            Ok(params) => selected.extend(params.into_iter().map(|params| Selected {
                 policy: policy.clone(),
                 binding: binding.clone(),
                 params,
+                version,
             })),
             Err(why) => {
                 let why = format!("failed to configure binding: {why}");

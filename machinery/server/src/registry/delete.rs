@@ -28,8 +28,8 @@ pub enum Propagation {
     Foreground,
 }
 
-/// Options of a deletion: the parts of `metav1.DeleteOptions` that apply to kinds without graceful deletion, and
-/// those that only webhooks see.
+/// Options of a deletion: the parts of `metav1.DeleteOptions` that apply to kinds without graceful deletion,
+/// and those that only webhooks see.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeleteOptions {
     /// UID that the object must have.

@@ -59,6 +59,7 @@ impl<A: Action> PostedAction<A> {
             context,
             group: &resource.group,
             version: &resource.version,
+            converter: None,
             resource: &resource.plural,
             kind: &kind,
             name,

@@ -1,6 +1,9 @@
 use std::sync::Arc;
 
-use machinery_server::RequestContext;
+use async_trait::async_trait;
+use machinery_server::{
+    Admission, AdmissionAttributes, ApiError, Interception, MutableObject, Reason, RequestContext,
+};
 use machinery_storage::{Operation, Store, Transaction};
 use serde_json::{Value, json};
 
@@ -202,4 +205,67 @@ async fn an_object_of_a_version_that_is_not_served_is_reported_and_not_misread()
     server.client.get(A2).await.refused(500, "InternalError");
     let status = server.client.get(V2).await.refused(500, "StorageReadError");
     assert_eq!(status["details"]["causes"][0]["field"], "n/a", "{status}");
+}
+
+/// A plugin that knows v2 only: it doubles the litres, and refuses kettles of more than ten.
+#[derive(Clone, Copy)]
+struct Litres;
+
+impl Admission for Litres {
+    fn intercept(&self, _: &AdmissionAttributes<'_>) -> Option<Box<dyn Interception>> {
+        Some(Box::new(*self))
+    }
+}
+
+#[async_trait]
+impl Interception for Litres {
+    fn mutates(&self) -> bool {
+        true
+    }
+
+    async fn mutate(
+        &self,
+        attributes: &AdmissionAttributes<'_>,
+        object: Option<&mut dyn MutableObject>,
+        _: Option<&Value>,
+    ) -> Result<(), ApiError> {
+        let (Some(object), Some(converter)) = (object, attributes.converter) else { return Ok(()) };
+        let mut changed = converter.convert(object.value(), attributes.version, "v2")?;
+        changed["spec"]["litres"] = json!(changed["spec"]["litres"].as_i64().expect("litres") * 2);
+        object.replace(converter.convert(&changed, "v2", attributes.version)?)
+    }
+
+    fn validates(&self) -> bool {
+        true
+    }
+
+    async fn validate(
+        &self,
+        attributes: &AdmissionAttributes<'_>,
+        object: Option<&Value>,
+        _: Option<&Value>,
+    ) -> Result<(), ApiError> {
+        let converter = attributes.converter.expect("versions");
+        assert_eq!(converter.versions(), ["v2", "v1"]);
+        assert!(converter.convert(&json!({}), attributes.version, "v3").is_err());
+        let seen = converter.convert(object.expect("an object"), attributes.version, "v2")?;
+        assert_eq!(seen["apiVersion"], "kettles.dev/v2");
+        if seen["spec"]["litres"].as_i64() > Some(10) {
+            return Err(ApiError::status(Reason::Forbidden, "too large"));
+        }
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn a_plugin_can_see_and_change_an_object_in_another_version_than_that_of_the_request() {
+    let (store, _folder) = store().await;
+    let strategy = KettleStrategy { stored: None, serves_v1: true };
+    let server = KettleServer::admitting(store, strategy, Some(Arc::new(Litres))).await;
+    let client = &server.client;
+    let created = client.post(V1, &kettle("v1", &json!({"millilitres": 2000}))).await.expect(201);
+    assert_eq!(created["spec"], json!({"millilitres": 4000}));
+    assert_eq!(client.get(A2).await.expect(200)["spec"], json!({"litres": 4}));
+    let large = json!({"spec": {"millilitres": 6000}});
+    client.merge(A1, &large).await.refused(403, "Forbidden");
 }

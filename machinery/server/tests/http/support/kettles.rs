@@ -4,8 +4,8 @@
 use std::{net::TcpListener, sync::Arc};
 
 use machinery_server::{
-    ApiError, ApiVersion, Column, EveryNamespace, Kind, KindInfo, Registry, RequestContext, ServedVersion,
-    Server, ServerOptions, Strategy, kind,
+    Admission, ApiError, ApiVersion, Column, EveryNamespace, Kind, KindInfo, Registry, RequestContext,
+    ServedVersion, Server, ServerOptions, Strategy, kind,
 };
 use machinery_storage::Store;
 use machinery_validation::{FieldError, FieldPath};
@@ -148,14 +148,24 @@ pub(crate) struct KettleServer {
 
 impl KettleServer {
     pub(crate) async fn open(store: Arc<dyn Store>, strategy: KettleStrategy) -> Self {
+        Self::admitting(store, strategy, None).await
+    }
+
+    pub(crate) async fn admitting(
+        store: Arc<dyn Store>,
+        strategy: KettleStrategy,
+        admission: Option<Arc<dyn Admission>>,
+    ) -> Self {
         let kettles = Registry::new(store, "/registry", strategy);
-        let server = Server::builder(ServerOptions { workers: 1, ..ServerOptions::default() })
+        let mut server = Server::builder(ServerOptions { workers: 1, ..ServerOptions::default() })
             .resource(kettles.clone())
             .authenticator(Arc::new(TestAuthenticator))
             .authorizer(Arc::new(TestAuthorizer))
-            .namespaces(Arc::new(EveryNamespace))
-            .build()
-            .expect("a server");
+            .namespaces(Arc::new(EveryNamespace));
+        if let Some(admission) = admission {
+            server = server.admission(admission);
+        }
+        let server = server.build().expect("a server");
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
         let shutdown = CancellationToken::new();
