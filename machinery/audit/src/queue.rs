@@ -77,13 +77,12 @@ impl Queue {
     /// Adds an event. One that does not fit loses its objects, and has an annotation that says so.
     pub(crate) fn push(&self, mut event: Event, written: Option<oneshot::Sender<bool>>) -> Result<(), Full> {
         let mut state = self.state();
-        let size = match self.reserve(&mut state, &event) {
-            Some(size) => size,
-            None => {
-                truncate(&mut event);
-                self.reserve(&mut state, &event).ok_or(Full)?
-            }
-        };
+        let whole = self.reserve(&mut state, &event);
+        let size = whole.or_else(|| {
+            truncate(&mut event);
+            self.reserve(&mut state, &event)
+        });
+        let size = size.ok_or(Full)?;
         self.add(state, Entry { event, size, written });
         Ok(())
     }

@@ -3,9 +3,10 @@
 
 use std::{net::TcpListener, sync::Arc};
 
+use async_trait::async_trait;
 use machinery_server::{
-    Admission, ApiError, ApiVersion, Column, EveryNamespace, Kind, KindInfo, Registry, RequestContext,
-    ServedVersion, Server, ServerOptions, Strategy, kind,
+    Action, Admission, ApiError, ApiVersion, Column, EveryNamespace, Kind, KindInfo, Registry,
+    RequestContext, ServedVersion, Server, ServerOptions, Strategy, kind,
 };
 use machinery_storage::Store;
 use machinery_validation::{FieldError, FieldPath};
@@ -53,6 +54,34 @@ mod v1 {
         pub(crate) millilitres: i64,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub(crate) colour: Option<String>,
+    }
+}
+
+kind! {
+    /// The body of `POST kettles/NAME/boil`.
+    pub(crate) struct Boiling in "kettles.dev", "v2", "boilings", Namespaced {
+        pub(crate) spec: BoilingSpec,
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct BoilingSpec {
+    minutes: i64,
+}
+
+/// `POST kettles/NAME/boil`, which changes nothing.
+struct Boil;
+
+#[async_trait]
+impl Action for Boil {
+    type Body = Boiling;
+
+    fn name(&self) -> &'static str {
+        "boil"
+    }
+
+    async fn post(&self, _: &RequestContext, _: &str, body: Boiling) -> Result<Boiling, ApiError> {
+        Ok(body)
     }
 }
 
@@ -159,6 +188,7 @@ impl KettleServer {
         let kettles = Registry::new(store, "/registry", strategy);
         let mut server = Server::builder(ServerOptions { workers: 1, ..ServerOptions::default() })
             .resource(kettles.clone())
+            .action("kettles", Arc::new(Boil))
             .authenticator(Arc::new(TestAuthenticator))
             .authorizer(Arc::new(TestAuthorizer))
             .namespaces(Arc::new(EveryNamespace));
