@@ -124,7 +124,7 @@ async fn follow<K, S>(
         }
         match (overflowed, index.overflows()) {
             (false, true) => {
-                tracing::error!(kind, most, "too many objects for admission: writes are refused")
+                tracing::error!(kind, most, "too many objects for admission: writes are refused");
             }
             (true, false) => tracing::info!(kind, most, "admission knows all objects again"),
             _ => {}

@@ -27,7 +27,7 @@ use crate::{
 
 /// Evaluates a policy with that `spec`.
 async fn outcome(write: &Write, spec: Value, params: Option<Value>) -> Outcome {
-    let invocation = invocation(spec, &[], params);
+    let invocation = invocation(&spec, &[], params);
     evaluated(write, vec![invocation], Duration::from_secs(10)).await.remove(0).1
 }
 
@@ -35,7 +35,7 @@ async fn outcome(write: &Write, spec: Value, params: Option<Value>) -> Outcome {
 type Bound = (Arc<Policy>, Arc<Binding>, Option<Arc<Value>>);
 
 /// The policy `p` with that `spec`, with the binding `b` that has those actions.
-fn invocation(spec: Value, actions: &[&str], params: Option<Value>) -> Bound {
+fn invocation(spec: &Value, actions: &[&str], params: Option<Value>) -> Bound {
     let policy: ValidatingAdmissionPolicy =
         serde_json::from_value(json!({"metadata": {"name": "p"}, "spec": spec})).unwrap();
     let binding = json!({"metadata": {"name": "b"}, "spec": {"validationActions": actions}});
@@ -244,10 +244,10 @@ async fn failures_of_all_policies_are_one_audit_annotation() {
     ]});
     let passing = json!({"validations": [{"expression": "true"}]});
     let invocations = vec![
-        invocation(failing, &["Audit"], None),
-        invocation(passing, &["Audit"], None),
+        invocation(&failing, &["Audit"], None),
+        invocation(&passing, &["Audit"], None),
         invocation(
-            json!({"validations": [{"expression": "false", "message": "three"}]}),
+            &json!({"validations": [{"expression": "false", "message": "three"}]}),
             &["Warn", "Audit"],
             None,
         ),
@@ -278,12 +278,12 @@ async fn an_audit_annotation_has_a_bound_and_room_for_others() {
         let failures = &all["validation.policy.admission.k8s.io/validation_failure"];
         serde_json::from_str::<Vec<Value>>(failures).unwrap().len()
     };
-    let many = (0..60).map(|_| invocation(spec("m"), &["Audit"], None)).collect();
+    let many = (0..60).map(|_| invocation(&spec("m"), &["Audit"], None)).collect();
     denials(&write, many).await;
     assert_eq!(count(), 50);
     let write = Write::create(json!({"spec": {}}));
     let long = "m".repeat(4096);
-    denials(&write, (0..20).map(|_| invocation(spec(&long), &["Audit"], None)).collect()).await;
+    denials(&write, (0..20).map(|_| invocation(&spec(&long), &["Audit"], None)).collect()).await;
     let bytes: usize = write.context.audit.all().values().map(String::len).sum();
     assert!((4096..=33 * 1024).contains(&bytes), "{bytes}");
 }
@@ -292,7 +292,7 @@ async fn an_audit_annotation_has_a_bound_and_room_for_others() {
 async fn annotations_of_several_params_are_joined_and_repeated_ones_are_not() {
     let write = Write::create(json!({"spec": {}}));
     let spec = json!({"auditAnnotations": [{"key": "team", "valueExpression": "params.team"}]});
-    let of = |team: &str| invocation(spec.clone(), &["Deny"], Some(json!({"team": team})));
+    let of = |team: &str| invocation(&spec, &["Deny"], Some(json!({"team": team})));
     assert!(denials(&write, vec![of("a"), of("b"), of("a")]).await.is_empty());
     assert_eq!(write.context.audit.all()["p/team"], "a, b");
 }
@@ -303,7 +303,7 @@ async fn an_error_of_an_audit_annotation_denies_whatever_the_actions() {
     let annotation = |expression: &str, failure_policy: &str| {
         let annotations = json!([{"key": "k", "valueExpression": expression}]);
         let spec = json!({"auditAnnotations": annotations, "failurePolicy": failure_policy});
-        invocation(spec, &["Audit"], None)
+        invocation(&spec, &["Audit"], None)
     };
     let denied = denials(&write, vec![annotation("object.absent.absent", "Fail")]).await;
     assert!(denied[0].contains("resulted in error"), "{denied:?}");
@@ -318,10 +318,10 @@ async fn policies_beyond_the_time_of_a_write_count_by_their_failure_policies() {
     let list: Vec<i64> = (0..1000).collect();
     let write = Write::create(json!({"list": list}));
     let endless = "object.list.all(a, object.list.all(b, object.list.all(c, a + b + c >= 0)))";
-    let slow = || invocation(json!({"validations": [{"expression": endless}]}), &["Deny"], None);
+    let slow = || invocation(&json!({"validations": [{"expression": endless}]}), &["Deny"], None);
     let quick = |policy: &str| {
         let spec = json!({"validations": [{"expression": "true"}], "failurePolicy": policy});
-        invocation(spec, &["Deny"], None)
+        invocation(&spec, &["Deny"], None)
     };
     let all = vec![quick("Fail"), slow(), quick("Fail"), quick("Ignore"), slow()];
     let found = evaluated(&write, all, Duration::from_millis(10)).await;
@@ -342,7 +342,7 @@ async fn a_policy_for_another_version_sees_the_object_in_that_version() {
             "matchConstraints": {"resourceRules": [rule], "matchPolicy": match_policy},
             "validations": [{"expression": expression}],
         });
-        let (policy, binding, _) = invocation(spec, &["Deny"], None);
+        let (policy, binding, _) = invocation(&spec, &["Deny"], None);
         vec![(policy, vec![binding])]
     };
     let _ = rustls::crypto::ring::default_provider().install_default();

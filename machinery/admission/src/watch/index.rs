@@ -22,6 +22,15 @@ pub(crate) enum Known<'a, K> {
     Overflow,
 }
 
+// Not derived, which would ask the same of the kind.
+impl<K> Clone for Known<'_, K> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<K> Copy for Known<'_, K> {}
+
 /// Effect of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
