@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     plugin::Plugin,
     policy::{Binding, Policy},
-    watch::{self, Objects, Synced},
+    watch::{self, Keep, Known, Objects, Synced},
     webhook::Hook,
 };
 
@@ -40,16 +40,16 @@ pub(crate) struct Configurations {
     synced: Vec<Synced>,
 }
 
-/// Parts of the snapshot; `None` for one that is too large.
+/// Compiled objects of each kind; `None` for a kind that has too many.
 #[derive(Debug)]
-struct Parts {
+struct ByKind {
     mutating: Option<Vec<Arc<Hook>>>,
     validating: Option<Vec<Arc<Hook>>>,
     policies: Option<Vec<Arc<Policy>>>,
     bindings: Option<Vec<Arc<Binding>>>,
 }
 
-impl Default for Parts {
+impl Default for ByKind {
     fn default() -> Self {
         let (mutating, validating) = (Some(Vec::new()), Some(Vec::new()));
         Self { mutating, validating, policies: Some(Vec::new()), bindings: Some(Vec::new()) }
@@ -63,7 +63,7 @@ impl Configurations {
     /// Starts the watches that the plugins need, which run until `shutdown`.
     pub(crate) fn start(client: &Client, plugins: &[Plugin], shutdown: &CancellationToken) -> Self {
         let snapshot = Arc::new(ArcSwap::from_pointee(Snapshot::default()));
-        let parts = Arc::new(Mutex::new(Parts::default()));
+        let kinds = Arc::new(Mutex::new(ByKind::default()));
         let mut synced = Vec::new();
         if plugins.contains(&Plugin::MutatingAdmissionWebhook) {
             let compile = |configuration: &MutatingWebhookConfiguration| -> Vec<Arc<Hook>> {
@@ -72,8 +72,8 @@ impl Configurations {
                 webhooks.map(|webhook| Arc::new(Hook::of_mutating(&name, webhook))).collect()
             };
             let update =
-                |parts: &mut Parts, all: Option<Vec<Arc<Vec<Arc<Hook>>>>>| parts.mutating = flat(all);
-            synced.push(follow(client, &snapshot, &parts, shutdown, compile, update));
+                |kinds: &mut ByKind, all: Option<Vec<Arc<Vec<Arc<Hook>>>>>| kinds.mutating = flat(all);
+            synced.push(follow(client, &snapshot, &kinds, shutdown, compile, update));
         }
         if plugins.contains(&Plugin::ValidatingAdmissionWebhook) {
             let compile = |configuration: &ValidatingWebhookConfiguration| -> Vec<Arc<Hook>> {
@@ -82,24 +82,24 @@ impl Configurations {
                 webhooks.map(|webhook| Arc::new(Hook::of_validating(&name, webhook))).collect()
             };
             let update =
-                |parts: &mut Parts, all: Option<Vec<Arc<Vec<Arc<Hook>>>>>| parts.validating = flat(all);
-            synced.push(follow(client, &snapshot, &parts, shutdown, compile, update));
+                |kinds: &mut ByKind, all: Option<Vec<Arc<Vec<Arc<Hook>>>>>| kinds.validating = flat(all);
+            synced.push(follow(client, &snapshot, &kinds, shutdown, compile, update));
         }
         if plugins.contains(&Plugin::ValidatingAdmissionPolicy) {
-            let update = |parts: &mut Parts, all: Option<Vec<Arc<Policy>>>| parts.policies = all;
+            let update = |kinds: &mut ByKind, all: Option<Vec<Arc<Policy>>>| kinds.policies = all;
             synced.push(follow(
                 client,
                 &snapshot,
-                &parts,
+                &kinds,
                 shutdown,
                 |policy: &ValidatingAdmissionPolicy| Policy::compile(policy),
                 update,
             ));
-            let update = |parts: &mut Parts, all: Option<Vec<Arc<Binding>>>| parts.bindings = all;
+            let update = |kinds: &mut ByKind, all: Option<Vec<Arc<Binding>>>| kinds.bindings = all;
             synced.push(follow(
                 client,
                 &snapshot,
-                &parts,
+                &kinds,
                 shutdown,
                 |binding: &ValidatingAdmissionPolicyBinding| Binding::compile(binding),
                 update,
@@ -111,6 +111,18 @@ impl Configurations {
     /// Returns true once every watch has shown its objects.
     pub(crate) fn has_synced(&self) -> bool {
         self.synced.iter().all(Synced::is_set)
+    }
+
+    /// A state without watches.
+    #[cfg(test)]
+    pub(crate) fn fixed(snapshot: Snapshot, synced: Synced) -> Self {
+        Self { snapshot: Arc::new(ArcSwap::from_pointee(snapshot)), synced: vec![synced] }
+    }
+
+    /// Replaces the state.
+    #[cfg(test)]
+    pub(crate) fn replace(&self, snapshot: Snapshot) {
+        self.snapshot.store(Arc::new(snapshot));
     }
 
     /// Returns the present state.
@@ -127,10 +139,10 @@ fn flat(all: Option<Vec<Arc<Vec<Arc<Hook>>>>>) -> Option<Vec<Arc<Hook>>> {
 fn follow<K, T>(
     client: &Client,
     snapshot: &Arc<ArcSwap<Snapshot>>,
-    parts: &Arc<Mutex<Parts>>,
+    kinds: &Arc<Mutex<ByKind>>,
     shutdown: &CancellationToken,
     compile: impl Fn(&K) -> T + Send + 'static,
-    update: impl Fn(&mut Parts, Option<Vec<Arc<T>>>) + Send + 'static,
+    update: impl Fn(&mut ByKind, Option<Vec<Arc<T>>>) + Send + 'static,
 ) -> Synced
 where
     K: Resource<DynamicType = (), Scope = kube::core::ClusterResourceScope>
@@ -142,15 +154,19 @@ where
         + 'static,
     T: Send + Sync + 'static,
 {
-    let (snapshot, parts) = (snapshot.clone(), parts.clone());
+    let (snapshot, kinds) = (snapshot.clone(), kinds.clone());
     let compiled: Compiled<T> = Mutex::default();
-    let changed = move |objects: Option<&Objects<K>>| {
-        let all = objects.map(|objects| refresh(&compiled, objects, &compile));
-        let mut parts = parts.lock().unwrap_or_else(PoisonError::into_inner);
-        update(&mut parts, all);
-        snapshot.store(Arc::new(combine(&parts)));
+    let changed = move |known: Known<'_, K>| {
+        let all = match known {
+            Known::All { objects, .. } => Some(refresh(&compiled, objects, &compile)),
+            Known::Overflow => None,
+        };
+        let mut kinds = kinds.lock().unwrap_or_else(PoisonError::into_inner);
+        update(&mut kinds, all);
+        snapshot.store(Arc::new(combine(&kinds)));
     };
-    watch::start(Api::all(client.clone()), MAX_CONFIGURATIONS, shutdown.clone(), changed)
+    let keep = Keep { most: MAX_CONFIGURATIONS, matters: |_: &K| true };
+    watch::start(Api::all(client.clone()), keep, shutdown.clone(), changed)
 }
 
 /// Compiles the objects that have changed.
@@ -174,8 +190,8 @@ fn refresh<K: Resource<DynamicType = ()>, T>(
     all
 }
 
-fn combine(parts: &Parts) -> Snapshot {
-    let Parts { mutating, validating, policies, bindings } = parts;
+fn combine(kinds: &ByKind) -> Snapshot {
+    let ByKind { mutating, validating, policies, bindings } = kinds;
     let of = |policy: &Arc<Policy>| {
         let bindings = bindings.iter().flatten().filter(|binding| binding.policy == policy.name);
         (policy.clone(), bindings.cloned().collect::<Vec<_>>())

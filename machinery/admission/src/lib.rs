@@ -26,14 +26,15 @@
 //! # Caveats
 //!
 //! - An expression can iterate a million times, and for a second. The cost of one library function is limited
-//!   only by the sizes of its arguments.
+//!   only by the sizes of its arguments. After five seconds no further policy of a write is evaluated.
 //! - Expressions are not type-checked. An error shows when the expression is evaluated, and then the
 //!   `failurePolicy` decides.
 //! - `authorizer` has no `fieldSelector` and `labelSelector`, and CEL no `cel.bind` and no `type`.
-//! - Params are read when they are needed, and kept for two seconds.
+//! - Params are read when they are needed, 4 MiB at most at once, and kept for two seconds.
 
 mod cel;
 mod configurations;
+mod form;
 mod limiter;
 mod matching;
 mod metrics;

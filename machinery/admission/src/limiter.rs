@@ -1,4 +1,4 @@
-//! Limit on concurrent work, with a share for each caller.
+//! Limit on concurrent work, with a share for each flow of requests.
 
 use std::{
     collections::HashMap,
@@ -8,18 +8,19 @@ use std::{
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Limit on concurrent work. One caller can have a quarter of it. An eighth is reserved for priority users.
+/// Limit on concurrent work. One flow can have a quarter of it: a user, or the service accounts of a
+/// namespace together. Priority users have no share, and an eighth is reserved for them besides.
 #[derive(Clone, Debug)]
 pub(crate) struct Limiter {
     all: Arc<Semaphore>,
     reserve: Arc<Semaphore>,
     share: usize,
-    callers: Callers,
+    flows: Flows,
     priority_users: Arc<[String]>,
 }
 
 /// Shares in use. An unused share is forgotten, so there are no more than requests in progress.
-type Callers = Arc<Mutex<HashMap<String, Arc<Semaphore>>>>;
+type Flows = Arc<Mutex<HashMap<String, Arc<Semaphore>>>>;
 
 /// Place of one call.
 #[derive(Debug)]
@@ -28,12 +29,12 @@ pub(crate) struct Place {
     _own: Option<Share>,
 }
 
-/// Part of a caller's share.
+/// Part of the share of a flow.
 #[derive(Debug)]
 struct Share {
     permit: Option<OwnedSemaphorePermit>,
-    caller: String,
-    callers: Callers,
+    flow: String,
+    flows: Flows,
 }
 
 impl Limiter {
@@ -45,7 +46,7 @@ impl Limiter {
             all: Arc::new(Semaphore::new(most - reserve)),
             reserve: Arc::new(Semaphore::new(reserve)),
             share: most / 4,
-            callers: Callers::default(),
+            flows: Flows::default(),
             priority_users,
         }
     }
@@ -57,13 +58,19 @@ impl Limiter {
 
     async fn wait(&self, user: &str) -> Option<Place> {
         if self.priority_users.iter().any(|name| name == user) {
-            let all = self.reserve.clone().acquire_owned().await.ok()?;
-            return Some(Place { _all: all, _own: None });
+            // The reserve is for the time when the others have the rest.
+            let all = tokio::select! {
+                biased;
+                all = self.all.clone().acquire_owned() => all,
+                reserved = self.reserve.clone().acquire_owned() => reserved,
+            };
+            return Some(Place { _all: all.ok()?, _own: None });
         }
-        let mut own = Share { permit: None, caller: user.to_owned(), callers: self.callers.clone() };
+        let flow = machinery_auth::flow(user);
+        let mut own = Share { permit: None, flow: flow.to_owned(), flows: self.flows.clone() };
         let share = {
-            let mut callers = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
-            callers.entry(user.to_owned()).or_insert_with(|| Arc::new(Semaphore::new(self.share))).clone()
+            let mut flows = self.flows.lock().unwrap_or_else(PoisonError::into_inner);
+            flows.entry(flow.to_owned()).or_insert_with(|| Arc::new(Semaphore::new(self.share))).clone()
         };
         own.permit = share.acquire_owned().await.ok();
         let all = self.all.clone().acquire_owned().await.ok()?;
@@ -74,10 +81,10 @@ impl Limiter {
 impl Drop for Share {
     fn drop(&mut self) {
         self.permit = None;
-        let mut callers = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut flows = self.flows.lock().unwrap_or_else(PoisonError::into_inner);
         // Waiting callers and permits in use hold the semaphore, too.
-        if callers.get(&self.caller).is_some_and(|share| Arc::strong_count(share) == 1) {
-            callers.remove(&self.caller);
+        if flows.get(&self.flow).is_some_and(|share| Arc::strong_count(share) == 1) {
+            flows.remove(&self.flow);
         }
     }
 }
@@ -114,16 +121,44 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn shares_of_callers_that_left_are_forgotten() {
+    async fn priority_users_have_the_free_places_and_the_reserve() {
+        let limiter = limiter();
+        let mut taken = Vec::new();
+        while let Some(place) = limiter.enter("controller", Duration::from_secs(1)).await {
+            taken.push(place);
+        }
+        assert_eq!(taken.len(), 16);
+        taken.clear();
+        while let Some(place) = limiter.enter("controller", Duration::from_secs(1)).await {
+            taken.push(place);
+        }
+        assert_eq!(taken.len(), 16, "each place came back to where it was from");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_service_accounts_of_a_namespace_that_take_all_they_can_leave_places_for_others() {
+        let limiter = limiter();
+        let mut taken = Vec::new();
+        for account in 0..16 {
+            let user = format!("system:serviceaccount:shop:a{account}");
+            taken.extend(limiter.enter(&user, Duration::from_secs(1)).await);
+        }
+        assert_eq!(taken.len(), 4);
+        assert!(limiter.enter("jane", Duration::from_secs(1)).await.is_some());
+        assert!(limiter.enter("system:serviceaccount:other:a", Duration::from_secs(1)).await.is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn shares_of_flows_that_left_are_forgotten() {
         let limiter = limiter();
         let place = limiter.enter("jane", Duration::from_secs(1)).await.unwrap();
-        assert_eq!(limiter.callers.lock().unwrap().len(), 1);
+        assert_eq!(limiter.flows.lock().unwrap().len(), 1);
         drop(place);
-        assert!(limiter.callers.lock().unwrap().is_empty());
+        assert!(limiter.flows.lock().unwrap().is_empty());
         let all: Vec<_> =
             futures::future::join_all((0..4).map(|_| limiter.enter("jane", Duration::MAX))).await;
         assert!(limiter.enter("jane", Duration::from_secs(1)).await.is_none(), "canceled while it waits");
         drop(all);
-        assert!(limiter.callers.lock().unwrap().is_empty());
+        assert!(limiter.flows.lock().unwrap().is_empty());
     }
 }

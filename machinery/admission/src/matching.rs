@@ -20,6 +20,39 @@ enum Scope {
     Unknown,
 }
 
+/// Versions of a kind that a list of rules looks at: `matchPolicy`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum MatchPolicy {
+    /// That of the request, else any other in which the kind is served.
+    #[default]
+    Equivalent,
+    /// That of the request.
+    Exact,
+}
+
+impl MatchPolicy {
+    /// Reads the field of a configuration. Without it, the default of the API counts.
+    pub(crate) fn new(policy: Option<&str>) -> Self {
+        if policy == Some("Exact") { Self::Exact } else { Self::Equivalent }
+    }
+
+    /// Returns the version in which one of the rules is for a write; `None` when none is. As upstream, rules
+    /// for the version of the request come first, and then the first rule for any version.
+    pub(crate) fn matched_version<'a>(
+        self,
+        rules: &[Rule],
+        attributes: &AdmissionAttributes<'a>,
+    ) -> Option<&'a str> {
+        if rules.iter().any(|rule| rule.matches(attributes, attributes.version)) {
+            return Some(attributes.version);
+        }
+        let converter = attributes.converter.filter(|_| self == Self::Equivalent)?;
+        let versions = converter.versions();
+        let first = |rule: &Rule| versions.iter().find(|version| rule.matches(attributes, version));
+        rules.iter().find_map(first).copied()
+    }
+}
+
 /// Operations on resources.
 #[derive(Clone, Debug)]
 pub(crate) struct Rule {
@@ -72,8 +105,8 @@ impl Rule {
         Self { operations, groups, versions, resources, scope, names: names.cloned().unwrap_or_default() }
     }
 
-    /// Returns true when the rule is for such a write.
-    pub(crate) fn matches(&self, attributes: &AdmissionAttributes<'_>) -> bool {
+    /// Returns true when the rule is for such a write in a version of its kind.
+    fn matches(&self, attributes: &AdmissionAttributes<'_>, version: &str) -> bool {
         let any = |items: &[String], wanted: &str| items.iter().any(|item| item == "*" || item == wanted);
         let namespaced = !attributes.context.namespace.is_empty();
         let in_scope = match self.scope {
@@ -89,7 +122,7 @@ impl Rule {
         in_scope
             && any(&self.operations, operation(attributes))
             && any(&self.groups, attributes.group)
-            && any(&self.versions, attributes.version)
+            && any(&self.versions, version)
             && self.resources.iter().any(resource)
             && (self.names.is_empty() || self.names.iter().any(|name| name == attributes.name))
     }
@@ -145,6 +178,7 @@ pub(crate) fn selector(selector: Option<&LabelSelector>) -> Result<Option<Select
 /// `matchConstraints` of a policy, or `matchResources` of a binding.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Constraints {
+    policy: MatchPolicy,
     selectors: Selectors,
     included: Vec<Rule>,
     excluded: Vec<Rule>,
@@ -158,21 +192,32 @@ impl Constraints {
         };
         let (namespace, object) = (&resources.namespace_selector, &resources.object_selector);
         Ok(Self {
+            policy: MatchPolicy::new(resources.match_policy.as_deref()),
             selectors: Selectors::new(namespace.as_ref(), object.as_ref())?,
             included: rules(&resources.resource_rules),
             excluded: rules(&resources.exclude_resource_rules),
         })
     }
 
-    /// Returns true when the rules are for such a write. Without rules, every write matches.
-    pub(crate) fn match_rules(&self, attributes: &AdmissionAttributes<'_>) -> bool {
-        !self.excluded.iter().any(|rule| rule.matches(attributes))
-            && (self.included.is_empty() || self.included.iter().any(|rule| rule.matches(attributes)))
+    /// Returns the version in which the rules are for a write; `None` when they are not. Without rules, every
+    /// write matches.
+    pub(crate) fn matched_version<'a>(&self, attributes: &AdmissionAttributes<'a>) -> Option<&'a str> {
+        if self.policy.matched_version(&self.excluded, attributes).is_some() {
+            return None;
+        }
+        if self.included.is_empty() {
+            return Some(attributes.version);
+        }
+        self.policy.matched_version(&self.included, attributes)
     }
 
-    /// Returns true when rules and selectors match.
-    pub(crate) async fn match_subject(&self, subject: &Subject<'_>) -> Result<bool, SubjectError> {
-        Ok(self.match_rules(subject.attributes) && self.selectors.match_subject(subject).await?)
+    /// Returns the version in which rules and selectors match.
+    pub(crate) async fn match_subject<'a>(
+        &self,
+        subject: &Subject<'a>,
+    ) -> Result<Option<&'a str>, SubjectError> {
+        let Some(version) = self.matched_version(subject.attributes) else { return Ok(None) };
+        Ok(self.selectors.match_subject(subject).await?.then_some(version))
     }
 }
 

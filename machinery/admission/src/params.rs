@@ -1,19 +1,20 @@
 //! Params of policies. Source of the rules: `CollectParams` in
 //! `k8s.io/apiserver/pkg/admission/plugin/policy/generic`.
 
-use std::{sync::Arc, time::Duration};
+use std::{io, sync::Arc, time::Duration};
 
+use futures::AsyncReadExt;
 use k8s_openapi::api::admissionregistration::v1::{ParamKind, ParamRef};
 use kube::{
     Api, Client,
-    api::{DynamicObject, ListParams},
-    core::{ApiResource, GroupVersionKind, SelectorExt, TypeMeta},
+    api::{DynamicObject, GetParams, ListParams, Request},
+    core::{ApiResource, GroupVersionKind, SelectorExt},
     discovery::{self, Scope},
 };
-use kube_cel::cel::Value as Cel;
 use moka::future::Cache;
+use serde_json::Value;
 
-use crate::{cel::to_cel, matching::selector};
+use crate::{matching::selector, subject::labels};
 
 /// Time for which params are kept. A change of a param counts after it at the latest.
 const KEPT: Duration = Duration::from_secs(2);
@@ -25,6 +26,9 @@ const MAX_BYTES: u64 = 16 * 1024 * 1024;
 const MAX_KINDS: u64 = 100;
 /// Maximum number of params that one selector of a binding can select.
 const MAX_SELECTED: u32 = 500;
+/// Maximum size of the answer to one read, in bytes. It has all params of a namespace when a binding selects
+/// them.
+const MAX_READ: u64 = 4 * 1024 * 1024;
 /// Maximum time of one read.
 const READ_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -35,7 +39,7 @@ const READ_TIMEOUT: Duration = Duration::from_secs(5);
 pub(crate) struct Params {
     client: Client,
     kinds: Cache<GroupVersionKind, (ApiResource, bool)>,
-    known: Cache<Query, Arc<Found>>,
+    known: Cache<Query, Arc<Fetched>>,
 }
 
 /// One read of params.
@@ -48,10 +52,11 @@ struct Query {
     name: Option<String>,
 }
 
-/// Params that were read.
+/// Params that were read, with their apiVersions and kinds.
 #[derive(Debug, Default)]
-struct Found {
-    objects: Vec<DynamicObject>,
+struct Fetched {
+    objects: Vec<Arc<Value>>,
+    /// Size of the answer.
     bytes: usize,
 }
 
@@ -72,6 +77,8 @@ pub(crate) enum ParamsError {
     NotFound,
     #[error("more than {MAX_SELECTED} params in one namespace")]
     TooMany,
+    #[error("the params have more than {MAX_READ} bytes")]
+    TooLarge,
     #[error("{0}")]
     Selector(String),
     #[error("params cannot be read: {0}")]
@@ -82,7 +89,7 @@ impl Params {
     pub(crate) fn new(client: Client) -> Self {
         let known = Cache::builder()
             .max_capacity(MAX_BYTES)
-            .weigher(|_, found: &Arc<Found>| u32::try_from(found.bytes).unwrap_or(u32::MAX))
+            .weigher(|_, fetched: &Arc<Fetched>| u32::try_from(fetched.bytes).unwrap_or(u32::MAX))
             .time_to_live(KEPT);
         let kinds = Cache::builder().max_capacity(MAX_KINDS).time_to_live(KIND_KEPT);
         Self { client, kinds: kinds.build(), known: known.build() }
@@ -94,7 +101,7 @@ impl Params {
         kind: Option<&ParamKind>,
         reference: Option<&ParamRef>,
         namespace: &str,
-    ) -> Result<Vec<Option<Cel>>, ParamsError> {
+    ) -> Result<Vec<Option<Arc<Value>>>, ParamsError> {
         let (Some(kind), Some(reference)) = (kind, reference) else {
             return Ok(vec![None]);
         };
@@ -108,28 +115,24 @@ impl Params {
             (true, true) => namespace,
         };
         let name = reference.name.clone().filter(|name| !name.is_empty());
-        let found = match (name, &reference.selector) {
+        let selected: Vec<Arc<Value>> = match (name, &reference.selector) {
             (Some(_), Some(_)) => return Err(ParamsError::NameAndSelector),
             (None, None) => return Err(ParamsError::NeitherNameNorSelector),
-            (Some(name), None) => {
-                let found = self.read(&kind, namespace, Some(name)).await?;
-                found.objects.iter().map(value).collect::<Vec<_>>()
-            }
-            (None, Some(labels)) => {
+            (Some(name), None) => self.read(&kind, namespace, Some(name)).await?.objects.clone(),
+            (None, Some(chosen)) => {
                 let selector =
-                    selector(Some(labels)).map_err(|error| ParamsError::Selector(error.to_string()))?;
-                let found = self.read(&kind, namespace, None).await?;
-                let matches = |object: &&DynamicObject| {
-                    let labels = object.metadata.labels.clone().unwrap_or_default();
-                    selector.as_ref().is_none_or(|selector| selector.matches(&labels))
+                    selector(Some(chosen)).map_err(|error| ParamsError::Selector(error.to_string()))?;
+                let fetched = self.read(&kind, namespace, None).await?;
+                let matches = |object: &&Arc<Value>| {
+                    selector.as_ref().is_none_or(|selector| selector.matches(&labels(object)))
                 };
-                found.objects.iter().filter(matches).map(value).collect()
+                fetched.objects.iter().filter(matches).cloned().collect()
             }
         };
-        if found.is_empty() && reference.parameter_not_found_action.as_deref() == Some("Deny") {
+        if selected.is_empty() && reference.parameter_not_found_action.as_deref() == Some("Deny") {
             return Err(ParamsError::NotFound);
         }
-        Ok(found.into_iter().map(Some).collect())
+        Ok(selected.into_iter().map(Some).collect())
     }
 
     /// Returns the resource of a kind, and true when it is namespaced.
@@ -145,9 +148,9 @@ impl Params {
         let read = tokio::time::timeout(READ_TIMEOUT, discovery::pinned_kind(&self.client, &gvk)).await;
         let read = read.map_err(|_| unknown(format!("no answer within {READ_TIMEOUT:?}")))?;
         let (resource, capabilities) = read.map_err(|error| unknown(error.to_string()))?;
-        let found = (resource, capabilities.scope == Scope::Namespaced);
-        self.kinds.insert(gvk, found.clone()).await;
-        Ok(found)
+        let resolved = (resource, capabilities.scope == Scope::Namespaced);
+        self.kinds.insert(gvk, resolved.clone()).await;
+        Ok(resolved)
     }
 
     async fn read(
@@ -155,7 +158,7 @@ impl Params {
         kind: &ApiResource,
         namespace: &str,
         name: Option<String>,
-    ) -> Result<Arc<Found>, ParamsError> {
+    ) -> Result<Arc<Fetched>, ParamsError> {
         let gvk = GroupVersionKind::gvk(&kind.group, &kind.version, &kind.kind);
         let query = Query { kind: gvk, namespace: namespace.to_owned(), name };
         // Concurrent writes share one read.
@@ -163,41 +166,135 @@ impl Params {
         read.map_err(|error| ParamsError::clone(&error))
     }
 
-    async fn fetch(&self, kind: &ApiResource, query: &Query) -> Result<Arc<Found>, ParamsError> {
+    async fn fetch(&self, kind: &ApiResource, query: &Query) -> Result<Arc<Fetched>, ParamsError> {
         let api: Api<DynamicObject> = if query.namespace.is_empty() {
             Api::all_with(self.client.clone(), kind)
         } else {
             Api::namespaced_with(self.client.clone(), &query.namespace, kind)
         };
-        let objects = async {
-            if let Some(name) = &query.name {
-                return Ok((api.get_opt(name).await?.into_iter().collect(), false));
-            }
-            let list = api.list(&ListParams::default().limit(MAX_SELECTED)).await?;
-            let more = list.metadata.continue_.is_some_and(|token| !token.is_empty());
-            Ok::<_, kube::Error>((list.items, more))
+        let read = tokio::time::timeout(READ_TIMEOUT, self.answer(api.resource_url(), query)).await;
+        let read = read.map_err(|_| unreadable(&format!("no answer within {READ_TIMEOUT:?}")))?;
+        let Some(answer) = read? else { return Ok(Arc::default()) };
+        let (kind, listed) = (kind.clone(), query.name.is_none());
+        let parsed = tokio::task::spawn_blocking(move || parse(&answer, &kind, listed)).await;
+        parsed.map_err(|error| unreadable(&error)).flatten().map(Arc::new)
+    }
+
+    /// Returns the body of an answer; `None` when there is no such object.
+    async fn answer(&self, url: &str, query: &Query) -> Result<Option<Vec<u8>>, ParamsError> {
+        let request = Request::new(url);
+        let request = match &query.name {
+            Some(name) => request.get(name, &GetParams::default()),
+            None => request.list(&ListParams::default().limit(MAX_SELECTED)),
         };
-        let unreadable = |why: String| ParamsError::Unreadable(why);
-        let read = tokio::time::timeout(READ_TIMEOUT, objects).await;
-        let read = read.map_err(|_| unreadable(format!("no answer within {READ_TIMEOUT:?}")))?;
-        let (mut objects, more): (Vec<DynamicObject>, bool) =
-            read.map_err(|error| unreadable(error.to_string()))?;
-        if more {
-            return Err(ParamsError::TooMany);
+        let request = request.map_err(|error| unreadable(&error))?;
+        let stream = match self.client.request_stream(request).await {
+            Ok(stream) => stream,
+            Err(kube::Error::Api(status)) if status.code == 404 && query.name.is_some() => return Ok(None),
+            Err(error) => return Err(unreadable(&error)),
+        };
+        let mut answer = Vec::new();
+        let read: io::Result<usize> = Box::pin(stream.take(MAX_READ + 1)).read_to_end(&mut answer).await;
+        if read.map_err(|error| unreadable(&error))? as u64 > MAX_READ {
+            return Err(ParamsError::TooLarge);
         }
-        for object in &mut objects {
-            // Objects in lists have no type of their own.
-            object.types.get_or_insert_with(|| TypeMeta {
-                api_version: kind.api_version.clone(),
-                kind: kind.kind.clone(),
-            });
-        }
-        let bytes = serde_json::to_vec(&objects).map_err(|error| unreadable(error.to_string()))?.len();
-        Ok(Arc::new(Found { objects, bytes }))
+        Ok(Some(answer))
     }
 }
 
-/// Returns a param as expressions see it, with its apiVersion and kind.
-fn value(object: &DynamicObject) -> Cel {
-    to_cel(&serde_json::to_value(object).unwrap_or_default())
+fn unreadable(why: &dyn std::fmt::Display) -> ParamsError {
+    ParamsError::Unreadable(why.to_string())
+}
+
+/// Reads an object or a list of objects of a kind.
+fn parse(answer: &[u8], kind: &ApiResource, listed: bool) -> Result<Fetched, ParamsError> {
+    let mut value: Value = serde_json::from_slice(answer).map_err(|error| unreadable(&error))?;
+    let objects = if listed {
+        if value.pointer("/metadata/continue").and_then(Value::as_str).is_some_and(|token| !token.is_empty())
+        {
+            return Err(ParamsError::TooMany);
+        }
+        match value.get_mut("items").map(Value::take) {
+            Some(Value::Array(items)) => items,
+            _ => Vec::new(),
+        }
+    } else {
+        vec![value]
+    };
+    let typed = |mut object: Value| {
+        // Objects in lists have no type of their own.
+        if let Some(fields) = object.as_object_mut() {
+            fields.entry("apiVersion").or_insert_with(|| kind.api_version.clone().into());
+            fields.entry("kind").or_insert_with(|| kind.kind.clone().into());
+        }
+        Arc::new(object)
+    };
+    Ok(Fetched { objects: objects.into_iter().map(typed).collect(), bytes: answer.len() })
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{Request, Response};
+    use kube::client::Body;
+    use serde_json::json;
+
+    use super::*;
+
+    /// Reader in a cluster that has these config maps in each namespace.
+    fn params(maps: Vec<Value>) -> Params {
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let answer = match request.uri().path().rsplit_once('/').map(|(_, last)| last) {
+                Some("v1") => json!({"kind": "APIResourceList", "groupVersion": "v1", "resources": [{
+                    "name": "configmaps", "singularName": "", "namespaced": true, "kind": "ConfigMap",
+                    "verbs": ["get", "list"],
+                }]}),
+                Some("configmaps") => json!({"kind": "ConfigMapList", "metadata": {}, "items": maps}),
+                name => {
+                    let named = |map: &&Value| map["metadata"]["name"].as_str() == name;
+                    let absent = json!({"kind": "Status", "status": "Failure", "code": 404, "message": "gone",
+                                        "reason": "NotFound", "metadata": {}});
+                    maps.iter().find(named).unwrap_or(&absent).clone()
+                }
+            };
+            let code = if answer["kind"] == "Status" { 404 } else { 200 };
+            let body = Body::from(answer.to_string().into_bytes());
+            let response = Response::builder().status(code).body(body).unwrap();
+            std::future::ready(Ok::<_, std::io::Error>(response))
+        });
+        Params::new(Client::new(service, "default"))
+    }
+
+    fn map(name: &str, bytes: usize) -> Value {
+        json!({"metadata": {"name": name, "labels": {"app": name}}, "data": {"x": "x".repeat(bytes)}})
+    }
+
+    async fn collect(params: &Params, reference: Value) -> Result<Vec<Option<Arc<Value>>>, String> {
+        let kind = ParamKind { api_version: Some("v1".to_owned()), kind: Some("ConfigMap".to_owned()) };
+        let reference: ParamRef = serde_json::from_value(reference).unwrap();
+        let collected = params.collect(Some(&kind), Some(&reference), "shop").await;
+        collected.map_err(|error| error.to_string())
+    }
+
+    #[tokio::test]
+    async fn params_are_read_by_name_or_selector_and_have_a_type() {
+        let params = params(vec![map("a", 1), map("b", 1)]);
+        let named = collect(&params, json!({"name": "a"})).await.unwrap();
+        assert_eq!(named[0].as_ref().unwrap()["kind"], "ConfigMap");
+        let selector = json!({"selector": {"matchLabels": {"app": "b"}}});
+        let selected = collect(&params, selector).await.unwrap();
+        assert_eq!(selected.len(), 1);
+        let selected = selected[0].as_ref().unwrap();
+        assert_eq!((&selected["metadata"]["name"], &selected["apiVersion"]), (&json!("b"), &json!("v1")));
+        let absent = json!({"name": "c", "parameterNotFoundAction": "Deny"});
+        assert!(collect(&params, absent).await.unwrap_err().contains("no params found"));
+    }
+
+    #[tokio::test]
+    async fn params_beyond_the_size_of_a_read_are_an_error() {
+        let many: Vec<Value> = (0..100).map(|at| map(&format!("m{at}"), 64 * 1024)).collect();
+        let params = params(many);
+        let all = collect(&params, json!({"selector": {}})).await.unwrap_err();
+        assert_eq!(all, "the params have more than 4194304 bytes");
+        assert_eq!(collect(&params, json!({"name": "m1"})).await.unwrap().len(), 1);
+    }
 }

@@ -9,6 +9,7 @@ use machinery_server::{
     Admission, AdmissionAttributes, ApiError, Interception, KubeNamespaces, MutableObject,
 };
 use serde_json::Value;
+use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -40,10 +41,11 @@ pub struct AdmissionOptions {
     pub plugins: Vec<Plugin>,
     /// Users with a reserve of calls and evaluations, such as the controller of the server's kinds.
     pub priority_users: Vec<String>,
-    /// Maximum number of calls of webhooks in progress. One user can have a quarter of them.
+    /// Maximum number of calls of webhooks in progress. One user can have a quarter of them, and the service
+    /// accounts of one namespace together.
     pub max_calls_in_flight: usize,
-    /// Maximum number of evaluations of expressions in progress, each on a thread of its own. One user can
-    /// have a quarter of them.
+    /// Maximum number of evaluations of expressions in progress, each on a thread of its own. The shares are
+    /// the same.
     pub max_evaluations_in_flight: usize,
 }
 
@@ -60,7 +62,7 @@ impl Default for AdmissionOptions {
 
 /// Plugins of admission by the configurations of a cluster.
 ///
-/// RBAC: get, list and watch the configurations of webhooks, policies, bindings and resourcequotas; update
+/// RBAC: get, list and watch the configurations of webhooks, policies, bindings and resourcequotas; patch
 /// resourcequotas/status; get services; get and list the kinds of params.
 pub struct Plugins {
     parts: Arc<Parts>,
@@ -113,10 +115,13 @@ impl Parts {
     fn select(&self, attributes: &AdmissionAttributes<'_>) -> Option<Selection> {
         let snapshot = self.configurations.snapshot();
         let hooks = |hooks: &[Arc<Hook>]| -> Vec<Arc<Hook>> {
-            hooks.iter().filter(|hook| hook.match_rules(attributes)).cloned().collect()
+            hooks.iter().filter(|hook| hook.matched_version(attributes).is_some()).cloned().collect()
         };
         let applies = |(policy, _): &&(Arc<Policy>, Vec<Arc<Binding>>)| {
-            policy.constraints.as_ref().map_or(true, |constraints| constraints.match_rules(attributes))
+            policy
+                .constraints
+                .as_ref()
+                .map_or(true, |constraints| constraints.matched_version(attributes).is_some())
         };
         let selection = Selection {
             mutating: hooks(&snapshot.mutating),
@@ -152,7 +157,7 @@ impl Admission for Plugins {
     fn intercept(&self, attributes: &AdmissionAttributes<'_>) -> Option<Box<dyn Interception>> {
         let parts = self.parts.clone();
         if !parts.has_synced() {
-            return Some(Box::new(Unsynced { parts }));
+            return Some(Box::new(Unsynced { parts, selected: OnceCell::new() }));
         }
         let selection = self.parts.select(attributes)?;
         Some(Box::new(Selected { parts, selection }))
@@ -198,7 +203,8 @@ impl Interception for Selected {
         old: Option<&Value>,
     ) -> Result<(), ApiError> {
         let parts = &self.parts;
-        let subject = Subject { attributes, object, old, namespaces: parts.namespaces.as_ref() };
+        let (version, namespaces) = (attributes.version, parts.namespaces.as_ref());
+        let subject = Subject { attributes, version, object, old, namespaces };
         let validation = async {
             let Selection { validating, policies, counted, .. } = &self.selection;
             if !policies.is_empty() {
@@ -217,10 +223,20 @@ impl Interception for Selected {
 /// Admission of a write that came before the configurations were read.
 struct Unsynced {
     parts: Arc<Parts>,
+    /// Selection of the first state that was read. The rest of the write is decided by it, too.
+    selected: OnceCell<Option<Selected>>,
 }
 
 impl Unsynced {
-    async fn select(&self, attributes: &AdmissionAttributes<'_>) -> Result<Option<Selected>, ApiError> {
+    async fn select(&self, attributes: &AdmissionAttributes<'_>) -> Result<Option<&Selected>, ApiError> {
+        let selected = self.selected.get_or_try_init(|| self.select_when_synced(attributes)).await?;
+        Ok(selected.as_ref())
+    }
+
+    async fn select_when_synced(
+        &self,
+        attributes: &AdmissionAttributes<'_>,
+    ) -> Result<Option<Selected>, ApiError> {
         let synced = async {
             while !self.parts.has_synced() {
                 tokio::time::sleep(SYNC_POLL).await;
@@ -269,3 +285,6 @@ impl Interception for Unsynced {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

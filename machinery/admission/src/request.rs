@@ -44,16 +44,17 @@ impl<'a> AdmissionRequest<'a> {
     pub(crate) fn new(subject: &Subject<'a>) -> Self {
         let attributes = subject.attributes;
         let context = attributes.context;
-        let (group, version) = (attributes.group, attributes.version);
-        let kind = json!({"group": group, "version": version, "kind": attributes.kind});
-        let resource = json!({"group": group, "version": version, "resource": attributes.resource});
+        let group = attributes.group;
+        let kind = |version: &str| json!({"group": group, "version": version, "kind": attributes.kind});
+        let resource =
+            |version: &str| json!({"group": group, "version": version, "resource": attributes.resource});
         let user = &context.user;
         Self {
-            kind: kind.clone(),
-            resource: resource.clone(),
+            kind: kind(subject.version),
+            resource: resource(subject.version),
             sub_resource: &context.subresource,
-            request_kind: kind,
-            request_resource: resource,
+            request_kind: kind(attributes.version),
+            request_resource: resource(attributes.version),
             request_sub_resource: &context.subresource,
             name: attributes.name,
             namespace: &context.namespace,

@@ -31,6 +31,8 @@ pub(crate) struct SubjectError(pub(crate) ApiError);
 #[derive(Clone, Copy)]
 pub(crate) struct Subject<'a> {
     pub(crate) attributes: &'a AdmissionAttributes<'a>,
+    /// Version of the objects: that of the request, or another one that a rule matches.
+    pub(crate) version: &'a str,
     pub(crate) object: Option<&'a Value>,
     pub(crate) old: Option<&'a Value>,
     pub(crate) namespaces: &'a dyn NamespaceMetadata,

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::core::PartialObjectMeta;
 use machinery_auth::{Attributes, AuthError, Authorizer, UserInfo, Verdict};
-use machinery_server::{AdmissionAttributes, ApiError, Operation, RequestContext};
+use machinery_server::{AdmissionAttributes, ApiError, ObjectConverter, Operation, RequestContext};
 use serde_json::{Value, json};
 
 use crate::subject::{NamespaceMetadata, Subject};
@@ -30,6 +30,28 @@ impl Authorizer for Admins {
     async fn authorize(&self, attributes: &Attributes) -> Result<Verdict, AuthError> {
         let denied = Verdict::Denied { reason: "not admin".to_owned() };
         Ok(if attributes.user.name == "admin" { Verdict::Allowed } else { denied })
+    }
+}
+
+/// Versions of pots: servings are `servings` in v1 and `portions` in v2.
+#[derive(Debug)]
+pub(crate) struct TwoVersions;
+
+impl ObjectConverter for TwoVersions {
+    fn versions(&self) -> Vec<&str> {
+        vec!["v1", "v2"]
+    }
+
+    fn convert(&self, object: &Value, from: &str, to: &str) -> Result<Value, ApiError> {
+        let field = |version: &str| if version == "v1" { "servings" } else { "portions" };
+        let mut object = object.clone();
+        object["apiVersion"] = json!(format!("kitchen.dev/{to}"));
+        let spec =
+            object["spec"].as_object_mut().ok_or_else(|| ApiError::internal("converting", "no spec"))?;
+        if let Some(servings) = spec.remove(field(from)) {
+            spec.insert(field(to).to_owned(), servings);
+        }
+        Ok(object)
     }
 }
 
@@ -58,6 +80,7 @@ impl Write {
             context: &self.context,
             group: "kitchen.dev",
             version: "v1",
+            converter: None,
             resource: "pots",
             kind: "Pot",
             name: "a",
@@ -66,6 +89,7 @@ impl Write {
     }
 
     pub(crate) fn subject<'a>(&'a self, attributes: &'a AdmissionAttributes<'a>) -> Subject<'a> {
-        Subject { attributes, object: self.object.as_ref(), old: self.old.as_ref(), namespaces: &Namespaces }
+        let (object, old) = (self.object.as_ref(), self.old.as_ref());
+        Subject { attributes, version: attributes.version, object, old, namespaces: &Namespaces }
     }
 }

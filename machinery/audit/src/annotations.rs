@@ -23,9 +23,10 @@ impl AuditAnnotations {
         let size: usize = annotations.iter().map(|(key, value)| key.len() + value.len()).sum();
         match annotations.get(&key) {
             Some(first) if *first == value => {}
-            Some(_) => tracing::warn!(key, "audit annotation has another value already"),
+            // Callers can provoke both, as often as they like.
+            Some(_) => tracing::debug!(key, "audit annotation has another value already"),
             None if size + key.len() + value.len() > MOST_BYTES => {
-                tracing::warn!(key, "audit annotation does not fit");
+                tracing::debug!(key, "audit annotation does not fit");
             }
             None => {
                 annotations.insert(key, value);

@@ -2,7 +2,7 @@
 
 use std::{
     fs::{self, File, OpenOptions},
-    io::{self, Write},
+    io::{self, Read, Seek, SeekFrom, Write},
     os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::{Path, PathBuf},
     time::Duration,
@@ -26,14 +26,16 @@ pub(crate) struct Rotation {
 
 /// A file that is renamed when it is full.
 ///
-/// After a failure, the next write opens and renames again. A crate does this job for other logs, but
-/// none that was found reports a file that cannot be opened, recovers from it, and removes old files by
-/// number and age.
+/// After a failure, the next write opens and renames again. A line that was written in part is removed, or
+/// else ends before the next one begins. A crate does this job for other logs, but none that was found
+/// reports a file that cannot be opened, recovers from it, and removes old files by number and age.
 #[derive(Debug)]
 pub(crate) struct RotatedFile {
     path: PathBuf,
     rotation: Rotation,
     open: Option<(File, u64)>,
+    /// True when the file can end with a part of a line.
+    torn: bool,
 }
 
 impl RotatedFile {
@@ -43,7 +45,8 @@ impl RotatedFile {
             fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         }
         let open = Some(append_to(&path)?);
-        Ok(Self { path, rotation, open })
+        // A process that died can have left a part of a line.
+        Ok(Self { path, rotation, open, torn: true })
     }
 
     /// Writes a line, to a new file when the present one would grow too large.
@@ -60,8 +63,19 @@ impl RotatedFile {
             fs::rename(&self.path, self.free_name(now))?;
             (file, size) = append_to(&self.path)?;
             self.remove_old(now);
+            self.torn = false;
         }
-        file.write_all(line)?;
+        if std::mem::take(&mut self.torn) && size > 0 && !ends_with_line(&self.path).unwrap_or(false) {
+            self.torn = true;
+            file.write_all(b"\n")?;
+            self.torn = false;
+            size += 1;
+        }
+        if let Err(error) = file.write_all(line) {
+            self.torn = true;
+            remove_end(&file, size);
+            return Err(error);
+        }
         self.open = Some((file, size + length));
         Ok(())
     }
@@ -117,6 +131,25 @@ fn append_to(path: &Path) -> io::Result<(File, u64)> {
     let file = OpenOptions::new().create(true).append(true).mode(0o600).open(path)?;
     let size = file.metadata()?.len();
     Ok((file, size))
+}
+
+/// Removes what a failed write left after `size` bytes. A part remains when another process has cut the
+/// file since.
+fn remove_end(file: &File, size: u64) {
+    if file.metadata().is_ok_and(|metadata| metadata.len() > size)
+        && let Err(error) = file.set_len(size)
+    {
+        tracing::warn!(%error, "the audit log keeps a part of an event");
+    }
+}
+
+/// Returns true when a file ends with a whole line.
+fn ends_with_line(path: &Path) -> io::Result<bool> {
+    let mut file = File::open(path)?;
+    let mut last = [0];
+    file.seek(SeekFrom::End(-1))?;
+    file.read_exact(&mut last)?;
+    Ok(last == *b"\n")
 }
 
 #[cfg(test)]
@@ -177,5 +210,49 @@ mod tests {
         fs::create_dir(&logs).expect("a folder");
         file.write_line(b"line four\n", at(3)).expect("written");
         assert_eq!(names(&logs), ["audit.log"]);
+    }
+
+    /// Returns the maximum size of a file in that folder.
+    fn largest_file(folder: &Path) -> u64 {
+        let file = File::create(folder.join("sparse")).expect("a file");
+        let (mut possible, mut impossible) = (0, i64::MAX as u64);
+        while impossible - possible > 1 {
+            let middle = possible + (impossible - possible) / 2;
+            if file.set_len(middle).is_ok() { possible = middle } else { impossible = middle }
+        }
+        possible
+    }
+
+    #[test]
+    fn a_line_that_was_written_in_part_is_removed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("audit.log");
+        let nearly_full = largest_file(folder.path()) - 5;
+        File::create(&path).expect("a file").set_len(nearly_full).expect("a sparse file");
+        let never = Rotation { size: 0, ..SMALL };
+        let mut file = RotatedFile::open(path.clone(), never).expect("a file");
+        file.write_line(b"a line of more than five bytes\n", at(0)).expect_err("no room for all of it");
+        assert_eq!(fs::metadata(&path).expect("a file").len(), nearly_full + 1);
+        file.write_line(b"abc\n", at(1)).expect("room");
+    }
+
+    #[test]
+    fn a_line_after_one_that_cannot_be_removed_begins_on_a_line_of_its_own() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("audit.log");
+        let nearly_full = largest_file(folder.path()) - 5;
+        let sparse = File::create(&path).expect("a file");
+        sparse.set_len(nearly_full).expect("a sparse file");
+        let never = Rotation { size: 0, ..SMALL };
+        let mut file = RotatedFile::open(path.clone(), never).expect("a file");
+        // As a tool does that copies the log and cuts it.
+        sparse.set_len(nearly_full - 5).expect("shorter");
+        file.write_line(b"a line of more than ten bytes\n", at(0)).expect_err("no room for all of it");
+        file.write_line(b"m\n", at(1)).expect("room");
+        let mut end = String::new();
+        let mut written = File::open(&path).expect("a file");
+        written.seek(SeekFrom::End(-8)).expect("an end");
+        written.read_to_string(&mut end).expect("text");
+        assert_eq!(end, "a lin\nm\n");
     }
 }

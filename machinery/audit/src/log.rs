@@ -8,12 +8,15 @@ use std::{
         atomic::{AtomicU64, Ordering},
     },
     thread::JoinHandle,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use chrono::Utc;
 use strum::{Display, EnumString};
-use tokio::sync::oneshot;
+use tokio::{
+    sync::oneshot,
+    time::{Instant, timeout_at},
+};
 
 use crate::{
     Event,
@@ -32,9 +35,10 @@ const COMPLAIN_EVERY: Duration = Duration::from_secs(10);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Display, EnumString)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Mode {
-    /// Requests do not wait. Events are dropped while the queue, or their user's share of it, is full.
+    /// Requests do not wait. While the queue, or their user's share of it, is full, events lose their objects
+    /// first, and are dropped when that is not enough.
     Batch,
-    /// A reply waits until its event is written, or cannot be.
+    /// A reply waits until there is room for its event and the event is written, or cannot be.
     #[default]
     Blocking,
     /// As `Blocking`, and a request whose first event cannot be written fails.
@@ -155,7 +159,8 @@ impl AuditLog {
         self.mode == Mode::BlockingStrict
     }
 
-    /// Records an event. Unless the mode is [`Mode::Batch`], this waits until the event is written.
+    /// Records an event. Unless the mode is [`Mode::Batch`], this waits for room in the queue and until the
+    /// event is written, for the log's patience at most.
     ///
     /// # Errors
     ///
@@ -165,15 +170,15 @@ impl AuditLog {
             return self.offer(event);
         }
         let (sender, receiver) = oneshot::channel();
-        self.push(event, Some(sender))?;
-        match tokio::time::timeout(self.patience, receiver).await {
+        let deadline = Instant::now() + self.patience;
+        if self.shared.queue.push_until(deadline, event, sender).await.is_err() {
+            return Err(self.dropped());
+        }
+        match timeout_at(deadline, receiver).await {
             Ok(Ok(true)) => Ok(()),
             // The thread has counted it.
             Ok(_) => Err(NotRecorded),
-            Err(_) => {
-                self.shared.dropped.fetch_add(1, Ordering::Relaxed);
-                Err(NotRecorded)
-            }
+            Err(_) => Err(self.dropped()),
         }
     }
 
@@ -183,14 +188,12 @@ impl AuditLog {
     ///
     /// The event is lost.
     pub fn offer(&self, event: Event) -> Result<(), NotRecorded> {
-        self.push(event, None)
+        self.shared.queue.push(event, None).map_err(|_| self.dropped())
     }
 
-    fn push(&self, event: Event, written: Option<oneshot::Sender<bool>>) -> Result<(), NotRecorded> {
-        self.shared.queue.push(event, written).map_err(|_| {
-            self.shared.dropped.fetch_add(1, Ordering::Relaxed);
-            NotRecorded
-        })
+    fn dropped(&self) -> NotRecorded {
+        self.shared.dropped.fetch_add(1, Ordering::Relaxed);
+        NotRecorded
     }
 
     /// The numbers of events that were not written.
@@ -277,6 +280,7 @@ mod tests {
     use std::sync::mpsc;
 
     use super::*;
+    use crate::Body;
 
     /// A disk that writes when the test lets it.
     struct SlowDisk(mpsc::Receiver<io::Result<()>>);
@@ -298,7 +302,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_stalled_disk_delays_nobody_in_batch_mode_and_the_events_it_costs_are_counted() {
+    async fn a_stalled_disk_delays_no_request_in_batch_mode_and_lost_events_are_counted() {
         let (log, disk) = log(Mode::Batch);
         let mut kept = 0;
         for _ in 0..3000 {
@@ -322,6 +326,38 @@ mod tests {
         log.record(Event::default()).await.expect_err("stalled");
         assert_eq!(log.failures(), Failures { buffered: 1, log: 1 });
         assert!(!log.close().await, "one is not written");
+    }
+
+    /// An event with an object that has two thirds of a user's share.
+    fn large() -> Event {
+        let text = format!("{:?}", "x".repeat(QUEUED_BYTES / 12));
+        Event { request_object: Some(Body::Json(text.into())), ..Event::default() }
+    }
+
+    #[tokio::test]
+    async fn large_events_of_one_user_wait_for_room_in_blocking_mode() {
+        let (sender, receiver) = mpsc::channel();
+        let target = Target::Test(Box::new(SlowDisk(receiver)));
+        let log = AuditLog::with(target, Mode::Blocking, Duration::from_secs(60)).expect("a log");
+        // One is being written, one waits for that, and one for room.
+        let all = futures::future::join_all((0..3).map(|_| log.record(large())));
+        let disk = async {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            (0..3).for_each(|_| sender.send(Ok(())).expect("a disk"));
+        };
+        let (results, ()) = tokio::join!(all, disk);
+        assert_eq!(results, [Ok(()), Ok(()), Ok(())]);
+        assert_eq!(log.failures(), Failures::default());
+    }
+
+    #[tokio::test]
+    async fn large_events_of_one_user_lose_their_objects_before_they_are_dropped_in_batch_mode() {
+        let (log, disk) = log(Mode::Batch);
+        for _ in 0..10 {
+            log.record(large()).await.expect("a place");
+        }
+        (0..10).for_each(|_| disk.send(Ok(())).expect("a disk"));
+        assert_eq!(log.failures(), Failures::default());
     }
 
     #[tokio::test]

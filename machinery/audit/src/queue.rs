@@ -5,7 +5,10 @@ use std::{
     sync::{Condvar, Mutex, MutexGuard, PoisonError},
 };
 
-use tokio::sync::oneshot;
+use tokio::{
+    sync::{Notify, oneshot},
+    time::{Instant, timeout_at},
+};
 
 use crate::Event;
 
@@ -13,8 +16,6 @@ use crate::Event;
 const SHARE: usize = 8;
 /// Annotation of an event whose objects were left out because of their size, as upstream.
 const TRUNCATED: &str = "audit.k8s.io/truncated";
-/// Prefix of the names of service accounts, before `NAMESPACE:NAME`.
-const SERVICE_ACCOUNT: &str = "system:serviceaccount:";
 
 /// Events that wait to be written.
 #[derive(Debug)]
@@ -22,6 +23,8 @@ pub(crate) struct Queue {
     most: Usage,
     state: Mutex<State>,
     changed: Condvar,
+    /// Wakes those that wait for room.
+    room: Notify,
 }
 
 /// Number and size of events.
@@ -68,30 +71,74 @@ impl Usage {
 
 impl Queue {
     pub(crate) fn new(most: Usage) -> Self {
-        Self { most, state: Mutex::default(), changed: Condvar::new() }
+        Self { most, state: Mutex::default(), changed: Condvar::new(), room: Notify::new() }
     }
 
-    /// Adds an event. One that is larger than a user's share loses its objects, and has an annotation that
-    /// says so.
+    /// Adds an event. One that does not fit loses its objects, and has an annotation that says so.
     pub(crate) fn push(&self, mut event: Event, written: Option<oneshot::Sender<bool>>) -> Result<(), Full> {
-        let share = Usage { events: (self.most.events / SHARE).max(1), bytes: self.most.bytes / SHARE };
-        if event.size() > share.bytes {
-            (event.request_object, event.response_object) = (None, None);
-            event.annotations.insert(TRUNCATED.to_owned(), "true".to_owned());
-        }
-        let (size, user) = (event.size(), user_of(&event));
         let mut state = self.state();
+        let whole = self.reserve(&mut state, &event);
+        let size = whole.or_else(|| {
+            truncate(&mut event);
+            self.reserve(&mut state, &event)
+        });
+        let size = size.ok_or(Full)?;
+        self.add(state, Entry { event, size, written });
+        Ok(())
+    }
+
+    /// Adds an event, and waits for room until the deadline. Then it is added as by [`push`](Self::push).
+    pub(crate) async fn push_until(
+        &self,
+        deadline: Instant,
+        mut event: Event,
+        written: oneshot::Sender<bool>,
+    ) -> Result<(), Full> {
+        if event.size() > self.share().bytes {
+            truncate(&mut event);
+        }
+        loop {
+            let mut room = std::pin::pin!(self.room.notified());
+            // Before the look, so that room that comes after it is not missed.
+            room.as_mut().enable();
+            {
+                let mut state = self.state();
+                if state.closed {
+                    return Err(Full);
+                }
+                if let Some(size) = self.reserve(&mut state, &event) {
+                    self.add(state, Entry { event, size, written: Some(written) });
+                    return Ok(());
+                }
+            }
+            if timeout_at(deadline, room).await.is_err() {
+                return self.push(event, Some(written));
+            }
+        }
+    }
+
+    /// Takes room for an event, and returns its size; `None` when there is none.
+    fn reserve(&self, state: &mut State, event: &Event) -> Option<usize> {
+        let (size, user) = (event.size(), user_of(event));
         let own = state.by_user.get(user).copied().unwrap_or_default().plus(size);
         let all = state.used.plus(size);
-        if state.closed || own.exceeds(share) || all.exceeds(self.most) {
-            return Err(Full);
+        if state.closed || own.exceeds(self.share()) || all.exceeds(self.most) {
+            return None;
         }
         state.used = all;
         state.by_user.insert(user.to_owned(), own);
-        state.entries.push_back(Entry { event, size, written });
+        Some(size)
+    }
+
+    fn add(&self, mut state: MutexGuard<'_, State>, entry: Entry) {
+        state.entries.push_back(entry);
         drop(state);
         self.changed.notify_one();
-        Ok(())
+    }
+
+    /// Returns the part of the queue that one user can have.
+    fn share(&self) -> Usage {
+        Usage { events: (self.most.events / SHARE).max(1), bytes: self.most.bytes / SHARE }
     }
 
     /// Waits for the next event; `None` once the queue is closed and empty.
@@ -107,6 +154,8 @@ impl Queue {
                 } else {
                     state.by_user.insert(user.to_owned(), left);
                 }
+                drop(state);
+                self.room.notify_waiters();
                 return Some(entry);
             }
             if state.closed {
@@ -120,6 +169,7 @@ impl Queue {
     pub(crate) fn close(&self) {
         self.state().closed = true;
         self.changed.notify_all();
+        self.room.notify_waiters();
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -127,11 +177,16 @@ impl Queue {
     }
 }
 
+/// Leaves out the objects of an event.
+fn truncate(event: &mut Event) {
+    if event.request_object.take().is_some() | event.response_object.take().is_some() {
+        event.annotations.insert(TRUNCATED.to_owned(), "true".to_owned());
+    }
+}
+
 /// Returns the name that the share belongs to: the user, or the namespace of a service account.
 fn user_of(event: &Event) -> &str {
-    let name = event.user.name();
-    let account = name.strip_prefix(SERVICE_ACCOUNT).and_then(|rest| rest.split_once(':'));
-    account.map_or(name, |(namespace, _)| &name[..SERVICE_ACCOUNT.len() + namespace.len()])
+    machinery_auth::flow(event.user.name())
 }
 
 #[cfg(test)]
@@ -172,8 +227,13 @@ mod tests {
             let body = Some(Body::Json(Bytes::from(vec![b' '; 600 * 1024])));
             Event { request_object: body, ..event("jane") }
         };
-        queue.push(large(), None).expect("her share");
-        queue.push(large(), None).expect_err("more than a mebibyte");
+        let kept = (0..1000).filter(|_| queue.push(large(), None).is_ok()).count();
+        assert_eq!(kept, 10);
+        queue.close();
+        let events: Vec<Event> = std::iter::from_fn(|| queue.next()).map(|entry| entry.event).collect();
+        let whole = events.iter().filter(|event| event.request_object.is_some()).count();
+        let truncated = events.iter().filter(|event| event.annotations.contains_key(TRUNCATED)).count();
+        assert_eq!((events.len(), whole, truncated), (20, 1, 9), "two are more than a mebibyte");
     }
 
     #[test]

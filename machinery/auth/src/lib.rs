@@ -58,4 +58,6 @@ pub use serving_certificate::{ServingCertificate, ServingCertificateError};
 pub use subject_access_review::SubjectAccessReviewAuthorizer;
 pub use tls::{AnyClientCertificate, server_config};
 pub use token::TokenAuthenticator;
-pub use user::{ANONYMOUS_USER, AUTHENTICATED_GROUP, PRIVILEGED_GROUP, UNAUTHENTICATED_GROUP, UserInfo};
+pub use user::{
+    ANONYMOUS_USER, AUTHENTICATED_GROUP, PRIVILEGED_GROUP, UNAUTHENTICATED_GROUP, UserInfo, flow,
+};

@@ -13,6 +13,19 @@ pub const PRIVILEGED_GROUP: &str = "system:masters";
 /// The key of [`UserInfo::extra`] that identifies the credential.
 pub(crate) const CREDENTIAL_ID_KEY: &str = "authentication.kubernetes.io/credential-id";
 
+/// Prefix of the user names of service accounts, before `NAMESPACE:NAME`.
+const SERVICE_ACCOUNT: &str = "system:serviceaccount:";
+
+/// Returns the name of the flow that a user belongs to, for limits with a share for each flow. The service
+/// accounts of a namespace are one flow. Other users are one each.
+///
+/// The flow of a namespace ends with a colon, so that no user has its name.
+pub fn flow(user: &str) -> &str {
+    let account = user.strip_prefix(SERVICE_ACCOUNT).and_then(|rest| rest.split_once(':'));
+    let end = account.map(|(namespace, _)| SERVICE_ACCOUNT.len() + namespace.len() + 1);
+    end.and_then(|end| user.get(..end)).unwrap_or(user)
+}
+
 /// An authenticated user.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct UserInfo {
@@ -66,6 +79,19 @@ impl UserInfo {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_service_accounts_of_a_namespace_are_one_flow() {
+        let cases = [
+            ("system:serviceaccount:shop:a", "system:serviceaccount:shop:"),
+            ("system:serviceaccount:shop:b", "system:serviceaccount:shop:"),
+            ("system:serviceaccount:shop", "system:serviceaccount:shop"),
+            ("jane", "jane"),
+        ];
+        for (user, expected) in cases {
+            assert_eq!(flow(user), expected);
+        }
+    }
 
     #[test]
     fn an_extra_key_with_several_values_has_no_one_value() {

@@ -85,6 +85,10 @@ struct WireOptions<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     force: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    grace_period_seconds: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    orphan_dependents: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     propagation_policy: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     preconditions: Option<Preconditions>,
@@ -113,12 +117,15 @@ impl RequestContext {
         serde_json::to_value(options).unwrap_or_default()
     }
 
-    /// Returns the options of a deletion in the form that a webhook receives.
+    /// Returns the options of a deletion in the form that a webhook receives, as they were sent.
     pub(crate) fn delete_options(&self, given: &DeleteOptions) -> Value {
         let DeleteOptions { uid, resource_version, .. } = given.clone();
+        let propagation = given.propagation.filter(|_| given.orphan_dependents.is_none());
         let preconditions = Preconditions { uid, resource_version };
         let options = WireOptions {
-            propagation_policy: given.propagation.map(|propagation| match propagation {
+            grace_period_seconds: given.grace_period_seconds,
+            orphan_dependents: given.orphan_dependents,
+            propagation_policy: propagation.map(|propagation| match propagation {
                 Propagation::Orphan => "Orphan",
                 Propagation::Background => "Background",
                 Propagation::Foreground => "Foreground",

@@ -70,7 +70,7 @@ mod view;
 pub use action::Action;
 pub use admission::{
     Admission, AdmissionAttributes, EveryNamespace, Interception, KubeNamespaces, MutableObject,
-    NamespaceState, Namespaces,
+    NamespaceState, Namespaces, ObjectConverter,
 };
 pub use context::{Operation, RequestContext, Warnings};
 pub use error::{ApiError, Cause, Reason};

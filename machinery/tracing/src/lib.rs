@@ -8,9 +8,9 @@
 //!
 //! # Guarantees
 //!
-//! A trusted caller's trace is continued: its `traceparent` decides whether the request is sampled. The trace
-//! of any other caller begins anew, with a link to the caller's, and only the configured rate decides. So no
-//! caller can force sampling. Source of the rule: `k8s.io/apiserver/pkg/endpoints/filters/traces.go`.
+//! A trusted caller's trace is continued: its `traceparent` decides whether the request is sampled. Any
+//! other request starts a new trace with a link to the caller's, and only the configured rate decides. No
+//! other caller can force sampling. Source of the rule: `k8s.io/apiserver/pkg/endpoints/filters/traces.go`.
 //!
 //! Without a current span, [`Span::child_of_current`] reads one thread-local variable and nothing else.
 //! Spans that the collector does not take are dropped: at most 2,048 wait, and no request waits for

@@ -14,7 +14,7 @@ use crate::Traces;
 /// Maximum length of an attribute's text.
 const LONGEST: usize = 1024;
 
-/// The start of a request.
+/// Start of a request.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestStart<'a> {
     /// Name of the span, such as `GET /apis/example.dev/v1/namespaces/{:namespace}/pots/{:name}`.
@@ -80,8 +80,7 @@ impl Traces {
 }
 
 impl Span {
-    /// Starts a span for a part of what the current span is about; `None` when that is not sampled, or
-    /// there is none.
+    /// Starts a child of the current span; `None` when the current span is not sampled, or there is none.
     pub fn child_of_current(name: &'static str) -> Option<Self> {
         Context::map_current(|current| Self::child_of(current, name))
     }
@@ -134,7 +133,7 @@ impl Span {
         self.0.span().set_status(Status::error(message.to_owned()));
     }
 
-    /// Runs a future in a span for a part of what the current span is about, if that is sampled.
+    /// Runs a future in a child of the current span, if that is sampled.
     pub async fn run_part<F: Future>(name: &'static str, future: F) -> F::Output {
         match Self::child_of_current(name) {
             Some(span) => span.run(future).await,

@@ -3,7 +3,7 @@ use machinery_server::Operation;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::testing::Write;
+use crate::testing::{TwoVersions, Write};
 
 fn rule(more: &Value) -> Rule {
     let mut rule = json!({"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*"]});
@@ -31,7 +31,7 @@ fn a_rule_matches_by_operation_group_version_resource_and_scope() {
         (json!({"scope": "Universe"}), false),
     ];
     for (more, expected) in cases {
-        assert_eq!(rule(&more).matches(&write.attributes()), expected, "{more}");
+        assert_eq!(rule(&more).matches(&write.attributes(), "v1"), expected, "{more}");
     }
 }
 
@@ -49,7 +49,7 @@ fn a_subresource_has_rules_of_its_own() {
     ];
     for (resources, expected) in cases {
         let rule = rule(&json!({"resources": resources}));
-        assert_eq!(rule.matches(&write.attributes()), expected, "{resources}");
+        assert_eq!(rule.matches(&write.attributes(), "v1"), expected, "{resources}");
     }
 }
 
@@ -113,8 +113,34 @@ async fn a_policy_excludes_resources_and_names_objects() {
     ];
     let write = Write::create(json!({}));
     for (resources, expected) in cases {
-        assert_eq!(constraints(resources.clone()).match_rules(&write.attributes()), expected, "{resources}");
+        let matched = constraints(resources.clone()).matched_version(&write.attributes());
+        assert_eq!(matched.is_some(), expected, "{resources}");
     }
+}
+
+#[test]
+fn rules_for_another_version_match_unless_the_policy_is_exact() {
+    let write = Write::create(json!({}));
+    let attributes = AdmissionAttributes { converter: Some(&TwoVersions), ..write.attributes() };
+    let versions = |versions: Value| rule(&json!({"apiVersions": versions}));
+    let cases = [
+        (MatchPolicy::Equivalent, vec![versions(json!(["v1"]))], Some("v1")),
+        (MatchPolicy::Equivalent, vec![versions(json!(["v2"]))], Some("v2")),
+        (MatchPolicy::Equivalent, vec![versions(json!(["v2"])), versions(json!(["*"]))], Some("v1")),
+        (MatchPolicy::Equivalent, vec![versions(json!(["v3"]))], None),
+        (MatchPolicy::Exact, vec![versions(json!(["v2"]))], None),
+        (MatchPolicy::Exact, vec![versions(json!(["v1"]))], Some("v1")),
+    ];
+    for (policy, rules, expected) in cases {
+        assert_eq!(policy.matched_version(&rules, &attributes), expected, "{policy:?} {rules:?}");
+    }
+    assert_eq!(MatchPolicy::new(None), MatchPolicy::Equivalent);
+    let excluded = json!({"excludeResourceRules": [{
+        "operations": ["*"], "apiGroups": ["*"], "apiVersions": ["v2"], "resources": ["*"],
+    }]});
+    let excluded: MatchResources = serde_json::from_value(excluded).unwrap();
+    let constraints = Constraints::new(Some(&excluded)).unwrap();
+    assert_eq!(constraints.matched_version(&attributes), None, "other versions are excluded, too");
 }
 
 #[test]

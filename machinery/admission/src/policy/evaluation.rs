@@ -24,6 +24,16 @@ pub(super) struct Problem {
     pub(super) reason: Option<String>,
     /// True when the policy could not be evaluated.
     pub(super) error: bool,
+    pub(super) origin: Origin,
+}
+
+/// Part of a policy that a problem is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// A validation, by its index. As upstream, conditions count as the first one.
+    Validation(usize),
+    /// An audit annotation. Its error refuses the write, whatever the actions of the binding.
+    AuditAnnotation,
 }
 
 /// Outcome of a policy.
@@ -36,35 +46,48 @@ pub(super) struct Outcome {
     pub(super) elapsed: Duration,
 }
 
-/// Evaluates a policy.
-pub(super) fn evaluate(policy: &Policy, environment: &Environment, params: Option<&Cel>) -> Outcome {
+/// Evaluates a policy. Beyond the deadline it is not evaluated, which is an error.
+pub(super) fn evaluate(
+    policy: &Policy,
+    environment: &Environment,
+    params: Option<&Cel>,
+    deadline: Instant,
+) -> Outcome {
     let started = Instant::now();
     let budget = Budget::new();
     let mut outcome = Outcome::default();
+    if started >= deadline {
+        let message = "the policies of the request took too long, and this one was not evaluated";
+        outcome.fail(policy, Origin::Validation(0), message.to_owned());
+        return outcome;
+    }
     let mut context = environment.context(params, &budget);
     match policy.conditions.matches(&context, &budget) {
         Ok(true) => {}
         Ok(false) => return outcome,
         Err(message) => {
-            outcome.fail(policy, message);
+            outcome.fail(policy, Origin::Validation(0), message);
             outcome.elapsed = started.elapsed();
             return outcome;
         }
     }
     let failed = add_variables(policy, &mut context, &budget);
     let explain = |program: &Program, error: String| explain(program, &failed, error);
-    for validation in &policy.validations {
+    for (index, validation) in policy.validations.iter().enumerate() {
+        let origin = Origin::Validation(index);
         match validation.expression.evaluate_bool(&context, &budget) {
             Ok(true) => {}
             Ok(false) => outcome.problems.push(Problem {
                 message: message(validation, &context, &budget),
                 reason: validation.reason.clone(),
                 error: false,
+                origin,
             }),
-            Err(error) => outcome.fail(policy, explain(&validation.expression, error)),
+            Err(error) => outcome.fail(policy, origin, explain(&validation.expression, error)),
         }
     }
     for (key, program) in &policy.audit_annotations {
+        let origin = Origin::AuditAnnotation;
         match program.evaluate(&context, &budget) {
             Ok(Cel::String(text)) if text.trim().is_empty() => {}
             Ok(Cel::String(text)) => {
@@ -77,9 +100,9 @@ pub(super) fn evaluate(policy: &Policy, environment: &Environment, params: Optio
                 let message = format!(
                     "valueExpression '{source}' resulted in unsupported return type. Return type must be either string or null."
                 );
-                outcome.problems.push(Problem { message, reason: None, error: true });
+                outcome.problems.push(Problem { message, reason: None, error: true, origin });
             }
-            Err(error) => outcome.fail(policy, explain(program, error)),
+            Err(error) => outcome.fail(policy, origin, explain(program, error)),
         }
     }
     outcome.elapsed = started.elapsed();
@@ -88,11 +111,11 @@ pub(super) fn evaluate(policy: &Policy, environment: &Environment, params: Optio
 
 impl Outcome {
     /// Records an error, which the failure policy weighs.
-    fn fail(&mut self, policy: &Policy, message: String) {
+    fn fail(&mut self, policy: &Policy, origin: Origin, message: String) {
         if policy.fails_open {
             self.ignored += 1;
         } else {
-            self.problems.push(Problem { message, reason: None, error: true });
+            self.problems.push(Problem { message, reason: None, error: true, origin });
         }
     }
 }

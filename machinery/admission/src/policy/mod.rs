@@ -1,5 +1,6 @@
 //! ValidatingAdmissionPolicies. Source of the rules: `k8s.io/apiserver/pkg/admission/plugin/policy`.
 
+mod annotations;
 mod binding;
 mod definition;
 mod evaluation;

@@ -41,16 +41,19 @@ pub(super) fn limits(quota: &ResourceQuota, resource: &str) -> bool {
     hard.is_some_and(|hard| hard.contains_key(resource))
 }
 
-/// Checks that one more object fits.
+/// Checks that one more object fits. Returns `None` when the quota does not limit the resource, or no longer.
 ///
 /// # Errors
 ///
 /// Why it does not, in upstream's words.
-pub(super) fn check(quota: &ResourceQuota, resource: &str) -> Result<Charge, String> {
+pub(super) fn check(quota: &ResourceQuota, resource: &str) -> Result<Option<Charge>, String> {
+    if !counts_objects(quota) {
+        return Ok(None);
+    }
     let name = quota.metadata.name.as_deref().unwrap_or_default();
     let status = quota.status.clone().unwrap_or_default();
     let Some(Quantity(limited)) = status.hard.unwrap_or_default().remove(resource) else {
-        return Ok(Charge { used: "1".to_owned() });
+        return Ok(None);
     };
     let unknown = || format!("status unknown for quota: {name}, resources: {resource}");
     let Quantity(used) = status.used.unwrap_or_default().remove(resource).ok_or_else(unknown)?;
@@ -60,7 +63,7 @@ pub(super) fn check(quota: &ResourceQuota, resource: &str) -> Result<Charge, Str
             "exceeded quota: {name}, requested: {resource}=1, used: {resource}={used}, limited: {resource}={limited}"
         ));
     }
-    Ok(Charge { used: (number + 1).to_string() })
+    Ok(Some(Charge { used: (number + 1).to_string() }))
 }
 
 #[cfg(test)]
@@ -81,10 +84,18 @@ mod tests {
 
     #[test]
     fn a_full_quota_is_refused_in_the_words_of_kube_apiserver() {
-        assert_eq!(check(&quota("2", Some("1")), POTS), Ok(Charge { used: "2".to_owned() }));
+        assert_eq!(check(&quota("2", Some("1")), POTS), Ok(Some(Charge { used: "2".to_owned() })));
         let text = "exceeded quota: q, requested: count/pots.kitchen.dev=1, used: count/pots.kitchen.dev=2, \
                     limited: count/pots.kitchen.dev=2";
         assert_eq!(check(&quota("2", Some("2")), POTS).unwrap_err(), text);
+    }
+
+    #[test]
+    fn a_quota_that_no_longer_limits_the_resource_is_not_charged() {
+        assert_eq!(check(&quota("2", Some("1")), "count/pans.kitchen.dev"), Ok(None));
+        let mut scoped = quota("2", Some("2"));
+        scoped.spec = serde_json::from_value(json!({"scopes": ["BestEffort"]})).unwrap();
+        assert_eq!(check(&scoped, POTS), Ok(None));
     }
 
     #[test]

@@ -6,15 +6,15 @@
 //! fails afterwards stays charged until kube-controller-manager counts again.
 
 mod check;
+mod known;
 mod quantity;
 
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard},
     time::Duration,
 };
 
-use arc_swap::ArcSwap;
 use k8s_openapi::api::core::v1::ResourceQuota;
 use kube::{
     Api, Client,
@@ -24,13 +24,16 @@ use machinery_server::{AdmissionAttributes, ApiError, Operation};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use self::check::{Charge, check};
+use self::{
+    check::{Charge, check},
+    known::KnownQuotas,
+};
 use crate::{
     refusal,
-    watch::{self, Objects, Synced},
+    watch::{self, Keep, Known, Synced},
 };
 
-/// Maximum number of quotas with object counts in all namespaces.
+/// Maximum number of quotas with object counts in all namespaces. Beyond it every creation is refused.
 const MAX_QUOTAS: usize = 50_000;
 /// Number of attempts when others change the quota at the same time.
 const ATTEMPTS: usize = 10;
@@ -42,8 +45,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// RBAC: get, list and watch resourcequotas, patch resourcequotas/status.
 pub(crate) struct Quotas {
     client: Client,
-    /// Quotas by namespace.
-    known: Arc<ArcSwap<BTreeMap<String, Vec<Arc<ResourceQuota>>>>>,
+    known: Arc<RwLock<KnownQuotas>>,
     /// Quotas as this server has charged them last, by namespace. Charges of a namespace wait for each other.
     charged: Mutex<HashMap<String, Arc<tokio::sync::Mutex<Latest>>>>,
     synced: Synced,
@@ -55,18 +57,13 @@ type Latest = BTreeMap<String, Arc<ResourceQuota>>;
 impl Quotas {
     /// Starts the watch, which runs until `shutdown`.
     pub(crate) fn start(client: &Client, shutdown: &CancellationToken) -> Self {
-        let known = Arc::new(ArcSwap::from_pointee(BTreeMap::new()));
+        let known = Arc::new(RwLock::new(KnownQuotas::default()));
         let target = known.clone();
-        let changed = move |objects: Option<&Objects<ResourceQuota>>| {
-            let mut namespaces: BTreeMap<String, Vec<Arc<ResourceQuota>>> = BTreeMap::new();
-            for ((namespace, _), quota) in objects.into_iter().flatten() {
-                if check::counts_objects(quota) {
-                    namespaces.entry(namespace.clone()).or_default().push(quota.clone());
-                }
-            }
-            target.store(Arc::new(namespaces));
+        let changed = move |quotas: Known<'_, ResourceQuota>| {
+            target.write().unwrap_or_else(PoisonError::into_inner).update(quotas);
         };
-        let synced = watch::start(Api::all(client.clone()), MAX_QUOTAS, shutdown.clone(), changed);
+        let keep = Keep { most: MAX_QUOTAS, matters: check::counts_objects };
+        let synced = watch::start(Api::all(client.clone()), keep, shutdown.clone(), changed);
         Self { client: client.clone(), known, charged: Mutex::default(), synced }
     }
 
@@ -74,16 +71,21 @@ impl Quotas {
         self.synced.is_set()
     }
 
-    /// Returns true when a quota of the namespace counts the object that a request creates.
+    /// Returns true when a quota of the namespace counts the object that a request creates, or when there are
+    /// too many quotas to tell.
     pub(crate) fn counts(&self, attributes: &AdmissionAttributes<'_>) -> bool {
         let context = attributes.context;
-        if context.operation != Operation::Create || !context.subresource.is_empty() {
+        let creates = context.operation == Operation::Create && context.subresource.is_empty();
+        if !creates || context.namespace.is_empty() {
             return false;
         }
-        let known = self.known.load();
-        let quotas = known.get(&context.namespace);
+        let known = self.known();
         let resource = check::count_of(attributes);
-        quotas.is_some_and(|quotas| quotas.iter().any(|quota| check::limits(quota, &resource)))
+        known.overflows() || known.of(&context.namespace).iter().any(|quota| check::limits(quota, &resource))
+    }
+
+    fn known(&self) -> RwLockReadGuard<'_, KnownQuotas> {
+        self.known.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Charges a creation to the quotas of its namespace.
@@ -96,13 +98,17 @@ impl Quotas {
         let namespace = &attributes.context.namespace;
         let turn = {
             let mut charged = self.charged.lock().unwrap_or_else(PoisonError::into_inner);
-            let known = self.known.load();
+            let known = self.known();
+            if known.overflows() {
+                let why = "there are too many resource quotas with object counts in the cluster";
+                return Err(refusal::forbidden(attributes, why));
+            }
             // Namespaces without quotas are forgotten.
-            charged.retain(|name, turn| known.contains_key(name) || Arc::strong_count(turn) > 1);
+            charged.retain(|name, turn| !known.of(name).is_empty() || Arc::strong_count(turn) > 1);
             charged.entry(namespace.clone()).or_default().clone()
         };
         let mut latest = turn.lock().await;
-        let known = self.known.load().get(namespace).cloned().unwrap_or_default();
+        let known = self.known().of(namespace).to_vec();
         latest.retain(|name, _| known.iter().any(|quota| quota.metadata.name.as_ref() == Some(name)));
         for quota in known {
             let name = quota.metadata.name.clone().unwrap_or_default();
@@ -123,19 +129,19 @@ impl Quotas {
         for quota in quotas {
             let charged = self.charge_one(attributes, quota, &resource).await?;
             if let Some(charged) = charged {
-                latest.insert(charged.metadata.name.clone().unwrap_or_default(), Arc::new(charged));
+                latest.insert(charged.metadata.name.clone().unwrap_or_default(), charged);
             }
         }
         Ok(())
     }
 
-    /// Charges one quota. `None` when it was deleted.
+    /// Charges one quota, and returns its new version; `None` when it was deleted.
     async fn charge_one(
         &self,
         attributes: &AdmissionAttributes<'_>,
         mut quota: Arc<ResourceQuota>,
         resource: &str,
-    ) -> Result<Option<ResourceQuota>, ApiError> {
+    ) -> Result<Option<Arc<ResourceQuota>>, ApiError> {
         let api: Api<ResourceQuota> = Api::namespaced(self.client.clone(), &attributes.context.namespace);
         let name = quota.metadata.name.clone().unwrap_or_default();
         let failed = |error: kube::Error| {
@@ -144,13 +150,13 @@ impl Quotas {
         };
         for _ in 0..ATTEMPTS {
             let charge = check(&quota, resource).map_err(|why| refusal::forbidden(attributes, &why))?;
-            let Charge { used } = charge;
+            let Some(Charge { used }) = charge else { return Ok(Some(quota)) };
             let patch = json!({
                 "metadata": {"resourceVersion": quota.metadata.resource_version, "uid": quota.metadata.uid},
                 "status": {"used": {resource: used}},
             });
             match api.patch_status(&name, &PatchParams::default(), &Patch::Merge(&patch)).await {
-                Ok(charged) => return Ok(Some(charged)),
+                Ok(charged) => return Ok(Some(Arc::new(charged))),
                 Err(kube::Error::Api(status)) if status.code == 404 => return Ok(None),
                 Err(kube::Error::Api(status)) if status.code == 409 => {
                     match api.get_opt(&name).await.map_err(failed)? {
@@ -168,4 +174,29 @@ impl Quotas {
 /// Returns the version of a quota as a number, as etcd orders them.
 fn version(quota: &ResourceQuota) -> u64 {
     quota.metadata.resource_version.as_deref().and_then(|version| version.parse().ok()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Write;
+
+    #[tokio::test]
+    async fn creations_are_refused_while_there_are_too_many_quotas_to_know_them_all() {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let config = kube::Config::new("https://127.0.0.1:1/".parse().unwrap());
+        let client = Client::try_from(config).unwrap();
+        let known = Arc::new(RwLock::new(KnownQuotas::default()));
+        let quotas =
+            Quotas { client, known: known.clone(), charged: Mutex::default(), synced: Synced::default() };
+        let write = Write::create(json!({}));
+        assert!(!quotas.counts(&write.attributes()));
+        known.write().unwrap().update(Known::Overflow);
+        assert!(quotas.counts(&write.attributes()));
+        let refused = quotas.charge(&write.attributes()).await.unwrap_err();
+        assert_eq!(refused.code(), 403);
+        assert!(refused.to_string().contains("too many resource quotas"), "{refused}");
+        let update = Write::new(Operation::Update, Some(json!({})), None);
+        assert!(!quotas.counts(&update.attributes()));
+    }
 }

@@ -1,6 +1,9 @@
 //! One call of a webhook.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Status;
 use machinery_server::ApiError;
@@ -13,6 +16,7 @@ use super::{
 };
 use crate::{
     cel::Evaluator,
+    form::{Form, Forms},
     limiter::Limiter,
     metrics::{AdmissionMetrics, Call},
     refusal,
@@ -61,23 +65,30 @@ enum Failure {
 }
 
 impl Caller {
-    /// Returns true when a webhook is to be called for a write.
-    pub(crate) async fn should_call(&self, hook: &Hook, subject: &Subject<'_>) -> Result<bool, ApiError> {
-        if !hook.match_rules(subject.attributes) {
-            return Ok(false);
-        }
+    /// Returns the objects in the version in which a webhook is to be called for a write; `None` when it is
+    /// not to be called.
+    pub(crate) async fn should_call(
+        &self,
+        hook: &Hook,
+        subject: &Subject<'_>,
+        forms: &mut Forms,
+    ) -> Result<Option<Arc<Form>>, ApiError> {
+        let Some(version) = hook.matched_version(subject.attributes) else { return Ok(None) };
         let selectors = hook.selectors.as_ref().map_err(|error| refusal::internal(&error.to_string()))?;
         if !selectors.match_subject(subject).await.map_err(|error| error.0)? {
-            return Ok(false);
+            return Ok(None);
         }
+        let form = forms.of(subject, version)?;
         if hook.conditions.is_empty() {
-            return Ok(true);
+            return Ok(Some(form));
         }
-        let matched = self.evaluator.match_conditions(&hook.conditions, subject, None).await?;
-        matched.map_err(|why| {
+        let shown = form.show(subject);
+        let matched = self.evaluator.match_conditions(&hook.conditions, &shown, None).await?;
+        let matched = matched.map_err(|why| {
             tracing::warn!(webhook = hook.name, why, "match conditions failed: the write is refused");
             refusal::forbidden(subject.attributes, &why)
-        })
+        })?;
+        Ok(matched.then_some(form))
     }
 
     /// Calls a webhook. `None` when it failed and its failure policy is `Ignore`.

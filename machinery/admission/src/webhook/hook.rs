@@ -10,9 +10,11 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::LabelSelector,
 };
 
+use machinery_server::AdmissionAttributes;
+
 use crate::{
     cel::Conditions,
-    matching::{Rule, SelectorError, Selectors},
+    matching::{MatchPolicy, Rule, SelectorError, Selectors},
 };
 
 /// Timeout of a webhook that names none, as kube-apiserver sets it.
@@ -24,6 +26,7 @@ pub(crate) struct Hook {
     pub(crate) name: String,
     pub(crate) configuration: String,
     rules: Vec<Rule>,
+    match_policy: MatchPolicy,
     /// The selectors, or why they cannot be read.
     pub(crate) selectors: Result<Selectors, SelectorError>,
     pub(crate) conditions: Conditions,
@@ -80,10 +83,11 @@ pub(crate) enum Address {
 impl Hook {
     pub(crate) fn of_mutating(configuration: &str, webhook: &MutatingWebhook) -> Self {
         let reinvoked = webhook.reinvocation_policy.as_deref() == Some("IfNeeded");
-        Self::new(Parts {
+        Self::new(WebhookFields {
             configuration,
             name: &webhook.name,
             rules: webhook.rules.as_deref(),
+            match_policy: webhook.match_policy.as_deref(),
             namespace_selector: webhook.namespace_selector.as_ref(),
             object_selector: webhook.object_selector.as_ref(),
             conditions: webhook.match_conditions.as_deref(),
@@ -97,10 +101,11 @@ impl Hook {
     }
 
     pub(crate) fn of_validating(configuration: &str, webhook: &ValidatingWebhook) -> Self {
-        Self::new(Parts {
+        Self::new(WebhookFields {
             configuration,
             name: &webhook.name,
             rules: webhook.rules.as_deref(),
+            match_policy: webhook.match_policy.as_deref(),
             namespace_selector: webhook.namespace_selector.as_ref(),
             object_selector: webhook.object_selector.as_ref(),
             conditions: webhook.match_conditions.as_deref(),
@@ -113,41 +118,43 @@ impl Hook {
         })
     }
 
-    fn new(parts: Parts<'_>) -> Self {
-        let timeout = parts.timeout.unwrap_or(DEFAULT_TIMEOUT).clamp(1, 30);
-        let fails_open = parts.failure_policy == Some("Ignore");
-        let versions = parts.versions.iter().find_map(|version| match version.as_str() {
+    fn new(fields: WebhookFields<'_>) -> Self {
+        let timeout = fields.timeout.unwrap_or(DEFAULT_TIMEOUT).clamp(1, 30);
+        let fails_open = fields.failure_policy == Some("Ignore");
+        let versions = fields.versions.iter().find_map(|version| match version.as_str() {
             "v1" => Some(ReviewVersion::V1),
             "v1beta1" => Some(ReviewVersion::V1Beta1),
             _ => None,
         });
         Self {
-            name: parts.name.to_owned(),
-            configuration: parts.configuration.to_owned(),
-            rules: parts.rules.unwrap_or_default().iter().map(Rule::of_webhook).collect(),
-            selectors: Selectors::new(parts.namespace_selector, parts.object_selector),
-            conditions: Conditions::new(parts.conditions.unwrap_or_default(), fails_open),
+            name: fields.name.to_owned(),
+            configuration: fields.configuration.to_owned(),
+            rules: fields.rules.unwrap_or_default().iter().map(Rule::of_webhook).collect(),
+            match_policy: MatchPolicy::new(fields.match_policy),
+            selectors: Selectors::new(fields.namespace_selector, fields.object_selector),
+            conditions: Conditions::new(fields.conditions.unwrap_or_default(), fails_open),
             fails_open,
             timeout: Duration::from_secs(u64::from(timeout.unsigned_abs())),
-            allows_dry_run: matches!(parts.side_effects, "None" | "NoneOnDryRun"),
+            allows_dry_run: matches!(fields.side_effects, "None" | "NoneOnDryRun"),
             review_version: versions,
-            client: ClientConfig::new(parts.client),
-            reinvoked: parts.reinvoked,
+            client: ClientConfig::new(fields.client),
+            reinvoked: fields.reinvoked,
         }
     }
 
-    /// Returns true when a rule is for such a write.
-    pub(crate) fn match_rules(&self, attributes: &machinery_server::AdmissionAttributes<'_>) -> bool {
-        self.rules.iter().any(|rule| rule.matches(attributes))
+    /// Returns the version in which a rule is for a write; `None` when none is.
+    pub(crate) fn matched_version<'a>(&self, attributes: &AdmissionAttributes<'a>) -> Option<&'a str> {
+        self.match_policy.matched_version(&self.rules, attributes)
     }
 }
 
 /// Fields that both kinds of webhooks have.
 #[derive(Clone, Copy)]
-struct Parts<'a> {
+struct WebhookFields<'a> {
     configuration: &'a str,
     name: &'a str,
     rules: Option<&'a [RuleWithOperations]>,
+    match_policy: Option<&'a str>,
     namespace_selector: Option<&'a LabelSelector>,
     object_selector: Option<&'a LabelSelector>,
     conditions: Option<&'a [MatchCondition]>,

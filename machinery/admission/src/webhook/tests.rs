@@ -27,7 +27,7 @@ fn caller() -> Caller {
     }
 }
 
-/// A webhook that nobody serves.
+/// A webhook without a server.
 fn hook(more: &Value) -> Arc<Hook> {
     let mut webhook = json!({
         "name": "a.test", "clientConfig": {"url": "https://127.0.0.1:1/"}, "sideEffects": "None",
@@ -115,5 +115,5 @@ async fn a_condition_that_fails_counts_by_the_failure_policy_and_a_false_one_ski
     assert_eq!(called(&caller(), &write, open).await, Ok(()));
     let attributes = write.attributes();
     let called = caller().call(HookKind::Validating, &hook(&json!({})), &write.subject(&attributes)).await;
-    assert!(called.is_err(), "nobody serves it");
+    assert!(called.is_err(), "it has no server");
 }

@@ -9,7 +9,7 @@ use super::{
     call::{Caller, HookKind},
     hook::Hook,
 };
-use crate::subject::Subject;
+use crate::{form::Forms, subject::Subject};
 
 /// Calls the webhooks that apply to a write, all at once. Of several refusals, the first in their order
 /// counts. All are waited for, so that a webhook sees every write that it is registered for.
@@ -18,13 +18,14 @@ pub(crate) async fn validate(
     hooks: &[Arc<Hook>],
     subject: &Subject<'_>,
 ) -> Result<(), ApiError> {
-    let mut relevant = Vec::new();
+    let (mut forms, mut relevant) = (Forms::default(), Vec::new());
     for hook in hooks {
-        if caller.should_call(hook, subject).await? {
-            relevant.push(hook);
+        if let Some(form) = caller.should_call(hook, subject, &mut forms).await? {
+            relevant.push((hook, form));
         }
     }
-    let calls = relevant.into_iter().map(|hook| caller.call(HookKind::Validating, hook, subject));
+    let shown: Vec<_> = relevant.iter().map(|(hook, form)| (*hook, form.show(subject))).collect();
+    let calls = shown.iter().map(|(hook, subject)| caller.call(HookKind::Validating, hook, subject));
     for result in join_all(calls).await {
         result?;
     }

@@ -5,6 +5,8 @@
 //! strategy run after it, so a plugin cannot change what they protect. The validation sees the object as it
 //! would be stored.
 
+use std::fmt::Debug;
+
 use async_trait::async_trait;
 use serde_json::Value;
 
@@ -19,6 +21,8 @@ pub struct AdmissionAttributes<'a> {
     pub group: &'a str,
     /// Version of the request.
     pub version: &'a str,
+    /// Other versions of the kind; `None` when the object has one version.
+    pub converter: Option<&'a dyn ObjectConverter>,
     /// Plural of the resource, such as `evacuations`.
     pub resource: &'a str,
     /// Kind of the object: that of the body for a subresource with a kind of its own.
@@ -27,6 +31,19 @@ pub struct AdmissionAttributes<'a> {
     pub name: &'a str,
     /// Options of the request, in the form that a webhook receives.
     pub options: Option<&'a Value>,
+}
+
+/// Versions in which a kind is served, for rules that match any of them (`matchPolicy: Equivalent`).
+pub trait ObjectConverter: Debug + Send + Sync {
+    /// Returns the names of the versions, such as `v1`, with that of the request.
+    fn versions(&self) -> Vec<&str>;
+
+    /// Converts an object of the kind from one version to another.
+    ///
+    /// # Errors
+    ///
+    /// A version is not served, or the value is no object of its version.
+    fn convert(&self, object: &Value, from: &str, to: &str) -> Result<Value, ApiError>;
 }
 
 /// Object that a mutation can replace.

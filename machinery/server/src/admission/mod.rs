@@ -6,7 +6,7 @@ mod lifecycle;
 
 use async_trait::async_trait;
 
-pub use interception::{Admission, AdmissionAttributes, Interception, MutableObject};
+pub use interception::{Admission, AdmissionAttributes, Interception, MutableObject, ObjectConverter};
 pub use kube_namespaces::KubeNamespaces;
 pub(crate) use lifecycle::admit_create;
 

@@ -52,7 +52,7 @@ impl Caller {
     }
 
     /// Returns the name of the flow that takes turns with others: the namespace of a service account,
-    /// or else the user. No user has the name of a namespace's flow, which ends with a colon.
+    /// or else the user, as [`machinery_auth::flow`] has it.
     pub(crate) fn flow(&self) -> String {
         self.namespace
             .as_ref()

@@ -70,8 +70,14 @@ pub(crate) async fn handle(
         }
         Err(error) => Err(error),
     };
-    exchange.note(|trail| trail.reply(&result, &exchange));
-    let response = match result.and_then(|reply| websocket(&exchange, reply)) {
+    // Before the audit event: the handshake of a WebSocket can fail.
+    let result = result.and_then(|reply| websocket(&exchange, reply));
+    exchange.note(|trail| match &result {
+        Ok(Upgraded::WebSocket(response)) => trail.upgraded(response.status().as_u16()),
+        Ok(Upgraded::No(reply)) => trail.reply(Ok(reply), &exchange),
+        Err(error) => trail.reply(Err(error), &exchange),
+    });
+    let response = match result {
         Ok(Upgraded::WebSocket(response)) => response,
         Ok(Upgraded::No(reply)) => {
             let gzip = exchange.header("accept-encoding").split(',').any(|coding| coding.trim() == "gzip");

@@ -82,6 +82,8 @@ pub(crate) fn delete_options(
         uid: preconditions.uid,
         resource_version: preconditions.resource_version,
         propagation: propagation(wire.orphan_dependents, wire.propagation_policy.as_deref())?,
+        orphan_dependents: wire.orphan_dependents,
+        grace_period_seconds: wire.grace_period_seconds,
     };
     let accepted_when_pending = wire.orphan_dependents == Some(false);
     let write = WriteOptions { dry_run, ..WriteOptions::default() };

@@ -126,7 +126,7 @@ impl Trail {
     }
 
     /// Notes the reply.
-    pub(crate) fn reply(&mut self, result: &Result<Reply, ApiError>, exchange: &Exchange<'_>) {
+    pub(crate) fn reply(&mut self, result: Result<&Reply, &ApiError>, exchange: &Exchange<'_>) {
         let (status, object) = match result {
             Ok(Reply::Json(code, body)) => {
                 let deleted =
@@ -139,7 +139,7 @@ impl Trail {
             }
             Ok(reply) => (ResponseStatus::of_code(reply.code().as_u16()), None),
             Err(error) => {
-                let (status, code) = (status(error, &exchange.target()), error.reason().code());
+                let (status, code) = (status(error, &exchange.target()), error.code());
                 let object = render::json(&status).ok();
                 (ResponseStatus::of_status(status, code), object)
             }
@@ -149,6 +149,14 @@ impl Trail {
             self.event.response_object = object.map(Body::Json);
         }
         if matches!(result, Ok(Reply::Watch { .. })) && self.progress == Progress::Serving {
+            self.progress = Progress::Streaming;
+        }
+    }
+
+    /// Notes that the connection has become a WebSocket with the events of a watch.
+    pub(crate) fn upgraded(&mut self, code: u16) {
+        self.event.response_status = Some(ResponseStatus::of_code(code));
+        if self.progress == Progress::Serving {
             self.progress = Progress::Streaming;
         }
     }

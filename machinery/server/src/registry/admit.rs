@@ -8,10 +8,7 @@ use serde_json::Value;
 use machinery_apply::validate_managed_fields;
 
 use super::{DeleteOptions, Registry, metadata};
-use crate::{
-    AdmissionAttributes, ApiError, Interception, MutableObject, RequestContext, Strategy,
-    resource_name::ResourceName,
-};
+use crate::{AdmissionAttributes, ApiError, Interception, MutableObject, RequestContext, Strategy};
 
 /// Plugins that intercept one write, and their view of it.
 pub(super) struct Admitted {
@@ -28,7 +25,7 @@ impl<S: Strategy> Registry<S> {
     /// Returns the plugins that intercept a write; `None`, at no cost, when there are none.
     pub(super) fn intercept(&self, context: &RequestContext, name: &str) -> Option<Admitted> {
         let admission = self.admission.get()?;
-        let plugins = admission.intercept(&attributes(self.version(context).name(), context, name, None))?;
+        let plugins = admission.intercept(&self.attributes(context, name, None))?;
         Some(Admitted { plugins, options: context.write_options() })
     }
 
@@ -44,7 +41,7 @@ impl<S: Strategy> Registry<S> {
             return Ok(());
         }
         let name = object.meta().name.clone().unwrap_or_default();
-        let attributes = attributes(self.version(context).name(), context, &name, Some(&admitted.options));
+        let attributes = self.attributes(context, &name, Some(&admitted.options));
         let old = old.map(|old| self.value_of(context, old)).transpose()?;
         let before = object.clone();
         let mut mutable = Mutable { registry: self, context, value: self.value_of(context, object)?, object };
@@ -74,7 +71,7 @@ impl<S: Strategy> Registry<S> {
             return Ok(());
         }
         let name = object.meta().name.clone().unwrap_or_default();
-        let attributes = attributes(self.version(context).name(), context, &name, Some(&admitted.options));
+        let attributes = self.attributes(context, &name, Some(&admitted.options));
         let old = old.map(|old| self.value_of(context, old)).transpose()?;
         admitted.plugins.validate(&attributes, Some(&self.value_of(context, object)?), old.as_ref()).await
     }
@@ -89,7 +86,7 @@ impl<S: Strategy> Registry<S> {
     ) -> Result<(), ApiError> {
         let name = old.meta().name.clone().unwrap_or_default();
         let options = context.delete_options(given);
-        let attributes = attributes(self.version(context).name(), context, &name, Some(&options));
+        let attributes = self.attributes(context, &name, Some(&options));
         let old = self.value_of(context, old)?;
         if admitted.plugins.mutates() {
             admitted.plugins.mutate(&attributes, None, Some(&old)).await?;
@@ -98,6 +95,25 @@ impl<S: Strategy> Registry<S> {
             admitted.plugins.validate(&attributes, None, Some(&old)).await?;
         }
         Ok(())
+    }
+
+    fn attributes<'a>(
+        &'a self,
+        context: &'a RequestContext,
+        name: &'a str,
+        options: Option<&'a Value>,
+    ) -> AdmissionAttributes<'a> {
+        let resource = self.version(context).name();
+        AdmissionAttributes {
+            context,
+            group: &resource.group,
+            version: &resource.version,
+            converter: Some(&*self.versions),
+            resource: &resource.plural,
+            kind: &resource.kind,
+            name,
+            options,
+        }
     }
 }
 
@@ -121,22 +137,5 @@ impl<S: Strategy> MutableObject for Mutable<'_, S> {
         self.value = self.registry.value_of(self.context, &object)?;
         *self.object = object;
         Ok(())
-    }
-}
-
-fn attributes<'a>(
-    resource: &'a ResourceName,
-    context: &'a RequestContext,
-    name: &'a str,
-    options: Option<&'a Value>,
-) -> AdmissionAttributes<'a> {
-    AdmissionAttributes {
-        context,
-        group: &resource.group,
-        version: &resource.version,
-        resource: &resource.plural,
-        kind: &resource.kind,
-        name,
-        options,
     }
 }

@@ -28,7 +28,8 @@ pub enum Propagation {
     Foreground,
 }
 
-/// Options of a deletion: the parts of `metav1.DeleteOptions` that apply to kinds without graceful deletion.
+/// Options of a deletion: the parts of `metav1.DeleteOptions` that apply to kinds without graceful deletion,
+/// and those that only webhooks see.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeleteOptions {
     /// UID that the object must have.
@@ -37,6 +38,10 @@ pub struct DeleteOptions {
     pub resource_version: Option<String>,
     /// Fate of its dependents. By default the finalizers decide, else [`Propagation::Background`].
     pub propagation: Option<Propagation>,
+    /// The older form of `propagation`, when it was sent in that form. Only webhooks see it.
+    pub orphan_dependents: Option<bool>,
+    /// Time that the object is given to end. Only webhooks see it.
+    pub grace_period_seconds: Option<i64>,
 }
 
 impl DeleteOptions {

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{Body, decode_merged};
 use crate::{
-    Action, Admission, AdmissionAttributes, ApiError, MutableObject, RequestContext,
+    Action, Admission, AdmissionAttributes, ApiError, MutableObject, ObjectConverter, RequestContext,
     resource_name::ResourceName,
     stored::{Item, Stored, to_value},
     structure::{KindStructure, schema_of},
@@ -21,8 +21,8 @@ pub(crate) trait Posted: Send + Sync {
     /// Returns the name of the kind of the body.
     fn body_name(&self) -> ResourceName;
     fn schema(&self) -> Schema;
-    /// Sets the admission plugins. The first call counts.
-    fn set_admission(&self, admission: &Arc<dyn Admission>);
+    /// Sets the admission plugins, and the versions of the resource. The first call counts.
+    fn set_admission(&self, admission: &Arc<dyn Admission>, versions: Vec<String>);
     /// Performs the action on the object of that name in `resource`.
     async fn post(
         &self,
@@ -37,7 +37,23 @@ pub(crate) trait Posted: Send + Sync {
 pub(crate) struct PostedAction<A> {
     action: Arc<A>,
     structure: KindStructure,
-    admission: OnceLock<Arc<dyn Admission>>,
+    admission: OnceLock<(Arc<dyn Admission>, OneBody)>,
+}
+
+/// Versions of a resource with an action. The body of the action is the same in all of them.
+#[derive(Debug)]
+struct OneBody {
+    versions: Vec<String>,
+}
+
+impl ObjectConverter for OneBody {
+    fn versions(&self) -> Vec<&str> {
+        self.versions.iter().map(String::as_str).collect()
+    }
+
+    fn convert(&self, object: &Value, _: &str, _: &str) -> Result<Value, ApiError> {
+        Ok(object.clone())
+    }
 }
 
 impl<A: Action> PostedAction<A> {
@@ -54,20 +70,19 @@ impl<A: Action> PostedAction<A> {
         name: &str,
         body: A::Body,
     ) -> Result<A::Body, ApiError> {
+        let Some((admission, versions)) = self.admission.get() else { return Ok(body) };
         let ResourceName { kind, .. } = self.body_name();
         let mut attributes = AdmissionAttributes {
             context,
             group: &resource.group,
             version: &resource.version,
+            converter: Some(versions),
             resource: &resource.plural,
             kind: &kind,
             name,
             options: None,
         };
-        let admission = self.admission.get();
-        let Some(plugins) = admission.and_then(|admission| admission.intercept(&attributes)) else {
-            return Ok(body);
-        };
+        let Some(plugins) = admission.intercept(&attributes) else { return Ok(body) };
         let options = context.write_options();
         attributes.options = Some(&options);
         let mut mutable = MutableBody { action: self, context, value: to_value(&body)?, body };
@@ -116,8 +131,8 @@ impl<A: Action> Posted for PostedAction<A> {
         schema_of::<A::Body>()
     }
 
-    fn set_admission(&self, admission: &Arc<dyn Admission>) {
-        let _ = self.admission.set(admission.clone());
+    fn set_admission(&self, admission: &Arc<dyn Admission>, versions: Vec<String>) {
+        let _ = self.admission.set((admission.clone(), OneBody { versions }));
     }
 
     async fn post(

@@ -198,6 +198,10 @@ impl ServerBuilder {
                 let found = groups.len();
                 return Err(BuildError::ActionOnNothing { action: action.name(), plural, found });
             }
+            if let Some(admission) = &self.admission {
+                let versions = owners.iter().map(|served| served.resource.name().version.clone());
+                action.set_admission(admission, versions.collect());
+            }
             for served in &mut owners {
                 served.actions.push(action.clone());
             }
@@ -205,9 +209,6 @@ impl ServerBuilder {
         if let Some(admission) = &self.admission {
             for served in resources.values() {
                 served.resource.set_admission(admission);
-                for action in &served.actions {
-                    action.set_admission(admission);
-                }
             }
         }
         let info = Info { title: self.options.title.clone(), version: self.options.version.clone() };

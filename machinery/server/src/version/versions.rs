@@ -1,6 +1,6 @@
 //! All versions of a kind.
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use bytes::Bytes;
 use machinery_schema::Schema;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{KindVersion, ServedVersion, stored_version::stored_version, typed::Typed};
 use crate::{
-    ApiError, Object,
+    ApiError, Object, ObjectConverter,
     stored::{Stored, encode},
 };
 
@@ -88,6 +88,29 @@ impl<O: Object> Versions<O> {
 
     fn named(&self, api_version: &str) -> Option<&dyn KindVersion<O>> {
         self.all.iter().find(|one| one.name().api_version() == api_version).map(|version| &**version)
+    }
+}
+
+impl<O> fmt::Debug for Versions<O> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(&self.names).finish()
+    }
+}
+
+impl<O: Object> ObjectConverter for Versions<O> {
+    fn versions(&self) -> Vec<&str> {
+        self.all.iter().map(|version| version.name().version.as_str()).collect()
+    }
+
+    fn convert(&self, object: &Value, from: &str, to: &str) -> Result<Value, ApiError> {
+        let served = |wanted: &str| {
+            let found = self.all.iter().find(|one| one.name().version == wanted);
+            found.ok_or_else(|| ApiError::internal(format!("converting {from} to {to}"), "no such version"))
+        };
+        let (source, target) = (served(from)?, served(to)?);
+        let hub = source.decode_value(object.clone());
+        let converted = hub.and_then(|hub| target.to_value(&hub));
+        converted.map_err(|error| ApiError::internal(format!("converting {from} to {to}"), error))
     }
 }
 

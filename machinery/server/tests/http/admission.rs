@@ -353,3 +353,27 @@ async fn plugins_are_asked_once_for_a_write_and_again_only_after_a_conflict() {
     assert_eq!(calls.iter().filter(|call| call.step == "mutate").count(), 2);
     assert_eq!(calls[2].old["spec"]["tags"], json!(["other"]));
 }
+
+#[tokio::test]
+async fn a_plugin_sees_the_options_of_a_deletion_as_they_were_sent() {
+    let guard = Arc::<Guard>::default();
+    let kitchen = guarded(&guard).await;
+    let client = kitchen.client();
+    let cases = [
+        json!({"gracePeriodSeconds": 0}),
+        json!({"gracePeriodSeconds": 30, "propagationPolicy": "Background"}),
+        json!({"orphanDependents": false}),
+        json!({"orphanDependents": true}),
+        json!({"propagationPolicy": "Orphan"}),
+    ];
+    for mut options in cases {
+        client.post(POTS, &pot("a", json!({"dish": "soup"}))).await.expect(201);
+        guard.calls();
+        client.delete_with(A, &options).await;
+        let call = guard.calls().pop().expect("a call");
+        options["kind"] = json!("DeleteOptions");
+        options["apiVersion"] = json!("meta.k8s.io/v1");
+        assert_eq!(call.options, options);
+        client.merge(A, &json!({"metadata": {"finalizers": null}})).await;
+    }
+}

@@ -2,9 +2,13 @@
 
 use std::{path::PathBuf, sync::Arc};
 
+use async_trait::async_trait;
 use bytes::Bytes;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Status;
 use machinery_audit::{AuditLog, LogOptions, Mode, Policy};
-use machinery_server::ServerOptions;
+use machinery_server::{
+    Admission, AdmissionAttributes, ApiError, Interception, MutableObject, ServerOptions,
+};
 use serde_json::{Value, json};
 
 use crate::support::{Kitchen, Setup, eventually, pot};
@@ -22,13 +26,17 @@ struct Audited {
 impl Audited {
     /// A kitchen whose policy has these rules.
     async fn open(rules: &str) -> Self {
+        Self::with(rules, Setup::default()).await
+    }
+
+    async fn with(rules: &str, setup: Setup) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("audit.log");
         let options = LogOptions { path: path.clone(), mode: Mode::Blocking, ..LogOptions::default() };
         let log = Arc::new(AuditLog::start(options).expect("a log"));
         let policy = format!("apiVersion: audit.k8s.io/v1\nkind: Policy\n{rules}");
         let policy = Policy::parse(policy.as_bytes()).expect("a policy");
-        let setup = Setup { audit: Some((policy, log)), ..Setup::default() };
+        let setup = Setup { audit: Some((policy, log)), ..setup };
         Self { kitchen: Kitchen::with(setup).await, path, _folder: folder }
     }
 
@@ -149,6 +157,66 @@ async fn refusals_and_panics_are_recorded() {
     let events = audited.events();
     assert_eq!(events[0]["annotations"]["authorization.k8s.io/decision"], "forbid");
     assert_eq!(events[1]["user"], json!({}));
+}
+
+/// Refuses every write as busy.
+struct Busy;
+
+impl Admission for Busy {
+    fn intercept(&self, _: &AdmissionAttributes<'_>) -> Option<Box<dyn Interception>> {
+        Some(Box::new(Self))
+    }
+}
+
+#[async_trait]
+impl Interception for Busy {
+    fn mutates(&self) -> bool {
+        false
+    }
+
+    async fn mutate(
+        &self,
+        _: &AdmissionAttributes<'_>,
+        _: Option<&mut dyn MutableObject>,
+        _: Option<&Value>,
+    ) -> Result<(), ApiError> {
+        Ok(())
+    }
+
+    fn validates(&self) -> bool {
+        true
+    }
+
+    async fn validate(
+        &self,
+        _: &AdmissionAttributes<'_>,
+        _: Option<&Value>,
+        _: Option<&Value>,
+    ) -> Result<(), ApiError> {
+        let text = |text: &str| Some(text.to_owned());
+        let (status, reason) = (text("Failure"), text("TooManyRequests"));
+        Err(ApiError::Refused(Box::new(Status { code: Some(429), status, reason, ..Status::default() })))
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_by_admission_is_recorded_with_its_own_code() {
+    let setup = Setup { admission: Some(Arc::new(Busy)), ..Setup::default() };
+    let rules = "omitStages: [RequestReceived]\nrules: [{level: Metadata}]";
+    let audited = Audited::with(rules, setup).await;
+    let soup = pot("a", json!({"dish": "soup"}));
+    audited.kitchen.client().post(POTS, &soup).await.refused(429, "TooManyRequests");
+    assert_eq!(audited.summaries(), ["ResponseComplete create 429"]);
+}
+
+#[tokio::test]
+async fn a_websocket_whose_handshake_fails_is_recorded_as_a_failure() {
+    let audited = Audited::open("omitStages: [RequestReceived]\nrules: [{level: Metadata}]").await;
+    let path = format!("{POTS}?watch=true");
+    let upgrade = [("connection", "upgrade"), ("upgrade", "websocket"), ("sec-websocket-version", "13")];
+    let client = audited.kitchen.client();
+    client.send("GET", &path, &upgrade, Bytes::new()).await.expect(400);
+    assert_eq!(audited.summaries(), ["ResponseComplete watch 400"]);
 }
 
 #[tokio::test]

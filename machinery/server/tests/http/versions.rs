@@ -1,6 +1,9 @@
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
-use machinery_server::{Registry, RequestContext};
+use async_trait::async_trait;
+use machinery_server::{
+    Admission, AdmissionAttributes, ApiError, Interception, MutableObject, Reason, Registry, RequestContext,
+};
 use machinery_storage::{Operation, Store, Transaction};
 use serde_json::{Value, json};
 
@@ -215,4 +218,129 @@ async fn an_object_of_a_version_that_is_not_served_is_reported_and_not_misread()
     server.client.get(A2).await.refused(500, "InternalError");
     let status = server.client.get(V2).await.refused(500, "StorageReadError");
     assert_eq!(status["details"]["causes"][0]["field"], "n/a", "{status}");
+}
+
+/// A plugin that knows v2 only: it doubles the litres, and refuses kettles of more than ten.
+#[derive(Clone, Copy)]
+struct Litres;
+
+impl Admission for Litres {
+    fn intercept(&self, _: &AdmissionAttributes<'_>) -> Option<Box<dyn Interception>> {
+        Some(Box::new(*self))
+    }
+}
+
+#[async_trait]
+impl Interception for Litres {
+    fn mutates(&self) -> bool {
+        true
+    }
+
+    async fn mutate(
+        &self,
+        attributes: &AdmissionAttributes<'_>,
+        object: Option<&mut dyn MutableObject>,
+        _: Option<&Value>,
+    ) -> Result<(), ApiError> {
+        let (Some(object), Some(converter)) = (object, attributes.converter) else { return Ok(()) };
+        let mut changed = converter.convert(object.value(), attributes.version, "v2")?;
+        changed["spec"]["litres"] = json!(changed["spec"]["litres"].as_i64().expect("litres") * 2);
+        object.replace(converter.convert(&changed, "v2", attributes.version)?)
+    }
+
+    fn validates(&self) -> bool {
+        true
+    }
+
+    async fn validate(
+        &self,
+        attributes: &AdmissionAttributes<'_>,
+        object: Option<&Value>,
+        _: Option<&Value>,
+    ) -> Result<(), ApiError> {
+        let converter = attributes.converter.expect("versions");
+        assert_eq!(converter.versions(), ["v2", "v1"]);
+        assert!(converter.convert(&json!({}), attributes.version, "v3").is_err());
+        let seen = converter.convert(object.expect("an object"), attributes.version, "v2")?;
+        assert_eq!(seen["apiVersion"], "kettles.dev/v2");
+        if seen["spec"]["litres"].as_i64() > Some(10) {
+            return Err(ApiError::status(Reason::Forbidden, "too large"));
+        }
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn a_plugin_can_see_and_change_an_object_in_another_version_than_that_of_the_request() {
+    let (store, _folder) = store().await;
+    let strategy = KettleStrategy { stored: None, serves_v1: true };
+    let server = KettleServer::admitting(store, strategy, Some(Arc::new(Litres))).await;
+    let client = &server.client;
+    let created = client.post(V1, &kettle("v1", &json!({"millilitres": 2000}))).await.expect(201);
+    assert_eq!(created["spec"], json!({"millilitres": 4000}));
+    assert_eq!(client.get(A2).await.expect(200)["spec"], json!({"litres": 4}));
+    let large = json!({"spec": {"millilitres": 6000}});
+    client.merge(A1, &large).await.refused(403, "Forbidden");
+}
+
+#[tokio::test]
+async fn a_plugin_for_another_version_sees_the_body_of_an_action() {
+    let (store, _folder) = store().await;
+    let strategy = KettleStrategy { stored: None, serves_v1: true };
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let server = KettleServer::admitting(store, strategy, Some(Arc::new(Seen(seen.clone())))).await;
+    let client = &server.client;
+    client.post(V1, &kettle("v1", &json!({"millilitres": 2000}))).await.expect(201);
+    seen.lock().expect("no panic").clear();
+    let boiling = json!({"apiVersion": "kettles.dev/v2", "kind": "Boiling", "spec": {"minutes": 3}});
+    client.post(&format!("{A1}/boil"), &boiling).await.expect(201);
+    let seen = seen.lock().expect("no panic");
+    let [(versions, body)] = seen.as_slice() else { panic!("{seen:?}") };
+    assert!(["v1", "v2"].iter().all(|version| versions.contains(&(*version).to_owned())), "{versions:?}");
+    assert_eq!((&body["kind"], &body["spec"]), (&json!("Boiling"), &json!({"minutes": 3})));
+}
+
+/// Versions of each write, and its object in v2.
+type Writes = Arc<Mutex<Vec<(Vec<String>, Value)>>>;
+
+/// A plugin that writes down what it can see in v2.
+struct Seen(Writes);
+
+impl Admission for Seen {
+    fn intercept(&self, _: &AdmissionAttributes<'_>) -> Option<Box<dyn Interception>> {
+        Some(Box::new(Self(self.0.clone())))
+    }
+}
+
+#[async_trait]
+impl Interception for Seen {
+    fn mutates(&self) -> bool {
+        false
+    }
+
+    async fn mutate(
+        &self,
+        _: &AdmissionAttributes<'_>,
+        _: Option<&mut dyn MutableObject>,
+        _: Option<&Value>,
+    ) -> Result<(), ApiError> {
+        Ok(())
+    }
+
+    fn validates(&self) -> bool {
+        true
+    }
+
+    async fn validate(
+        &self,
+        attributes: &AdmissionAttributes<'_>,
+        object: Option<&Value>,
+        _: Option<&Value>,
+    ) -> Result<(), ApiError> {
+        let converter = attributes.converter.expect("versions");
+        let seen = converter.convert(object.expect("an object"), attributes.version, "v2")?;
+        let versions = converter.versions().into_iter().map(str::to_owned).collect();
+        self.0.lock().expect("no panic").push((versions, seen));
+        Ok(())
+    }
 }

@@ -31,7 +31,7 @@ async fn a_slow_webhook_of_one_tenant_holds_up_nobody_else() {
     let flood = tokio::spawn(async move {
         let params = kube::api::PostParams { dry_run: true, ..kube::api::PostParams::default() };
         let wanted: Vec<_> = (0..60).map(|number| responder(&format!("slow-{number}"), &json!({}))).collect();
-        join_all(wanted.iter().map(|wanted| api.create(&params, wanted))).await.len()
+        join_all(wanted.iter().map(|wanted| api.create(&params, wanted))).await
     });
     let started = Instant::now();
     while webhook.requests().is_empty() {
@@ -44,6 +44,11 @@ async fn a_slow_webhook_of_one_tenant_holds_up_nobody_else() {
     }
     assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
     bystander.drains(&stage).await;
-    assert_eq!(flood.await.unwrap(), 60);
+    let flood = flood.await.unwrap();
+    let passed = flood.iter().filter(|result| result.is_ok()).count();
+    let busy = |result: &&Result<_, kube::Error>| matches!(result, Err(kube::Error::Api(status)) if status.code == 429);
+    let refused = flood.iter().filter(busy).count();
+    assert!(passed > 0, "{flood:?}");
+    assert_eq!(passed + refused, 60, "{flood:?}");
     stage.end().await;
 }

@@ -3,9 +3,10 @@
 
 use std::{net::TcpListener, sync::Arc};
 
+use async_trait::async_trait;
 use machinery_server::{
-    ApiError, ApiVersion, BuildError, Column, EveryNamespace, Kind, KindInfo, Registry, RequestContext,
-    ServedVersion, Server, ServerOptions, Strategy, kind,
+    Action, Admission, ApiError, ApiVersion, BuildError, Column, EveryNamespace, Kind, KindInfo, Registry,
+    RequestContext, ServedVersion, Server, ServerBuilder, ServerOptions, Strategy, kind,
 };
 use machinery_storage::Store;
 use machinery_validation::{FieldError, FieldPath};
@@ -53,6 +54,34 @@ mod v1 {
         pub(crate) millilitres: i64,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub(crate) colour: Option<String>,
+    }
+}
+
+kind! {
+    /// The body of `POST kettles/NAME/boil`.
+    pub(crate) struct Boiling in "kettles.dev", "v2", "boilings", Namespaced {
+        pub(crate) spec: BoilingSpec,
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct BoilingSpec {
+    minutes: i64,
+}
+
+/// `POST kettles/NAME/boil`, which changes nothing.
+struct Boil;
+
+#[async_trait]
+impl Action for Boil {
+    type Body = Boiling;
+
+    fn name(&self) -> &'static str {
+        "boil"
+    }
+
+    async fn post(&self, _: &RequestContext, _: &str, body: Boiling) -> Result<Boiling, ApiError> {
+        Ok(body)
     }
 }
 
@@ -147,19 +176,35 @@ pub(crate) struct KettleServer {
 }
 
 impl KettleServer {
-    /// Builds a server of kettles that does not listen yet.
-    pub(crate) fn build(kettles: &Arc<Registry<KettleStrategy>>) -> Result<Server, BuildError> {
+    fn builder(kettles: &Arc<Registry<KettleStrategy>>) -> ServerBuilder {
         Server::builder(ServerOptions { workers: 1, ..ServerOptions::default() })
             .resource(kettles.clone())
+            .action("kettles", Arc::new(Boil))
             .authenticator(Arc::new(TestAuthenticator))
             .authorizer(Arc::new(TestAuthorizer))
             .namespaces(Arc::new(EveryNamespace))
-            .build()
+    }
+
+    /// Builds a server of kettles that does not listen yet.
+    pub(crate) fn build(kettles: &Arc<Registry<KettleStrategy>>) -> Result<Server, BuildError> {
+        Self::builder(kettles).build()
     }
 
     pub(crate) async fn open(store: Arc<dyn Store>, strategy: KettleStrategy) -> Self {
+        Self::admitting(store, strategy, None).await
+    }
+
+    pub(crate) async fn admitting(
+        store: Arc<dyn Store>,
+        strategy: KettleStrategy,
+        admission: Option<Arc<dyn Admission>>,
+    ) -> Self {
         let kettles = Registry::new(store, "/registry", strategy);
-        let server = Self::build(&kettles).expect("a server");
+        let mut server = Self::builder(&kettles);
+        if let Some(admission) = admission {
+            server = server.admission(admission);
+        }
+        let server = server.build().expect("a server");
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
         let shutdown = CancellationToken::new();
