@@ -45,7 +45,8 @@ impl<'a> AdmissionRequest<'a> {
         let attributes = subject.attributes;
         let context = attributes.context;
         let (group, version) = (attributes.group, attributes.version);
-        let kind = json!({"group": group, "version": version, "kind": attributes.kind});
+        let (kind_group, kind_version) = attributes.kind_version.unwrap_or((group, version));
+        let kind = json!({"group": kind_group, "version": kind_version, "kind": attributes.kind});
         let resource = json!({"group": group, "version": version, "resource": attributes.resource});
         let user = &context.user;
         Self {

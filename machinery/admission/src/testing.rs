@@ -60,6 +60,7 @@ impl Write {
             version: "v1",
             resource: "pots",
             kind: "Pot",
+            kind_version: None,
             name: "a",
             options: None,
         }

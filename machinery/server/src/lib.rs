@@ -77,7 +77,7 @@ pub use error::{ApiError, Cause, Reason};
 pub use kind::{ApiVersion, Kind};
 pub use machinery_audit::AuditAnnotations;
 pub use metrics::Metrics;
-pub use registry::{DeleteOptions, ObjectLimits, Propagation, Registry};
+pub use registry::{DeleteOptions, ObjectLimits, Propagation, Registry, ScalePaths};
 pub use server::{BuildError, Server, ServerBuilder, ServerOptions};
 pub use signal::shutdown_signal;
 pub use status::{Target, status};

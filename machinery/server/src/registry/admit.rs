@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 use serde_json::Value;
 
@@ -15,8 +16,8 @@ use crate::{
 
 /// Plugins that intercept one write, and their view of it.
 pub(super) struct Admitted {
-    plugins: Box<dyn Interception>,
-    options: Value,
+    pub(super) plugins: Box<dyn Interception>,
+    pub(super) options: Value,
 }
 
 impl<S: Strategy> Registry<S> {
@@ -30,6 +31,15 @@ impl<S: Strategy> Registry<S> {
         let admission = self.admission.get()?;
         let plugins = admission.intercept(&attributes(self.version(context).name(), context, name, None))?;
         Some(Admitted { plugins, options: context.write_options() })
+    }
+
+    /// Returns the plugins that intercept a write of a scale.
+    pub(super) fn intercept_scale(&self, context: &RequestContext, name: &str) -> Option<Admitted> {
+        let admission = self.admission.get()?;
+        let attributes = attributes(self.version(context).name(), context, name, None);
+        let attributes =
+            AdmissionAttributes { kind: "Scale", kind_version: Some(("autoscaling", "v1")), ..attributes };
+        Some(Admitted { plugins: admission.intercept(&attributes)?, options: context.write_options() })
     }
 
     /// Lets the plugins change an object.
@@ -49,16 +59,7 @@ impl<S: Strategy> Registry<S> {
         let before = object.clone();
         let mut mutable = Mutable { registry: self, context, value: self.value_of(context, object)?, object };
         admitted.plugins.mutate(&attributes, Some(&mut mutable), old.as_ref()).await?;
-        let managed_fields = &mut object.meta_mut().managed_fields;
-        if *managed_fields != before.meta().managed_fields
-            && let Err(error) = validate_managed_fields(managed_fields.as_deref().unwrap_or_default())
-        {
-            context.warnings.add(format!(
-                ".metadata.managedFields was in an invalid state after admission; this could be caused by an \
-                 outdated mutating admission controller; please fix your requests: {error}"
-            ));
-            managed_fields.clone_from(&before.meta().managed_fields);
-        }
+        keep_record(context, object.meta_mut(), before.meta());
         self.check_size(object, old.is_some().then_some(&before))
     }
 
@@ -124,6 +125,19 @@ impl<S: Strategy> MutableObject for Mutable<'_, S> {
     }
 }
 
+/// Puts the record of ownership back that a plugin has broken.
+pub(super) fn keep_record(context: &RequestContext, meta: &mut ObjectMeta, before: &ObjectMeta) {
+    if meta.managed_fields != before.managed_fields
+        && let Err(error) = validate_managed_fields(meta.managed_fields.as_deref().unwrap_or_default())
+    {
+        context.warnings.add(format!(
+            ".metadata.managedFields was in an invalid state after admission; this could be caused by an \
+             outdated mutating admission controller; please fix your requests: {error}"
+        ));
+        meta.managed_fields.clone_from(&before.managed_fields);
+    }
+}
+
 fn attributes<'a>(
     resource: &'a ResourceName,
     context: &'a RequestContext,
@@ -136,6 +150,7 @@ fn attributes<'a>(
         version: &resource.version,
         resource: &resource.plural,
         kind: &resource.kind,
+        kind_version: None,
         name,
         options,
     }

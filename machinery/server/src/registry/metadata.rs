@@ -22,10 +22,6 @@ pub(super) fn fill_in(
     namespaced: bool,
 ) -> Result<(), ApiError> {
     match_namespace(metadata, context, namespaced)?;
-    if metadata.resource_version.as_deref().is_some_and(|version| !version.is_empty()) {
-        let message = "resourceVersion should not be set on objects to be created";
-        return Err(ApiError::status(Reason::BadRequest, message));
-    }
     metadata.resource_version = None;
     metadata.uid = Some(Uuid::new_v4().to_string());
     metadata.creation_timestamp = Some(time(context.now));
@@ -34,6 +30,15 @@ pub(super) fn fill_in(
     metadata.generation = Some(1);
     metadata.self_link = None;
     Ok(())
+}
+
+/// Refuses a new object that names the version that it is for.
+pub(super) fn check_unversioned(version: Option<&str>) -> Result<(), ApiError> {
+    if version.is_none_or(str::is_empty) {
+        return Ok(());
+    }
+    let message = "resourceVersion should not be set on objects to be created";
+    Err(ApiError::status(Reason::BadRequest, message))
 }
 
 /// Restores the server-owned fields of an object that is replaced, and rejects contradictions.
@@ -115,7 +120,7 @@ pub(crate) fn no_name(name: &str) -> ApiError {
 }
 
 /// Returns the version that the caller requires; `None` when it requires none.
-fn wanted_version(metadata: &ObjectMeta) -> Result<Option<String>, ApiError> {
+pub(super) fn wanted_version(metadata: &ObjectMeta) -> Result<Option<String>, ApiError> {
     match metadata.resource_version.as_deref() {
         None | Some("" | "0") => Ok(None),
         Some(version) if version.parse::<u64>().is_ok() => Ok(Some(version.to_owned())),

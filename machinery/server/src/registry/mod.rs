@@ -10,6 +10,7 @@ mod metadata;
 mod ownership;
 mod projection;
 mod quota;
+mod scale;
 mod update;
 mod watch;
 mod write;
@@ -19,6 +20,8 @@ use std::{
     time::Duration,
 };
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use machinery_apply::ReplicasPaths;
 use machinery_storage::Store;
 use rand::RngExt;
 use serde::Serialize;
@@ -28,12 +31,14 @@ use tokio_util::sync::CancellationToken;
 pub use self::{
     delete::{DeleteOptions, Propagation},
     quota::ObjectLimits,
+    scale::ScalePaths,
 };
 pub(crate) use self::{
     keys::Keys,
     list::{Continue, Listed, Version},
     metadata::{another_name, match_namespace, name_new, no_name},
     projection::{Projection, Selected, Selection},
+    scale::ScaleChange,
     update::Part,
     watch::{EventType, WatchEvent, WatchFrom, Watching},
 };
@@ -63,6 +68,7 @@ pub struct Registry<S: Strategy> {
     resource: ResourceName,
     versions: Arc<Versions<S::Object>>,
     reset_fields: ResetFields,
+    replicas_paths: ReplicasPaths,
     keys: Keys,
     cache: Arc<Cache<S::Object>>,
     quota: Quota,
@@ -84,9 +90,19 @@ impl<S: Strategy> Registry<S> {
         let cache = Arc::new(Cache::new(resource.to_string()));
         let versions = Arc::new(Versions::new(strategy.versions(), strategy.stored_version()));
         let reset_fields = ResetFields::new(strategy.has_status());
-        let quota = Quota::new(limits);
-        let admission = OnceLock::new();
-        Arc::new(Self { strategy, store, resource, versions, reset_fields, keys, cache, quota, admission })
+        let replicas_paths = scale::replicas_paths(&strategy, &versions);
+        Arc::new(Self {
+            strategy,
+            store,
+            resource,
+            versions,
+            reset_fields,
+            replicas_paths,
+            keys,
+            cache,
+            quota: Quota::new(limits),
+            admission: OnceLock::new(),
+        })
     }
 
     /// Returns the rules of the kind.
@@ -277,9 +293,9 @@ impl<S: Strategy> Registry<S> {
         &self,
         context: &RequestContext,
         name: &str,
-        object: &S::Object,
+        given: &ObjectMeta,
     ) -> Result<(), ApiError> {
-        let mut meta = kube::Resource::meta(object).clone();
+        let mut meta = given.clone();
         match meta.name.as_deref() {
             None | Some("") => Err(metadata::no_name(name)),
             Some(given) if given != name => Err(metadata::another_name(given, name)),

@@ -109,11 +109,7 @@ impl Body {
         kind: &Structure,
     ) -> Result<O, ApiError> {
         let resource = ResourceName::of::<O>();
-        let parsed = match self.syntax {
-            Syntax::Json => parse_json(&self.bytes),
-            Syntax::Yaml => parse_yaml(&self.bytes),
-        };
-        let parsed = parsed.map_err(|error| refuse(&resource, &error))?;
+        let parsed = self.parse(&resource)?;
         if let Err(error) = check(context, &resource, kind, &parsed.value) {
             return Err(self.with_unknown(context, &resource, kind, &parsed, error));
         }
@@ -125,6 +121,15 @@ impl Body {
 }
 
 impl Body {
+    /// Returns the document.
+    pub(super) fn parse(&self, resource: &ResourceName) -> Result<Parsed, ApiError> {
+        let parsed = match self.syntax {
+            Syntax::Json => parse_json(&self.bytes),
+            Syntax::Yaml => parse_yaml(&self.bytes),
+        };
+        parsed.map_err(|error| refuse(resource, &error))
+    }
+
     /// Reports the unknown fields of a document that is invalid: warns, or refuses the document for them.
     fn with_unknown(
         &self,
@@ -138,9 +143,8 @@ impl Body {
             return error;
         }
         let duplicate = parsed.duplicate_fields.iter().map(|path| format!("duplicate field {path:?}"));
-        let unknown = kind.unknown(&parsed.value);
-        let unknown = unknown.iter().map(|path| format!("unknown field {:?}", path.to_string()));
-        let findings: Vec<String> = unknown.chain(duplicate).collect();
+        let findings: Vec<String> =
+            unknown_fields(kind, &parsed.value).into_iter().chain(duplicate).collect();
         if self.strictness == Strictness::Strict && !findings.is_empty() {
             return refuse(resource, &DecodeError::Strict { findings });
         }
@@ -158,12 +162,52 @@ impl Patch {
         document: &Value,
     ) -> Result<O, ApiError> {
         let resource = ResourceName::of::<O>();
+        let Patched { value, mut findings } = self.patched(document)?;
+        let checked = self
+            .check_version(&resource, document, &value)
+            .and_then(|()| check_type(&resource, &value))
+            .and_then(|()| check_name(context, document, &value))
+            .and_then(|()| check(context, &resource, kind, &value));
+        if let Err(error) = checked {
+            // As upstream, the findings are reported whatever else is wrong.
+            findings.extend(unknown_fields(kind, &value));
+            self.report(context, findings)?;
+            return Err(error);
+        }
+        let parsed = Parsed { value, ..Parsed::default() };
+        // Strict findings of the patch and of the result are reported together.
+        let decoded =
+            decode_parsed(parsed, Strictness::Warn).map_err(|error| not_decoded(&resource, &error))?;
+        findings.extend(decoded.findings());
+        self.report(context, findings)?;
+        let mut object = without_empty_metadata(decoded.value);
+        let meta = kube::Resource::meta_mut(&mut object);
+        if !self.names_version() {
+            meta.resource_version = None;
+        }
+        if !context.subresource.is_empty() {
+            meta.uid = None;
+        }
+        Ok(object)
+    }
+
+    /// Returns a document with the patch applied, whatever it is then.
+    pub(super) fn patched(&self, document: &Value) -> Result<Patched, ApiError> {
         let patched = match self.kind {
             PatchKind::Json => json_patch(document, &self.bytes),
             PatchKind::Merge => merge_patch(document, &self.bytes),
         };
-        let Patched { value, mut findings } = patched.map_err(|error| patch_error(&error))?;
-        let version = value.pointer("/metadata/resourceVersion").and_then(Value::as_str).unwrap_or_default();
+        patched.map_err(|error| patch_error(&error))
+    }
+
+    /// Refuses a patch that is for another version of the document.
+    fn check_version(
+        &self,
+        resource: &ResourceName,
+        document: &Value,
+        patched: &Value,
+    ) -> Result<(), ApiError> {
+        let version = text(patched, "/metadata/resourceVersion");
         if self.names_version()
             && version.parse::<i64>().is_ok()
             && version != text(document, "/metadata/resourceVersion")
@@ -171,14 +215,11 @@ impl Patch {
         {
             return Err(resource.modified(text(document, "/metadata/name")));
         }
-        check_type(&resource, TypeMeta::deserialize(&value).ok())?;
-        check_name(document, &value)?;
-        check(context, &resource, kind, &value)?;
-        let parsed = Parsed { value, ..Parsed::default() };
-        // Strict findings of the patch and of the result are reported together.
-        let decoded =
-            decode_parsed(parsed, Strictness::Warn).map_err(|error| not_decoded(&resource, &error))?;
-        findings.extend(decoded.findings());
+        Ok(())
+    }
+
+    /// Warns of unknown and duplicate fields, or refuses the patch for them.
+    pub(super) fn report(&self, context: &RequestContext, findings: Vec<String>) -> Result<(), ApiError> {
         match self.strictness {
             Strictness::Ignore => {}
             Strictness::Warn => warn(context, &findings),
@@ -186,11 +227,7 @@ impl Patch {
             // As upstream: 422, whereas a strict finding in a whole object is a 400.
             Strictness::Strict => return Err(invalid_patch(DecodeError::Strict { findings }.to_string())),
         }
-        let mut object = without_empty_metadata(decoded.value);
-        if !self.names_version() {
-            kube::Resource::meta_mut(&mut object).resource_version = None;
-        }
-        Ok(object)
+        Ok(())
     }
 
     /// Refuses a body that is no JSON, whatever the object is.
@@ -239,6 +276,11 @@ fn without_empty_metadata<O: Object>(mut object: O) -> O {
     object
 }
 
+/// Returns the fields of a document that the kind does not have, in Kubernetes' words.
+fn unknown_fields(kind: &Structure, document: &Value) -> Vec<String> {
+    kind.unknown(document).iter().map(|path| format!("unknown field {:?}", path.to_string())).collect()
+}
+
 fn warn(context: &RequestContext, findings: &[String]) {
     for finding in findings {
         context.warnings.add(finding);
@@ -249,11 +291,12 @@ fn text<'v>(document: &'v Value, path: &str) -> &'v str {
     document.pointer(path).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Rejects a patched document with another name or UID than the old one.
-pub(crate) fn check_name(old: &Value, patched: &Value) -> Result<(), ApiError> {
+/// Rejects a patched document with another name or UID than the old one. As upstream, the UID in a patch of a
+/// subresource does not matter.
+pub(crate) fn check_name(context: &RequestContext, old: &Value, patched: &Value) -> Result<(), ApiError> {
     let (given, name) = (text(patched, "/metadata/name"), text(old, "/metadata/name"));
     let uid = text(patched, "/metadata/uid");
-    if !uid.is_empty() && text(old, "/metadata/uid") != uid {
+    if context.subresource.is_empty() && !uid.is_empty() && text(old, "/metadata/uid") != uid {
         let field = FieldPath::new("metadata").child("uid");
         return Err(ApiError::Invalid(vec![FieldError::invalid(&field, uid, "field is immutable")]));
     }
@@ -271,7 +314,7 @@ fn check(
     structure: &Structure,
     document: &Value,
 ) -> Result<(), ApiError> {
-    check_type(resource, TypeMeta::deserialize(document).ok())?;
+    check_type(resource, document)?;
     let errors = structure.check(document);
     if errors.is_empty() { Ok(()) } else { Err(with_metadata(context, resource, document, errors)) }
 }
@@ -297,14 +340,16 @@ fn with_metadata(
         return error;
     }
     crate::registry::name_new(&mut metadata);
-    let mut all = validate_metadata(&metadata, namespaced);
+    // A subresource does not write the metadata.
+    let mut all =
+        if context.subresource.is_empty() { validate_metadata(&metadata, namespaced) } else { Vec::new() };
     all.extend(errors);
     ApiError::Invalid(all)
 }
 
 /// Rejects another `apiVersion` or `kind`. An absent one counts as the expected one.
-fn check_type(resource: &ResourceName, found: Option<TypeMeta>) -> Result<(), ApiError> {
-    let Some(found) = found else { return Ok(()) };
+pub(super) fn check_type(resource: &ResourceName, document: &Value) -> Result<(), ApiError> {
+    let Ok(found) = TypeMeta::deserialize(document) else { return Ok(()) };
     let expected = resource.api_version();
     if !found.api_version.is_empty() && found.api_version != expected {
         let message = format!(
@@ -323,7 +368,7 @@ fn check_type(resource: &ResourceName, found: Option<TypeMeta>) -> Result<(), Ap
     Ok(())
 }
 
-fn refuse(resource: &ResourceName, error: &DecodeError) -> ApiError {
+pub(super) fn refuse(resource: &ResourceName, error: &DecodeError) -> ApiError {
     let ResourceName { kind, version, .. } = resource;
     let message = format!("{kind} in version {version:?} cannot be handled as a {kind}: {error}");
     ApiError::status(Reason::BadRequest, message)

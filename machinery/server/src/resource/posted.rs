@@ -61,6 +61,7 @@ impl<A: Action> PostedAction<A> {
             version: &resource.version,
             resource: &resource.plural,
             kind: &kind,
+            kind_version: None,
             name,
             options: None,
         };

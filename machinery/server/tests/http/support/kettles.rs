@@ -4,8 +4,8 @@
 use std::{net::TcpListener, sync::Arc};
 
 use machinery_server::{
-    ApiError, ApiVersion, Column, EveryNamespace, Kind, KindInfo, Registry, RequestContext, ServedVersion,
-    Server, ServerOptions, Strategy, kind,
+    ApiError, ApiVersion, Column, EveryNamespace, Kind, KindInfo, Registry, RequestContext, ScalePaths,
+    ServedVersion, Server, ServerOptions, Strategy, kind,
 };
 use machinery_storage::Store;
 use machinery_validation::{FieldError, FieldPath};
@@ -105,6 +105,11 @@ impl Strategy for KettleStrategy {
 
     fn stored_version(&self) -> Option<&'static str> {
         self.stored
+    }
+
+    fn scale(&self, version: &str) -> Option<ScalePaths> {
+        let spec_replicas = if version == "v1" { "spec.millilitres" } else { "spec.litres" };
+        Some(ScalePaths { spec_replicas, ..ScalePaths::STANDARD })
     }
 
     fn has_status(&self) -> bool {
