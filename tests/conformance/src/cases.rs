@@ -23,6 +23,7 @@ pub fn cases() -> Vec<Case> {
     let held = json!({"name": "a", "finalizers": ["example.com/hold"]});
     let plain = json!({"name": "a"});
     let north = json!({"depot": "north"});
+    let owned = json!({"name": "a", "ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "p"}]});
     let case = |name, requests: Vec<Request>| Case { name, requests };
     vec![
         case(
@@ -70,6 +71,107 @@ pub fn cases() -> Vec<Case> {
             vec![create(&plain, &north).query(vec![("dryRun", "Some".to_owned())])],
         ),
         case(
+            "a conflict is reported before an owner without a UID",
+            vec![create(&plain, &north), apply_with("two", &owned, &json!({"depot": "south"}))],
+        ),
+        case(
+            "an owner without a UID is refused by its field",
+            vec![create(&plain, &north), apply_with("two", &owned, &north)],
+        ),
+        case(
+            "a conflict is reported without the fields that the configuration has twice",
+            vec![
+                create(&plain, &north),
+                by("one", Request::new(Method::PATCH, "/a"))
+                    .body(APPLY, twice("spec", r#"{"depot":"south"}"#)),
+            ],
+        ),
+        case(
+            "fields that a configuration has twice are reported before its name",
+            vec![
+                by("one", Request::new(Method::PATCH, "/b"))
+                    .body(APPLY, twice("spec", r#"{"depot":"south"}"#)),
+            ],
+        ),
+        case(
+            "a field that a patch has twice is warned of although the name is another",
+            vec![create(&plain, &north), merge("/a", r#"{"metadata":{"name":"a","name":"b"}}"#)],
+        ),
+        case(
+            "an unknown field in a patch is warned of although another field is wrong",
+            vec![
+                create(&plain, &north),
+                merge("/a", r#"{"spec":{"replicas":"three","vehicles":{"name":"v1"}}}"#),
+            ],
+        ),
+        case(
+            "all problems of the options of a deletion are causes",
+            vec![
+                Request::new(Method::DELETE, "/a")
+                    .query(vec![("dryRun", "x".to_owned()), ("propagationPolicy", "Nobody".to_owned())]),
+            ],
+        ),
+        case(
+            "labels and UID in a write of the status do not matter",
+            vec![
+                create(&plain, &north),
+                merge(
+                    "/a/status",
+                    r#"{"metadata":{"uid":"x","labels":{"a":"not valid"}},"status":{"phase":"x"}}"#,
+                ),
+                merge(
+                    "/a/status",
+                    r#"{"metadata":{"labels":{"a":"not valid"}},"status":{"conditions":[{"type":"x"}]}}"#,
+                ),
+                by("one", Request::new(Method::PATCH, "/a/status")).body(
+                    APPLY,
+                    json!({
+                        "apiVersion": format!("{GROUP}/v1"), "kind": "Fleet",
+                        "metadata": {"name": "a", "uid": "x"}, "status": {"replicas": 4},
+                    })
+                    .to_string(),
+                ),
+            ],
+        ),
+        case(
+            "a creation without a name is refused for that, whatever version it names",
+            vec![create(&json!({"resourceVersion": "1"}), &north)],
+        ),
+        case(
+            "a media type that is not served is refused before the options of a creation",
+            vec![by(&"m".repeat(129), Request::new(Method::POST, "")).body("text/plain", "{")],
+        ),
+        case(
+            "a UID in a new configuration is reported after a field of the wrong type",
+            vec![apply_with(
+                "one",
+                &json!({"name": "a", "uid": "x"}),
+                &json!({"depot": "north", "colours": {"door": 1}}),
+            )],
+        ),
+        case(
+            "a scale is read, replaced and patched",
+            vec![
+                create(&plain, &north),
+                Request::new(Method::GET, "/a/scale"),
+                scale(3),
+                merge("/a/scale", r#"{"spec":{"replicas":4,"depot":"south"}}"#),
+                Request::new(Method::GET, "/a/scale"),
+            ],
+        ),
+        case(
+            "a number of replicas that the object may not have is refused",
+            vec![create(&plain, &north), scale(1001), scale(-1)],
+        ),
+        case(
+            "a negative number of replicas in the status is refused",
+            vec![create(&plain, &north), merge("/a/status", r#"{"status":{"replicas":-1}}"#)],
+        ),
+        case(
+            "the scale of an object that does not exist is not made by an apply",
+            vec![by("one", Request::new(Method::PATCH, "/a/scale")).body(APPLY, scale_of(3).to_string())],
+        ),
+        case(
             "an object that an update releases is shown in its last version",
             vec![
                 create(&held, &north),
@@ -85,9 +187,36 @@ fn create(metadata: &Value, spec: &Value) -> Request {
 }
 
 fn apply(manager: &str, spec: &Value) -> Request {
-    let configuration = object(&json!({"name": "a"}), spec);
-    let request = Request::new(Method::PATCH, "/a").query(vec![("fieldManager", manager.to_owned())]);
-    request.body(APPLY, configuration.to_string())
+    apply_with(manager, &json!({"name": "a"}), spec)
+}
+
+fn apply_with(manager: &str, metadata: &Value, spec: &Value) -> Request {
+    by(manager, Request::new(Method::PATCH, "/a")).body(APPLY, object(metadata, spec).to_string())
+}
+
+fn by(manager: &str, request: Request) -> Request {
+    request.query(vec![("fieldManager", manager.to_owned())])
+}
+
+fn merge(path: &str, patch: &str) -> Request {
+    Request::new(Method::PATCH, path).body(MERGE, patch)
+}
+
+/// A fleet that has a field twice.
+fn twice(field: &str, second: &str) -> String {
+    let object = object(&json!({"name": "a"}), &json!({"depot": "north"})).to_string();
+    let end = object.trim_end_matches('}').len() + 1;
+    format!("{},\"{field}\":{second}}}", object.get(..end).unwrap_or_default())
+}
+
+fn scale(replicas: i64) -> Request {
+    Request::new(Method::PUT, "/a/scale").body(JSON, scale_of(replicas).to_string())
+}
+
+fn scale_of(replicas: i64) -> Value {
+    json!({
+        "apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "a"}, "spec": {"replicas": replicas},
+    })
 }
 
 fn object(metadata: &Value, spec: &Value) -> Value {
