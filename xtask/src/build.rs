@@ -68,7 +68,8 @@ pub(crate) fn build_control_plane() -> anyhow::Result<PathBuf> {
 /// cargo.
 fn start_control_plane() -> anyhow::Result<Child> {
     eprintln!("building; the first time this takes minutes, Kubernetes itself most of them");
-    run(cargo()?.args(["build", "--quiet", "--package", "controlplane", "--bins"]))?;
+    // Of the whole workspace, so that shared dependencies are built once with the features that all need.
+    run(cargo()?.args(["build", "--quiet", "--workspace", "--bin", "controlplane"]))?;
     let builder = target_folder()?.join("debug/controlplane");
     let mut builder = crate::command::command(&builder.display().to_string())?;
     let started = builder.arg("binaries").stdout(Stdio::piped()).spawn();

@@ -153,7 +153,8 @@ pub trait Strategy: Send + Sync + 'static {
         true
     }
 
-    /// Returns the paths of the subresource `scale` in a version, such as `v1`; `None` for a version without it.
+    /// Returns the paths of the subresource `scale` in a version, such as `v1`; `None` for a version without
+    /// it.
     fn scale(&self, _version: &str) -> Option<ScalePaths> {
         None
     }

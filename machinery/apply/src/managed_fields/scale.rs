@@ -51,9 +51,9 @@ pub fn scale_entries(
 /// Returns the managed fields of an object after a write to its subresource `scale`, which has the entries
 /// `scale` now. `api_version` is that of the request.
 ///
-/// Managers that lost the number of replicas keep their other fields. As upstream, the entry of a manager that
-/// got it has no time, and managers of versions that are not served are forgotten. Unlike upstream, a manager
-/// that updated the number keeps it when a write does not change it.
+/// Managers that lost the number of replicas keep their other fields. As upstream, the entry of a manager
+/// that got it has no time, and managers of versions that are not served are forgotten. Unlike upstream, a
+/// manager that updated the number keeps it when a write does not change it.
 ///
 /// # Errors
 ///
@@ -120,6 +120,7 @@ mod tests {
         ])
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "literals")]
     fn entry(manager: &str, operation: &str, version: &str, fields: Value) -> Value {
         json!({
             "manager": manager, "operation": operation, "apiVersion": version, "fieldsType": "FieldsV1",

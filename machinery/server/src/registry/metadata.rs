@@ -6,11 +6,11 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectMeta, Time},
     jiff::Timestamp,
 };
-use machinery_validation::{FieldError, FieldPath};
+use machinery_validation::{FieldError, FieldPath, validate_metadata_update};
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::{ApiError, Object, Reason, RequestContext};
+use crate::{ApiError, Object, Reason, RequestContext, resource_name::ResourceName};
 
 /// Finalizers of Kubernetes itself.
 const STANDARD_FINALIZERS: [&str; 3] = ["foregroundDeletion", "kubernetes", "orphan"];
@@ -53,7 +53,7 @@ pub(super) fn restore(
     metadata: &mut ObjectMeta,
     old: &ObjectMeta,
     context: &RequestContext,
-    resource: &crate::resource_name::ResourceName,
+    resource: &ResourceName,
 ) -> Result<(), ApiError> {
     let name = old.name.clone().unwrap_or_default();
     match metadata.name.as_deref() {
@@ -83,6 +83,22 @@ pub(super) fn restore(
         metadata.deletion_grace_period_seconds = old.deletion_grace_period_seconds;
     }
     Ok(())
+}
+
+/// Returns the problems of the changes of the metadata in an update, which are none for a subresource.
+///
+/// # Errors
+///
+/// Those of [`restore`].
+pub(crate) fn update_problems(
+    given: &ObjectMeta,
+    old: &ObjectMeta,
+    context: &RequestContext,
+    resource: &ResourceName,
+) -> Result<Vec<FieldError>, ApiError> {
+    let mut metadata = given.clone();
+    restore(&mut metadata, old, context, resource)?;
+    Ok(if context.subresource.is_empty() { validate_metadata_update(&metadata, old) } else { Vec::new() })
 }
 
 /// Restores the server-owned fields of an object that a plugin of admission has changed.
@@ -153,7 +169,7 @@ pub(super) fn keep_unchanged_ownership<O: Object>(object: &mut O, old: &O) {
 
 /// Returns the conflict of a write or deletion that was meant for another object of the same name.
 pub(super) fn uid_conflict(
-    resource: &crate::resource_name::ResourceName,
+    resource: &ResourceName,
     name: &str,
     wanted: &str,
     found: &ObjectMeta,

@@ -76,8 +76,8 @@ impl<S: Strategy> Registry<S> {
         Ok(())
     }
 
-    /// Merges an applied configuration into the object of that name, and records the ownership. `old` is absent
-    /// when the object does not exist.
+    /// Merges an applied configuration into the object of that name, and records the ownership. `old` is
+    /// absent when the object does not exist.
     pub(super) fn merge(
         &self,
         context: &RequestContext,

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     ApiError, RequestContext, Strategy,
-    resource::{Address, Applied, Body},
+    resource::{Applied, Body},
     stored::Stored,
 };
 
@@ -186,30 +186,22 @@ impl<S: Strategy> Registry<S> {
         body: &Body,
         invalid: ApiError,
     ) -> ApiError {
-        let Address { name: given, uid, version } = body.address();
-        match given.as_deref() {
+        let given = body.metadata();
+        match given.name.as_deref() {
             None | Some("") => return metadata::no_name(name),
             Some(given) if given != name => return metadata::another_name(given, name),
             Some(_) => {}
         }
-        match self.get_stored(&context.namespace, name).await {
-            Err(error) => error,
-            Ok(stored)
-                if uid
-                    .as_ref()
-                    .is_some_and(|uid| kube::Resource::meta(&**stored).uid.as_ref() != Some(uid)) =>
-            {
-                metadata::uid_conflict(
-                    &self.resource,
-                    name,
-                    &uid.unwrap_or_default(),
-                    kube::Resource::meta(&**stored),
-                )
+        let stored = match self.get_stored(&context.namespace, name).await {
+            Err(error) => return error,
+            Ok(stored) => stored,
+        };
+        let old = kube::Resource::meta(&**stored);
+        match (metadata::update_problems(&given, old, context, &self.resource), invalid) {
+            (Ok(problems), ApiError::Invalid(errors)) => {
+                ApiError::Invalid(problems.into_iter().chain(errors).collect())
             }
-            Ok(stored) if version.is_some_and(|version| version != stored.revision().to_string()) => {
-                self.resource.modified(name)
-            }
-            Ok(_) => invalid,
+            (Err(error), _) | (Ok(_), error) => error,
         }
     }
 

@@ -2,6 +2,7 @@
 
 mod applied;
 mod body;
+mod patch;
 mod posted;
 mod scale;
 mod stored;
@@ -17,7 +18,8 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::{
     applied::Applied,
-    body::{Address, Body, Patch, PatchKind, Syntax, check_name, decode_merged},
+    body::{Body, Syntax, decode_merged},
+    patch::{Patch, PatchKind, check_name},
     posted::{Posted, PostedAction},
     stored::StoredResource,
     typed::{decode_typed_value, patch_typed},

@@ -9,10 +9,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    GetVersion, Query, Resource,
-    applied::Applied,
-    body::{Body, Patch},
-    method_not_allowed,
+    GetVersion, Query, Resource, applied::Applied, body::Body, method_not_allowed, patch::Patch,
     typed::decode_typed,
 };
 use crate::{
@@ -145,7 +142,7 @@ impl<S: Strategy> Resource for ScaleResource<S> {
     ) -> Result<Arc<dyn Item>, ApiError> {
         let scale: Scale = decode_typed(context, body)?;
         self.registry.check_names(context, name, &scale.metadata)?;
-        self.change(context, name, ScaleChange::Replace(scale)).await
+        self.change(context, name, ScaleChange::Replace(Box::new(scale))).await
     }
 
     async fn patch(

@@ -8,10 +8,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Deleted, GetVersion, Query, Resource,
-    applied::Applied,
-    body::{Body, Patch},
-    scale::ScaleResource,
+    Deleted, GetVersion, Query, Resource, applied::Applied, body::Body, patch::Patch, scale::ScaleResource,
 };
 use crate::{
     Admission, ApiError, Column, DeleteContext, DeleteOptions, KindInfo, Reason, Registry, RequestContext,

@@ -3,7 +3,10 @@
 use machinery_merge::{Parsed, Strictness, decode_parsed};
 use serde_json::Value;
 
-use super::body::{Body, Patch, check_type, refuse};
+use super::{
+    body::{Body, check_type, refuse},
+    patch::Patch,
+};
 use crate::{ApiError, Object, RequestContext, resource_name::ResourceName};
 
 /// Returns the object in a body. Dropped fields become warnings.

@@ -177,6 +177,7 @@ pub(super) fn status() -> impl Strategy<Value = Value> {
         json!({"conditions": [{"type": "Ready"}]}),
         json!({"replicas": "x"}),
         json!({"replicas": -1}),
+        json!({"observedGeneration": "x"}),
         json!({"phase": "New"}),
         json!("x"),
         Value::Null,

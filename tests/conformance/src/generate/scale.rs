@@ -16,9 +16,9 @@ use crate::Request;
 pub(super) fn any() -> impl Strategy<Value = Request> {
     let named = objects::name().prop_flat_map(|name| (Just(name), guarded(name)));
     let change = one_of(&changes());
-    let patch = prop_oneof![4 => numbers(), 1 => one_of(&merge_patches())];
-    (named, numbers(), change, patch, 0..12, options::write(), options::apply()).prop_map(
-        |((name, guards), spec, change, patch, form, query, apply)| {
+    let merged = prop_oneof![4 => numbers(), 1 => one_of(&merge_patches())];
+    (named, numbers(), change, merged, 0..12, options::write(), options::apply()).prop_map(
+        |((name, guards), spec, change, merged, form, query, apply)| {
             let path = format!("/{name}/scale");
             let mut scale = json!({
                 "apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": name}, "spec": spec["spec"],
@@ -26,7 +26,7 @@ pub(super) fn any() -> impl Strategy<Value = Request> {
             match form {
                 0..=1 => Request::new(Method::GET, path),
                 2..=4 => {
-                    Request::new(Method::PATCH, path).query(query).body(MERGE, patch.to_string())
+                    Request::new(Method::PATCH, path).query(query).body(MERGE, merged.to_string())
                 }
                 5 => {
                     let replicas = spec["spec"]["replicas"].clone();

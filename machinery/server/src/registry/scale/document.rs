@@ -99,7 +99,7 @@ pub(super) fn problems(object: &Value, paths: ScalePaths) -> Vec<FieldError> {
     found.map(problem).collect()
 }
 
-fn fields<'v>(place: &'v mut Value, paths: ScalePaths) -> Result<&'v mut Map<String, Value>, ApiError> {
+fn fields(place: &mut Value, paths: ScalePaths) -> Result<&mut Map<String, Value>, ApiError> {
     let why = format!("{} has a field that is no object", paths.spec_replicas);
     place.as_object_mut().ok_or_else(|| ApiError::internal("setting the number of replicas", why))
 }

@@ -1,7 +1,7 @@
 //! Subresource `scale`: the number of replicas of an object, as a `Scale` of `autoscaling/v1`.
 //!
-//! A kind declares it by [`Strategy::scale`](crate::Strategy::scale). A write of it is an update of the object:
-//! the rules for updates apply. Source of the rules: `ScaleREST` in
+//! A kind declares it by [`Strategy::scale`](crate::Strategy::scale). A write of it is an update of the
+//! object: the rules for updates apply. Source of the rules: `ScaleREST` in
 //! `k8s.io/apiextensions-apiserver/pkg/registry/customresource/etcd.go`.
 
 mod admit;

@@ -1,7 +1,7 @@
 //! Ownership of the number of replicas.
 //!
-//! A write of the scale is tracked as a write of an object of its own: one whose owners are those of the number
-//! of replicas. Then they become the owners in the object again.
+//! A write of the scale is tracked as a write of an object of its own: one whose owners are those of the
+//! number of replicas. Then they become the owners in the object again.
 
 use k8s_openapi::{api::autoscaling::v1::Scale, apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry};
 use machinery_apply::{ApplyError, FieldSet, ManagedFieldsError, OneVersion, object_entries, scale_entries};

@@ -26,7 +26,7 @@ use crate::{
 #[derive(Clone, Debug)]
 pub(crate) enum ScaleChange {
     /// The scale is replaced.
-    Replace(Scale),
+    Replace(Box<Scale>),
     /// It is patched.
     Patch(Patch),
     /// A configuration is applied to it.
@@ -45,7 +45,7 @@ impl ScaleUpdate {
     fn changed(&self, context: &RequestContext, before: &Scale) -> Result<Scale, ApiError> {
         let structure = &self.structure;
         let mut scale = match &self.change {
-            ScaleChange::Replace(scale) => scale.clone(),
+            ScaleChange::Replace(scale) => Scale::clone(scale),
             ScaleChange::Patch(patch) => patch_typed(context, patch, &to_value(before)?)?,
             ScaleChange::Apply(applied) => return owners::merge(context, structure, before, applied),
         };
