@@ -1,7 +1,10 @@
 //! Building what the demo, the tests and the benchmarks start: our own programs by cargo, Kubernetes by Go,
 //! at the same time.
 
-use std::{path::PathBuf, process::Stdio};
+use std::{
+    path::PathBuf,
+    process::{Child, Stdio},
+};
 
 use anyhow::{Context, bail};
 
@@ -44,23 +47,42 @@ impl Profile {
 ///
 /// Fails when cargo or Go does.
 pub(crate) fn build(profile: Profile) -> anyhow::Result<Built> {
-    // The builder of the control plane is a program of ours: it is compiled first, then works beside cargo.
-    eprintln!("building; the first time this takes minutes, Kubernetes itself most of them");
-    run(cargo()?.args(["build", "--quiet", "--package", "controlplane", "--bins"]))?;
-    let target = target_folder()?;
-    let mut control_plane =
-        crate::command::command(&target.join("debug/controlplane").display().to_string())?;
-    let control_plane = control_plane.arg("binaries").stdout(Stdio::piped()).spawn();
-    let control_plane = control_plane.context("the builder of the control plane did not start")?;
+    let control_plane = start_control_plane()?;
     run(cargo()?
         .args(["build", "--quiet", "--workspace", "--bins", "--examples"])
         .args(profile.arguments()))?;
-    let built = control_plane.wait_with_output().context("the builder of the control plane was lost")?;
+    let programs = target_folder()?.join(profile.folder());
+    Ok(Built { programs, control_plane: finish_control_plane(control_plane)? })
+}
+
+/// Builds only Kubernetes, and returns the folder of its programs.
+///
+/// # Errors
+///
+/// Fails when cargo or Go does.
+pub(crate) fn build_control_plane() -> anyhow::Result<PathBuf> {
+    finish_control_plane(start_control_plane()?)
+}
+
+/// Starts the builder of the control plane: a program of ours, which is compiled first and then works beside
+/// cargo.
+fn start_control_plane() -> anyhow::Result<Child> {
+    eprintln!("building; the first time this takes minutes, Kubernetes itself most of them");
+    // Of the whole workspace, so that shared dependencies are built once with the features that all need.
+    run(cargo()?.args(["build", "--quiet", "--workspace", "--bin", "controlplane"]))?;
+    let builder = target_folder()?.join("debug/controlplane");
+    let mut builder = crate::command::command(&builder.display().to_string())?;
+    let started = builder.arg("binaries").stdout(Stdio::piped()).spawn();
+    started.context("the builder of the control plane did not start")
+}
+
+/// Waits for the builder of the control plane. It prints the folder of the programs.
+fn finish_control_plane(builder: Child) -> anyhow::Result<PathBuf> {
+    let built = builder.wait_with_output().context("the builder of the control plane was lost")?;
     if !built.status.success() {
         bail!("the control plane was not built: {}", built.status);
     }
-    let control_plane = PathBuf::from(String::from_utf8_lossy(&built.stdout).trim());
-    Ok(Built { programs: target.join(profile.folder()), control_plane })
+    Ok(PathBuf::from(String::from_utf8_lossy(&built.stdout).trim()))
 }
 
 /// Cargo's target folder.

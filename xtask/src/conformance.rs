@@ -3,7 +3,7 @@
 use clap::Args;
 
 use crate::{
-    build::{Profile, build},
+    build::build_control_plane,
     command::{cargo, run},
     prerequisites,
 };
@@ -28,11 +28,10 @@ pub(crate) struct Conformance {
 impl Conformance {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         prerequisites::ensure()?;
-        let built = build(Profile::Dev)?;
+        let control_plane = build_control_plane()?;
         let mut test = cargo()?;
-        test.args(["test", "--quiet", "--package", "machinery-conformance", "--test", "conformance"])
-            .args(["--", "--nocapture"])
-            .env("CONTROLPLANE_BIN", &built.control_plane)
+        test.args(["test", "--quiet", "--workspace", "--test", "conformance", "--", "--nocapture"])
+            .env("CONTROLPLANE_BIN", &control_plane)
             .env("CONFORMANCE_SEED", self.seed.to_string());
         if self.long {
             test.env("CONFORMANCE_LONG", "1");

@@ -45,7 +45,10 @@ impl<'a> AdmissionRequest<'a> {
         let attributes = subject.attributes;
         let context = attributes.context;
         let group = attributes.group;
-        let kind = |version: &str| json!({"group": group, "version": version, "kind": attributes.kind});
+        let kind = |version| {
+            let (group, version) = attributes.kind_version.unwrap_or((group, version));
+            json!({"group": group, "version": version, "kind": attributes.kind})
+        };
         let resource =
             |version: &str| json!({"group": group, "version": version, "resource": attributes.resource});
         let user = &context.user;

@@ -83,6 +83,7 @@ impl Write {
             converter: None,
             resource: "pots",
             kind: "Pot",
+            kind_version: None,
             name: "a",
             options: None,
         }

@@ -7,6 +7,7 @@
 //! # Layers
 //!
 //! - [`apply()`] and [`track`]: whole objects with `metadata.managedFields`. A server needs no more.
+//! - [`scale_entries`] and [`object_entries`]: the managed fields of the subresource `scale`, and back.
 //! - [`Updater`]: typed documents and their [`Managers`].
 //! - [`typed`]: documents seen through a [`Schema`](machinery_schema::Schema).
 //! - [`FieldSet`], [`Path`], [`PathElement`]: sets of fields, and their JSON form.
@@ -40,8 +41,8 @@ pub use error::{ApplyError, ManagedFieldsError};
 pub use fields_v1::{FieldsError, MAX_FIELDS, MAX_FIELDS_DEPTH};
 pub use invalid::{Invalid, Mismatch};
 pub use managed_fields::{
-    Applied, MAX_MANAGER_BYTES, ManagerNameError, Writer, apply, manager_from_user_agent, track,
-    validate_managed_fields, validate_manager,
+    Applied, MAX_MANAGER_BYTES, ManagerNameError, ReplicasPaths, Writer, apply, manager_from_user_agent,
+    object_entries, scale_entries, track, validate_managed_fields, validate_manager,
 };
 pub use managers::{Conflict, ManagerId, Managers, Operation, VersionedSet};
 pub use path::{Path, PathElement};

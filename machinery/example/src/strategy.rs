@@ -1,6 +1,6 @@
 //! Rules of the kind Fleet.
 
-use machinery_server::{ApiError, Column, KindInfo, RequestContext, Strategy};
+use machinery_server::{ApiError, Column, KindInfo, RequestContext, ScalePaths, Strategy};
 use machinery_validation::FieldError;
 use serde_json::Value;
 
@@ -15,6 +15,10 @@ impl Strategy for FleetStrategy {
 
     fn info(&self) -> KindInfo {
         KindInfo { namespaced: true, singular: "fleet", short_names: &["fl"], categories: &["transport"] }
+    }
+
+    fn scale(&self, _: &str) -> Option<ScalePaths> {
+        Some(ScalePaths::STANDARD)
     }
 
     fn default(&self, _: &RequestContext, object: &mut Fleet) {

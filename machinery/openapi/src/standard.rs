@@ -52,6 +52,10 @@ const REQUIRED: &[(&str, &[&str])] = &[
     ("Status", &[]),
 ];
 
+/// Texts of `metav1` whose default is the empty text, where merging needs to know it: an absent key of a list
+/// counts as its default. Source: as above.
+const EMPTY_BY_DEFAULT: &[(&str, &[&str])] = &[("OwnerReference", &["apiVersion", "kind", "name", "uid"])];
+
 /// Definitions of `metav1` that are replaced as a whole. Source: as above.
 const ATOMIC_OBJECTS: &[&str] = &["LabelSelector", "OwnerReference"];
 
@@ -101,6 +105,14 @@ pub(crate) fn restore(name: &str, schema: &mut Value) {
         schema.remove("required");
         if !required.is_empty() {
             schema.insert("required".to_owned(), json!(required));
+        }
+    }
+    let empty = EMPTY_BY_DEFAULT.iter().filter(|(definition, _)| *definition == name);
+    for field in empty.flat_map(|(_, fields)| *fields) {
+        if let Some(field) =
+            schema.pointer_mut(&format!("/properties/{field}")).and_then(Value::as_object_mut)
+        {
+            field.insert("default".to_owned(), "".into());
         }
     }
     for (_, field, list_type, keys) in LISTS.iter().filter(|(definition, ..)| *definition == name) {
@@ -195,6 +207,7 @@ mod tests {
         assert_eq!(meta["properties"]["ownerReferences"]["x-kubernetes-list-map-keys"], json!(["uid"]));
         assert_eq!(meta["properties"]["managedFields"]["x-kubernetes-list-type"], "atomic");
         assert_eq!(definition("OwnerReference")["x-kubernetes-map-type"], "atomic");
+        assert_eq!(definition("OwnerReference")["properties"]["uid"]["default"], "");
         assert_eq!(definition("Status")["required"], Value::Null, "a Status may have no metadata");
         assert_eq!(
             definition("DeleteOptions")[GVK],

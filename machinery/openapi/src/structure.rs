@@ -75,6 +75,12 @@ impl Structure {
     }
 }
 
+/// Returns true when a schema of objects declares no fields.
+fn is_free_form(schema: &Value) -> bool {
+    let is_object = schema.get("type").and_then(Value::as_str) == Some("object");
+    is_object && schema.get("properties").is_none() && schema.get("additionalProperties").is_none()
+}
+
 /// Follows references; a reference with text beside it is wrapped in an `allOf`.
 fn resolve<'a>(schemas: &'a BTreeMap<String, Value>, mut schema: &'a Value) -> &'a Value {
     loop {
@@ -228,6 +234,8 @@ impl<'a> Walk<'a> {
             return;
         }
         match value {
+            // Any fields, such as those of `fieldsV1`.
+            Value::Object(_) if is_free_form(schema) => {}
             Value::Object(fields) => {
                 let property =
                     |name: &str| schema.get("properties").and_then(|properties| properties.get(name));

@@ -3,7 +3,8 @@
 //! A server consists of resources. A stored resource is a [`Strategy`]: the rules of one kind, in the hooks
 //! of k8s.io/apiserver. The [`Registry`] carries them out on a [`Store`](machinery_storage::Store). A
 //! [`View`] shows each caller its projection of a stored resource. An [`Action`] is a subresource that
-//! supports only POST.
+//! supports only POST. A kind that names the paths of its replicas ([`Strategy::scale`]) has the subresource
+//! `scale`.
 //!
 //! A kind can have several versions ([`ServedVersion`]). Requests are converted to its hub, the type of the
 //! strategy, before its rules apply.
@@ -30,7 +31,8 @@
 //!
 //! Plugins of admission: kube-apiserver runs no admission webhooks, admission policies or resource quota for
 //! requests that it proxies to an aggregated API. `machinery-admission` has them, behind the trait
-//! [`Admission`]. Invariants are rules of the kind's [`Strategy`], which no plugin can change.
+//! [`Admission`], but for MutatingAdmissionPolicy. Invariants are rules of the kind's [`Strategy`], which no
+//! plugin can change.
 //!
 //! Strategic merge patches, as for custom resources.
 //!
@@ -77,7 +79,7 @@ pub use error::{ApiError, Cause, Reason};
 pub use kind::{ApiVersion, Kind};
 pub use machinery_audit::AuditAnnotations;
 pub use metrics::Metrics;
-pub use registry::{DeleteOptions, ObjectLimits, Propagation, Registry};
+pub use registry::{DeleteOptions, ObjectLimits, Propagation, Registry, ScalePaths};
 pub use server::{BuildError, Server, ServerBuilder, ServerOptions};
 pub use signal::shutdown_signal;
 pub use status::{Target, status};

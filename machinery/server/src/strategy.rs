@@ -5,7 +5,7 @@ use machinery_validation::FieldError;
 use schemars::JsonSchema;
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::{ApiError, RequestContext, ServedVersion};
+use crate::{ApiError, RequestContext, ScalePaths, ServedVersion};
 
 /// A kind that can be stored and served: a Kubernetes object with metadata and a JSON schema.
 pub trait Object:
@@ -151,6 +151,12 @@ pub trait Strategy: Send + Sync + 'static {
     /// Returns true when the kind has a `status` subresource.
     fn has_status(&self) -> bool {
         true
+    }
+
+    /// Returns the paths of the subresource `scale` in a version, such as `v1`; `None` for a version without
+    /// it.
+    fn scale(&self, _version: &str) -> Option<ScalePaths> {
+        None
     }
 
     /// Sets the defaults of the schema, and those that name the caller. The caller owns them.

@@ -12,16 +12,16 @@ const NAME: &str = "Name must be unique within a namespace. Is required when cre
     intended for creation idempotence and configuration definition. Cannot be updated. More info: \
     https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names";
 
+/// Description of the age, as upstream.
+const AGE: &str = "CreationTimestamp is a timestamp representing the server time when this object was created. It is \
+    not guaranteed to be set in happens-before order across separate operations. Clients may not set this value. It \
+    is represented in RFC3339 form and is in UTC.\n\nPopulated by the system. Read-only. Null for lists. More info: \
+    https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata";
+
 /// Returns the definitions of the columns: the name, the kind's own, the age.
 pub(crate) fn column_definitions(columns: &[Column]) -> Value {
     let name = Column { name: "Name", column_type: "string", format: "name", description: NAME, priority: 0 };
-    let age = Column {
-        name: "Age",
-        column_type: "date",
-        format: "",
-        description: "How long ago the object was created.",
-        priority: 0,
-    };
+    let age = Column { name: "Age", column_type: "date", format: "", description: AGE, priority: 0 };
     let definition = |column: &Column| {
         json!({
             "name": column.name,

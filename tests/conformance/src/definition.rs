@@ -13,6 +13,12 @@ const DROPPED: [&str; 4] = [
     "x-kubernetes-unions",
 ];
 
+/// Description of the age of built-in kinds, and of scales.
+const AGE: &str = "CreationTimestamp is a timestamp representing the server time when this object was created. It is \
+    not guaranteed to be set in happens-before order across separate operations. Clients may not set this value. It \
+    is represented in RFC3339 form and is in UTC.\n\nPopulated by the system. Read-only. Null for lists. More info: \
+    https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata";
+
 /// Returns the definition of the custom resource from the OpenAPI v3 document of the example kind.
 ///
 /// # Errors
@@ -38,7 +44,10 @@ pub fn definition(document: &Value) -> anyhow::Result<Value> {
             "versions": [{
                 "name": "v1", "served": true, "storage": true,
                 "schema": {"openAPIV3Schema": schema},
-                "subresources": {"status": {}},
+                "subresources": {"status": {}, "scale": {
+                    "specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas",
+                    "labelSelectorPath": ".status.selector",
+                }},
                 "selectableFields": [{"jsonPath": ".spec.depot"}],
                 "additionalPrinterColumns": columns(),
             }],
@@ -60,7 +69,7 @@ fn columns() -> Value {
         column("Desired", "integer", ".spec.replicas", "Number of vehicles that are to be on the road.", 0),
         column("Current", "integer", ".status.replicas", "Number of vehicles on the road.", 0),
         column("Replacement", "string", ".spec.replacement", "Order in which vehicles are replaced.", 1),
-        column("Age", "date", ".metadata.creationTimestamp", "How long ago the object was created.", 0),
+        column("Age", "date", ".metadata.creationTimestamp", AGE, 0),
     ])
 }
 

@@ -1,5 +1,7 @@
 //! The intended differences: the only list of them.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use crate::{Mismatch, Reply, Request};
@@ -13,12 +15,19 @@ pub struct Exchange<'a> {
     pub theirs: &'a Reply,
     /// Reply of the example kind.
     pub ours: &'a Reply,
+    /// The requests of the sequence before it.
+    pub before: &'a [Request],
 }
 
 impl Exchange<'_> {
     /// Returns the codes: the custom resource's, the example kind's.
     fn codes(&self) -> (u16, u16) {
         (self.theirs.code, self.ours.code)
+    }
+
+    /// Returns true when a request before it wrote the scale of an object.
+    fn follows_scaling(&self) -> bool {
+        self.before.iter().any(is_scaling)
     }
 }
 
@@ -85,16 +94,60 @@ pub const DIFFERENCES: &[Difference] = &[
         },
     },
     Difference {
+        name: "scale-causes",
+        theirs: "A wrong number of replicas has a further cause, whose path begins with a dot.",
+        ours: "It has one cause, with the path that all others have.",
+        reason: "A client finds the field.",
+        diverges: false,
+        matches: |exchange, mismatch| {
+            let dotted = |cause: &&Value| text(cause, "field").starts_with('.');
+            let all = causes(exchange.theirs);
+            let mut theirs: Vec<&str> = all.iter().map(|cause| text(cause, "field")).collect();
+            theirs.retain(|field| *field != "<nil>");
+            let plain = |field: &str| field.trim_start_matches('.').to_owned();
+            let theirs: BTreeSet<String> = theirs.into_iter().map(plain).collect();
+            let ours: BTreeSet<String> =
+                causes(exchange.ours).iter().map(|cause| text(cause, "field").to_owned()).collect();
+            exchange.codes() == (422, 422)
+                && (mismatch.place == "body/message" || mismatch.place.starts_with("body/details/causes"))
+                && all.iter().any(|cause| dotted(&cause))
+                && (theirs == ours
+                    || fields(&checked_causes(exchange.theirs)) == fields(&causes(exchange.ours)))
+        },
+    },
+    Difference {
+        name: "scale-owners",
+        theirs: "A write of the scale records no owner of the number of replicas, and an apply to it is a 500.",
+        ours: "The writer owns the number of replicas, also by an apply.",
+        reason: "Built-in kinds do that. For custom resources, the scale cannot be converted.",
+        diverges: true,
+        matches: |exchange, mismatch| {
+            let conflict = |reply: &Reply| text(&reply.body, "message").starts_with("Apply failed");
+            let broken =
+                text(&exchange.theirs.body, "message").contains("to convert CR to an invalid group/version");
+            let version = mismatch.place.ends_with("resourceVersion");
+            (is_scaling(exchange.request) && ((exchange.theirs.code == 500 && broken) || version))
+                || (exchange.follows_scaling()
+                    && (version
+                        || mismatch.place.contains("managedFields")
+                        || conflict(exchange.theirs)
+                        || conflict(exchange.ours)))
+        },
+    },
+    Difference {
         name: "unchecked-rules",
         theirs: "When a field is invalid, a further cause says that CEL rules of the schema were not checked.",
-        ours: "There is no such cause.",
+        ours: "There is no such cause: they were checked.",
         reason: "The machinery has no CEL rules in schemas: a kind's own validation does their work.",
         diverges: false,
         matches: |exchange, mismatch| {
+            let checked = checked_causes(exchange.theirs);
+            let ours = causes(exchange.ours);
             exchange.codes() == (422, 422)
-                && ["body/message", "body/details/causes"].contains(&mismatch.place.as_str())
-                && checked_causes(exchange.theirs).len() < causes(exchange.theirs).len()
-                && checked_causes(exchange.theirs) == causes(exchange.ours)
+                && (mismatch.place == "body/message" || mismatch.place.starts_with("body/details/causes"))
+                && checked.len() < causes(exchange.theirs).len()
+                && checked.iter().all(|cause| ours.contains(cause))
+                && (checked.len() == ours.len() || ours.iter().any(is_rule))
         },
     },
     Difference {
@@ -259,7 +312,7 @@ pub const DIFFERENCES: &[Difference] = &[
     },
     Difference {
         name: "wrong-kind",
-        theirs: "An object of another kind is a 422.",
+        theirs: "An object of another kind is a 422, unless something else is wrong.",
         ours: "It is a 400.",
         reason: "Built-in kinds answer so, and custom resources do for another apiVersion.",
         diverges: false,
@@ -268,6 +321,9 @@ pub const DIFFERENCES: &[Difference] = &[
             (exchange.codes() == (422, 400)
                 && (message.contains("must be Fleet")
                     || message.contains("must be example.machinery.dev/v1")))
+                || (!exchange.theirs.is_success()
+                    && exchange.ours.code == 400
+                    && text(&exchange.ours.body, "message").starts_with("the kind in the data ("))
                 || (mismatch.place.starts_with("headers")
                     && message.contains("does not match the expected API"))
         },
@@ -294,6 +350,43 @@ pub const DIFFERENCES: &[Difference] = &[
         matches: |exchange, _| {
             exchange.theirs.code == 500
                 && text(&exchange.theirs.body, "message").contains("strconv.ParseUint")
+        },
+    },
+    Difference {
+        name: "name-and-prefix",
+        theirs: "A creation that has a name, which is taken, and a prefix is to be tried again after a second.",
+        ours: "The name is taken.",
+        reason: "Another try does not help.",
+        diverges: false,
+        matches: |exchange, _| {
+            exchange.codes() == (409, 409)
+                && text(&exchange.theirs.body, "message").contains("was not able to generate a unique name")
+        },
+    },
+    Difference {
+        name: "applied-version",
+        theirs: "A dry run of an apply that creates shows the resourceVersion of the configuration.",
+        ours: "It shows none.",
+        reason: "No object has that version.",
+        diverges: false,
+        matches: |exchange, mismatch| {
+            mismatch.place == "body/metadata/resourceVersion"
+                && mismatch.ours.is_none()
+                && exchange.codes() == (201, 201)
+                && exchange.request.parameter("dryRun") == Some("All")
+        },
+    },
+    Difference {
+        name: "created-version",
+        theirs: "A creation with a resourceVersion is a 500, and a dry run of it passes.",
+        ours: "It is a 400.",
+        reason: "The mistake is the caller's.",
+        diverges: false,
+        matches: |exchange, _| {
+            let refused =
+                text(&exchange.ours.body, "message").contains("should not be set on objects to be created");
+            let dry = exchange.request.parameter("dryRun") == Some("All");
+            refused && (exchange.codes() == (500, 400) || (dry && exchange.theirs.is_success()))
         },
     },
     Difference {
@@ -376,8 +469,7 @@ pub const DIFFERENCES: &[Difference] = &[
             let list = accept.is_some_and(|(_, accept)| accept.contains("PartialObjectMetadataList"));
             (exchange.request.is_watch() && list && exchange.codes() == (200, 200))
                 || (exchange.theirs.code == 500 && message == "content is not a list")
-                || (exchange.theirs.code == 406
-                    && message.starts_with("you requested PartialObjectMetadata, but"))
+                || (exchange.theirs.code == 406 && message.starts_with("you requested PartialObjectMetadata"))
         },
     },
     Difference {
@@ -430,6 +522,18 @@ pub const DIFFERENCES: &[Difference] = &[
         },
     },
     Difference {
+        name: "null-patch",
+        theirs: "A JSON patch that is null changes nothing.",
+        ours: "It is a 400.",
+        reason: "A JSON patch is a list of operations.",
+        diverges: false,
+        matches: |exchange, _| {
+            exchange.request.body.as_deref() == Some("null")
+                && exchange.theirs.is_success()
+                && text(&exchange.ours.body, "message").contains("expected a sequence")
+        },
+    },
+    Difference {
         name: "patched-object",
         theirs: "A patch whose result cannot be decoded is a 422 with the whole object in its message.",
         ours: "It is a 400 that names the field, and a kind of null stays as it was.",
@@ -457,7 +561,9 @@ pub const DIFFERENCES: &[Difference] = &[
 ];
 
 /// Beginnings of the words that decoders add to a message.
-const DECODER_WORDS: [&str; 11] = [
+const DECODER_WORDS: [&str; 13] = [
+    "json: cannot unmarshal ",
+    "no kind is registered for the type v1.Scale",
     "unrecognized (must be of type ",
     "cannot be handled as a Fleet: ",
     "couldn't get version/kind",
@@ -494,10 +600,20 @@ fn fields(causes: &[Value]) -> Vec<(&str, &str)> {
     causes.iter().map(|cause| (text(cause, "field"), text(cause, "reason"))).collect()
 }
 
-/// Returns the causes of a failure without those that concern the rules of the schema.
+/// Returns true for a request that writes the scale of an object.
+fn is_scaling(request: &Request) -> bool {
+    request.path.ends_with("/scale") && request.method != http::Method::GET
+}
+
+/// Returns true for the cause of the only rule that the custom resource has in CEL.
+fn is_rule(cause: &Value) -> bool {
+    text(cause, "field") == "spec.ownership"
+}
+
+/// Returns the causes of a failure without those that concern the rules of the schema and of the scale.
 fn checked_causes(reply: &Reply) -> Vec<Value> {
     let mut causes = causes(reply);
-    causes.retain(|cause| text(cause, "field") != "<nil>");
+    causes.retain(|cause| text(cause, "field") != "<nil>" && !text(cause, "field").starts_with('.'));
     causes
 }
 

@@ -71,12 +71,26 @@ fn parse_body(text: &str, watch: bool) -> Value {
     let lines: Result<Vec<Value>, _> =
         text.lines().filter(|line| !line.is_empty()).map(serde_json::from_str).collect();
     if let Ok(lines) = lines {
-        return Value::Array(lines.into_iter().filter(|event| !is_bookmark(event)).collect());
+        let events = lines.into_iter().filter(|event| !is_bookmark(event)).collect();
+        return Value::Array(sort_deletions(events));
     }
     match serde_yaml_ng::from_str::<Value>(text) {
         Ok(value) if value.is_object() => value,
         _ => Value::String(text.to_owned()),
     }
+}
+
+/// Sorts deletions that follow each other: the machinery deletes several objects of a collection at once.
+fn sort_deletions(mut events: Vec<Value>) -> Vec<Value> {
+    let deleted = |event: &Value| event.get("type") == Some(&json!("DELETED"));
+    for run in events.chunk_by_mut(|one, other| deleted(one) && deleted(other)) {
+        let name = |event: &Value| {
+            let name = event.pointer("/object/metadata/name").or(event.pointer("/object/rows/0/cells/0"));
+            name.map(Value::to_string)
+        };
+        run.sort_by_key(name);
+    }
+    events
 }
 
 /// Returns true for a bookmark that comes by the clock. The one that ends the initial events is compared.
@@ -260,6 +274,15 @@ mod tests {
         let mut names = Names::default();
         let object = json!({"metadata": {"generateName": "g-", "name": "g-abcde"}});
         assert_eq!(normalised(&mut names, object)["metadata"]["name"], "g-generated-0");
+    }
+
+    #[test]
+    fn deletions_that_follow_each_other_come_in_any_order() {
+        let event = |kind: &str, name: &str| json!({"type": kind, "object": {"metadata": {"name": name}}});
+        let [b, a, new, last] =
+            [event("DELETED", "b"), event("DELETED", "a"), event("ADDED", "b"), event("DELETED", "a")];
+        let sorted = sort_deletions(vec![b.clone(), a.clone(), new.clone(), last.clone()]);
+        assert_eq!(sorted, [a, b, new, last]);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use http::Method;
 pub struct Request {
     /// HTTP method.
     pub method: Method,
-    /// Path below the collection: empty, `/a`, `/a/status`.
+    /// Path below the collection: empty, `/a`, `/a/status`, `/a/scale`.
     pub path: String,
     /// Parameters, not yet encoded.
     pub query: Vec<(&'static str, String)>,

@@ -129,7 +129,7 @@ impl Side {
     fn learn(&mut self, body: &Value) {
         let text = |pointer: &str| body.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
         let kind = text("/kind");
-        if kind == "Fleet" {
+        if kind == "Fleet" || kind == "Scale" {
             self.learn_object(body);
         } else if kind.ends_with("List") {
             self.values.insert("list".to_owned(), text("/metadata/resourceVersion").to_owned());

@@ -52,7 +52,12 @@ impl Trial {
             let (theirs, ours) = tokio::try_join!(self.theirs.send(request), self.ours.send(request))?;
             let (Some(theirs), Some(ours)) = (theirs, ours) else { continue };
             outcome.requests += 1;
-            let exchange = Exchange { request, theirs: &theirs, ours: &ours };
+            let exchange = Exchange {
+                request,
+                theirs: &theirs,
+                ours: &ours,
+                before: sequence.get(..at).unwrap_or_default(),
+            };
             let mut failed = Vec::new();
             for mismatch in mismatches(&theirs, &ours) {
                 match DIFFERENCES.iter().find(|difference| difference.explains(&exchange, &mismatch)) {

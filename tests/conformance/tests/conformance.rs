@@ -11,7 +11,7 @@ use std::{
     },
 };
 
-use machinery_conformance::{DIFFERENCES, Platform, Trial, cases, sequence};
+use machinery_conformance::{DIFFERENCES, Platform, Request, Trial, cases, sequence};
 use tokio::sync::OnceCell;
 
 /// Number of sequences in the ordinary run.
@@ -40,7 +40,8 @@ struct Sum {
     /// Failures by the places in which replies differ.
     failures: BTreeMap<String, String>,
     failed: usize,
-    passing: Vec<u64>,
+    /// Failures that did not occur again.
+    passing: Vec<String>,
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -66,17 +67,21 @@ async fn generated_requests_get_the_replies_that_a_custom_resource_gives() {
     for trial in trials {
         trial.await.expect("no panic");
     }
-    let sum = std::mem::take(&mut *sum.lock().unwrap_or_else(PoisonError::into_inner));
+    let mut sum = std::mem::take(&mut *sum.lock().unwrap_or_else(PoisonError::into_inner));
     println!("{} sequences, {} requests, {} failed", end - first, sum.requests, sum.failed);
     println!("differences that occurred: {:?}", sum.differences);
-    if !sum.passing.is_empty() {
-        println!("failures that did not repeat, by seed: {:?}", sum.passing);
+    for failure in &sum.passing {
+        println!("did not occur again: {failure}");
     }
     for failure in sum.failures.values() {
         println!("{failure}");
     }
     assert!(sum.failures.is_empty(), "{} sequences failed, see above", sum.failed);
     if env::var_os("CONFORMANCE_LONG").is_some() {
+        let mut trial = Trial::new(platform.sides("trial-cases").await.expect("a namespace"));
+        for case in cases() {
+            sum.differences.extend(trial.run(&case.requests).await.expect("answers").differences);
+        }
         let missing: Vec<_> = DIFFERENCES
             .iter()
             .map(|difference| difference.name)
@@ -115,7 +120,12 @@ async fn try_one(trial: &mut Trial, seed: u64, sum: &Mutex<Sum>) {
             let places: Vec<_> = failure.mismatches.iter().map(ToString::to_string).collect();
             sum.failures.entry(places.join(" ")).or_insert_with(|| format!("seed {seed}:\n{failure}"));
         }
-        Some(None) => sum.passing.push(seed),
+        Some(None) => {
+            let (at, found) = outcome.failure.unwrap_or_default();
+            let request = requests.get(at).map(ToString::to_string).unwrap_or_default();
+            let found: Vec<_> = found.iter().map(ToString::to_string).collect();
+            sum.passing.push(format!("seed {seed}: {request}\n    {}", found.join("\n    ")));
+        }
         None => sum.failed += usize::from(outcome.failure.is_some()),
     }
 }
@@ -130,5 +140,38 @@ async fn sequences_that_failed_once_agree() {
             outcome.failure.into_iter().flat_map(|(_, found)| found).map(|found| found.to_string()).collect();
         assert!(found.is_empty(), "{}:\n{}", case.name, found.join("\n"));
         assert_eq!(outcome.requests, case.requests.len(), "{}: every place holder has a value", case.name);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn kubectl_scales_a_fleet_as_it_scales_a_custom_resource() {
+    let platform = platform().await;
+    let (mut theirs, mut ours) = platform.sides("kubectl").await.expect("a namespace");
+    let fleet = r#"{"metadata":{"name":"a"},"apiVersion":"example.machinery.dev/v1","kind":"Fleet","spec":{"depot":"north"}}"#;
+    let create = Request::new(http::Method::POST, "").body("application/json", fleet);
+    for (side, resource) in
+        [(&mut theirs, "fleets.conform.machinery.dev/a"), (&mut ours, "fleets.example.machinery.dev/a")]
+    {
+        let created = side.send(&create).await.expect("an answer").expect("no place holders");
+        assert_eq!(created.code, 201, "{:?}", created.body);
+        let kubectl = |arguments: &'static [&'static str]| {
+            let arguments: Vec<&str> =
+                arguments.iter().copied().chain([resource, "--namespace=kubectl"]).collect();
+            let platform = platform.clone();
+            async move { platform.control_plane().kubectl(&arguments).await.expect("kubectl") }
+        };
+        let scaled = kubectl(&["scale", "--replicas=5", "--current-replicas=1"]).await;
+        assert!(scaled.success() && scaled.stdout.contains("scaled"), "{scaled:?}");
+        let replicas = kubectl(&["get", "--output=jsonpath={.spec.replicas}"]).await;
+        assert_eq!(replicas.stdout, "5", "{replicas:?}");
+        let shown = kubectl(&["get", "--subresource=scale"]).await;
+        assert!(shown.stdout.contains("DESIRED") && shown.stdout.contains("AVAILABLE"), "{shown:?}");
+        let refused = kubectl(&["scale", "--replicas=7", "--current-replicas=1"]).await;
+        assert!(
+            !refused.success() && refused.stderr.contains("Expected replicas to be 1, was 5"),
+            "{refused:?}"
+        );
+        let many = kubectl(&["scale", "--replicas=1001"]).await;
+        assert!(!many.success() && many.stderr.contains("less than or equal to 1000"), "{many:?}");
     }
 }

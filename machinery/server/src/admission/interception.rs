@@ -27,6 +27,8 @@ pub struct AdmissionAttributes<'a> {
     pub resource: &'a str,
     /// Kind of the object: that of the body for a subresource with a kind of its own.
     pub kind: &'a str,
+    /// Group and version of the kind, if they are not those of the resource.
+    pub kind_version: Option<(&'a str, &'a str)>,
     /// Name of the object; empty when it is not known yet.
     pub name: &'a str,
     /// Options of the request, in the form that a webhook receives.

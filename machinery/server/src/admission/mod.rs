@@ -3,12 +3,14 @@
 mod interception;
 mod kube_namespaces;
 mod lifecycle;
+mod one_form;
 
 use async_trait::async_trait;
 
 pub use interception::{Admission, AdmissionAttributes, Interception, MutableObject, ObjectConverter};
 pub use kube_namespaces::KubeNamespaces;
 pub(crate) use lifecycle::admit_create;
+pub(crate) use one_form::OneForm;
 
 use crate::ApiError;
 

@@ -72,7 +72,11 @@ pub(crate) fn delete_options(
     }
     let given: Vec<&str> = wire.dry_run.iter().flatten().map(String::as_str).collect();
     let dry_run = params::dry_run(&given).and_then(|given| Ok(given || params.dry_run()?));
-    let dry_run = dry_run.map_err(|error| invalid_options("DeleteOptions", &[error]))?;
+    let mut errors = propagation_errors(wire.orphan_dependents, wire.propagation_policy.as_deref());
+    let dry_run = dry_run.map_err(|error| errors.push(error)).unwrap_or_default();
+    if !errors.is_empty() {
+        return Err(invalid_options("DeleteOptions", &errors));
+    }
     let ignore_read_error = wire.ignore_store_read_error_with_cluster_breaking_potential == Some(true);
     if ignore_read_error {
         check_ignore_read_error(&wire, collection)?;
@@ -81,7 +85,7 @@ pub(crate) fn delete_options(
     let options = DeleteOptions {
         uid: preconditions.uid,
         resource_version: preconditions.resource_version,
-        propagation: propagation(wire.orphan_dependents, wire.propagation_policy.as_deref())?,
+        propagation: propagation(wire.orphan_dependents, wire.propagation_policy.as_deref()),
         orphan_dependents: wire.orphan_dependents,
         grace_period_seconds: wire.grace_period_seconds,
     };
@@ -115,22 +119,28 @@ fn check_ignore_read_error(wire: &Wire, collection: bool) -> Result<(), ApiError
     if errors.is_empty() { Ok(()) } else { Err(invalid_options("DeleteOptions", &errors)) }
 }
 
-fn propagation(orphan: Option<bool>, policy: Option<&str>) -> Result<Option<Propagation>, ApiError> {
+/// Returns all problems of the parameters that say what becomes of the dependents.
+fn propagation_errors(orphan: Option<bool>, policy: Option<&str>) -> Vec<FieldError> {
+    const POLICIES: [&str; 4] = ["Foreground", "Background", "Orphan", "nil"];
     let field = FieldPath::new("propagationPolicy");
+    let mut errors = Vec::new();
+    let Some(policy) = policy else { return errors };
+    if orphan.is_some() {
+        let problem = "orphanDependents and deletionPropagation cannot be both set";
+        errors.push(FieldError::invalid(&field, policy, problem));
+    }
+    if !["Foreground", "Background", "Orphan"].contains(&policy) {
+        errors.push(FieldError::not_supported(&field, policy, &POLICIES));
+    }
+    errors
+}
+
+fn propagation(orphan: Option<bool>, policy: Option<&str>) -> Option<Propagation> {
     match (orphan, policy) {
-        (Some(_), Some(policy)) => {
-            let problem = "orphanDependents and deletionPropagation cannot be both set";
-            Err(invalid_options("DeleteOptions", &[FieldError::invalid(&field, policy, problem)]))
-        }
-        (Some(true), None) | (None, Some("Orphan")) => Ok(Some(Propagation::Orphan)),
-        (Some(false), None) | (None, Some("Background")) => Ok(Some(Propagation::Background)),
-        (None, Some("Foreground")) => Ok(Some(Propagation::Foreground)),
-        (None, None) => Ok(None),
-        (None, Some(other)) => {
-            let error =
-                FieldError::not_supported(&field, other, &["Foreground", "Background", "Orphan", "nil"]);
-            Err(invalid_options("DeleteOptions", &[error]))
-        }
+        (Some(true), _) | (None, Some("Orphan")) => Some(Propagation::Orphan),
+        (Some(false), _) | (None, Some("Background")) => Some(Propagation::Background),
+        (None, Some("Foreground")) => Some(Propagation::Foreground),
+        (None, _) => None,
     }
 }
 
@@ -173,6 +183,11 @@ mod tests {
             ("{", Reason::BadRequest),
         ] {
             assert_eq!(read(body, "").map_err(|error| error.reason()), Err(reason), "{body}");
+        }
+        let error = read("", "orphanDependents=true&propagationPolicy=Nobody&dryRun=x").expect_err("bad");
+        let error = error.to_string();
+        for problem in ["cannot be both set", "Unsupported value: \"Nobody\"", "dryRun: Unsupported value"] {
+            assert!(error.contains(problem), "{problem} in {error}");
         }
     }
 }

@@ -47,7 +47,8 @@ pub(crate) async fn resource(
     let (Some(served), Some(request)) = (exchange.served(), exchange.info.resource.as_ref()) else {
         return Err(not_found());
     };
-    let (resource, name) = (&served.resource, request.name.as_str());
+    let scale = served.scale.as_ref().filter(|_| request.subresource == "scale");
+    let (resource, name) = (scale.unwrap_or(&served.resource), request.name.as_str());
     match route(served, request, &exchange.info.verb)? {
         Route::Get => read::get(exchange, user, resource.as_ref(), name).await,
         Route::List => read::list(exchange, user, resource.as_ref()).await,
@@ -79,6 +80,14 @@ fn route(served: &Served, request: &ResourceRequest, verb: &str) -> Result<Route
             "get" => Ok(Route::Get),
             "update" => Ok(Route::Update(Part::Status)),
             "patch" => Ok(Route::Patch(Part::Status)),
+            _ => Err(method_not_allowed()),
+        };
+    }
+    if request.subresource == "scale" && served.scale.is_some() {
+        return match verb {
+            "get" => Ok(Route::Get),
+            "update" => Ok(Route::Update(Part::Scale)),
+            "patch" => Ok(Route::Patch(Part::Scale)),
             _ => Err(method_not_allowed()),
         };
     }

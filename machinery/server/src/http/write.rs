@@ -43,6 +43,8 @@ pub(crate) async fn create(
     bytes: Bytes,
 ) -> Result<Reply, ApiError> {
     let renderer = exchange.renderer(resource)?;
+    // As upstream, a creation in a media type that is not served is refused before its options are read.
+    input::syntax(exchange)?;
     let (context, body) = body(exchange, user, &WriteOptions::of_create(&exchange.params)?, bytes)?;
     admit_namespace(exchange, resource, &context).await?;
     let item =
@@ -97,9 +99,9 @@ pub(crate) async fn patch(
     let options = WriteOptions::of_patch(&exchange.params, body)?;
     let context = exchange.enter(user, &options);
     let PatchBody::Patch(kind) = body else {
-        let applied = Applied::read(&context, &bytes, options.strictness, options.force)?;
+        let applied = Applied::read(&bytes, options.strictness, options.force)?;
         if let Err(error) = applied.check_type(resource.name()) {
-            if part == Part::Status {
+            if part != Part::Main {
                 resource.get(&context, name, GetVersion::Newest).await?;
             }
             return Err(error);

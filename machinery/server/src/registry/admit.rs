@@ -2,18 +2,23 @@
 
 use std::sync::Arc;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 use serde_json::Value;
 
 use machinery_apply::validate_managed_fields;
 
 use super::{DeleteOptions, Registry, metadata};
-use crate::{AdmissionAttributes, ApiError, Interception, MutableObject, RequestContext, Strategy};
+use crate::{
+    AdmissionAttributes, ApiError, Interception, MutableObject, RequestContext, Strategy, admission::OneForm,
+};
 
 /// Plugins that intercept one write, and their view of it.
 pub(super) struct Admitted {
-    plugins: Box<dyn Interception>,
-    options: Value,
+    pub(super) plugins: Box<dyn Interception>,
+    pub(super) options: Value,
+    /// Versions of the resource of a scale.
+    pub(super) scaled: OneForm,
 }
 
 impl<S: Strategy> Registry<S> {
@@ -26,7 +31,21 @@ impl<S: Strategy> Registry<S> {
     pub(super) fn intercept(&self, context: &RequestContext, name: &str) -> Option<Admitted> {
         let admission = self.admission.get()?;
         let plugins = admission.intercept(&self.attributes(context, name, None))?;
-        Some(Admitted { plugins, options: context.write_options() })
+        Some(Admitted { plugins, options: context.write_options(), scaled: OneForm::default() })
+    }
+
+    /// Returns the plugins that intercept a write of a scale.
+    pub(super) fn intercept_scale(&self, context: &RequestContext, name: &str) -> Option<Admitted> {
+        let admission = self.admission.get()?;
+        let scaled = OneForm::new(self.versions.all().iter().map(|version| version.name().version.clone()));
+        let attributes = AdmissionAttributes {
+            kind: "Scale",
+            kind_version: Some(("autoscaling", "v1")),
+            converter: Some(&scaled),
+            ..self.attributes(context, name, None)
+        };
+        let plugins = admission.intercept(&attributes)?;
+        Some(Admitted { plugins, options: context.write_options(), scaled })
     }
 
     /// Lets the plugins change an object.
@@ -46,16 +65,7 @@ impl<S: Strategy> Registry<S> {
         let before = object.clone();
         let mut mutable = Mutable { registry: self, context, value: self.value_of(context, object)?, object };
         admitted.plugins.mutate(&attributes, Some(&mut mutable), old.as_ref()).await?;
-        let managed_fields = &mut object.meta_mut().managed_fields;
-        if *managed_fields != before.meta().managed_fields
-            && let Err(error) = validate_managed_fields(managed_fields.as_deref().unwrap_or_default())
-        {
-            context.warnings.add(format!(
-                ".metadata.managedFields was in an invalid state after admission; this could be caused by an \
-                 outdated mutating admission controller; please fix your requests: {error}"
-            ));
-            managed_fields.clone_from(&before.meta().managed_fields);
-        }
+        keep_record(context, object.meta_mut(), before.meta());
         self.check_size(object, old.is_some().then_some(&before))
     }
 
@@ -111,6 +121,7 @@ impl<S: Strategy> Registry<S> {
             converter: Some(&*self.versions),
             resource: &resource.plural,
             kind: &resource.kind,
+            kind_version: None,
             name,
             options,
         }
@@ -137,5 +148,18 @@ impl<S: Strategy> MutableObject for Mutable<'_, S> {
         self.value = self.registry.value_of(self.context, &object)?;
         *self.object = object;
         Ok(())
+    }
+}
+
+/// Puts the record of ownership back that a plugin has broken.
+pub(super) fn keep_record(context: &RequestContext, meta: &mut ObjectMeta, before: &ObjectMeta) {
+    if meta.managed_fields != before.managed_fields
+        && let Err(error) = validate_managed_fields(meta.managed_fields.as_deref().unwrap_or_default())
+    {
+        context.warnings.add(format!(
+            ".metadata.managedFields was in an invalid state after admission; this could be caused by an \
+             outdated mutating admission controller; please fix your requests: {error}"
+        ));
+        meta.managed_fields.clone_from(&before.managed_fields);
     }
 }

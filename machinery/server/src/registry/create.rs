@@ -58,26 +58,28 @@ impl<S: Strategy> Registry<S> {
         name: &str,
         applied: &Applied,
     ) -> Result<Arc<Stored<S::Object>>, ApiError> {
-        // As upstream, these come before the content.
-        let text = |pointer: &str| {
-            applied.configuration.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
-        };
+        let mut object = self.merge(context, Part::Main, name, None, applied)?;
+        // As upstream, the version of an object that is gone does not matter.
+        kube::Resource::meta_mut(&mut object).resource_version = None;
+        self.create_named(context, object, Tracking::Done).await
+    }
+
+    /// Refuses a configuration of another name than the path, and one for an object that exists.
+    pub(super) fn check_new_names(&self, name: &str, configuration: &Value) -> Result<(), ApiError> {
+        let text = |pointer: &str| configuration.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
         match text("/metadata/name") {
             "" => return Err(metadata::no_name(name)),
             given if given != name => return Err(metadata::another_name(given, name)),
             _ => {}
         }
         let uid = text("/metadata/uid");
-        if !uid.is_empty() {
-            let why = format!(
-                "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
-            );
-            return Err(self.resource.conflict(name, &why));
+        if uid.is_empty() {
+            return Ok(());
         }
-        let mut object = self.merge(context, Part::Main, None, applied)?;
-        // As upstream, the version of an object that is gone does not matter.
-        kube::Resource::meta_mut(&mut object).resource_version = None;
-        self.create_named(context, object, Tracking::Done).await
+        let why = format!(
+            "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+        );
+        Err(self.resource.conflict(name, &why))
     }
 
     async fn create_named(
@@ -88,6 +90,7 @@ impl<S: Strategy> Registry<S> {
     ) -> Result<Arc<Stored<S::Object>>, ApiError> {
         let namespaced = self.strategy.info().namespaced;
         let name = kube::Resource::meta(&object).name.clone().unwrap_or_default();
+        let version = kube::Resource::meta(&object).resource_version.clone();
         let admitted = self.intercept(context, &name);
         metadata::fill_in(kube::Resource::meta_mut(&mut object), context, namespaced)?;
         self.strategy.default(context, &mut object);
@@ -102,6 +105,7 @@ impl<S: Strategy> Registry<S> {
         self.strategy.prepare_for_create(context, &mut object);
         let mut errors = validate_metadata(kube::Resource::meta(&object), namespaced);
         errors.extend(self.strategy.validate(context, &object));
+        errors.extend(self.check_scale(context, &object)?);
         if !errors.is_empty() {
             return Err(ApiError::Invalid(errors));
         }
@@ -109,6 +113,8 @@ impl<S: Strategy> Registry<S> {
         if let Some(admitted) = &admitted {
             self.validate_admitted(admitted, context, &object, None).await?;
         }
+        // As upstream, this comes after everything else.
+        metadata::check_unversioned(version.as_deref())?;
         self.insert(context, object).await
     }
 

@@ -8,11 +8,11 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectMeta, Time},
     jiff::Timestamp,
 };
-use machinery_validation::{FieldError, FieldPath};
+use machinery_validation::{FieldError, FieldPath, validate_metadata_update};
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::{ApiError, Object, Reason, RequestContext};
+use crate::{ApiError, Object, Reason, RequestContext, resource_name::ResourceName};
 
 /// Finalizers of Kubernetes itself.
 const STANDARD_FINALIZERS: [&str; 3] = ["foregroundDeletion", "kubernetes", "orphan"];
@@ -24,10 +24,6 @@ pub(super) fn fill_in(
     namespaced: bool,
 ) -> Result<(), ApiError> {
     match_namespace(metadata, context, namespaced)?;
-    if metadata.resource_version.as_deref().is_some_and(|version| !version.is_empty()) {
-        let message = "resourceVersion should not be set on objects to be created";
-        return Err(ApiError::status(Reason::BadRequest, message));
-    }
     metadata.resource_version = None;
     metadata.uid = Some(Uuid::new_v4().to_string());
     metadata.creation_timestamp = Some(time(context.now));
@@ -36,6 +32,15 @@ pub(super) fn fill_in(
     metadata.generation = Some(1);
     metadata.self_link = None;
     Ok(())
+}
+
+/// Refuses a new object that names the version that it is for.
+pub(super) fn check_unversioned(version: Option<&str>) -> Result<(), ApiError> {
+    if version.is_none_or(str::is_empty) {
+        return Ok(());
+    }
+    let message = "resourceVersion should not be set on objects to be created";
+    Err(ApiError::status(Reason::BadRequest, message))
 }
 
 /// Restores the server-owned fields of an object that is replaced, and rejects contradictions.
@@ -50,7 +55,7 @@ pub(super) fn restore(
     metadata: &mut ObjectMeta,
     old: &ObjectMeta,
     context: &RequestContext,
-    resource: &crate::resource_name::ResourceName,
+    resource: &ResourceName,
 ) -> Result<(), ApiError> {
     let name = old.name.clone().unwrap_or_default();
     match metadata.name.as_deref() {
@@ -80,6 +85,22 @@ pub(super) fn restore(
         metadata.deletion_grace_period_seconds = old.deletion_grace_period_seconds;
     }
     Ok(())
+}
+
+/// Returns the problems of the changes of the metadata in an update, which are none for a subresource.
+///
+/// # Errors
+///
+/// Those of [`restore`].
+pub(crate) fn update_problems(
+    given: &ObjectMeta,
+    old: &ObjectMeta,
+    context: &RequestContext,
+    resource: &ResourceName,
+) -> Result<Vec<FieldError>, ApiError> {
+    let mut metadata = given.clone();
+    restore(&mut metadata, old, context, resource)?;
+    Ok(if context.subresource.is_empty() { validate_metadata_update(&metadata, old) } else { Vec::new() })
 }
 
 /// Restores the server-owned fields of an object that a plugin of admission has changed.
@@ -117,7 +138,7 @@ pub(crate) fn no_name(name: &str) -> ApiError {
 }
 
 /// Returns the version that the caller requires; `None` when it requires none.
-fn wanted_version(metadata: &ObjectMeta) -> Result<Option<String>, ApiError> {
+pub(super) fn wanted_version(metadata: &ObjectMeta) -> Result<Option<String>, ApiError> {
     match metadata.resource_version.as_deref() {
         None | Some("" | "0") => Ok(None),
         Some(version) if version.parse::<u64>().is_ok() => Ok(Some(version.to_owned())),
@@ -150,7 +171,7 @@ pub(super) fn keep_unchanged_ownership<O: Object>(object: &mut O, old: &O) {
 
 /// Returns the conflict of a write or deletion that was meant for another object of the same name.
 pub(super) fn uid_conflict(
-    resource: &crate::resource_name::ResourceName,
+    resource: &ResourceName,
     name: &str,
     wanted: &str,
     found: &ObjectMeta,

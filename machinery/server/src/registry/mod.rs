@@ -10,7 +10,9 @@ mod metadata;
 mod ownership;
 mod projection;
 mod quota;
+mod scale;
 mod shared_reads;
+mod size;
 mod update;
 mod watch;
 mod write;
@@ -20,21 +22,24 @@ use std::{
     time::Duration,
 };
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use machinery_apply::ReplicasPaths;
 use machinery_storage::Store;
 use rand::RngExt;
-use serde::Serialize;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 pub use self::{
     delete::{DeleteOptions, Propagation},
     quota::ObjectLimits,
+    scale::ScalePaths,
 };
 pub(crate) use self::{
     keys::Keys,
     list::{Continue, Listed, Version},
-    metadata::{another_name, match_namespace, name_new, no_name},
+    metadata::{another_name, match_namespace, name_new, no_name, update_problems},
     projection::{Projection, Selected, Selection},
+    scale::ScaleChange,
     update::Part,
     watch::{EventType, WatchEvent, WatchFrom, Watching},
 };
@@ -65,6 +70,7 @@ pub struct Registry<S: Strategy> {
     resource: ResourceName,
     versions: Arc<Versions<S::Object>>,
     reset_fields: ResetFields,
+    replicas_paths: ReplicasPaths,
     keys: Keys,
     cache: Arc<Cache<S::Object>>,
     quota: Quota,
@@ -86,9 +92,8 @@ impl<S: Strategy> Registry<S> {
         let cache = Arc::new(Cache::new(resource.to_string()));
         let versions = Arc::new(Versions::new(strategy.versions(), strategy.stored_version()));
         let reset_fields = ResetFields::new(strategy.has_status());
-        let quota = Quota::new(limits);
+        let replicas_paths = scale::replicas_paths(&strategy, &versions);
         let reads = SharedReads::new(store.clone());
-        let admission = OnceLock::new();
         Arc::new(Self {
             strategy,
             store,
@@ -96,10 +101,11 @@ impl<S: Strategy> Registry<S> {
             resource,
             versions,
             reset_fields,
+            replicas_paths,
             keys,
             cache,
-            quota,
-            admission,
+            quota: Quota::new(limits),
+            admission: OnceLock::new(),
         })
     }
 
@@ -296,9 +302,9 @@ impl<S: Strategy> Registry<S> {
         &self,
         context: &RequestContext,
         name: &str,
-        object: &S::Object,
+        given: &ObjectMeta,
     ) -> Result<(), ApiError> {
-        let mut meta = kube::Resource::meta(object).clone();
+        let mut meta = given.clone();
         match meta.name.as_deref() {
             None | Some("") => Err(metadata::no_name(name)),
             Some(given) if given != name => Err(metadata::another_name(given, name)),
@@ -327,42 +333,6 @@ impl<S: Strategy> Registry<S> {
         Scope::new(namespace, name, self.strategy.info().namespaced)
     }
 
-    /// Refuses an object whose metadata, or content without metadata and status, is too large. An object that
-    /// was larger before there was a limit can shrink. Each part has the limit for itself: large metadata
-    /// takes no room from the content.
-    fn check_size(&self, object: &S::Object, old: Option<&S::Object>) -> Result<(), ApiError> {
-        let name = kube::Resource::meta(object).name.as_deref().unwrap_or_default();
-        self.check_parts(name, object, old)
-    }
-
-    /// The same for a document that may have any shape.
-    fn check_parts(
-        &self,
-        name: &str,
-        object: &impl Serialize,
-        old: Option<&S::Object>,
-    ) -> Result<(), ApiError> {
-        let limit = self.quota.limits().object_bytes;
-        if limit == usize::MAX {
-            return Ok(());
-        }
-        let failed = |source| ApiError::internal(format!("encoding {}", self.resource), source);
-        let new = Parts::of(object).map_err(failed)?;
-        let old = old.map(Parts::of).transpose().map_err(failed)?.unwrap_or_default();
-        for (what, size, before) in
-            [("metadata", new.metadata, old.metadata), ("content", new.content, old.content)]
-        {
-            if size > limit.max(before) {
-                let message = format!(
-                    "Request entity too large: the {what} of {} {name:?} would have {size} bytes: limit is {limit}",
-                    self.resource
-                );
-                return Err(ApiError::status(Reason::RequestEntityTooLarge, message));
-            }
-        }
-        Ok(())
-    }
-
     fn key_of(&self, object: &S::Object) -> String {
         let meta = kube::Resource::meta(object);
         let name = meta.name.as_deref().unwrap_or_default();
@@ -382,33 +352,6 @@ pub(crate) struct StorageUsage {
     pub(crate) ended_watches: u64,
 }
 
-/// Sizes of the parts of an object that callers write, in bytes.
-#[derive(Default)]
-struct Parts {
-    metadata: usize,
-    /// All except metadata and status.
-    content: usize,
-}
-
-impl Parts {
-    fn of(object: &impl Serialize) -> Result<Self, serde_json::Error> {
-        let mut value = serde_json::to_value(object)?;
-        let fields = value.as_object_mut();
-        let mut metadata = fields.and_then(|fields| {
-            fields.remove("status");
-            fields.remove("metadata")
-        });
-        if let Some(metadata) = metadata.as_mut().and_then(Value::as_object_mut) {
-            // The record of ownership has a limit of its own.
-            metadata.remove("managedFields");
-        }
-        Ok(Self {
-            metadata: serde_json::to_vec(&metadata)?.len(),
-            content: serde_json::to_vec(&value)?.len(),
-        })
-    }
-}
-
 /// Waits before a retry: not at all at first, then longer and at random, so that writers of one object do not
 /// collide again.
 async fn backoff(attempt: u32) {
@@ -418,28 +361,4 @@ async fn backoff(attempt: u32) {
     let most = f64::from(1_u32 << attempt.min(5));
     let wait = rand::rng().random_range(0.0..most);
     tokio::time::sleep(Duration::from_secs_f64(wait / 1000.0)).await;
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn metadata_and_content_are_measured_each_for_itself_and_the_status_not_at_all() {
-        let sizes = |metadata: usize, content: usize, status: usize| {
-            let object = json!({
-                "metadata": {"annotations": {"why": "x".repeat(metadata)}},
-                "spec": "x".repeat(content),
-                "status": "x".repeat(status),
-            });
-            let parts = Parts::of(&object).expect("JSON");
-            (parts.metadata, parts.content)
-        };
-        let (metadata, content) = sizes(0, 0, 0);
-        assert_eq!(sizes(100, 0, 0), (metadata + 100, content));
-        assert_eq!(sizes(0, 100, 0), (metadata, content + 100));
-        assert_eq!(sizes(0, 0, 100), (metadata, content));
-    }
 }

@@ -34,7 +34,7 @@ impl ResetFields {
 
     fn of(&self, part: Part) -> &FieldSet {
         match part {
-            Part::Main => &self.main,
+            Part::Main | Part::Scale => &self.main,
             Part::Status => &self.status,
         }
     }
@@ -76,12 +76,13 @@ impl<S: Strategy> Registry<S> {
         Ok(())
     }
 
-    /// Merges an applied configuration into an object, and records the ownership. `old` is absent when the
-    /// object does not exist.
+    /// Merges an applied configuration into the object of that name, and records the ownership. `old` is
+    /// absent when the object does not exist.
     pub(super) fn merge(
         &self,
         context: &RequestContext,
         part: Part,
+        name: &str,
         old: Option<&Stored<S::Object>>,
         applied: &Applied,
     ) -> Result<S::Object, ApiError> {
@@ -91,8 +92,8 @@ impl<S: Strategy> Registry<S> {
         let writer = writer(context, &api_version);
         let mut configuration = Value::clone(&applied.configuration);
         self.strategy.complete_applied(context, &mut configuration);
-        let name = configuration.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
-        self.check_parts(name, &configuration, None)?;
+        let given = configuration.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+        self.check_parts(given, &configuration, None)?;
         let merged = machinery_apply::apply(
             &*self.versions,
             live.as_ref(),
@@ -102,15 +103,25 @@ impl<S: Strategy> Registry<S> {
             self.reset_fields.of(part),
         );
         let merged = merged.map_err(|error| refused(&error))?;
+        applied.report_duplicates(context)?;
         self.check_record(&merged.managed_fields)?;
-        if let Some(live) = live.as_ref().filter(|_| part == Part::Main) {
-            crate::resource::check_name(live, &merged.object)?;
+        // As upstream, these come before the content.
+        match &live {
+            None => self.check_new_names(name, &configuration)?,
+            Some(live) if part == Part::Main => {
+                crate::resource::check_name(context, live, &merged.object)?;
+            }
+            Some(_) => {}
         }
         let mut object = version.decode_merged(context, merged.object)?;
         if let Some(old) = old {
             self.strategy.complete_merged(context, &mut object, old);
         }
         let meta = kube::Resource::meta_mut(&mut object);
+        // As upstream, the UID in a configuration of the status does not matter.
+        if part == Part::Status {
+            meta.uid = None;
+        }
         meta.managed_fields = Some(merged.managed_fields).filter(|entries| !entries.is_empty());
         // An apply removes only what its manager owns. It is for the version that it was merged with.
         if !applied.names_version() {
@@ -140,7 +151,7 @@ impl<S: Strategy> Registry<S> {
     }
 }
 
-fn writer<'a>(context: &'a RequestContext, api_version: &'a str) -> Writer<'a> {
+pub(super) fn writer<'a>(context: &'a RequestContext, api_version: &'a str) -> Writer<'a> {
     Writer {
         manager: &context.field_manager,
         api_version,
@@ -151,7 +162,7 @@ fn writer<'a>(context: &'a RequestContext, api_version: &'a str) -> Writer<'a> {
 
 /// Maps the failure of an apply. A conflict has a cause for each field, as upstream. A configuration that
 /// does not fit the schema is the caller's mistake; kube-apiserver answers 500.
-fn refused(error: &ApplyError) -> ApiError {
+pub(super) fn refused(error: &ApplyError) -> ApiError {
     let reason = match error {
         ApplyError::Conflicts(_) => Reason::Conflict,
         ApplyError::Invalid { role: "patch", .. } => Reason::BadRequest,

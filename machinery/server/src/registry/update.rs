@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     ApiError, RequestContext, Strategy,
-    resource::{Address, Applied, Body},
+    resource::{Applied, Body},
     stored::Stored,
 };
 
@@ -23,6 +23,8 @@ pub(crate) enum Part {
     Main,
     /// Its status, by the subresource `status`.
     Status,
+    /// Its number of replicas, by the subresource `scale`.
+    Scale,
 }
 
 /// Makes the new object from the old one; called again when the old one changed.
@@ -54,7 +56,10 @@ impl<S: Strategy> Decision<S> for Update<S::Object> {
         let strategy = &registry.strategy;
         let mut object = match &mut self.change {
             Change::Make(make) => make(old)?,
-            Change::Apply(applied) => registry.merge(context, self.part, Some(old), applied)?,
+            Change::Apply(applied) => {
+                let name = kube::Resource::meta(&**old).name.as_deref().unwrap_or_default();
+                registry.merge(context, self.part, name, Some(old), applied)?
+            }
         };
         let old_meta = kube::Resource::meta(&**old);
         metadata::restore(kube::Resource::meta_mut(&mut object), old_meta, context, &registry.resource)?;
@@ -66,32 +71,7 @@ impl<S: Strategy> Decision<S> for Update<S::Object> {
         if let Some(admitted) = &self.admitted {
             registry.mutate_admitted(admitted, context, &mut object, Some(old)).await?;
         }
-        match self.part {
-            Part::Main => strategy.prepare_for_update(context, &mut object, old)?,
-            Part::Status => {
-                // As upstream, the status subresource does not change the metadata. The preconditions were
-                // checked above.
-                let meta = kube::Resource::meta_mut(&mut object);
-                let managed_fields = meta.managed_fields.take();
-                *meta = ObjectMeta { managed_fields, ..old_meta.clone() };
-                strategy.prepare_for_status_update(context, &mut object, old)?;
-            }
-        }
-        metadata::warn_of_finalizers(context, kube::Resource::meta(&object), Some(old_meta));
-        let mut errors = validate_metadata(kube::Resource::meta(&object), strategy.info().namespaced);
-        errors.extend(validate_metadata_update(kube::Resource::meta(&object), old_meta));
-        errors.extend(match self.part {
-            Part::Main => strategy.validate_update(context, &object, old),
-            Part::Status => strategy.validate_status_update(context, &object, old),
-        });
-        if !errors.is_empty() {
-            return Err(ApiError::Invalid(errors));
-        }
-        if self.part == Part::Main {
-            strategy.admit_update(context, &mut object, old).await?;
-        }
-        kube::Resource::meta_mut(&mut object).resource_version.clone_from(&old_meta.resource_version);
-        metadata::keep_unchanged_ownership(&mut object, old);
+        registry.pass_rules(context, self.part, &mut object, old).await?;
         if let Some(admitted) = &self.admitted {
             registry.validate_admitted(admitted, context, &object, Some(old)).await?;
         }
@@ -103,7 +83,7 @@ impl<S: Strategy> Decision<S> for Update<S::Object> {
     }
 
     fn is_limited(&self) -> bool {
-        self.part == Part::Main
+        self.part != Part::Status
     }
 }
 
@@ -133,7 +113,7 @@ where
 /// Decides on the new version of an object. An unchanged object is kept. A terminating object without
 /// finalizers is removed. Any other is written, and its generation incremented when more than metadata and
 /// status changed.
-fn finish<O: crate::Object>(mut object: O, old: &Stored<O>) -> Result<Next<O>, ApiError> {
+pub(super) fn finish<O: crate::Object>(mut object: O, old: &Stored<O>) -> Result<Next<O>, ApiError> {
     let meta = object.meta();
     let removed = meta.deletion_timestamp.is_some() && meta.finalizers.as_ref().is_none_or(Vec::is_empty);
     if object == **old && !removed && !old.is_outdated() {
@@ -147,6 +127,45 @@ fn finish<O: crate::Object>(mut object: O, old: &Stored<O>) -> Result<Next<O>, A
 }
 
 impl<S: Strategy> Registry<S> {
+    /// Lets the rules of the strategy change or refuse an update of a part.
+    pub(super) async fn pass_rules(
+        &self,
+        context: &RequestContext,
+        part: Part,
+        object: &mut S::Object,
+        old: &Stored<S::Object>,
+    ) -> Result<(), ApiError> {
+        let (strategy, old_meta) = (&self.strategy, kube::Resource::meta(&**old));
+        match part {
+            Part::Main | Part::Scale => strategy.prepare_for_update(context, object, old)?,
+            Part::Status => {
+                // As upstream, the status subresource does not change the metadata. The preconditions were
+                // checked before.
+                let meta = kube::Resource::meta_mut(object);
+                let managed_fields = meta.managed_fields.take();
+                *meta = ObjectMeta { managed_fields, ..old_meta.clone() };
+                strategy.prepare_for_status_update(context, object, old)?;
+            }
+        }
+        metadata::warn_of_finalizers(context, kube::Resource::meta(object), Some(old_meta));
+        let mut errors = validate_metadata(kube::Resource::meta(object), strategy.info().namespaced);
+        errors.extend(validate_metadata_update(kube::Resource::meta(object), old_meta));
+        errors.extend(match part {
+            Part::Main | Part::Scale => strategy.validate_update(context, object, old),
+            Part::Status => strategy.validate_status_update(context, object, old),
+        });
+        errors.extend(self.check_scale(context, object)?);
+        if !errors.is_empty() {
+            return Err(ApiError::Invalid(errors));
+        }
+        if part != Part::Status {
+            strategy.admit_update(context, object, old).await?;
+        }
+        kube::Resource::meta_mut(object).resource_version.clone_from(&old_meta.resource_version);
+        metadata::keep_unchanged_ownership(object, old);
+        Ok(())
+    }
+
     /// Updates an object or its status to what `make` returns for the present one.
     pub(crate) async fn update_stored(
         &self,
@@ -167,30 +186,22 @@ impl<S: Strategy> Registry<S> {
         body: &Body,
         invalid: ApiError,
     ) -> ApiError {
-        let Address { name: given, uid, version } = body.address();
-        match given.as_deref() {
+        let given = body.metadata();
+        match given.name.as_deref() {
             None | Some("") => return metadata::no_name(name),
             Some(given) if given != name => return metadata::another_name(given, name),
             Some(_) => {}
         }
-        match self.get_stored(&context.namespace, name).await {
-            Err(error) => error,
-            Ok(stored)
-                if uid
-                    .as_ref()
-                    .is_some_and(|uid| kube::Resource::meta(&**stored).uid.as_ref() != Some(uid)) =>
-            {
-                metadata::uid_conflict(
-                    &self.resource,
-                    name,
-                    &uid.unwrap_or_default(),
-                    kube::Resource::meta(&**stored),
-                )
+        let stored = match self.get_stored(&context.namespace, name).await {
+            Err(error) => return error,
+            Ok(stored) => stored,
+        };
+        let old = kube::Resource::meta(&**stored);
+        match (metadata::update_problems(&given, old, context, &self.resource), invalid) {
+            (Ok(problems), ApiError::Invalid(errors)) => {
+                ApiError::Invalid(problems.into_iter().chain(errors).collect())
             }
-            Ok(stored) if version.is_some_and(|version| version != stored.revision().to_string()) => {
-                self.resource.modified(name)
-            }
-            Ok(_) => invalid,
+            (Err(error), _) | (Ok(_), error) => error,
         }
     }
 

@@ -13,31 +13,39 @@ pub(crate) struct Applied {
     pub(crate) configuration: Arc<Value>,
     /// True when the caller takes the fields of others.
     pub(crate) force: bool,
+    /// Fields that the configuration has twice, and their treatment.
+    duplicates: Arc<[String]>,
+    strictness: Strictness,
 }
 
 impl Applied {
     /// Reads a configuration. It is YAML, and so JSON as well. Source of the rules and messages:
     /// `applyPatcher` in `k8s.io/apiserver/pkg/endpoints/handlers/patch.go`.
-    pub(crate) fn read(
-        context: &RequestContext,
-        bytes: &[u8],
-        strictness: Strictness,
-        force: bool,
-    ) -> Result<Self, ApiError> {
+    pub(crate) fn read(bytes: &[u8], strictness: Strictness, force: bool) -> Result<Self, ApiError> {
         let bad = |message: String| ApiError::status(Reason::BadRequest, message);
         let parsed = parse_yaml(bytes).map_err(|error| bad(format!("error decoding patch: {error}")))?;
         if !parsed.value.is_object() {
             return Err(bad("error decoding patch: a configuration is an object".to_owned()));
         }
-        for field in &parsed.duplicate_fields {
+        let duplicates = parsed.duplicate_fields.into();
+        Ok(Self { configuration: Arc::new(parsed.value), force, duplicates, strictness })
+    }
+
+    /// Warns of the fields that the configuration has twice, or refuses it for them. As upstream, this comes
+    /// after the merge: a conflict is reported alone.
+    pub(crate) fn report_duplicates(&self, context: &RequestContext) -> Result<(), ApiError> {
+        for field in self.duplicates.iter() {
             let finding = format!("duplicate field {field:?}");
-            match strictness {
+            match self.strictness {
                 Strictness::Ignore => {}
                 Strictness::Warn => context.warnings.add(finding),
-                Strictness::Strict => return Err(bad(format!("error strict decoding patch: {finding}"))),
+                Strictness::Strict => {
+                    let message = format!("error strict decoding patch: {finding}");
+                    return Err(ApiError::status(Reason::BadRequest, message));
+                }
             }
         }
-        Ok(Self { configuration: Arc::new(parsed.value), force })
+        Ok(())
     }
 
     /// Refuses a configuration of another kind, or of none.

@@ -1,17 +1,14 @@
-//! Objects and patches in request bodies.
+//! Objects in request bodies.
 
 use bytes::Bytes;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use machinery_merge::{
-    DecodeError, Parsed, PatchError, Patched, Strictness, decode_parsed, json_patch, merge_patch, parse_json,
-    parse_yaml,
-};
+use machinery_merge::{DecodeError, Parsed, Strictness, decode_parsed, parse_json, parse_yaml};
 use machinery_openapi::Structure;
 use machinery_validation::{FieldError, FieldErrorKind, FieldPath, validate_metadata};
-use serde::{Deserialize, de::IgnoredAny};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::{ApiError, Cause, Object, Reason, RequestContext, resource_name::ResourceName};
+use crate::{ApiError, Object, Reason, RequestContext, resource_name::ResourceName};
 
 /// Syntax of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,23 +23,6 @@ pub(crate) struct Body {
     pub(crate) bytes: Bytes,
     pub(crate) syntax: Syntax,
     /// Treatment of unknown and duplicate fields.
-    pub(crate) strictness: Strictness,
-}
-
-/// Supported types of patches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PatchKind {
-    /// RFC 6902.
-    Json,
-    /// RFC 7386.
-    Merge,
-}
-
-/// Patch in a request body.
-#[derive(Clone, Debug)]
-pub(crate) struct Patch {
-    pub(crate) bytes: Bytes,
-    pub(crate) kind: PatchKind,
     pub(crate) strictness: Strictness,
 }
 
@@ -65,41 +45,28 @@ struct Named {
     metadata: NamedMetadata,
 }
 
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Deserialize)]
 struct NamedMetadata {
     name: Option<String>,
-    resource_version: Option<String>,
-    uid: Option<String>,
-}
-
-/// Names by which a body says for which object it is.
-#[derive(Debug)]
-pub(crate) struct Address {
-    pub(crate) name: Option<String>,
-    pub(crate) uid: Option<String>,
-    pub(crate) version: Option<String>,
 }
 
 impl Body {
     /// Returns the name of the object, if it can be read.
     pub(crate) fn name(&self) -> Option<String> {
-        self.address().name
+        Named::deserialize(self.value()?).ok()?.metadata.name
     }
 
-    /// Returns the names of the object, as far as they can be read.
-    pub(crate) fn address(&self) -> Address {
+    /// Returns the metadata of the object; empty when they cannot be read.
+    pub(crate) fn metadata(&self) -> ObjectMeta {
+        self.value().and_then(|value| read_metadata(&value)).unwrap_or_default()
+    }
+
+    fn value(&self) -> Option<Value> {
         let parsed = match self.syntax {
-            Syntax::Json => parse_json(&self.bytes).ok(),
-            Syntax::Yaml => parse_yaml(&self.bytes).ok(),
+            Syntax::Json => parse_json(&self.bytes),
+            Syntax::Yaml => parse_yaml(&self.bytes),
         };
-        let named = parsed.and_then(|parsed| Named::deserialize(parsed.value).ok());
-        let metadata = named.map(|named| named.metadata).unwrap_or_default();
-        Address {
-            name: metadata.name,
-            uid: metadata.uid.filter(|uid| !uid.is_empty()),
-            version: metadata.resource_version.filter(|version| !matches!(version.as_str(), "" | "0")),
-        }
+        Some(parsed.ok()?.value)
     }
 
     /// Returns the object. Dropped fields become warnings.
@@ -109,11 +76,7 @@ impl Body {
         kind: &Structure,
     ) -> Result<O, ApiError> {
         let resource = ResourceName::of::<O>();
-        let parsed = match self.syntax {
-            Syntax::Json => parse_json(&self.bytes),
-            Syntax::Yaml => parse_yaml(&self.bytes),
-        };
-        let parsed = parsed.map_err(|error| refuse(&resource, &error))?;
+        let parsed = self.parse(&resource)?;
         if let Err(error) = check(context, &resource, kind, &parsed.value) {
             return Err(self.with_unknown(context, &resource, kind, &parsed, error));
         }
@@ -125,6 +88,15 @@ impl Body {
 }
 
 impl Body {
+    /// Returns the document.
+    pub(super) fn parse(&self, resource: &ResourceName) -> Result<Parsed, ApiError> {
+        let parsed = match self.syntax {
+            Syntax::Json => parse_json(&self.bytes),
+            Syntax::Yaml => parse_yaml(&self.bytes),
+        };
+        parsed.map_err(|error| refuse(resource, &error))
+    }
+
     /// Reports the unknown fields of a document that is invalid: warns, or refuses the document for them.
     fn with_unknown(
         &self,
@@ -138,81 +110,13 @@ impl Body {
             return error;
         }
         let duplicate = parsed.duplicate_fields.iter().map(|path| format!("duplicate field {path:?}"));
-        let unknown = kind.unknown(&parsed.value);
-        let unknown = unknown.iter().map(|path| format!("unknown field {:?}", path.to_string()));
-        let findings: Vec<String> = unknown.chain(duplicate).collect();
+        let findings: Vec<String> =
+            unknown_fields(kind, &parsed.value).into_iter().chain(duplicate).collect();
         if self.strictness == Strictness::Strict && !findings.is_empty() {
             return refuse(resource, &DecodeError::Strict { findings });
         }
         warn(context, &findings);
         error
-    }
-}
-
-impl Patch {
-    /// Returns a document with the patch applied. Dropped fields become warnings.
-    pub(crate) fn apply<O: Object>(
-        &self,
-        context: &RequestContext,
-        kind: &Structure,
-        document: &Value,
-    ) -> Result<O, ApiError> {
-        let resource = ResourceName::of::<O>();
-        let patched = match self.kind {
-            PatchKind::Json => json_patch(document, &self.bytes),
-            PatchKind::Merge => merge_patch(document, &self.bytes),
-        };
-        let Patched { value, mut findings } = patched.map_err(|error| patch_error(&error))?;
-        let version = value.pointer("/metadata/resourceVersion").and_then(Value::as_str).unwrap_or_default();
-        if self.names_version()
-            && version.parse::<i64>().is_ok()
-            && version != text(document, "/metadata/resourceVersion")
-            && version != "0"
-        {
-            return Err(resource.modified(text(document, "/metadata/name")));
-        }
-        check_type(&resource, TypeMeta::deserialize(&value).ok())?;
-        check_name(document, &value)?;
-        check(context, &resource, kind, &value)?;
-        let parsed = Parsed { value, ..Parsed::default() };
-        // Strict findings of the patch and of the result are reported together.
-        let decoded =
-            decode_parsed(parsed, Strictness::Warn).map_err(|error| not_decoded(&resource, &error))?;
-        findings.extend(decoded.findings());
-        match self.strictness {
-            Strictness::Ignore => {}
-            Strictness::Warn => warn(context, &findings),
-            Strictness::Strict if findings.is_empty() => {}
-            // As upstream: 422, whereas a strict finding in a whole object is a 400.
-            Strictness::Strict => return Err(invalid_patch(DecodeError::Strict { findings }.to_string())),
-        }
-        let mut object = without_empty_metadata(decoded.value);
-        if !self.names_version() {
-            kube::Resource::meta_mut(&mut object).resource_version = None;
-        }
-        Ok(object)
-    }
-
-    /// Refuses a body that is no JSON, whatever the object is.
-    pub(crate) fn check_syntax(&self) -> Result<(), ApiError> {
-        let parsed: Result<IgnoredAny, _> = serde_json::from_slice(&self.bytes);
-        parsed
-            .map(|_| ())
-            .map_err(|error| ApiError::status(Reason::BadRequest, format!("the patch is malformed: {error}")))
-    }
-
-    /// Returns true when the patch itself names the resourceVersion that it is for, or replaces what contains it.
-    /// The one in a patched object is the server's else.
-    fn names_version(&self) -> bool {
-        const PATH: &str = "/metadata/resourceVersion";
-        let Ok(patch) = serde_json::from_slice::<Value>(&self.bytes) else { return false };
-        match self.kind {
-            PatchKind::Merge => patch.pointer(PATH).is_some_and(Value::is_string),
-            PatchKind::Json => patch.as_array().into_iter().flatten().any(|operation| {
-                let whole = operation["path"] == "" || operation["path"] == "/metadata";
-                operation["path"] == PATH || (whole && operation["op"] != "test")
-            }),
-        }
     }
 }
 
@@ -230,7 +134,7 @@ pub(crate) fn decode_merged<O: Object>(
 }
 
 /// Drops the empty lists and maps of the metadata, as Go's encoder does: they are neither stored nor owned.
-fn without_empty_metadata<O: Object>(mut object: O) -> O {
+pub(super) fn without_empty_metadata<O: Object>(mut object: O) -> O {
     let meta = kube::Resource::meta_mut(&mut object);
     meta.labels.take_if(|labels| labels.is_empty());
     meta.annotations.take_if(|annotations| annotations.is_empty());
@@ -240,39 +144,25 @@ fn without_empty_metadata<O: Object>(mut object: O) -> O {
     object
 }
 
-fn warn(context: &RequestContext, findings: &[String]) {
+/// Returns the fields of a document that the kind does not have, in Kubernetes' words.
+pub(super) fn unknown_fields(kind: &Structure, document: &Value) -> Vec<String> {
+    kind.unknown(document).iter().map(|path| format!("unknown field {:?}", path.to_string())).collect()
+}
+
+pub(super) fn warn(context: &RequestContext, findings: &[String]) {
     for finding in findings {
         context.warnings.add(finding);
     }
 }
 
-fn text<'v>(document: &'v Value, path: &str) -> &'v str {
-    document.pointer(path).and_then(Value::as_str).unwrap_or_default()
-}
-
-/// Rejects a patched document with another name or UID than the old one.
-pub(crate) fn check_name(old: &Value, patched: &Value) -> Result<(), ApiError> {
-    let (given, name) = (text(patched, "/metadata/name"), text(old, "/metadata/name"));
-    let uid = text(patched, "/metadata/uid");
-    if !uid.is_empty() && text(old, "/metadata/uid") != uid {
-        let field = FieldPath::new("metadata").child("uid");
-        return Err(ApiError::Invalid(vec![FieldError::invalid(&field, uid, "field is immutable")]));
-    }
-    match given {
-        "" => Err(crate::registry::no_name(name)),
-        given if given == name => Ok(()),
-        given => Err(crate::registry::another_name(given, name)),
-    }
-}
-
 /// Rejects a document of another type, and reports every structural error of one of this type.
-fn check(
+pub(super) fn check(
     context: &RequestContext,
     resource: &ResourceName,
     structure: &Structure,
     document: &Value,
 ) -> Result<(), ApiError> {
-    check_type(resource, TypeMeta::deserialize(document).ok())?;
+    check_type(resource, document)?;
     let errors = structure.check(document);
     if errors.is_empty() { Ok(()) } else { Err(with_metadata(context, resource, document, errors)) }
 }
@@ -285,9 +175,8 @@ fn with_metadata(
     document: &Value,
     errors: Vec<FieldError>,
 ) -> ApiError {
-    let Some(metadata) = document.get("metadata").filter(|metadata| !metadata.is_null()) else {
-        return ApiError::Invalid(errors);
-    };
+    let none = json!({});
+    let metadata = document.get("metadata").filter(|metadata| !metadata.is_null()).unwrap_or(&none);
     let parsed = Parsed { value: json!({"metadata": metadata}), ..Parsed::default() };
     let mut metadata = match decode_parsed::<OnlyMetadata>(parsed, Strictness::Ignore) {
         Ok(decoded) => decoded.value.metadata,
@@ -298,14 +187,21 @@ fn with_metadata(
         return error;
     }
     crate::registry::name_new(&mut metadata);
-    let mut all = validate_metadata(&metadata, namespaced);
+    // A subresource does not write the metadata.
+    let mut all =
+        if context.subresource.is_empty() { validate_metadata(&metadata, namespaced) } else { Vec::new() };
     all.extend(errors);
     ApiError::Invalid(all)
 }
 
+/// Returns the metadata of a document, if they can be read.
+pub(super) fn read_metadata(document: &Value) -> Option<ObjectMeta> {
+    ObjectMeta::deserialize(document.get("metadata")?).ok()
+}
+
 /// Rejects another `apiVersion` or `kind`. An absent one counts as the expected one.
-fn check_type(resource: &ResourceName, found: Option<TypeMeta>) -> Result<(), ApiError> {
-    let Some(found) = found else { return Ok(()) };
+pub(super) fn check_type(resource: &ResourceName, document: &Value) -> Result<(), ApiError> {
+    let Ok(found) = TypeMeta::deserialize(document) else { return Ok(()) };
     let expected = resource.api_version();
     if !found.api_version.is_empty() && found.api_version != expected {
         let message = format!(
@@ -324,7 +220,7 @@ fn check_type(resource: &ResourceName, found: Option<TypeMeta>) -> Result<(), Ap
     Ok(())
 }
 
-fn refuse(resource: &ResourceName, error: &DecodeError) -> ApiError {
+pub(super) fn refuse(resource: &ResourceName, error: &DecodeError) -> ApiError {
     let ResourceName { kind, version, .. } = resource;
     let message = format!("{kind} in version {version:?} cannot be handled as a {kind}: {error}");
     ApiError::status(Reason::BadRequest, message)
@@ -332,7 +228,7 @@ fn refuse(resource: &ResourceName, error: &DecodeError) -> ApiError {
 
 /// Maps a failed decoding as kube-apiserver does for custom resources: what the schema says of an object is a
 /// 422, what concerns its type or its metadata a 400.
-fn not_decoded(resource: &ResourceName, error: &DecodeError) -> ApiError {
+pub(super) fn not_decoded(resource: &ResourceName, error: &DecodeError) -> ApiError {
     match error {
         DecodeError::WrongType { path, message } if !is_typed(path) => {
             let field = FieldPath::new(path);
@@ -346,30 +242,4 @@ fn not_decoded(resource: &ResourceName, error: &DecodeError) -> ApiError {
 fn is_typed(path: &str) -> bool {
     let first = path.split(['.', '[']).next().unwrap_or_default();
     matches!(first, "" | "apiVersion" | "kind" | "metadata")
-}
-
-fn patch_error(error: &PatchError) -> ApiError {
-    let reason = match error {
-        PatchError::Malformed { .. } => Reason::BadRequest,
-        PatchError::TooManyOperations { .. } | PatchError::CopiesTooMuch { .. } => {
-            Reason::RequestEntityTooLarge
-        }
-        PatchError::Inapplicable { .. } => return invalid_patch(error.to_string()),
-    };
-    ApiError::status(reason, error.to_string())
-}
-
-/// Failure of a patch that does not fit the object. kubectl shows only the causes of an invalid object, so
-/// there is one.
-fn invalid_patch(message: String) -> ApiError {
-    ApiError::Status {
-        reason: Reason::Invalid,
-        causes: vec![Cause {
-            reason: "FieldValueInvalid".to_owned(),
-            message: message.clone(),
-            field: "patch".to_owned(),
-        }],
-        message,
-        retry_after_seconds: None,
-    }
 }

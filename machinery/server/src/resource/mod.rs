@@ -2,8 +2,11 @@
 
 mod applied;
 mod body;
+mod patch;
 mod posted;
+mod scale;
 mod stored;
+mod typed;
 mod view;
 
 use std::sync::Arc;
@@ -15,9 +18,11 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::{
     applied::Applied,
-    body::{Address, Body, Patch, PatchKind, Syntax, check_name, decode_merged},
+    body::{Body, Syntax, decode_merged},
+    patch::{Patch, PatchKind, check_name},
     posted::{Posted, PostedAction},
     stored::StoredResource,
+    typed::{decode_typed_value, patch_typed},
     view::ViewResource,
 };
 use crate::{
@@ -70,6 +75,10 @@ pub(crate) trait Resource: Send + Sync {
     fn columns(&self) -> &'static [Column];
     /// Returns the table cells of an item of this kind.
     fn cells(&self, item: &dyn Item) -> Vec<Value>;
+    /// Returns the subresource `scale`, if the kind has one.
+    fn scale(&self) -> Option<Arc<dyn Resource>> {
+        None
+    }
     /// Sets the admission plugins of writes.
     fn set_admission(&self, _admission: &Arc<dyn Admission>) {}
     /// Starts the background work, which runs until `shutdown`.

@@ -8,7 +8,8 @@ use serde_json::Value;
 
 use super::{Body, decode_merged};
 use crate::{
-    Action, Admission, AdmissionAttributes, ApiError, MutableObject, ObjectConverter, RequestContext,
+    Action, Admission, AdmissionAttributes, ApiError, MutableObject, RequestContext,
+    admission::OneForm,
     resource_name::ResourceName,
     stored::{Item, Stored, to_value},
     structure::{KindStructure, schema_of},
@@ -37,23 +38,7 @@ pub(crate) trait Posted: Send + Sync {
 pub(crate) struct PostedAction<A> {
     action: Arc<A>,
     structure: KindStructure,
-    admission: OnceLock<(Arc<dyn Admission>, OneBody)>,
-}
-
-/// Versions of a resource with an action. The body of the action is the same in all of them.
-#[derive(Debug)]
-struct OneBody {
-    versions: Vec<String>,
-}
-
-impl ObjectConverter for OneBody {
-    fn versions(&self) -> Vec<&str> {
-        self.versions.iter().map(String::as_str).collect()
-    }
-
-    fn convert(&self, object: &Value, _: &str, _: &str) -> Result<Value, ApiError> {
-        Ok(object.clone())
-    }
+    admission: OnceLock<(Arc<dyn Admission>, OneForm)>,
 }
 
 impl<A: Action> PostedAction<A> {
@@ -79,6 +64,7 @@ impl<A: Action> PostedAction<A> {
             converter: Some(versions),
             resource: &resource.plural,
             kind: &kind,
+            kind_version: None,
             name,
             options: None,
         };
@@ -132,7 +118,7 @@ impl<A: Action> Posted for PostedAction<A> {
     }
 
     fn set_admission(&self, admission: &Arc<dyn Admission>, versions: Vec<String>) {
-        let _ = self.admission.set((admission.clone(), OneBody { versions }));
+        let _ = self.admission.set((admission.clone(), OneForm::new(versions)));
     }
 
     async fn post(

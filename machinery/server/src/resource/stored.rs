@@ -8,9 +8,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Deleted, GetVersion, Query, Resource,
-    applied::Applied,
-    body::{Body, Patch},
+    Deleted, GetVersion, Query, Resource, applied::Applied, body::Body, patch::Patch, scale::ScaleResource,
 };
 use crate::{
     Admission, ApiError, Column, DeleteContext, DeleteOptions, KindInfo, Reason, Registry, RequestContext,
@@ -76,6 +74,11 @@ impl<S: Strategy> Resource for StoredResource<S> {
 
     fn cells(&self, item: &dyn Item) -> Vec<Value> {
         self.version.hub(item).map(|object| self.registry.strategy().cells(&object)).unwrap_or_default()
+    }
+
+    fn scale(&self) -> Option<Arc<dyn Resource>> {
+        self.registry.strategy().scale(&self.name().version)?;
+        Some(Arc::new(ScaleResource::new(self.registry.clone(), self.name())))
     }
 
     fn set_admission(&self, admission: &Arc<dyn Admission>) {
@@ -158,7 +161,7 @@ impl<S: Strategy> Resource for StoredResource<S> {
             }
             decoded => decoded?,
         };
-        self.registry.check_names(context, name, &object)?;
+        self.registry.check_names(context, name, kube::Resource::meta(&object))?;
         let make = Box::new(move |_: &Stored<S::Object>| Ok(object.clone()));
         Ok(self.version.show(&self.registry.update_stored(context, name, part, make).await?.stored))
     }

@@ -177,7 +177,7 @@ impl ServerBuilder {
         for resource in self.resources {
             let name = resource.name().clone();
             let key = (name.group.clone(), name.version.clone(), name.plural.clone());
-            let served = Served { resource, actions: Vec::new() };
+            let served = Served { scale: resource.scale(), resource, actions: Vec::new() };
             if resources.insert(key, served).is_some() {
                 return Err(BuildError::Twice(name.to_string()));
             }

@@ -24,9 +24,10 @@ use crate::{
 /// Time for which the readiness of the storage is cached.
 const READY_FOR: Duration = Duration::from_secs(1);
 
-/// A resource and its actions.
+/// A resource and its subresources besides `status`.
 pub(crate) struct Served {
     pub(crate) resource: Arc<dyn Resource>,
+    pub(crate) scale: Option<Arc<dyn Resource>>,
     pub(crate) actions: Vec<Arc<dyn Posted>>,
 }
 
@@ -41,6 +42,7 @@ impl Served {
         match subresource {
             "" => true,
             "status" if self.resource.has_status() => true,
+            "scale" if self.scale.is_some() => true,
             name => self.action(name).is_some(),
         }
     }

@@ -6,7 +6,10 @@ use kube::core::Version;
 use machinery_openapi::{GroupVersion, ServedGroup, ServedResource, ServedSubresource, ServedVersion};
 
 use super::core::Served;
-use crate::{Verb, resource::Posted};
+use crate::{
+    Verb,
+    resource::{Posted, Resource},
+};
 
 /// Returns the groups of these resources, with their versions and resources in the order of their names.
 pub(super) fn groups<'a>(served: impl Iterator<Item = &'a Served>) -> Vec<ServedGroup> {
@@ -48,6 +51,7 @@ fn resource(served: &Served) -> ServedResource {
             schema: None,
         });
     }
+    subresources.extend(served.scale.as_deref().map(scale));
     let owned = |names: &[&str]| names.iter().map(ToString::to_string).collect();
     let mut verbs: Vec<String> = resource.verbs().iter().map(|verb| wire(*verb).to_owned()).collect();
     verbs.sort();
@@ -64,6 +68,17 @@ fn resource(served: &Served) -> ServedResource {
         stored_version: resource.stored_version(),
         schema: resource.schema(),
         subresources,
+    }
+}
+
+fn scale(scale: &dyn Resource) -> ServedSubresource {
+    let name = scale.name();
+    ServedSubresource {
+        name: "scale".to_owned(),
+        kind: name.kind.clone(),
+        group_version: Some(GroupVersion { group: name.group.clone(), version: name.version.clone() }),
+        verbs: ["get", "patch", "update"].map(str::to_owned).to_vec(),
+        schema: Some(scale.schema()),
     }
 }
 

@@ -184,6 +184,32 @@ async fn an_action_is_admitted_and_the_writes_of_the_server_are_not() {
 }
 
 #[tokio::test]
+async fn plugins_see_the_scale_and_change_the_number_of_replicas() {
+    let guard = Guard::changing(|object| {
+        if object["kind"] == "Scale" {
+            let replicas = object["spec"]["replicas"].as_i64().unwrap_or_default();
+            object["spec"]["replicas"] = json!(replicas + 1);
+            object["metadata"]["managedFields"] = json!([{"operation": "Nonsense"}]);
+        }
+    });
+    let kitchen = guarded(&guard).await;
+    let client = kitchen.client();
+    client.post(POTS, &pot("a", json!({"dish": "soup"}))).await.expect(201);
+    guard.calls();
+    let answer = client.merge(&format!("{A}/scale"), &json!({"spec": {"replicas": 5}})).await;
+    assert_eq!(answer.expect(200)["spec"]["replicas"], 6);
+    assert!(answer.header("warning").contains("managedFields was in an invalid state"), "{answer:?}");
+    let [mutated, validated] = <[Call; 2]>::try_from(guard.calls()).expect("two calls");
+    assert_eq!((mutated.step, mutated.resource.as_str()), ("mutate", "pots/scale"));
+    assert_eq!(validated.object["kind"], "Scale");
+    assert_eq!(
+        (&validated.object["spec"]["replicas"], &validated.old["spec"]["replicas"]),
+        (&json!(6), &json!(2))
+    );
+    assert_eq!(client.get(A).await.expect(200)["spec"]["servings"], 6);
+}
+
+#[tokio::test]
 async fn a_plugin_cannot_change_what_the_server_and_the_strategy_protect() {
     let guard = Guard::changing(|pot| {
         pot["metadata"]["uid"] = json!("stolen");

@@ -19,7 +19,7 @@ async fn what_is_served_can_be_discovered() {
         .iter()
         .filter_map(|r| r["name"].as_str())
         .collect();
-    for name in ["ownpots", "ownpots/stir", "pots", "pots/status", "pots/stir", "stoves"] {
+    for name in ["ownpots", "ownpots/stir", "pots", "pots/scale", "pots/status", "pots/stir", "stoves"] {
         assert!(names.contains(&name), "{name} is not in {names:?}");
     }
     assert!(!names.contains(&"stoves/status"));

@@ -19,6 +19,7 @@ mod object_limits;
 mod outages;
 mod protobuf;
 mod refusals;
+mod scales;
 mod shutdown;
 mod support;
 mod tables;

@@ -3,6 +3,7 @@
 mod objects;
 mod options;
 mod requests;
+mod scale;
 
 use proptest::{
     collection::vec,

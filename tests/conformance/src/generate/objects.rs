@@ -176,6 +176,8 @@ pub(super) fn status() -> impl Strategy<Value = Value> {
         json!({"conditions": [condition("Ready", "Perhaps")]}),
         json!({"conditions": [{"type": "Ready"}]}),
         json!({"replicas": "x"}),
+        json!({"replicas": -1}),
+        json!({"observedGeneration": "x"}),
         json!({"phase": "New"}),
         json!("x"),
         Value::Null,
@@ -235,7 +237,7 @@ pub(super) fn object(name: Option<&'static str>) -> impl Strategy<Value = Value>
 }
 
 /// Sets or removes a field.
-fn set(object: &mut Value, pointer: &str, value: Option<Value>) {
+pub(super) fn set(object: &mut Value, pointer: &str, value: Option<Value>) {
     let Some((parent, name)) = pointer.rsplit_once('/') else { return };
     if let Some(fields) = object.pointer_mut(parent).and_then(Value::as_object_mut) {
         match value {

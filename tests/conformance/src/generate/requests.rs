@@ -6,14 +6,14 @@ use http::Method;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{objects, one_of, options};
+use super::{objects, one_of, options, scale};
 use crate::Request;
 
-const JSON: &str = "application/json";
-const MERGE: &str = "application/merge-patch+json";
-const JSON_PATCH: &str = "application/json-patch+json";
+pub(super) const JSON: &str = "application/json";
+pub(super) const MERGE: &str = "application/merge-patch+json";
+pub(super) const JSON_PATCH: &str = "application/json-patch+json";
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
-const APPLY: &str = "application/apply-patch+yaml";
+pub(super) const APPLY: &str = "application/apply-patch+yaml";
 
 /// Any request.
 pub(super) fn any() -> impl Strategy<Value = Request> {
@@ -28,6 +28,7 @@ pub(super) fn any() -> impl Strategy<Value = Request> {
         7 => json_patch(),
         12 => apply(),
         7 => status(),
+        6 => scale::any(),
         8 => delete(),
         3 => delete_collection(),
         3 => malformed(),
@@ -80,7 +81,7 @@ fn watch() -> impl Strategy<Value = Request> {
 }
 
 /// What an update says of the version and the UID that it is for.
-fn guarded(name: &'static str) -> impl Strategy<Value = Vec<(&'static str, String)>> {
+pub(super) fn guarded(name: &'static str) -> impl Strategy<Value = Vec<(&'static str, String)>> {
     prop_oneof![
         1 => Just(vec![]),
         12 => Just(vec![("resourceVersion", format!("{{{{rv {name}}}}}"))]),
@@ -152,6 +153,10 @@ fn status() -> impl Strategy<Value = Request> {
             }
             object["status"] = status;
             if form == 3 {
+                // A custom resource is stored with a status of null, and rewritten by the next request.
+                if object["status"].is_null() {
+                    object["status"] = json!({});
+                }
                 if let Some(fields) = object.as_object_mut() {
                     fields.remove("spec");
                 }
@@ -253,6 +258,7 @@ fn misplaced() -> impl Strategy<Value = Request> {
         (Method::POST, "/a"),
         (Method::POST, "/a/status"),
         (Method::DELETE, "/a/status"),
+        (Method::DELETE, "/a/scale"),
         (Method::GET, "/a/colour"),
         (Method::PUT, "/a/colour"),
         (Method::GET, "/a/status/b"),

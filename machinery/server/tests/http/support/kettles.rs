@@ -6,7 +6,7 @@ use std::{net::TcpListener, sync::Arc};
 use async_trait::async_trait;
 use machinery_server::{
     Action, Admission, ApiError, ApiVersion, BuildError, Column, EveryNamespace, Kind, KindInfo, Registry,
-    RequestContext, ServedVersion, Server, ServerBuilder, ServerOptions, Strategy, kind,
+    RequestContext, ScalePaths, ServedVersion, Server, ServerBuilder, ServerOptions, Strategy, kind,
 };
 use machinery_storage::Store;
 use machinery_validation::{FieldError, FieldPath};
@@ -134,6 +134,11 @@ impl Strategy for KettleStrategy {
 
     fn stored_version(&self) -> Option<&'static str> {
         self.stored
+    }
+
+    fn scale(&self, version: &str) -> Option<ScalePaths> {
+        let spec_replicas = if version == "v1" { "spec.millilitres" } else { "spec.litres" };
+        Some(ScalePaths { spec_replicas, ..ScalePaths::STANDARD })
     }
 
     fn has_status(&self) -> bool {

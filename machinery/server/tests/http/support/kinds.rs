@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use machinery_server::{
     Action, ApiError, ClaimConflict, Column, DeleteContext, KindInfo, Reason, Registry, RequestContext,
-    Strategy, View,
+    ScalePaths, Strategy, View,
 };
 use machinery_validation::{FieldError, FieldPath};
 use schemars::JsonSchema;
@@ -121,6 +121,10 @@ impl Strategy for PotStrategy {
 
     fn info(&self) -> KindInfo {
         KindInfo { namespaced: true, singular: "pot", short_names: &["pt"], categories: &["all"] }
+    }
+
+    fn scale(&self, _: &str) -> Option<ScalePaths> {
+        Some(ScalePaths { spec_replicas: "spec.servings", status_replicas: "status.stirred", selector: None })
     }
 
     fn default(&self, _: &RequestContext, object: &mut Pot) {
