@@ -103,11 +103,11 @@ async fn watched(server: &Contestant, watchers: usize, count: usize) -> anyhow::
     let api = server.api()?;
     let version = api.get("r-0").await?.metadata.resource_version.unwrap_or_default();
     let quiet = changes(server, &api, "quiet", count).await?;
-    let mut watches = Vec::new();
+    let mut tasks = Vec::new();
     let (caught_up, mut watching) = mpsc::channel(watchers);
     for _ in 0..watchers {
         let (api, version, caught_up) = (server.api()?, version.clone(), caught_up.clone());
-        watches.push(tokio::spawn(async move {
+        tasks.push(tokio::spawn(async move {
             let params = WatchParams::default().timeout(290);
             let mut events = api.watch(&params, &version).await?.boxed();
             let mut seen = 0;
@@ -131,7 +131,7 @@ async fn watched(server: &Contestant, watchers: usize, count: usize) -> anyhow::
     }
     let cpu = server.cpu()?;
     changes(server, &api, "watched", count).await?;
-    for watch in try_join_all(watches).await? {
+    for watch in try_join_all(tasks).await? {
         watch?;
     }
     let total = server.cpu()? - cpu - quiet;
