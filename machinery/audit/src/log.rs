@@ -338,7 +338,7 @@ mod tests {
     async fn large_events_of_one_user_wait_for_room_in_blocking_mode() {
         let (sender, receiver) = mpsc::channel();
         let target = Target::Test(Box::new(SlowDisk(receiver)));
-        let log = AuditLog::with(target, Mode::Blocking, Duration::from_secs(60)).expect("a log");
+        let log = AuditLog::with(target, Mode::Blocking, Duration::from_mins(1)).expect("a log");
         // One is being written, one waits for that, and one for room.
         let all = futures::future::join_all((0..3).map(|_| log.record(large())));
         let disk = async {

@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::{
     check::{Charge, check},
-    known::KnownQuotas,
+    known::{KnownQuotas, Update},
 };
 use crate::{
     refusal,
@@ -60,7 +60,9 @@ impl Quotas {
         let known = Arc::new(RwLock::new(KnownQuotas::default()));
         let target = known.clone();
         let changed = move |quotas: Known<'_, ResourceQuota>| {
-            target.write().unwrap_or_else(PoisonError::into_inner).update(quotas);
+            let update = Update::new(quotas);
+            let replaced = target.write().unwrap_or_else(PoisonError::into_inner).apply(update);
+            drop(replaced);
         };
         let keep = Keep { most: MAX_QUOTAS, matters: check::counts_objects };
         let synced = watch::start(Api::all(client.clone()), keep, shutdown.clone(), changed);
@@ -191,7 +193,7 @@ mod tests {
             Quotas { client, known: known.clone(), charged: Mutex::default(), synced: Synced::default() };
         let write = Write::create(json!({}));
         assert!(!quotas.counts(&write.attributes()));
-        known.write().unwrap().update(Known::Overflow);
+        known.write().unwrap().apply(Update::Overflow);
         assert!(quotas.counts(&write.attributes()));
         let refused = quotas.charge(&write.attributes()).await.unwrap_err();
         assert_eq!(refused.code(), 403);

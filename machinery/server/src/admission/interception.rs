@@ -70,7 +70,7 @@ pub trait Admission: Send + Sync + 'static {
     }
 
     /// Returns the plugins that intercept a write, by one state of the configuration; `None` when there are
-    /// none. It is called for every write: it takes no lock and does not wait.
+    /// none. It is called for every write: it does not wait, and holds no lock for long.
     fn intercept(&self, attributes: &AdmissionAttributes<'_>) -> Option<Box<dyn Interception>>;
 }
 
