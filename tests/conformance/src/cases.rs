@@ -41,6 +41,10 @@ fn creations() -> Vec<Case> {
             vec![create(&plain, &json!({"depot": 5, "horn": 1}))],
         ),
         case(
+            "an object that is refused is not warned of its finalizers",
+            vec![create(&json!({"finalizers": ["nodomain"]}), &north)],
+        ),
+        case(
             "a finalizer without a domain is warned of",
             vec![create(&json!({"name": "a", "finalizers": ["nodomain"]}), &north)],
         ),

@@ -101,7 +101,6 @@ impl<S: Strategy> Registry<S> {
         if let Some(admitted) = &admitted {
             self.mutate_admitted(admitted, context, &mut object, None).await?;
         }
-        metadata::warn_of_finalizers(context, kube::Resource::meta(&object), None);
         self.strategy.prepare_for_create(context, &mut object);
         let mut errors = validate_metadata(kube::Resource::meta(&object), namespaced);
         errors.extend(self.strategy.validate(context, &object));
@@ -109,6 +108,7 @@ impl<S: Strategy> Registry<S> {
         if !errors.is_empty() {
             return Err(ApiError::Invalid(errors));
         }
+        metadata::warn_of_finalizers(context, kube::Resource::meta(&object), None);
         self.strategy.admit_create(context, &mut object).await?;
         if let Some(admitted) = &admitted {
             self.validate_admitted(admitted, context, &object, None).await?;

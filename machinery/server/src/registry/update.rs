@@ -147,7 +147,6 @@ impl<S: Strategy> Registry<S> {
                 strategy.prepare_for_status_update(context, object, old)?;
             }
         }
-        metadata::warn_of_finalizers(context, kube::Resource::meta(object), Some(old_meta));
         let mut errors = validate_metadata(kube::Resource::meta(object), strategy.info().namespaced);
         errors.extend(validate_metadata_update(kube::Resource::meta(object), old_meta));
         errors.extend(match part {
@@ -158,6 +157,7 @@ impl<S: Strategy> Registry<S> {
         if !errors.is_empty() {
             return Err(ApiError::Invalid(errors));
         }
+        metadata::warn_of_finalizers(context, kube::Resource::meta(object), Some(old_meta));
         if part != Part::Status {
             strategy.admit_update(context, object, old).await?;
         }
