@@ -16,8 +16,8 @@ pub struct AdmissionFlags {
     /// ValidatingAdmissionPolicy, ValidatingAdmissionWebhook, ResourceQuota. All take part by default.
     #[arg(long, value_delimiter = ',', value_name = "PLUGINS")]
     pub disable_admission_plugins: Vec<Plugin>,
-    /// Maximum number of calls of admission webhooks in progress. One user can have a quarter of them, and the
-    /// service accounts of one namespace together. An eighth is reserved for priority users.
+    /// Maximum number of calls of admission webhooks in progress. One user can have a quarter of them, and
+    /// the service accounts of one namespace together. An eighth is reserved for priority users.
     #[arg(long, default_value_t = 200, value_name = "NUMBER")]
     pub max_webhook_calls_inflight: usize,
 }

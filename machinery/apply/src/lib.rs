@@ -14,8 +14,8 @@
 //!
 //! # Assumptions
 //!
-//! - Every document is in the API version of the request. For the managers of other versions of the kind it is
-//!   converted ([`Versions`]).
+//! - Every document is in the API version of the request. For the managers of other versions of the kind it
+//!   is converted ([`Versions`]).
 //! - Admission comes after, and is not tracked, as upstream.
 //!
 //! # Differences from upstream

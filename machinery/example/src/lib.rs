@@ -1,7 +1,7 @@
 //! An aggregated API server for fleets of vehicles: the example of the machinery.
 //!
-//! The kind [`Depot`] has two versions. The kind [`Fleet`] has one field of each shape that an API has. The conformance tests serve it beside a
-//! custom resource of the same schema.
+//! The kind [`Depot`] has two versions. The kind [`Fleet`] has one field of each shape that an API has. The
+//! conformance tests serve it beside a custom resource of the same schema.
 //!
 //! # Flow
 //!

@@ -46,7 +46,8 @@ pub fn parse_json(bytes: &[u8]) -> Result<Parsed, DecodeError> {
 /// # Errors
 ///
 /// [`DecodeError::Malformed`] when it is not YAML or holds what JSON cannot say, such as keys that are not
-/// strings, when it is nested too deep, and when its aliases make it more than four times as large as it is written.
+/// strings, when it is nested too deep, and when its aliases make it more than four times as large as it is
+/// written.
 pub fn parse_yaml(bytes: &[u8]) -> Result<Parsed, DecodeError> {
     // Clients send JSON as YAML when they apply. It is read three times as fast as JSON.
     if bytes.trim_ascii_start().starts_with(b"{")
@@ -59,8 +60,8 @@ pub fn parse_yaml(bytes: &[u8]) -> Result<Parsed, DecodeError> {
     parsed.map_err(|error| malformed(&error))
 }
 
-/// Returns the rules of YAML. The parser stops at the first value that is nested too deep. The length of the document
-/// and the budget of [`parse`] bound all else.
+/// Returns the rules of YAML. The parser stops at the first value that is nested too deep. The length of the
+/// document and the budget of [`parse`] bound all else.
 fn yaml() -> Options {
     options! {
         budget: budget! {

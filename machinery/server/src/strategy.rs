@@ -136,8 +136,8 @@ pub trait Strategy: Send + Sync + 'static {
         &[Create, Delete, DeleteCollection, Get, List, Patch, Update, Watch]
     }
 
-    /// Returns the versions that are served besides the hub, which is `Object`. Group, kind and plural are the
-    /// hub's. Every hook sees the hub, and so do limits, claims, selectors and columns.
+    /// Returns the versions that are served besides the hub, which is `Object`. Group, kind and plural are
+    /// the hub's. Every hook sees the hub, and so do limits, claims, selectors and columns.
     fn versions(&self) -> Vec<ServedVersion<Self::Object>> {
         Vec::new()
     }

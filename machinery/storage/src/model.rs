@@ -32,7 +32,8 @@ pub const MAX_KEYS: usize = 100;
 pub struct Revisions {
     /// The store's revision at the time of reading.
     pub revision: i64,
-    /// For each key that was asked for, in that order, the revision that last changed it; `None` when it is absent.
+    /// For each key that was asked for, in that order, the revision that last changed it; `None` when it is
+    /// absent.
     pub of: Vec<Option<i64>>,
 }
 

@@ -7,8 +7,9 @@ use std::collections::HashMap;
 use machinery_validation::{FieldError, FieldErrorKind, FieldPath};
 use serde_json::{Map, Value};
 
-/// Returns an error for each entry of a list that occurs a second time, at most `most`. `entry` is the schema of
-/// entries. The time grows with the length of the list and no faster: callers make lists as long as a body.
+/// Returns an error for each entry of a list that occurs a second time, at most `most`. `entry` is the schema
+/// of entries. The time grows with the length of the list and no faster: callers make lists as long as a
+/// body.
 pub(super) fn check(
     schema: &Value,
     entry: Option<&Value>,

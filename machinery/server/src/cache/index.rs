@@ -198,8 +198,8 @@ impl<O: Object> Index<O> {
         Snapshot::new(self.revision, self.objects.clone(), scope, after)
     }
 
-    /// Returns the objects of a scope at an earlier revision, in a time that grows with the number of changes since.
-    /// `None` when the revision is too old or in the future.
+    /// Returns the objects of a scope at an earlier revision, in a time that grows with the number of changes
+    /// since. `None` when the revision is too old or in the future.
     pub(crate) fn list_at(&self, revision: i64, scope: &Scope, after: Option<&str>) -> Option<Snapshot<O>> {
         if revision < self.floor || revision > self.revision {
             return None;

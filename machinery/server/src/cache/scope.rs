@@ -36,7 +36,8 @@ impl Scope {
         &self.prefix
     }
 
-    /// Returns the whole key of the only object in scope, else the namespace with a slash, or nothing for all.
+    /// Returns the whole key of the only object in scope, else the namespace with a slash, or nothing for
+    /// all.
     pub(crate) fn part(&self) -> &str {
         self.only.as_deref().unwrap_or(&self.prefix)
     }

@@ -7,8 +7,8 @@ use imbl::OrdMap;
 use super::scope::Scope;
 use crate::stored::Stored;
 
-/// Objects of a kind by their keys. A copy takes constant time and shares what later writes leave alone, so that a
-/// reader goes through the objects of one revision while the cache takes the next writes.
+/// Objects of a kind by their keys. A copy takes constant time and shares what later writes leave alone, so
+/// that a reader goes through the objects of one revision while the cache takes the next writes.
 pub(crate) type Objects<O> = OrdMap<Arc<str>, Arc<Stored<O>>>;
 
 /// Objects of a scope at one revision, in the order of their keys.

@@ -163,7 +163,8 @@ impl<S: Strategy> Registry<S> {
     ) -> Result<Arc<Stored<S::Object>>, ApiError> {
         let (key, relative) = (self.keys.object(namespace, name), Keys::relative(namespace, name));
         if let Some(cached) = self.cache.get(&relative) {
-            // The cached copy of the newest revision spares the value and its decoding, and has its JSON made.
+            // The cached copy of the newest revision spares the value and its decoding, and has its JSON
+            // made.
             let newest = self.reads.newest(&key).await?.key;
             let current =
                 if newest == Some(cached.revision()) { Some(cached) } else { self.cache.get(&relative) };
@@ -257,8 +258,8 @@ impl<S: Strategy> Registry<S> {
     }
 
     /// Rewrites every object that is stored in another version than [`Strategy::stored_version`], and returns
-    /// their number. Objects do not change but for their resourceVersion. After it, the older version need not be
-    /// served any more.
+    /// their number. Objects do not change but for their resourceVersion. After it, the older version need
+    /// not be served any more.
     ///
     /// # Errors
     ///

@@ -10,8 +10,9 @@ use tokio::sync::oneshot;
 
 use crate::ApiError;
 
-/// Reads of the newest revisions of keys. One read of the store is under way at a time. Callers who ask meanwhile
-/// share the next one, which begins after they have asked, so that it shows every write answered before.
+/// Reads of the newest revisions of keys. One read of the store is under way at a time. Callers who ask
+/// meanwhile share the next one, which begins after they have asked, so that it shows every write answered
+/// before.
 pub(super) struct SharedReads {
     store: Arc<dyn Store>,
     queue: Arc<Mutex<Queue>>,

@@ -121,8 +121,8 @@ impl Patch {
             .map_err(|error| ApiError::status(Reason::BadRequest, format!("the patch is malformed: {error}")))
     }
 
-    /// Returns true when the patch itself names the resourceVersion that it is for, or replaces what contains it.
-    /// The one in a patched object is the server's else.
+    /// Returns true when the patch itself names the resourceVersion that it is for, or replaces what contains
+    /// it. The one in a patched object is the server's else.
     fn names_version(&self) -> bool {
         const PATH: &str = "/metadata/resourceVersion";
         let Ok(patch) = serde_json::from_slice::<Value>(&self.bytes) else { return false };

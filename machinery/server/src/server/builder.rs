@@ -164,8 +164,8 @@ impl ServerBuilder {
     ///
     /// # Errors
     ///
-    /// A required part is missing, a resource is served twice or stored in a version that is not served, or the
-    /// documents cannot be generated from the schemas.
+    /// A required part is missing, a resource is served twice or stored in a version that is not served, or
+    /// the documents cannot be generated from the schemas.
     pub fn build(self) -> Result<Server, BuildError> {
         let authenticator = self.authenticator.ok_or(BuildError::Missing("authenticator"))?;
         let authorizer = self.authorizer.ok_or(BuildError::Missing("authorizer"))?;

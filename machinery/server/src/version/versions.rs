@@ -23,8 +23,8 @@ pub(crate) struct Versions<O> {
 }
 
 impl<O: Object> Versions<O> {
-    /// The hub, and the others that a strategy has. `stored` names the version of the store, which is the hub for
-    /// none. No server is built when that version is not served.
+    /// The hub, and the others that a strategy has. `stored` names the version of the store, which is the hub
+    /// for none. No server is built when that version is not served.
     pub(crate) fn new(others: Vec<ServedVersion<O>>, stored: Option<&str>) -> Self {
         let hub: Arc<dyn KindVersion<O>> = Arc::new(Typed::<O, O>::new());
         let all: Vec<_> = std::iter::once(hub).chain(others.into_iter().map(|other| other.0)).collect();

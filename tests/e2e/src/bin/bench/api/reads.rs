@@ -72,7 +72,8 @@ pub(super) async fn fill(server: &Contestant, objects: usize) -> anyhow::Result<
     Ok(creations.buffer_unordered(AT_ONCE).try_collect::<()>().await?)
 }
 
-/// Removes all objects. A server may end the call at its limit of time, and goes on where it stopped at the next.
+/// Removes all objects. A server may end the call at its limit of time, and goes on where it stopped at the
+/// next.
 pub(super) async fn remove_all(server: &Contestant) -> anyhow::Result<()> {
     let api = server.api()?;
     loop {

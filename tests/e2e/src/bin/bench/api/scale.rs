@@ -27,8 +27,8 @@ const START_MILLIS: (f64, f64) = (100.0, 1000.0);
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scale {
     memory_mib: f64,
-    /// Time of a start when empty and with all objects, in milliseconds; `None` for a server that is not started
-    /// again.
+    /// Time of a start when empty and with all objects, in milliseconds; `None` for a server that is not
+    /// started again.
     start_millis: Option<(f64, f64)>,
     /// Memory after that start in MiB.
     started_mib: Option<f64>,
