@@ -77,6 +77,15 @@ async fn generated_requests_get_the_replies_that_a_custom_resource_gives() {
         println!("{failure}");
     }
     assert!(sum.failures.is_empty(), "{} sequences failed, see above", sum.failed);
+    let sequences = usize::try_from(end - first).expect("few");
+    // What fails once may be a race of the test's own requests; what fails once in many sequences is none.
+    let most = 3 + sequences / 100;
+    assert!(sum.passing.len() <= most, "{} sequences failed once, see above", sum.passing.len());
+    assert!(
+        sequences < 100 || sum.requests >= 3 * sequences,
+        "{} requests are too few to show anything",
+        sum.requests
+    );
     if env::var_os("CONFORMANCE_LONG").is_some() {
         let mut trial = Trial::new(platform.sides("trial-cases").await.expect("a namespace"));
         for case in cases() {
