@@ -5,7 +5,7 @@ use std::{cell::Cell, fmt};
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 use serde_saphyr::{
-    DuplicateKeyPolicy, MergeKeyPolicy, Options, alias_limits, budget, options,
+    DuplicateKeyPolicy, MergeKeyPolicy, Options, alias_limits, budget, budget::BudgetBreach, options,
     with_deserializer_from_slice_with_options,
 };
 
@@ -57,7 +57,21 @@ pub fn parse_yaml(bytes: &[u8]) -> Result<Parsed, DecodeError> {
     }
     let most = bytes.len().saturating_add(1).saturating_mul(MAX_GROWTH);
     let parsed = with_deserializer_from_slice_with_options(bytes, yaml(), |document| parse(document, most));
-    parsed.map_err(|error| malformed(&error))
+    parsed.map_err(|error| malformed(&words(&error)))
+}
+
+/// Returns the error of a caller who reached a limit in words of YAML.
+fn words(error: &serde_saphyr::Error) -> String {
+    match error.without_snippet() {
+        serde_saphyr::Error::Budget { breach: BudgetBreach::Documents { .. }, location } => {
+            format!("there is more than one document at line {}", location.line())
+        }
+        serde_saphyr::Error::Budget { breach: BudgetBreach::Depth { .. }, location } => {
+            let (line, column) = (location.line(), location.column());
+            format!("it is nested deeper than {MAX_DEPTH} levels at line {line}, column {column}")
+        }
+        other => other.to_string(),
+    }
 }
 
 /// Returns the rules of YAML. The parser stops at the first value that is nested too deep. The length of the
