@@ -159,7 +159,7 @@ impl WatchStream {
     async fn chunk(&mut self) -> Result<Option<Bytes>, ApiError> {
         loop {
             match self.phase {
-                Phase::Start => match self.watching.present() {
+                Phase::Start => match self.watching.present()? {
                     None => self.phase = Phase::Follow,
                     Some((events, revision)) => {
                         self.pending = events.into();
@@ -183,7 +183,7 @@ impl WatchStream {
                         return Ok(Some(lines.freeze()));
                     }
                 }
-                Phase::Follow => match self.wake().await {
+                Phase::Follow => match self.wake().await? {
                     Wake::Events(events) => return Ok(Some(self.lines(&events)?.freeze())),
                     Wake::Bookmark => return Ok(Some(self.bookmarked()?)),
                     Wake::Finish => {
@@ -199,25 +199,25 @@ impl WatchStream {
         }
     }
 
-    async fn wake(&mut self) -> Wake {
+    async fn wake(&mut self) -> Result<Wake, ApiError> {
         let bookmark = async {
             match &mut self.bookmarks {
                 Some(interval) => interval.tick().await,
                 None => std::future::pending().await,
             }
         };
-        tokio::select! {
+        Ok(tokio::select! {
             biased;
             () = self.shutdown.cancelled() => Wake::Finish,
             () = sleep_until(self.deadline) => Wake::Finish,
-            events = self.watching.next() => events.map_or(Wake::Lost, Wake::Events),
+            events = self.watching.next() => events?.map_or(Wake::Lost, Wake::Events),
             _ = bookmark => Wake::Bookmark,
-        }
+        })
     }
 
     /// Returns the waiting events, and a bookmark if the caller accepts bookmarks.
     fn bookmarked(&mut self) -> Result<Bytes, ApiError> {
-        let (events, revision) = self.watching.drain();
+        let (events, revision) = self.watching.drain()?;
         let mut lines = self.lines(&events)?;
         if let (Some(revision), true) = (revision, self.bookmarks.is_some()) {
             self.renderer().bookmark(revision, false, &mut lines)?;

@@ -11,7 +11,8 @@ use crate::{
     Action, Admission, AdmissionAttributes, ApiError, MutableObject, RequestContext,
     admission::OneForm,
     resource_name::ResourceName,
-    stored::{Item, Stored, to_value},
+    item::Item,
+    stored::{Stored, to_value},
     structure::{KindStructure, schema_of},
 };
 
