@@ -59,7 +59,8 @@ pub(crate) struct Entry<O> {
     outdated: bool,
     json: Bytes,
     head: Head,
-    recent: Arc<Recent<O>>,
+    /// Absent when the revision is not that of the object: there may be another object of that revision.
+    recent: Option<Arc<Recent<O>>>,
 }
 
 impl<O: Object> Entry<O> {
@@ -70,7 +71,7 @@ impl<O: Object> Entry<O> {
         recent: Arc<Recent<O>>,
     ) -> Result<Self, ApiError> {
         let (revision, size, outdated) = (stored.revision(), stored.size(), stored.is_outdated());
-        Ok(Self { key, revision, size, outdated, json: stored.json()?, head, recent })
+        Ok(Self { key, revision, size, outdated, json: stored.json()?, head, recent: Some(recent) })
     }
 
     /// Returns the key relative to the prefix of the kind: `NAMESPACE/NAME`, or `NAME` for cluster-scoped
@@ -111,14 +112,17 @@ impl<O: Object> Entry<O> {
 
     /// Returns the object itself. It is decoded unless that was done lately.
     pub(crate) fn object(&self) -> Result<Arc<Stored<O>>, ApiError> {
-        if let Some(stored) = self.recent.get(&self.key, self.revision) {
+        let recent = self.recent.as_deref();
+        if let Some(stored) = recent.and_then(|recent| recent.get(&self.key, self.revision)) {
             return Ok(stored);
         }
         let object = serde_json::from_slice(&self.json)
             .map_err(|source| ApiError::internal(format!("decoding {}", self.key), source))?;
         let stored = Stored::kept(object, self.revision, self.size, self.outdated, self.json.clone());
         let stored = Arc::new(stored);
-        self.recent.put(&self.key, &stored);
+        if let Some(recent) = recent {
+            recent.put(&self.key, &stored);
+        }
         Ok(stored)
     }
 
@@ -132,7 +136,7 @@ impl<O: Object> Entry<O> {
             outdated: self.outdated,
             json: stored.json()?,
             head: self.head.clone(),
-            recent: self.recent.clone(),
+            recent: None,
         })
     }
 }

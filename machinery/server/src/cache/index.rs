@@ -244,7 +244,10 @@ mod tests {
     use k8s_openapi::api::core::v1::ConfigMap;
 
     use super::*;
-    use crate::cache::testing::{entry, of_size};
+    use crate::{
+        cache::testing::{cache, entry, of_size},
+        stored::Stored,
+    };
 
     fn object(key: &str, revision: i64) -> Arc<Entry<ConfigMap>> {
         entry(key, revision, ConfigMap::default())
@@ -366,5 +369,22 @@ mod tests {
         let gone = || change.gone().expect("it can be decoded").expect("the object");
         assert_eq!(gone().object().expect("decoded").metadata.resource_version.as_deref(), Some("6"));
         assert!(Arc::ptr_eq(&gone(), &gone()), "made once");
+    }
+
+    #[test]
+    fn the_object_before_a_change_is_not_mistaken_for_the_one_after_it() {
+        let cache = cache();
+        let object = |text: &str| {
+            let data = Some([("text".to_owned(), text.to_owned())].into());
+            ConfigMap { data, ..ConfigMap::default() }
+        };
+        let after = Arc::new(Stored::new(object("after"), 2));
+        cache.remember("n/a", &after);
+        let before = cache.entry("n/a", &Stored::new(object("before"), 1)).expect("an entry");
+        let current = cache.entry("n/a", &after).expect("an entry");
+        let change = Change::new(2, "n/a".into(), Some(current.clone()), Some(before));
+        let gone = change.gone().expect("it can be decoded").expect("the object");
+        assert_eq!(gone.object().expect("decoded").data, object("before").data);
+        assert!(Arc::ptr_eq(&current.object().expect("known"), &after), "not decoded again");
     }
 }

@@ -10,9 +10,9 @@ mod recent;
 mod scope;
 mod snapshot;
 mod subscribers;
-mod usage;
 #[cfg(test)]
 pub(crate) mod testing;
+mod usage;
 
 use std::{
     collections::VecDeque,

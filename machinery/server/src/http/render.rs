@@ -12,10 +12,11 @@ use super::{
     encoding::Encoding,
 };
 use crate::{
-    ApiError, protobuf,
+    ApiError,
+    item::Item,
+    protobuf,
     registry::{EventType, Listed, WatchEvent},
     resource::Resource,
-    item::Item,
     table,
 };
 

@@ -65,8 +65,7 @@ pub(crate) struct Selected<S: Strategy> {
 impl<S: Strategy> Projection<S::Object> for Selected<S> {
     fn see(&self, entry: &Arc<Entry<S::Object>>) -> Result<Option<Arc<dyn Item>>, ApiError> {
         let field = |field: &str| self.registry.field_of(entry, field);
-        let seen =
-            self.selection.is_empty() || self.selection.matches(entry.labels(), entry.names(), field);
+        let seen = self.selection.is_empty() || self.selection.matches(entry.labels(), entry.names(), field);
         if seen { self.version.show_entry(entry).map(Some) } else { Ok(None) }
     }
 

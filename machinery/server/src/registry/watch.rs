@@ -247,11 +247,7 @@ mod tests {
             assert_eq!(event.as_ref().map(|event| event.event_type), expected);
             if let Some(event) = event {
                 let item = event.item.decoded().expect("an object");
-                assert_eq!(
-                    item.metadata().resource_version.as_deref(),
-                    Some("2"),
-                    "the change's revision"
-                );
+                assert_eq!(item.metadata().resource_version.as_deref(), Some("2"), "the change's revision");
             }
         }
     }

@@ -27,9 +27,9 @@ pub(crate) use self::{
 };
 use crate::{
     Admission, ApiError, Column, DeleteContext, DeleteOptions, KindInfo, Reason, RequestContext, Verb,
+    item::{DecodedItem, Item},
     registry::{Listed, Part, Selection, StorageUsage, Version, WatchFrom, Watching},
     resource_name::ResourceName,
-    item::{DecodedItem, Item},
 };
 
 /// Query of a list, a watch or the deletion of a collection. The namespace is the context's.

@@ -10,8 +10,8 @@ use super::{Body, decode_merged};
 use crate::{
     Action, Admission, AdmissionAttributes, ApiError, MutableObject, RequestContext,
     admission::OneForm,
-    resource_name::ResourceName,
     item::Item,
+    resource_name::ResourceName,
     stored::{Stored, to_value},
     structure::{KindStructure, schema_of},
 };

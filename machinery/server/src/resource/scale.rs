@@ -14,9 +14,9 @@ use super::{
 };
 use crate::{
     ApiError, Column, KindInfo, Reason, Registry, RequestContext, Strategy, Verb,
+    item::{DecodedItem, Item, object_of},
     registry::{Listed, Part, ScaleChange, StorageUsage, Version, WatchFrom, Watching},
     resource_name::ResourceName,
-    item::{DecodedItem, Item, object_of},
     stored::Stored,
     structure::{KindStructure, schema_of},
 };

@@ -13,9 +13,9 @@ use super::{
 use crate::{
     Admission, ApiError, Column, DeleteContext, DeleteOptions, KindInfo, Reason, Registry, RequestContext,
     Strategy, Verb,
+    item::{DecodedItem, Item},
     registry::{Listed, Part, Selected, Selection, StorageUsage, Version, WatchFrom, Watching},
     resource_name::ResourceName,
-    item::{DecodedItem, Item},
     stored::Stored,
     version::KindVersion,
 };

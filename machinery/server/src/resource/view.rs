@@ -11,9 +11,9 @@ use super::{GetVersion, Query, Resource};
 use crate::{
     ApiError, Column, KindInfo, Registry, RequestContext, Strategy, Verb, View,
     cache::{Entry, Scope},
+    item::{DecodedItem, Item, object_of},
     registry::{Listed, Projection, Selection, StorageUsage, Version, WatchFrom, Watching},
     resource_name::ResourceName,
-    item::{DecodedItem, Item, object_of},
     stored::Stored,
     structure::schema_of,
 };
@@ -64,7 +64,8 @@ impl<V: View> Projection<<V::Source as Strategy>::Object> for Projected<V> {
             return Ok(None);
         }
         let Some(seen) = self.view.project(&self.context, &*entry.object()?) else { return Ok(None) };
-        let matches = self.selection.matches(kube::Resource::meta(&seen).labels.as_ref(), entry.names(), |_| "");
+        let matches =
+            self.selection.matches(kube::Resource::meta(&seen).labels.as_ref(), entry.names(), |_| "");
         Ok(matches.then(|| Arc::new(Stored::new(seen, entry.revision())) as Arc<dyn Item>))
     }
 

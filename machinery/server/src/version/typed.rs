@@ -1,6 +1,11 @@
 //! A version that is a Rust type.
 
-use std::{any::{Any, TypeId}, borrow::Cow, marker::PhantomData, sync::Arc};
+use std::{
+    any::{Any, TypeId},
+    borrow::Cow,
+    marker::PhantomData,
+    sync::Arc,
+};
 
 use machinery_openapi::Structure;
 use schemars::Schema;
