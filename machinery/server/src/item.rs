@@ -17,6 +17,11 @@ pub(crate) trait Item: Send + Sync {
     /// Returns its JSON.
     fn json(&self) -> Result<Bytes, ApiError>;
 
+    /// Returns a number that no other item has; `None` for an item that belongs to one request.
+    fn identity(&self) -> Option<u64> {
+        None
+    }
+
     /// Returns the decoded object.
     fn decoded(self: Arc<Self>) -> Result<Arc<dyn DecodedItem>, ApiError>;
 

@@ -1,6 +1,13 @@
 //! Objects as the cache keeps them.
 
-use std::{collections::BTreeMap, fmt, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
 use bytes::Bytes;
 
@@ -50,6 +57,8 @@ impl Head {
 /// Object at one revision, as the cache keeps it: its JSON and its [`Head`]. A decoded object takes several
 /// times the memory.
 pub(crate) struct Entry<O> {
+    /// Number that no other entry has.
+    identity: u64,
     /// Key relative to the prefix of the kind.
     key: Arc<str>,
     revision: i64,
@@ -71,7 +80,8 @@ impl<O: Object> Entry<O> {
         recent: Arc<Recent<O>>,
     ) -> Result<Self, ApiError> {
         let (revision, size, outdated) = (stored.revision(), stored.size(), stored.is_outdated());
-        Ok(Self { key, revision, size, outdated, json: stored.json()?, head, recent: Some(recent) })
+        let identity = next_identity();
+        Ok(Self { identity, key, revision, size, outdated, json: stored.json()?, head, recent: Some(recent) })
     }
 
     /// Returns the key relative to the prefix of the kind: `NAMESPACE/NAME`, or `NAME` for cluster-scoped
@@ -130,6 +140,7 @@ impl<O: Object> Entry<O> {
     pub(super) fn at(&self, revision: i64) -> Result<Self, ApiError> {
         let stored = Stored::new(O::clone(&*self.object()?), revision);
         Ok(Self {
+            identity: next_identity(),
             key: self.key.clone(),
             revision,
             size: self.size,
@@ -139,6 +150,11 @@ impl<O: Object> Entry<O> {
             recent: None,
         })
     }
+}
+
+fn next_identity() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
 impl<O> fmt::Debug for Entry<O> {
@@ -154,6 +170,10 @@ impl<O: Object> Item for Entry<O> {
 
     fn json(&self) -> Result<Bytes, ApiError> {
         Ok(self.json.clone())
+    }
+
+    fn identity(&self) -> Option<u64> {
+        Some(self.identity)
     }
 
     fn decoded(self: Arc<Self>) -> Result<Arc<dyn DecodedItem>, ApiError> {

@@ -18,6 +18,7 @@ use super::{
     fairness::Permit,
     list_options::{self, WatchOptions},
     render::{self, Renderer},
+    rendered::Rendered,
     reply::{Events, Reply},
     request_labels::request_labels,
     write_options::WriteOptions,
@@ -82,6 +83,7 @@ pub(crate) async fn watch(
         phase: Phase::Start,
         pending: VecDeque::new(),
         wrote_columns: false,
+        rendered: exchange.core.rendered.clone(),
         deadline: Instant::now() + options.time,
         bookmarks: bookmarks(&options),
         announce_initial: options.announce_initial,
@@ -123,6 +125,7 @@ struct WatchStream {
     /// Events at the start that are not sent yet.
     pending: VecDeque<WatchEvent>,
     wrote_columns: bool,
+    rendered: Rendered,
     deadline: Instant,
     /// Absent if the caller does not accept bookmarks.
     bookmarks: Option<Interval>,
@@ -235,7 +238,7 @@ impl WatchStream {
 
     fn line(&mut self, event: &WatchEvent, lines: &mut BytesMut) -> Result<(), ApiError> {
         let first = !std::mem::replace(&mut self.wrote_columns, true);
-        self.renderer().event(event, first, lines)?;
+        self.rendered.event(&self.renderer(), event, first, lines)?;
         self.sent.inc();
         Ok(())
     }

@@ -31,7 +31,7 @@ pub(crate) enum WatchFrom {
 }
 
 /// Type of an event, as the watcher sees it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum EventType {
     Added,
     Modified,
