@@ -1,7 +1,6 @@
 //! Objects as the cache keeps them.
 
 use std::{
-    collections::BTreeMap,
     fmt,
     sync::{
         Arc,
@@ -21,7 +20,8 @@ use crate::{
 /// Parts of an object that are read of many objects at once, so that these need not be decoded.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Head {
-    labels: Option<Box<BTreeMap<String, String>>>,
+    /// Keys and values, each with a zero byte behind it: no label contains one.
+    labels: Box<str>,
     /// Values of the kind's selectable fields, in their order.
     fields: Box<[Box<str>]>,
     /// User in whose share the object counts.
@@ -36,8 +36,10 @@ impl Head {
         fields: impl Iterator<Item = String>,
         shared_by: Option<String>,
     ) -> Self {
+        let labels = object.meta().labels.iter().flatten();
+        let labels: String = labels.map(|(key, value)| format!("{key}\0{value}\0")).collect();
         Self {
-            labels: object.meta().labels.clone().filter(|labels| !labels.is_empty()).map(Box::new),
+            labels: labels.into_boxed_str(),
             fields: fields.map(String::into_boxed_str).collect(),
             shared_by: shared_by.map(String::into_boxed_str),
         }
@@ -110,9 +112,15 @@ impl<O: Object> Entry<O> {
         &self.head
     }
 
-    /// Returns the labels.
-    pub(crate) fn labels(&self) -> Option<&BTreeMap<String, String>> {
-        self.head.labels.as_deref()
+    /// Returns the value of a label.
+    pub(crate) fn label(&self, key: &str) -> Option<&str> {
+        let mut texts = self.head.labels.split_terminator('\0');
+        while let (Some(found), Some(value)) = (texts.next(), texts.next()) {
+            if found == key {
+                return Some(value);
+            }
+        }
+        None
     }
 
     /// Returns the namespace, which is empty for cluster-scoped kinds, and the name.
@@ -178,5 +186,26 @@ impl<O: Object> Item for Entry<O> {
 
     fn decoded(self: Arc<Self>) -> Result<Arc<dyn DecodedItem>, ApiError> {
         Ok(self.object()?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
+
+    use crate::cache::testing::entry;
+
+    #[test]
+    fn labels_are_found_without_decoding_the_object() {
+        let mut object = ConfigMap::default();
+        let labels = [("app", "db"), ("empty", ""), ("last", "db")];
+        object.metadata.labels = Some(labels.map(|(k, v)| (k.to_owned(), v.to_owned())).into());
+        let labelled = entry("n/a", 1, object);
+        for (key, value) in labels {
+            assert_eq!(labelled.label(key), Some(value), "{key}");
+        }
+        assert_eq!(labelled.label("db"), None, "a value is no key");
+        assert_eq!(entry("n/a", 1, ConfigMap::default()).label("app"), None);
+        assert_eq!((labelled.names(), entry("a", 1, ConfigMap::default()).names()), (("n", "a"), ("", "a")));
     }
 }

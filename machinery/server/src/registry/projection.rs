@@ -1,6 +1,6 @@
 //! Projections of the stored objects for a reader.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use super::Registry;
 use crate::{
@@ -37,19 +37,19 @@ impl Selection {
         self.fields.exact("metadata.name")
     }
 
-    /// Returns true when an object matches. It is called by its namespace and name; `field` returns the
-    /// values of the kind's own fields.
-    pub(crate) fn matches<V: AsRef<str>>(
+    /// Returns true when an object of that namespace and name matches. `label` returns the value of a label,
+    /// `field` that of one of the kind's own fields.
+    pub(crate) fn matches<'l>(
         &self,
-        labels: Option<&BTreeMap<String, String>>,
         (namespace, name): (&str, &str),
-        field: impl Fn(&str) -> V,
+        label: impl Fn(&str) -> Option<&'l str>,
+        field: impl Fn(&str) -> &'l str,
     ) -> bool {
-        self.labels.matches(labels)
+        self.labels.matches(label)
             && self.fields.matches(|wanted| match wanted {
                 "metadata.name" => name.to_owned(),
                 "metadata.namespace" => namespace.to_owned(),
-                other => field(other).as_ref().to_owned(),
+                other => field(other).to_owned(),
             })
     }
 }
@@ -65,7 +65,8 @@ pub(crate) struct Selected<S: Strategy> {
 impl<S: Strategy> Projection<S::Object> for Selected<S> {
     fn see(&self, entry: &Arc<Entry<S::Object>>) -> Result<Option<Arc<dyn Item>>, ApiError> {
         let field = |field: &str| self.registry.field_of(entry, field);
-        let seen = self.selection.is_empty() || self.selection.matches(entry.labels(), entry.names(), field);
+        let seen =
+            self.selection.is_empty() || self.selection.matches(entry.names(), |key| entry.label(key), field);
         if seen { self.version.show_entry(entry).map(Some) } else { Ok(None) }
     }
 

@@ -64,8 +64,9 @@ impl<V: View> Projection<<V::Source as Strategy>::Object> for Projected<V> {
             return Ok(None);
         }
         let Some(seen) = self.view.project(&self.context, &*entry.object()?) else { return Ok(None) };
-        let matches =
-            self.selection.matches(kube::Resource::meta(&seen).labels.as_ref(), entry.names(), |_| "");
+        let labels = kube::Resource::meta(&seen).labels.as_ref();
+        let label = |key: &str| labels?.get(key).map(String::as_str);
+        let matches = self.selection.matches(entry.names(), label, |_| "");
         Ok(matches.then(|| Arc::new(Stored::new(seen, entry.revision())) as Arc<dyn Item>))
     }
 
