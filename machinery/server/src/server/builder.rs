@@ -53,7 +53,8 @@ pub enum BuildError {
         /// The version, such as `v1`.
         version: String,
     },
-    /// The documents cannot be generated from the resources.
+    /// The documents cannot be generated from the resources. An invalid keyword of a kind's schema, such as a
+    /// pattern, is such a reason; the source names the kind and the field.
     #[error("the documents cannot be made")]
     Documents(#[from] DocumentError),
 }
@@ -164,8 +165,8 @@ impl ServerBuilder {
     ///
     /// # Errors
     ///
-    /// A required part is missing, a resource is served twice or stored in a version that is not served, or
-    /// the documents cannot be generated from the schemas.
+    /// A required part is missing, or a resource is served twice or stored in a version that is not served.
+    /// The documents cannot be generated from the schemas, or a schema has a keyword that is not valid.
     pub fn build(self) -> Result<Server, BuildError> {
         let authenticator = self.authenticator.ok_or(BuildError::Missing("authenticator"))?;
         let authorizer = self.authorizer.ok_or(BuildError::Missing("authorizer"))?;
