@@ -128,3 +128,33 @@ async fn a_kind_whose_objects_cannot_be_merged_is_not_served() {
     assert_eq!(refused.get(1).map(String::as_str), Some("kind Shelf cannot be merged"));
     assert!(refused.last().expect("a reason").contains("\"bag\""), "{refused:?}");
 }
+
+#[tokio::test]
+async fn a_scale_whose_paths_are_no_fields_of_its_kind_is_not_served() {
+    let right = ScalePaths {
+        spec_replicas: "spec.spoons",
+        status_replicas: "status.spoons",
+        selector: Some("status.label"),
+    };
+    for right in
+        [right, ScalePaths { selector: Some("spec.label"), ..right }, ScalePaths { selector: None, ..right }]
+    {
+        assert_eq!(refusals::<Jar>(Some(right)).await, [""; 0], "{right:?}");
+    }
+    let spec = |spec_replicas| ScalePaths { spec_replicas, ..right };
+    let status = |status_replicas| ScalePaths { status_replicas, ..right };
+    let selector = |selector| ScalePaths { selector: Some(selector), ..right };
+    for (paths, problem) in [
+        (spec("spec.replicas"), "\"spec.replicas\" of the scale is no integer below spec"),
+        (spec("spec.label"), "\"spec.label\" of the scale is no integer below spec"),
+        (spec("spec.fill"), "\"spec.fill\" of the scale is no integer below spec"),
+        (spec("status.spoons"), "\"status.spoons\" of the scale is no integer below spec"),
+        (spec("spec"), "\"spec\" of the scale is no integer below spec"),
+        (spec(".spec.spoons"), "\".spec.spoons\" of the scale is no integer below spec"),
+        (status("status.replicas"), "\"status.replicas\" of the scale is no integer below status"),
+        (selector("status.spoons"), "\"status.spoons\" of the scale is no string below spec or status"),
+        (selector("metadata.name"), "\"metadata.name\" of the scale is no string below spec or status"),
+    ] {
+        assert_eq!(refusals::<Jar>(Some(paths)).await, [format!("jars.larder.dev v1: the path {problem}")]);
+    }
+}
