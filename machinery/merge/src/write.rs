@@ -8,9 +8,9 @@ use crate::EncodeError;
 /// Writes a value of JSON as one YAML document, which ends with a line break.
 ///
 /// Every reader gets the same value, those of YAML 1.1 too: Go's, which kubectl and client-go use, and
-/// Python's. A key or text that one of them would read as a number, boolean, null, time or merge key is quoted,
-/// such as `on`, `no`, `1:30` and `2026-01-01`. A text of several lines is quoted: Go's reader refuses a block
-/// whose first line starts with a tab. Lines are not folded.
+/// Python's. A key or text is quoted when one of them would read it as a number, boolean, null, time or merge
+/// key, such as `on`, `no`, `1:30` and `2026-01-01`. A text of several lines is quoted: Go's reader refuses a
+/// block whose first line starts with a tab. Lines are not folded.
 ///
 /// # Errors
 ///
