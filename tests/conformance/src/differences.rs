@@ -112,9 +112,9 @@ fn checked_causes(reply: &Reply) -> Vec<Value> {
 pub fn document() -> String {
     let mut page = String::from(HEAD);
     for Subject { heading, differences } in SUBJECTS {
-        page.push_str(&format!("\n## {heading}\n\n{TABLE}"));
+        page.extend(["\n## ", heading, "\n\n", TABLE]);
         for Difference { name, theirs, ours, reason, .. } in differences {
-            page.push_str(&format!("| {name} | {theirs} | {ours} | {reason} |\n"));
+            page.extend(["| ", name, " | ", theirs, " | ", ours, " | ", reason, " |\n"]);
         }
     }
     page
