@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn replies_are_indented_for_those_who_ask_and_for_people() {
+    fn replies_are_indented_for_people_and_for_clients_that_ask_for_it() {
         let cases = [
             ("", "kubectl/v1.37.1", Encoding::Json),
             ("", "curl/8.5.0", Encoding::PrettyJson),

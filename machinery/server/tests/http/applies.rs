@@ -190,7 +190,7 @@ async fn applies_at_the_same_time_all_count_and_a_dry_run_does_not() {
 }
 
 #[tokio::test]
-async fn ownership_is_reset_by_an_empty_entry_and_kept_by_those_who_do_not_send_it() {
+async fn ownership_is_reset_by_an_empty_entry_and_kept_by_updates_that_leave_it_out() {
     let kitchen = Kitchen::open().await;
     let client = kitchen.client();
     apply(&client, A, "flux", "", &configuration(&json!({"dish": "soup"}))).await.expect(201);

@@ -169,7 +169,7 @@ async fn the_service_accounts_of_a_namespace_wait_for_their_share_and_others_pas
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_that_waited_counts_as_what_it_is() {
+async fn a_request_that_waited_counts_against_its_own_limits() {
     let limiter = limiter(Limits { views: 1, waiting: waiting(4), ..Limits::shares_of(8) });
     let (greedy, jane) = (caller("greedy"), caller("jane"));
     let read = limiter.enter(&greedy, one(), PATIENCE).await.expect("a slot");
