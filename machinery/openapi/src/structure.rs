@@ -37,11 +37,11 @@ pub struct Structure {
 impl Structure {
     /// Returns the structure of a kind whose type has this schema.
     ///
-    /// A `pattern` is a regular expression of the crate `regex`, which is nearly what upstream accepts (RE2, as
-    /// Go has it). As there, it has no look-around and no back-references, and matches any part of a value
+    /// A `pattern` is a regular expression of the crate `regex`, which is nearly what upstream accepts (RE2,
+    /// as Go has it). As there, it has no look-around and no back-references, and matches any part of a value
     /// unless `^` and `$` say otherwise. It differs in three points. `\d`, `\w`, `\s` and `\b` mean all of
     /// Unicode and not ASCII only. Brackets can be nested, as in `[a-z&&[^x]]`, so that `[` itself is written
-    /// `\[` there. `\Q...\E` and `\C` do not exist.
+    /// `\[` there. `\Q...\E` does not exist.
     ///
     /// # Errors
     ///
