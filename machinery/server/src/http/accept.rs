@@ -5,7 +5,7 @@ use super::{encoding::Encoding, params::Params};
 use crate::{ApiError, Reason, protobuf};
 
 /// Form in which objects are sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Form {
     /// The objects themselves.
     Object,
@@ -16,7 +16,7 @@ pub(crate) enum Form {
 }
 
 /// Version of `meta.k8s.io` in which a table or metadata is sent. They differ in name only.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum MetaVersion {
     V1,
     V1Beta1,
@@ -33,7 +33,7 @@ impl MetaVersion {
 }
 
 /// Content of a table's row besides its cells.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum IncludeObject {
     /// Nothing.
     None,

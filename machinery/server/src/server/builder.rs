@@ -22,7 +22,7 @@ use super::{
 use crate::{
     Action, Admission, Metrics, Namespaces, Registry, Strategy, View,
     audit::Auditor,
-    http::Limiters,
+    http::{Limiters, Rendered},
     resource::{Posted, PostedAction, Resource, StoredResource, ViewResource},
 };
 
@@ -248,6 +248,7 @@ impl ServerBuilder {
             admission: self.admission,
             metrics: self.metrics,
             limiters,
+            rendered: Rendered::new(),
             auditor,
             traces: self.traces,
             write_probe: self.write_probe,
