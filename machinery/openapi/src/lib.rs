@@ -25,6 +25,7 @@ mod documents;
 mod error;
 #[cfg(test)]
 mod fixture;
+mod keywords;
 mod operations;
 mod parameters;
 mod schema;

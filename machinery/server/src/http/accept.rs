@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn metadata_and_failures_are_sent_in_protobuf_to_who_prefers_it() {
+    fn metadata_and_failures_are_sent_in_protobuf_to_clients_that_prefer_it() {
         let metadata = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
         let cases = [
             (metadata.to_owned(), Some(Encoding::Protobuf), Encoding::Json),

@@ -30,7 +30,9 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ObjectLimits {
     /// Maximum size in bytes of the metadata of an object, and of its content without metadata and status. A
-    /// caller can create no object that is larger, nor make one larger that is.
+    /// caller can create no object that is larger, nor make one larger that is. The record of ownership,
+    /// `metadata.managedFields`, has the same limit for itself, and 512 KiB at most: an apply that exceeds it
+    /// is refused, and any other write leaves the record out.
     pub object_bytes: usize,
     /// Maximum number of objects in one namespace.
     pub namespace_objects: usize,
@@ -41,7 +43,7 @@ pub struct ObjectLimits {
 }
 
 impl ObjectLimits {
-    /// No limits.
+    /// No limits but that of the record of ownership.
     pub const NONE: Self = Self {
         object_bytes: usize::MAX,
         namespace_objects: usize::MAX,

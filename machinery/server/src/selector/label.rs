@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_selector_is_refused() {
+    fn a_text_that_is_no_selector_is_refused() {
         for text in [
             ",",
             "a,",

@@ -39,7 +39,7 @@ async fn a_table_has_the_kinds_columns_between_name_and_age() {
 }
 
 #[tokio::test]
-async fn metadata_alone_is_served_to_those_who_want_no_more() {
+async fn metadata_alone_is_served_to_clients_that_ask_for_it() {
     let kitchen = Kitchen::open().await;
     let client = kitchen.client();
     let created = client.create_pot("a", json!({"dish": "soup"})).await;
@@ -96,7 +96,7 @@ async fn an_event_is_rendered_once_for_all_the_watches_of_a_table() {
 }
 
 #[tokio::test]
-async fn replies_are_yaml_or_indented_for_those_who_ask() {
+async fn replies_are_yaml_or_indented_for_clients_that_ask_for_it() {
     let kitchen = Kitchen::open().await;
     let client = kitchen.client();
     client.create_pot("a", json!({"dish": "soup"})).await;
@@ -136,7 +136,7 @@ async fn a_watch_as_table_names_its_columns_once() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_served_is_not_acceptable() {
+async fn a_media_type_that_is_not_served_is_not_acceptable() {
     let kitchen = Kitchen::open().await;
     let client = kitchen.client();
     let watch = client.get_as(&format!("{POTS}?watch=true"), "application/yaml").await;
