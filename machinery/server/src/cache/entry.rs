@@ -37,7 +37,7 @@ impl Head {
         shared_by: Option<String>,
     ) -> Self {
         let labels = object.meta().labels.iter().flatten();
-        let labels: String = labels.map(|(key, value)| format!("{key}\0{value}\0")).collect();
+        let labels: String = labels.flat_map(|(key, value)| [key, "\0", value, "\0"]).collect();
         Self {
             labels: labels.into_boxed_str(),
             fields: fields.map(String::into_boxed_str).collect(),
@@ -167,7 +167,10 @@ fn next_identity() -> u64 {
 
 impl<O> fmt::Debug for Entry<O> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Entry").field("key", &self.key).field("revision", &self.revision).finish()
+        f.debug_struct("Entry")
+            .field("key", &self.key)
+            .field("revision", &self.revision)
+            .finish_non_exhaustive()
     }
 }
 

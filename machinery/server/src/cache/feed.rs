@@ -192,13 +192,13 @@ impl<O: Object> Feed<O> {
     /// Decodes an object that was written just now, unless it was written here: then it is still known.
     fn decode_change(&self, key: &str, item: &KeyValue) -> Option<Arc<Entry<O>>> {
         let written_here = self.cache.recall(key, item.mod_revision);
-        let stored = match written_here.filter(|stored| stored.size() == item.value.len()) {
-            Some(stored) => stored,
-            None => {
-                let stored = Arc::new(decode(&self.versions, item)?);
-                self.cache.remember(key, &stored);
-                stored
-            }
+        let known = written_here.filter(|stored| stored.size() == item.value.len());
+        let stored = if let Some(stored) = known {
+            stored
+        } else {
+            let stored = Arc::new(decode(&self.versions, item)?);
+            self.cache.remember(key, &stored);
+            stored
         };
         kept(&self.cache, key, &stored)
     }
