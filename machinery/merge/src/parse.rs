@@ -62,7 +62,11 @@ pub fn parse_yaml(bytes: &[u8]) -> Result<Parsed, DecodeError> {
 
 /// Returns the error of a caller who reached a limit in words of YAML.
 fn words(error: &serde_saphyr::Error) -> String {
-    match error.without_snippet() {
+    let mut cause = error.without_snippet();
+    while let serde_saphyr::Error::AliasError { error, .. } = cause {
+        cause = error.without_snippet();
+    }
+    match cause {
         serde_saphyr::Error::Budget { breach: BudgetBreach::Documents { .. }, location } => {
             format!("there is more than one document at line {}", location.line())
         }
@@ -70,7 +74,7 @@ fn words(error: &serde_saphyr::Error) -> String {
             let (line, column) = (location.line(), location.column());
             format!("it is nested deeper than {MAX_DEPTH} levels at line {line}, column {column}")
         }
-        other => other.to_string(),
+        _ => error.without_snippet().to_string(),
     }
 }
 

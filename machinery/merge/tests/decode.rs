@@ -236,6 +236,26 @@ fn aliases_cannot_blow_a_document_up() {
 }
 
 #[test]
+fn aliases_cannot_nest_a_document_deeper_than_its_limit() {
+    // The comment makes room for the values: each alias repeats those before it.
+    let document = |levels: usize| {
+        let chain: Vec<String> = (1..levels).map(|at| format!("a{at}: &a{at} {{y: *a{}}}", at - 1)).collect();
+        format!("# {}\na0: &a0 {{}}\n{}", "x".repeat(1024 * 1024), chain.join("\n"))
+    };
+    let error = parse_yaml(document(1000).as_bytes()).unwrap_err().to_string();
+    assert!(error.contains("nested deeper than 64 levels"), "{error}");
+    assert!(parse_yaml(document(60).as_bytes()).is_ok());
+}
+
+#[test]
+fn anchors_in_each_other_cannot_take_the_memory_of_the_server() {
+    let nested: Vec<String> = (0..60).map(|at| format!("&a{at} [")).collect();
+    let document = format!("{}{}{}", nested.join(""), "0,".repeat(1024 * 1024), "]".repeat(60));
+    let error = parse_yaml(document.as_bytes()).unwrap_err().to_string();
+    assert!(error.contains("anchor"), "{error}");
+}
+
+#[test]
 fn a_yaml_document_that_is_nested_too_deep_is_refused_before_it_is_parsed() {
     const SIZE: usize = 3 * 1024 * 1024;
     for start in ["[", "{a: [", "- ", "? ", "a: [", "\"]\": {", "- - ? "] {

@@ -1,8 +1,8 @@
 //! Budget of an evaluation.
 //!
 //! The library has no limit on the work of an evaluation. So each step of a loop in an expression is made to
-//! call the function [`SPEND`], and the result of each addition passes [`SIZED`]. Once the budget is used up
-//! each of them fails at once, so that all loops end.
+//! call the function [`SPEND`], and the result of each addition and of each function passes [`SIZED`]. Once
+//! the budget is used up each of them fails at once, so that all loops end.
 
 use std::{
     sync::{
@@ -26,8 +26,8 @@ const SIZED: &str = "@sized";
 const MAX_STEPS: u64 = 1_000_000;
 /// Maximum time of one evaluation.
 const MAX_TIME: Duration = Duration::from_secs(1);
-/// Maximum length of a text or list that an addition makes.
-const MAX_LENGTH: usize = 1024 * 1024;
+/// Maximum length of a text or list that an expression makes.
+pub(crate) const MAX_LENGTH: usize = 1024 * 1024;
 
 /// Budget of an evaluation. Copies share it.
 #[derive(Clone, Debug)]
@@ -104,12 +104,17 @@ pub(crate) fn meter(expression: &mut IdedExpr) {
             let paid = call(SPEND, Vec::new());
             comprehension.loop_step = call(operators::CONDITIONAL, vec![paid, step, unchanged]);
         }
-        Expr::Call(sum) if sum.func_name == operators::ADD => {
-            let sum = std::mem::take(expression);
-            *expression = call(SIZED, vec![sum]);
+        Expr::Call(made) if made.func_name == operators::ADD || is_function(&made.func_name) => {
+            let made = std::mem::take(expression);
+            *expression = call(SIZED, vec![made]);
         }
         _ => {}
     }
+}
+
+/// Returns true for a function with a name: an operator and a function of this module have none.
+fn is_function(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_alphabetic())
 }
 
 /// Calls a function for each expression that an expression directly contains.

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::{
     authorizer::{self, Authz},
+    bounded,
     budget::Budget,
     functions, to_cel,
 };
@@ -45,10 +46,18 @@ impl Environment {
         }
     }
 
+    /// Returns the variables of an object alone.
+    pub(crate) fn of_object(object: &Value, authz: Authz) -> Self {
+        let (object, none) = (to_cel(object), Cel::Null);
+        let [old, request, namespace] = [none.clone(), none.clone(), none];
+        Self { object, old, request, namespace, authz, resource: ResourceAttributes::new("", "v1", "pots") }
+    }
+
     /// Returns a context with the variables and functions, which spends from a budget.
     pub(crate) fn context(&self, params: Option<&Cel>, budget: &Budget) -> Context<'static> {
         let mut context = Context::default().with_all();
         functions::add_to(&mut context);
+        bounded::add_to(&mut context);
         authorizer::add_to(&mut context, &self.authz, &self.resource);
         budget.add_to(&mut context);
         let variables = [

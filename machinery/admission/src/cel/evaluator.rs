@@ -8,7 +8,7 @@ use machinery_server::ApiError;
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
 
-use super::{Conditions, Environment, authorizer::Authz, budget::Budget};
+use super::{Conditions, Environment, authorizer::Authz, budget::Budget, stack::with_large_stack};
 use crate::{limiter::Limiter, refusal, subject::Subject};
 
 /// Maximum time for which an evaluation waits for a thread.
@@ -70,12 +70,12 @@ impl Evaluator {
         let place = self.limiter.enter(user, MAX_WAIT).await;
         let place = place.ok_or_else(|| refusal::too_many("evaluations of admission expressions"))?;
         let evaluated = tokio::task::spawn_blocking(move || {
-            let result = evaluate();
+            let result = with_large_stack(evaluate);
             drop(place);
             result
         });
-        evaluated.await.map_err(|error| {
-            tracing::error!(%error, "the evaluation of an admission expression panicked");
+        evaluated.await.map_err(|error| error.to_string()).flatten().map_err(|error| {
+            tracing::error!(error, "the evaluation of an admission expression failed");
             refusal::internal("the evaluation of an admission expression failed")
         })
     }

@@ -1,13 +1,18 @@
 //! Compiled expressions.
 
-use std::collections::BTreeSet;
+use std::{
+    collections::BTreeSet,
+    panic::{AssertUnwindSafe, catch_unwind},
+};
 
 use kube_cel::cel::{Context, IdedExpr, Value, common::ast::Expr, parser::Parser};
 
 use super::{
     authorizer::REQUEST_RESOURCE,
+    bounded::check_formats,
     budget::{Budget, for_each_part, meter},
     functions::replace_optional_selects,
+    stack::{check_levels, with_large_stack},
 };
 
 /// Maximum length of an expression, in bytes.
@@ -30,14 +35,16 @@ impl Program {
     /// Compiles an expression. An error shows when it is evaluated.
     pub(crate) fn compile(source: &str) -> Self {
         let mut variables = BTreeSet::new();
-        let expression = parse(source).map(|mut expression| {
+        let compiled = with_large_stack(|| {
+            let mut expression = parse(source)?;
             collect_variables(&mut expression, &mut variables);
             replace_request_resource(&mut expression);
             replace_optional_selects(&mut expression);
+            check_formats(&mut expression);
             meter(&mut expression);
-            expression
+            Ok(expression)
         });
-        Self { source: source.to_owned(), expression, variables }
+        Self { source: source.to_owned(), expression: compiled.flatten(), variables }
     }
 
     /// Returns the text of the expression.
@@ -50,7 +57,7 @@ impl Program {
         &self.variables
     }
 
-    /// Evaluates the expression.
+    /// Evaluates the expression. The caller is on a large stack.
     ///
     /// # Errors
     ///
@@ -62,7 +69,9 @@ impl Program {
         if budget.is_exhausted() {
             return Err(failed("validation failed due to running out of cost budget"));
         }
-        let result = Value::resolve(expression, context);
+        // The library panics on some expressions, for example where a time overflows.
+        let result = catch_unwind(AssertUnwindSafe(|| Value::resolve(expression, context)))
+            .map_err(|_| failed("the library of CEL panicked"))?;
         if budget.is_exhausted() {
             return Err(failed("operation cancelled: actual cost limit exceeded"));
         }
@@ -84,6 +93,7 @@ fn parse(source: &str) -> Result<IdedExpr, String> {
     }
     let parser = Parser::new().enable_optional_syntax(true).max_recursion_depth(MAX_DEPTH);
     let mut expression = parser.parse(source).map_err(|error| error.to_string())?;
+    check_levels(&mut expression)?;
     // The library panics when it evaluates one.
     if has_unsupported(&mut expression) {
         return Err("construction of typed objects is not supported".to_owned());

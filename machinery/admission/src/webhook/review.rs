@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Status;
+use machinery_merge::{DecodeError, Strictness, decode};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -38,7 +39,7 @@ struct Review {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AnswerError {
     #[error("the answer is no AdmissionReview: {0}")]
-    Unreadable(serde_json::Error),
+    Unreadable(DecodeError),
     #[error("webhook response was absent")]
     Absent,
     #[error("expected response.uid={expected:?}, got {found:?}")]
@@ -99,7 +100,8 @@ pub(crate) fn question(
 impl Answer {
     /// Reads the answer to the question with that UID.
     pub(crate) fn read(body: &[u8], version: ReviewVersion, uid: &str) -> Result<Self, AnswerError> {
-        let review: Review = serde_json::from_slice(body).map_err(AnswerError::Unreadable)?;
+        // Fields that are null count as absent, as for Go's decoder.
+        let review = decode::<Review>(body, Strictness::Ignore).map_err(AnswerError::Unreadable)?.value;
         let answer = review.response.ok_or(AnswerError::Absent)?;
         // As upstream, v1beta1 has no checks.
         if version == ReviewVersion::V1 {
@@ -157,6 +159,15 @@ mod tests {
         assert!(read(&answered(&json!({"uid": "v"}))).unwrap_err().contains("expected response.uid"));
         assert!(read(&json!({"response": {"uid": "u"}})).unwrap_err().contains("expected webhook response"));
         assert_eq!(read(&json!({})).unwrap_err(), "webhook response was absent");
+    }
+
+    #[test]
+    fn fields_that_are_null_count_as_absent_and_a_list_is_no_review() {
+        let nulls = json!({"uid": "u", "allowed": true, "warnings": null, "auditAnnotations": null,
+                           "status": null, "patch": null});
+        assert!(read(&answered(&nulls)).unwrap().allowed);
+        let list = json!(["admission.k8s.io/v1", "AdmissionReview", {"uid": "u", "allowed": true}]);
+        assert!(read(&list).unwrap_err().contains("no AdmissionReview"));
     }
 
     #[test]
