@@ -12,12 +12,10 @@ mod stack;
 mod value;
 
 pub(crate) use self::{
-    authorizer::Authz,
-    budget::{Budget, MAX_LENGTH},
+    budget::Budget,
     conditions::Conditions,
     environment::Environment,
     evaluator::Evaluator,
     program::Program,
-    stack::with_large_stack,
     value::{map, to_cel},
 };
