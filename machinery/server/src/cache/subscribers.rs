@@ -117,10 +117,7 @@ impl<O: Object> Subscribers<O> {
 mod tests {
     use k8s_openapi::api::core::v1::ConfigMap;
 
-    use std::collections::VecDeque;
-
     use super::*;
-    use crate::cache::{Snapshot, Subscription};
 
     /// Number of changes that fit a reader's queue.
     const WAITING: i64 = 1024;
@@ -145,26 +142,6 @@ mod tests {
         }
         assert_eq!(read, WAITING, "told of what fitted, then ended");
         assert_eq!(subscribers.behind(), 1);
-    }
-
-    #[tokio::test]
-    async fn a_reader_that_was_left_behind_is_not_told_that_it_has_everything() {
-        let mut subscribers = Subscribers::new();
-        let mut subscription = Subscription {
-            present: Snapshot::empty(0),
-            backlog: Vec::new(),
-            changes: subscribers.add(Scope::default()).1,
-            revision: 0,
-            _place: None,
-        };
-        let mut taken = VecDeque::new();
-        subscribers.tell(&change(1, "n/a"));
-        assert!(subscription.take_waiting(&mut taken, usize::MAX), "nothing was lost yet");
-        for revision in 2..=WAITING + 2 {
-            subscribers.tell(&change(revision, "n/a"));
-        }
-        assert!(!subscription.take_waiting(&mut taken, usize::MAX), "the last change did not fit");
-        assert_eq!(i64::try_from(taken.len()), Ok(WAITING + 1));
     }
 
     #[test]
