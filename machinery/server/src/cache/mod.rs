@@ -4,6 +4,7 @@ mod change;
 mod cursor;
 mod entry;
 mod feed;
+mod group;
 mod index;
 mod queue;
 mod recent;
@@ -28,6 +29,7 @@ pub(crate) use self::{
     change::Change,
     entry::{Entry, Head},
     feed::feed,
+    group::FieldValue,
     scope::Scope,
     snapshot::{Objects, Snapshot},
     subscription::{Start, Subscription},

@@ -8,7 +8,7 @@ use std::{
 use machinery_storage::StoreError;
 use tokio::sync::mpsc::error::TryRecvError;
 
-use super::{Cache, Change, Inner, Scope, Snapshot, lock, queue::Receiver, subscribers::Key};
+use super::{Cache, Change, FieldValue, Inner, Scope, Snapshot, lock, queue::Receiver, subscribers::Key};
 use crate::{ApiError, Object};
 
 /// Start of a watch.
@@ -68,13 +68,19 @@ impl<O: Object> Subscription<O> {
 }
 
 impl<O: Object> Cache<O> {
-    /// Subscribes to the changes of a scope.
+    /// Subscribes to the changes of a scope. With a field, it is told only of objects that have or had that
+    /// value.
     ///
     /// # Errors
     ///
     /// `Expired` when the changes after that revision were forgotten, `InternalError` with the key of an
     /// object that cannot be read.
-    pub(crate) fn subscribe(&self, scope: &Scope, start: Start) -> Result<Subscription<O>, ApiError> {
+    pub(crate) fn subscribe(
+        &self,
+        scope: &Scope,
+        field: Option<FieldValue>,
+        start: Start,
+    ) -> Result<Subscription<O>, ApiError> {
         let mut inner = self.inner();
         self.check(&inner.index, scope)?;
         let (present, backlog) = match start {
@@ -88,7 +94,7 @@ impl<O: Object> Cache<O> {
                 )
             }
         };
-        let (key, changes) = inner.subscribers.add(scope.clone());
+        let (key, changes) = inner.subscribers.add(scope.clone(), field);
         let place = Place { inner: self.inner.clone(), key };
         Ok(Subscription { present, backlog, changes, revision: inner.index.revision(), _place: place })
     }
@@ -105,7 +111,7 @@ mod tests {
     fn a_reader_that_was_left_behind_is_not_told_that_it_has_everything() {
         let cache: Cache<ConfigMap> = testing::cache();
         let scope = Scope::new("n", None, true);
-        let mut slow = cache.subscribe(&scope, Start::Present).expect("a subscription");
+        let mut slow = cache.subscribe(&scope, None, Start::Present).expect("a subscription");
         let tell = |revision| {
             cache.apply(revision, "n/a", Some(testing::entry("n/a", revision, ConfigMap::default())));
         };
@@ -125,12 +131,12 @@ mod tests {
     fn a_reader_that_leaves_is_forgotten_at_once() {
         let cache: Cache<ConfigMap> = testing::cache();
         let scope = Scope::new("n", None, true);
-        let left = cache.subscribe(&scope, Start::Present).expect("a subscription");
-        let _stays = cache.subscribe(&scope, Start::Present).expect("a subscription");
+        let left = cache.subscribe(&scope, None, Start::Present).expect("a subscription");
+        let _stays = cache.subscribe(&scope, None, Start::Present).expect("a subscription");
         assert_eq!(cache.inner().subscribers.len(), 2);
         drop(left);
         assert_eq!(cache.inner().subscribers.len(), 1);
-        let ended = cache.subscribe(&scope, Start::Present).expect("a subscription");
+        let ended = cache.subscribe(&scope, None, Start::Present).expect("a subscription");
         cache.replace(1, Contents::new());
         drop(ended);
         assert_eq!(cache.inner().subscribers.len(), 0);
