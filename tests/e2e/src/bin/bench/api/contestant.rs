@@ -74,10 +74,13 @@ impl Contestant {
         Ok(())
     }
 
-    /// Asks the server once whether it is ready.
+    /// Asks the server once whether it is ready, and lists an object: sample-apiserver says that it is ready
+    /// before it knows its callers.
     pub(super) async fn ready(&self) -> anyhow::Result<()> {
         let client = Client::try_from(self.config.clone())?;
         client.request_text(http::Request::get("/readyz").body(Vec::new())?).await?;
+        let objects = Api::<DynamicObject>::namespaced_with(client, NAMESPACE, &self.kind.resource());
+        objects.list(&ListParams::default().limit(1)).await?;
         Ok(())
     }
 
