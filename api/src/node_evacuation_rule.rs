@@ -158,6 +158,8 @@ pub struct NoticeTime {
     pub taint: Option<String>,
 }
 
+// Not flattened into `NodeEvacuationSpec`: serde then knows neither the path of a wrong field nor the unknown
+// ones, and `kubectl explain` would say of `maxParallel` and `phases` the same for both.
 /// The part of a NodeEvacuation's spec that a rule gives. Its fields mean what those of a NodeEvacuation
 /// mean.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -53,7 +53,7 @@ pub fn assemble(parts: Parts) -> Result<Server, BuildError> {
     let store = metrics.measure(store, "");
     let responders = EvacuationResponderStrategy::new(Arc::clone(&authorizer));
     let probed = Arc::clone(&store);
-    let responders = Registry::with_limits(Arc::clone(&store), "", responders, limits.objects());
+    let responders = Registry::with_limits(Arc::clone(&store), "", responders, limits.responders());
     let strategy =
         EvacuationStrategy::new(Arc::clone(&pods), Arc::clone(&responders), Arc::clone(&authorizer));
     let evacuations = Registry::with_limits(Arc::clone(&store), "", strategy, limits.objects());

@@ -31,6 +31,13 @@ pub struct LimitOptions {
     /// Maximum size in bytes of the stored objects of one kind in one namespace.
     #[arg(long, default_value_t = 16 * 1024 * 1024, value_name = "BYTES")]
     pub max_bytes_per_namespace: usize,
+    /// Maximum number of EvacuationResponders in one namespace, within the limit on all kinds. Whoever creates
+    /// an Evacuation there makes the server look at all of them.
+    #[arg(long, default_value_t = 500, value_name = "NUMBER")]
+    pub max_responders_per_namespace: usize,
+    /// Maximum size in bytes of the EvacuationResponders in one namespace, within the limit on all kinds.
+    #[arg(long, default_value_t = 2 * 1024 * 1024, value_name = "BYTES")]
+    pub max_responder_bytes_per_namespace: usize,
     /// Maximum size in bytes of the stored objects of one kind. Every replica keeps them in memory.
     #[arg(long, default_value_t = 128 * 1024 * 1024, value_name = "BYTES")]
     pub max_bytes: usize,
@@ -44,6 +51,16 @@ impl LimitOptions {
             namespace_objects: self.max_objects_per_namespace,
             namespace_bytes: self.max_bytes_per_namespace,
             total_bytes: self.max_bytes,
+        }
+    }
+
+    /// Limits on the stored EvacuationResponders.
+    pub(crate) fn responders(&self) -> ObjectLimits {
+        let of_all = self.objects();
+        ObjectLimits {
+            namespace_objects: of_all.namespace_objects.min(self.max_responders_per_namespace),
+            namespace_bytes: of_all.namespace_bytes.min(self.max_responder_bytes_per_namespace),
+            ..of_all
         }
     }
 
@@ -67,6 +84,8 @@ impl Default for LimitOptions {
             max_mutating_requests_inflight: 200,
             max_objects_per_namespace: 5000,
             max_bytes_per_namespace: 16 * 1024 * 1024,
+            max_responders_per_namespace: 500,
+            max_responder_bytes_per_namespace: 2 * 1024 * 1024,
             max_bytes: 128 * 1024 * 1024,
         }
     }

@@ -31,6 +31,10 @@ impl View for SelfEvacuationView {
         BoundPod::of(&context.user).map(|pod| pod.namespace.to_owned())
     }
 
+    fn field(&self, context: &RequestContext) -> Option<(&'static str, String)> {
+        BoundPod::of(&context.user).map(|pod| (table::POD_UID, pod.uid.to_owned()))
+    }
+
     fn every_caller_may_list(&self) -> bool {
         false
     }

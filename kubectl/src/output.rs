@@ -54,7 +54,7 @@ pub(crate) fn render(evacuation: &Evacuation, output: Option<Output>, what: &str
     let name = evacuation.metadata.name.as_deref().or(evacuation.metadata.generate_name.as_deref());
     let resource = format!("evacuation.{GROUP}/{}", name.unwrap_or_default());
     Ok(match output {
-        Some(Output::Yaml) => format!("---\n{}", serde_yaml_ng::to_string(evacuation)?.trim_end()),
+        Some(Output::Yaml) => format!("---\n{}", machinery_merge::to_yaml(evacuation)?.trim_end()),
         Some(Output::Json) => serde_json::to_string_pretty(evacuation)?,
         Some(Output::Name) => resource,
         None => format!("{resource} {what}"),

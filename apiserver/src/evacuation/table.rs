@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 pub(crate) const SELECTABLE_FIELDS: &[&str] = &[POD_NAME, POD_UID, FINISHED];
 
 const POD_NAME: &str = "spec.target.pod.name";
-const POD_UID: &str = "spec.target.pod.uid";
+pub(crate) const POD_UID: &str = "spec.target.pod.uid";
 const FINISHED: &str = "status.finished";
 
 /// Columns between NAME and AGE.

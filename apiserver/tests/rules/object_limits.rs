@@ -36,3 +36,26 @@ async fn rule_8_a_tenant_that_fills_its_namespace_does_not_exclude_those_who_act
     server.user("jane").delete("e-1").await.ok();
     ask(&server, "jane", 0).await.ok();
 }
+
+#[tokio::test]
+async fn a_namespace_has_fewer_registrations_than_other_objects_because_each_creation_looks_at_all() {
+    let limits = LimitOptions { max_responders_per_namespace: 4, ..LimitOptions::default() };
+    let server = Server::with_limits(limits).await;
+    let register = async |number: usize| {
+        let object = json!({
+            "apiVersion": "evacuation.dev/v1alpha1", "kind": "EvacuationResponder",
+            "metadata": {"name": format!("r-{number}")},
+            "spec": {"name": format!("jane.example.com/r-{number}"), "selector": {}},
+        });
+        server.user("jane").create_of("evacuationresponders", &object).await
+    };
+    for number in 0..3 {
+        register(number).await.ok();
+    }
+    let refused = register(3).await.refused(403, "Forbidden");
+    refused.saying("requested 1, used 3, limit 3").cause("NamespaceObjectLimit");
+    for number in 0..4 {
+        server.cluster.add_pod(&format!("db-{number}"), &format!("u-{number}"));
+        ask(&server, "jane", number).await.ok();
+    }
+}

@@ -181,6 +181,6 @@ impl Status {
 fn render(object: &impl serde::Serialize, format: Format) -> anyhow::Result<String> {
     Ok(match format {
         Format::Json => serde_json::to_string_pretty(object)?,
-        Format::Yaml => format!("---\n{}", serde_yaml_ng::to_string(object)?.trim_end()),
+        Format::Yaml => format!("---\n{}", machinery_merge::to_yaml(object)?.trim_end()),
     })
 }

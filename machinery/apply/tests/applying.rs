@@ -230,7 +230,7 @@ fn an_applied_list_with_duplicates_is_rejected() {
 }
 
 #[test]
-fn duplicates_that_are_there_already_stay_until_somebody_applies_the_item() {
+fn existing_duplicates_stay_until_a_manager_applies_the_item() {
     let mut object = Object::new();
     object.update("a", json!({"ports": [{"port": 80, "name": "x"}, {"port": 80, "name": "y"}, {"port": 1}]}));
     assert_eq!(

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_first_who_knows_the_caller_wins_and_else_the_worst_failure() {
+    async fn the_first_authenticator_that_knows_the_caller_wins_or_else_the_worst_failure() {
         let bad = |reason: &str| Says(Err(AuthError::invalid("password", reason)));
         let down = || Says(Err(AuthError::unavailable("the review", std::fmt::Error)));
         let (none, jane) = (|| Says(Ok(None)), || Says(Ok(Some("jane"))));

@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_switched_off() {
+    fn authentication_that_is_not_configured_is_off() {
         let config = AuthenticationConfig::from_config_map(&data(&[])).unwrap();
         assert!(config.client_ca.is_none());
         assert!(config.request_header.is_none());

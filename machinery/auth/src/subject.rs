@@ -142,7 +142,7 @@ FEvmfm+c3BSQOwIhAI1gFgEq+zj8dKYdrbqYr66aDDBCV+MlRtsUnG+RqK6D\n\
     }
 
     #[test]
-    fn what_is_no_certificate_is_nobodys() {
+    fn bytes_that_are_no_certificate_name_no_user() {
         assert!(matches!(user(&CertificateDer::from(vec![1, 2, 3])), Err(SubjectError::Unreadable)));
     }
 }

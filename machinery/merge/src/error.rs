@@ -1,4 +1,4 @@
-//! Failures of patches and of decoding.
+//! Failures of patches, of decoding and of writing.
 
 /// Reason for which a patch was not applied.
 #[derive(Debug, thiserror::Error)]
@@ -62,4 +62,12 @@ pub enum DecodeError {
 
 fn prefix(path: &str) -> String {
     if path.is_empty() { String::new() } else { format!("{path}: ") }
+}
+
+/// Reason for which a value was not written.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the value cannot be written as YAML: {message}")]
+pub struct EncodeError {
+    /// Description of the problem.
+    pub message: String,
 }

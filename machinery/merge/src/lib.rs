@@ -11,15 +11,17 @@
 //!
 //! [`decode`] reads a type from JSON, [`decode_yaml`] from YAML, [`decode_parsed`] from a parsed document.
 //! Each reports unknown and duplicate fields by path, as `fieldValidation` asks for it, and names the path of
-//! a field of a wrong type.
+//! a field of a wrong type. [`to_yaml`] writes YAML.
 
 mod decode;
 mod error;
 mod parse;
 mod patch;
 mod value;
+mod write;
 
 pub use decode::{Decoded, Strictness, decode, decode_parsed, decode_yaml};
-pub use error::{DecodeError, PatchError};
+pub use error::{DecodeError, EncodeError, PatchError};
 pub use parse::{Parsed, parse_json, parse_yaml};
 pub use patch::{MAX_JSON_PATCH_COPY_BYTES, MAX_JSON_PATCH_OPERATIONS, Patched, json_patch, merge_patch};
+pub use write::to_yaml;

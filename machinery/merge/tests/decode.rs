@@ -48,7 +48,7 @@ fn thing(text: &str, strictness: Strictness) -> Result<Decoded<Thing>, DecodeErr
 }
 
 #[test]
-fn unknown_and_duplicate_fields_are_told_by_path_in_kubernetes_words() {
+fn unknown_and_duplicate_fields_are_reported_by_path_in_kubernetes_words() {
     let cases: [(&str, &[&str]); 12] = [
         (r#"{"spec": {}}"#, &[]),
         (r#"{"spec": {"foo": 1}}"#, &[r#"unknown field "spec.foo""#]),
@@ -111,7 +111,7 @@ fn managed_fields_are_free_form() {
 }
 
 #[test]
-fn types_of_kubernetes_tell_unknown_fields_too() {
+fn unknown_fields_of_kubernetes_types_are_reported_too() {
     let text = r#"{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "dta": {}, "data": {"anything": "goes"}}"#;
     let decoded: Decoded<ConfigMap> = decode(text.as_bytes(), Strictness::Warn).unwrap();
     assert_eq!(decoded.unknown_fields, ["dta"]);
@@ -125,7 +125,7 @@ fn of_a_field_that_is_given_twice_the_last_counts() {
 }
 
 #[test]
-fn a_wrong_type_is_told_with_its_path() {
+fn a_wrong_type_is_reported_with_its_path() {
     let cases = [
         (r#"{"spec": {"ttl": "soon"}}"#, "spec.ttl", "invalid type: string \"soon\", expected i64"),
         (
@@ -164,7 +164,7 @@ fn null_counts_as_absent() {
 }
 
 #[test]
-fn null_stays_where_anything_goes_and_is_told_where_nothing_is_known() {
+fn null_is_kept_in_free_form_values_and_reported_in_unknown_fields() {
     let decoded: Decoded<Value> = decode(br#"{"a": null, "b": [null]}"#, Strictness::Strict).unwrap();
     assert_eq!(decoded.value, json!({"a": null, "b": [null]}));
     let decoded = thing(r#"{"spec": {"foo": null}}"#, Strictness::Warn).unwrap();

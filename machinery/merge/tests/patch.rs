@@ -69,7 +69,7 @@ fn a_json_patch_that_does_not_fit_names_the_operation_and_its_path() {
 }
 
 #[test]
-fn what_is_no_json_patch_is_malformed() {
+fn a_value_that_is_no_json_patch_is_malformed() {
     let cases = [
         "",
         "{}",
@@ -156,7 +156,7 @@ fn a_merge_patch_merges_objects_replaces_the_rest_and_removes_what_is_null() {
 }
 
 #[test]
-fn what_is_no_object_is_no_merge_patch() {
+fn a_value_that_is_no_object_is_no_merge_patch() {
     for patch in ["", "null", "[]", "1", "\"a\"", "{", "{} {}", "{\"a\": nope}"] {
         let result = merge_patch(&json!({"a": 1}), patch.as_bytes());
         assert!(matches!(result, Err(PatchError::Malformed { .. })), "{patch}: {result:?}");

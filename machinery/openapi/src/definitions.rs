@@ -1,12 +1,12 @@
 //! The definitions of one group and version, by the names that Kubernetes gives them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::Schema;
 use serde_json::Value;
 
 use crate::{
-    DocumentError, GroupVersion, Object, ServedResource, ServedVersion,
+    DocumentError, GroupVersion, Object, ServedResource, ServedVersion, keywords,
     schema::{Converter, Problem, V3_PREFIX},
     standard::{self, GVK},
     walk::references,
@@ -21,13 +21,20 @@ pub(crate) struct Definitions {
     own: GroupVersion,
     by_name: BTreeMap<String, Value>,
     by_kind: ByKind<String>,
+    /// Kinds that were added, and the names of their definitions.
+    kinds: BTreeSet<(String, String)>,
 }
 
 impl Definitions {
     /// The definitions of every kind of a version, of their lists, and of what they refer to.
     pub(crate) fn new(group: &str, version: &ServedVersion) -> Result<Self, DocumentError> {
         let own = GroupVersion { group: group.to_owned(), version: version.version.clone() };
-        let mut definitions = Self { own: own.clone(), by_name: BTreeMap::new(), by_kind: BTreeMap::new() };
+        let mut definitions = Self {
+            own: own.clone(),
+            by_name: BTreeMap::new(),
+            by_kind: BTreeMap::new(),
+            kinds: BTreeSet::new(),
+        };
         let standard = standard::definitions(&own).map_err(|(name, problem)| schema_error(name, problem))?;
         for (name, schema) in standard {
             definitions.insert(name, schema)?;
@@ -124,6 +131,7 @@ impl Definitions {
         }
         self.insert(root_name.clone(), whole)?;
         self.by_kind.insert((owner.clone(), kind.to_owned()), root_name.clone());
+        self.kinds.insert((kind.to_owned(), root_name.clone()));
         Ok(root_name)
     }
 
@@ -148,6 +156,15 @@ impl Definitions {
         Ok(())
     }
 
+    /// Checks that objects of each kind can be checked and merged.
+    pub(crate) fn check_kinds(&self) -> Result<(), DocumentError> {
+        for (kind, root) in &self.kinds {
+            keywords::check(kind, &self.by_name, root)?;
+            shape(kind, &self.by_name, root)?;
+        }
+        Ok(())
+    }
+
     fn check_references(&self) -> Result<(), DocumentError> {
         for (definition, schema) in &self.by_name {
             for reference in references(schema) {
@@ -166,6 +183,16 @@ impl Definitions {
 pub(crate) fn full_name(owner: &GroupVersion, name: &str) -> String {
     let reversed: Vec<&str> = owner.group.split('.').rev().filter(|part| !part.is_empty()).collect();
     reversed.into_iter().chain([owner.version.as_str(), name]).collect::<Vec<_>>().join(".")
+}
+
+/// Returns the shape by which objects of a kind are merged.
+pub(crate) fn shape(
+    kind: &str,
+    schemas: &BTreeMap<String, Value>,
+    root: &str,
+) -> Result<machinery_schema::Schema, DocumentError> {
+    machinery_schema::Schema::new(schemas, root)
+        .map_err(|source| DocumentError::Shape { kind: kind.to_owned(), source })
 }
 
 /// Says of a schema which kind it is.

@@ -31,8 +31,8 @@ impl Documents {
     /// # Errors
     ///
     /// A schema says what Kubernetes' OpenAPI cannot say, two schemas have one name, or a kind has no schema.
-    /// All of these are mistakes in the description, so a server finds them when it starts and not when it is
-    /// asked.
+    /// A keyword of a kind, such as a pattern, is not valid, or its objects cannot be merged. All of these
+    /// are mistakes in the description, so a server finds them when it starts and not when it is asked.
     pub fn new(info: &Info, groups: &[ServedGroup]) -> Result<Self, DocumentError> {
         let mut documents = Self { by_path: BTreeMap::new() };
         for version in [DiscoveryVersion::V2, DiscoveryVersion::V2Beta1] {

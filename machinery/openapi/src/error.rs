@@ -38,6 +38,33 @@ pub enum DocumentError {
         #[source]
         source: SchemaError,
     },
+    /// A pattern of a kind's schema is no regular expression of this library.
+    #[error("kind {kind}: field {field} has the pattern {pattern:?}, which is not valid")]
+    Pattern {
+        /// The kind.
+        kind: String,
+        /// The field; `[*]` stands for the entries of a list or map.
+        field: String,
+        /// The pattern.
+        pattern: String,
+        /// Reason.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// A keyword of a kind's schema has a value that means nothing.
+    #[error("kind {kind}: field {field} has {keyword} {value}, which {problem}")]
+    Keyword {
+        /// The kind.
+        kind: String,
+        /// The field; `[*]` stands for the entries of a list or map.
+        field: String,
+        /// The keyword.
+        keyword: String,
+        /// Its value, as JSON.
+        value: String,
+        /// Description of the problem.
+        problem: String,
+    },
     /// A document cannot be written as JSON.
     #[error("document {path} cannot be written as JSON")]
     Json {

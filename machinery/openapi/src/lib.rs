@@ -27,6 +27,7 @@ mod error;
 mod fixture;
 #[doc(hidden)]
 pub mod fuzzing;
+mod keywords;
 mod operations;
 mod parameters;
 mod schema;

@@ -13,7 +13,12 @@ use machinery_validation::{FieldError, FieldErrorKind, FieldPath};
 use schemars::Schema;
 use serde_json::Value;
 
-use crate::{DocumentError, GroupVersion, Object, definitions::Definitions, schema::V3_PREFIX};
+use crate::{
+    DocumentError, GroupVersion, Object,
+    definitions::{Definitions, shape},
+    keywords::{self, Patterns},
+    schema::V3_PREFIX,
+};
 
 /// Maximum number of errors that one check reports.
 const MAX_ERRORS: usize = 100;
@@ -25,27 +30,41 @@ const TYPED_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];
 pub struct Structure {
     schemas: Arc<BTreeMap<String, Value>>,
     root: Arc<str>,
-    patterns: Arc<bounds::Patterns>,
+    patterns: Arc<Patterns>,
     shape: machinery_schema::Schema,
 }
 
 impl Structure {
     /// Returns the structure of a kind whose type has this schema.
     ///
+    /// A `pattern` is a regular expression of the crate `regex`, which is nearly what upstream accepts (RE2,
+    /// as Go has it). As there, it has no look-around and no back-references, and matches any part of a value
+    /// unless `^` and `$` say otherwise. It differs in three points. `\d`, `\w`, `\s` and `\b` mean all of
+    /// Unicode and not ASCII only. Brackets can be nested, as in `[a-z&&[^x]]`, so that `[` itself is written
+    /// `\[` there. `\Q...\E` does not exist.
+    ///
     /// # Errors
     ///
-    /// The same as those of the OpenAPI documents, and [`DocumentError::Shape`].
+    /// The same as those of the OpenAPI documents. A pattern that is not valid is among them.
     pub fn new(kind: &str, group_version: &GroupVersion, schema: &Schema) -> Result<Self, DocumentError> {
         let (schemas, root) = Definitions::of_kind(kind, group_version, schema)?;
-        let shape = machinery_schema::Schema::new(&schemas, &root)
-            .map_err(|source| DocumentError::Shape { kind: kind.to_owned(), source })?;
-        let patterns = Arc::new(bounds::patterns(schemas.values()));
+        let shape = shape(kind, &schemas, &root)?;
+        let patterns = Arc::new(keywords::check(kind, &schemas, &root)?);
         Ok(Self { schemas: Arc::new(schemas), root: root.into(), patterns, shape })
     }
 
     /// Returns the shape by which objects of the kind are merged.
     pub fn shape(&self) -> &machinery_schema::Schema {
         &self.shape
+    }
+
+    /// Returns the type of the declared field at a path, such as `integer` for `spec.replicas`.
+    pub fn field_type(&self, path: &str) -> Option<&str> {
+        let mut schema = resolve(&self.schemas, self.schemas.get(&*self.root)?);
+        for name in path.split('.') {
+            schema = resolve(&self.schemas, schema.get("properties")?.get(name)?);
+        }
+        schema.get("type").and_then(Value::as_str)
     }
 
     /// Returns every structural error of a document, at most 100.
@@ -152,7 +171,7 @@ impl Structure {
 
 struct Walk<'a> {
     schemas: &'a BTreeMap<String, Value>,
-    patterns: &'a bounds::Patterns,
+    patterns: &'a Patterns,
     errors: Vec<FieldError>,
     /// Entries of lists that occur twice. As upstream, they are reported after all others.
     repeated: Vec<FieldError>,

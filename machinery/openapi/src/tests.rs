@@ -326,7 +326,7 @@ fn every_path_has_its_document_and_the_index_leads_to_it_by_its_hash() {
 }
 
 #[test]
-fn aggregated_discovery_is_for_those_who_ask_for_it() {
+fn aggregated_discovery_is_served_to_clients_that_ask_for_it() {
     let documents = Documents::new(&fixture::info(), &[fixture::kitchen_group()]).unwrap();
     let v2 = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
     let found = documents.find("/apis", &format!("{v2},application/json")).unwrap();
@@ -340,7 +340,7 @@ fn aggregated_discovery_is_for_those_who_ask_for_it() {
 }
 
 #[test]
-fn a_document_is_unchanged_for_who_knows_its_etag() {
+fn a_document_matches_its_own_etag_only() {
     let document = Document::new(JSON, &json!({"a": 1})).unwrap();
     let same = Document::new(JSON, &json!({"a": 1})).unwrap();
     let other = Document::new(JSON, &json!({"a": 2})).unwrap();

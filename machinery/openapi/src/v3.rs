@@ -17,9 +17,11 @@ use crate::{
 ///
 /// # Errors
 ///
-/// A schema says what OpenAPI cannot say, two schemas have one name, or a kind has no schema.
+/// A schema says what OpenAPI cannot say, two schemas have one name, or a kind has no schema. A keyword of a
+/// kind is not valid, or its objects cannot be merged.
 pub fn openapi_v3(info: &Info, group: &ServedGroup, version: &ServedVersion) -> Result<Value, DocumentError> {
     let definitions = Definitions::new(&group.group, version)?;
+    definitions.check_kinds()?;
     let paths: Object = paths(&group.group, version, &definitions)?
         .iter()
         .map(|path| (path.template.clone(), path.item(operation_object, parameter)))

@@ -29,11 +29,6 @@ pub(crate) fn each_schema(schema: &mut Value, visit: &mut impl FnMut(&mut crate:
     visit(fields);
 }
 
-/// Calls `visit` on a schema and on every schema inside it, without changing them.
-pub(crate) fn each_object(schema: &Value, visit: &mut impl FnMut(&crate::Object)) {
-    each_schema(&mut schema.clone(), &mut |fields| visit(fields));
-}
-
 /// Returns the references of a schema.
 pub(crate) fn references(schema: &Value) -> Vec<String> {
     let mut found = Vec::new();

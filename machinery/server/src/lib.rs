@@ -52,6 +52,7 @@ mod error;
 #[doc(hidden)]
 pub mod fuzzing;
 mod http;
+mod item;
 mod kind;
 mod metrics;
 mod protobuf;

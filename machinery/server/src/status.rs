@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fails_inside_is_not_told_outside() {
+    fn the_cause_of_an_internal_failure_is_not_sent_to_clients() {
         let cases: [(ApiError, i32, &str, &str); 5] = [
             (
                 StoreError::Compacted { requested: 3, oldest: 7 }.into(),

@@ -1,13 +1,11 @@
 //! Stored objects.
 
 use std::{
-    any::Any,
     ops::Deref,
     sync::{Arc, OnceLock},
 };
 
 use bytes::Bytes;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use machinery_storage::KeyValue;
 use serde_json::Value;
 
@@ -37,6 +35,16 @@ impl<O: Object> Stored<O> {
     /// Creates the object as of that revision, which its metadata has already.
     pub(crate) fn shown(object: O, revision: i64) -> Self {
         Self { object, revision, size: 0, outdated: false, json: OnceLock::new() }
+    }
+
+    /// Creates the object whose write, of that size, has just been made at that revision.
+    pub(crate) fn written(object: O, revision: i64, size: usize) -> Self {
+        Self { size, ..Self::new(object, revision) }
+    }
+
+    /// Creates the object that was decoded from its own JSON.
+    pub(crate) fn kept(object: O, revision: i64, size: usize, outdated: bool, json: Bytes) -> Self {
+        Self { size, outdated, json: json.into(), ..Self::shown(object, revision) }
     }
 
     /// Creates the object that was read from the store.
@@ -71,6 +79,15 @@ impl<O: Object> Stored<O> {
     /// Returns true when it is stored in another version of the kind than new writes are.
     pub(crate) fn is_outdated(&self) -> bool {
         self.outdated
+    }
+
+    /// Returns its JSON.
+    pub(crate) fn json(&self) -> Result<Bytes, ApiError> {
+        if let Some(json) = self.json.get() {
+            return Ok(json.clone());
+        }
+        let json = to_json(&self.object)?;
+        Ok(self.json.get_or_init(|| json).clone())
     }
 
     /// Returns the object itself.
@@ -108,36 +125,9 @@ pub(crate) fn to_value<O: Object>(object: &O) -> Result<Value, ApiError> {
 }
 
 fn to_json<O: Object>(object: &O) -> Result<Bytes, ApiError> {
-    serde_json::to_vec(object).map(Bytes::from).map_err(|source| {
+    let json = serde_json::to_vec(object).map_err(|source| {
         ApiError::internal(format!("encoding {}", object.meta().name.as_deref().unwrap_or_default()), source)
-    })
-}
-
-/// Object of any kind, for rendering.
-pub(crate) trait Item: Any + Send + Sync {
-    /// Returns its metadata.
-    fn metadata(&self) -> &ObjectMeta;
-
-    /// Returns its JSON.
-    fn json(&self) -> Result<Bytes, ApiError>;
-}
-
-impl<O: Object> Item for Stored<O> {
-    fn metadata(&self) -> &ObjectMeta {
-        self.object.meta()
-    }
-
-    fn json(&self) -> Result<Bytes, ApiError> {
-        if let Some(json) = self.json.get() {
-            return Ok(json.clone());
-        }
-        let json = to_json(&self.object)?;
-        Ok(self.json.get_or_init(|| json).clone())
-    }
-}
-
-/// Returns the object of an item, if it is of that kind.
-pub(crate) fn object_of<O: Object>(item: &dyn Item) -> Option<&O> {
-    let item: &dyn Any = item;
-    item.downcast_ref::<Stored<O>>().map(|stored| &stored.object)
+    })?;
+    // Without the room to grow: the cache keeps it.
+    Ok(Bytes::from(json.into_boxed_slice()))
 }

@@ -8,6 +8,10 @@ use serde::{Serialize, de::DeserializeOwned};
 use crate::{ApiError, RequestContext, ScalePaths, ServedVersion};
 
 /// A kind that can be stored and served: a Kubernetes object with metadata and a JSON schema.
+///
+/// Bounds, patterns and unique entries of the schema are checked on every write. A pattern is a regular
+/// expression of the crate `regex`; [`Structure::new`](machinery_openapi::Structure::new) says how these
+/// differ from upstream's. A server with an invalid keyword in a schema is not built.
 pub trait Object:
     kube::Resource<DynamicType = ()>
     + Serialize

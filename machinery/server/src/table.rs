@@ -4,7 +4,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
 
-use crate::{Column, resource::Resource, stored::Item};
+use crate::{Column, item::DecodedItem, resource::Resource};
 
 /// Description of the name, as upstream.
 const NAME: &str = "Name must be unique within a namespace. Is required when creating resources, although some \
@@ -35,7 +35,7 @@ pub(crate) fn column_definitions(columns: &[Column]) -> Value {
 }
 
 /// Returns the cells of one row, as many as there are columns.
-pub(crate) fn cells(resource: &dyn Resource, item: &dyn Item, now: DateTime<Utc>) -> Value {
+pub(crate) fn cells(resource: &dyn Resource, item: &dyn DecodedItem, now: DateTime<Utc>) -> Value {
     let metadata = item.metadata();
     let mut own = resource.cells(item);
     own.resize(resource.columns().len(), Value::Null);

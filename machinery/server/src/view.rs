@@ -31,6 +31,12 @@ pub trait View: Send + Sync + 'static {
         None
     }
 
+    /// Returns a selectable field of the source, and its value in all objects that the caller can see; `None`
+    /// when there is no such field. Objects with other values are passed over quickly.
+    fn field(&self, _context: &RequestContext) -> Option<(&'static str, String)> {
+        None
+    }
+
     /// Returns true when every caller may list the view. If not, discovery omits the verb `list`: clients
     /// such as `kubectl get` of all kinds list each kind that has it, and report the 403.
     fn every_caller_may_list(&self) -> bool {

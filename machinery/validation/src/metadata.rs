@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_changes_is_named_when_it_does() {
+    fn a_change_of_immutable_metadata_is_reported_by_field() {
         type Edit = fn(&mut ObjectMeta);
         let cases: Vec<(Edit, &str)> = vec![
             (|_| {}, ""),

@@ -49,6 +49,13 @@ fn creations() -> Vec<Case> {
             vec![create(&json!({"name": "a", "finalizers": ["nodomain"]}), &north)],
         ),
         case(
+            "a word that YAML 1.1 takes for a boolean is a text",
+            vec![Request::new(Method::POST, "").body(
+                "application/yaml",
+                format!("apiVersion: {GROUP}/v1\nkind: Fleet\nmetadata: {{name: a}}\nspec: {{depot: north, paused: yes}}"),
+            )],
+        ),
+        case(
             "empty labels are neither stored nor owned",
             vec![create(&json!({"name": "a", "labels": {}}), &north), Request::new(Method::GET, "/a")],
         ),

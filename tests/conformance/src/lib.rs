@@ -6,7 +6,7 @@
 //! custom resource whose schema is made from the OpenAPI document of the former. [`sequence`] makes a
 //! sequence of requests from a seed. [`Trial`] sends each request to both sides and compares the
 //! replies, without times, UIDs and resourceVersions. Places that differ must be in
-//! [`DIFFERENCES`], the only list of intended differences. A sequence that fails is shortened by leaving out
+//! [`differences`], the only list of intended differences. A sequence that fails is shortened by leaving out
 //! requests.
 
 mod cases;
@@ -22,7 +22,7 @@ mod trial;
 
 pub use cases::{Case, cases};
 pub use definition::definition;
-pub use differences::{DIFFERENCES, Difference, Exchange, document};
+pub use differences::{Difference, Exchange, differences, document};
 pub use generate::sequence;
 pub use mismatch::{Mismatch, mismatches};
 pub use platform::Platform;

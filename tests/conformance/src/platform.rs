@@ -17,6 +17,8 @@ use crate::{GROUP, ORACLE_GROUP, Side, definition};
 
 /// Maximum time of a start on a busy machine.
 const START: Duration = Duration::from_mins(3);
+/// Makes the autoscaler look at its targets often. The default is a look every 15 s.
+const AUTOSCALING: &str = "--horizontal-pod-autoscaler-sync-period=1s";
 /// Namespace and name of the Service of the example kind's server.
 const SERVICE: (&str, &str) = ("default", "fleets");
 
@@ -34,7 +36,8 @@ impl Platform {
     ///
     /// Names the part that did not start.
     pub async fn start() -> anyhow::Result<Self> {
-        let (control_plane, etcd) = tokio::join!(ControlPlane::builder().nodes(0).start(), Etcd::start());
+        let control_plane = ControlPlane::builder().nodes(0).controller_manager_args(&[AUTOSCALING]);
+        let (control_plane, etcd) = tokio::join!(control_plane.start(), Etcd::start());
         let (control_plane, etcd) = (control_plane?, etcd?);
         let port = free_port()?;
         let options = options(&control_plane, &etcd, port)?;

@@ -74,7 +74,7 @@ fn parse_body(text: &str, watch: bool) -> Value {
         let events = lines.into_iter().filter(|event| !is_bookmark(event)).collect();
         return Value::Array(sort_deletions(events));
     }
-    match serde_yaml_ng::from_str::<Value>(text) {
+    match serde_saphyr::from_str::<Value>(text) {
         Ok(value) if value.is_object() => value,
         _ => Value::String(text.to_owned()),
     }

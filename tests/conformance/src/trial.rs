@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fmt};
 
-use crate::{DIFFERENCES, Exchange, Mismatch, Request, Side, mismatches};
+use crate::{Exchange, Mismatch, Request, Side, differences, mismatches};
 
 /// Number of times that a failing sequence must fail again before it counts.
 const REPEATS: usize = 1;
@@ -62,7 +62,7 @@ impl Trial {
             let broken = ours.code >= 500 && theirs.code < 500;
             let mut failed = Vec::new();
             for mismatch in mismatches(&theirs, &ours) {
-                match DIFFERENCES.iter().find(|difference| difference.explains(&exchange, &mismatch)) {
+                match differences().find(|difference| difference.explains(&exchange, &mismatch)) {
                     Some(difference) if !broken => {
                         outcome.differences.insert(difference.name);
                     }
@@ -74,8 +74,7 @@ impl Trial {
                 break;
             }
             let apart = theirs.is_success() != ours.is_success();
-            if apart
-                || DIFFERENCES.iter().any(|known| known.diverges && outcome.differences.contains(known.name))
+            if apart || differences().any(|known| known.diverges && outcome.differences.contains(known.name))
             {
                 break;
             }

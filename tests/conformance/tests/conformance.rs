@@ -11,7 +11,7 @@ use std::{
     },
 };
 
-use machinery_conformance::{DIFFERENCES, Platform, Request, Trial, cases, sequence};
+use machinery_conformance::{Platform, Request, Trial, cases, differences, sequence};
 use tokio::sync::OnceCell;
 
 /// Number of sequences in the ordinary run.
@@ -91,8 +91,7 @@ async fn generated_requests_get_the_replies_that_a_custom_resource_gives() {
         for case in cases() {
             sum.differences.extend(trial.run(&case.requests).await.expect("answers").differences);
         }
-        let missing: Vec<_> = DIFFERENCES
-            .iter()
+        let missing: Vec<_> = differences()
             .map(|difference| difference.name)
             .filter(|name| !sum.differences.contains(name))
             .collect();

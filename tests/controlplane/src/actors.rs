@@ -111,8 +111,8 @@ mod tests {
         let options = Builder::default().pod_gone_after(Duration::from_millis(70)..Duration::from_millis(90));
         let text = stages_for(&options);
         assert!(!text.contains("$READY") && !text.contains("$GONE"), "{text}");
-        let documents: Vec<serde_yaml_ng::Value> =
-            text.split("\n---\n").map(|document| serde_yaml_ng::from_str(document).unwrap()).collect();
+        let documents: Vec<serde_json::Value> =
+            text.split("\n---\n").map(|document| serde_saphyr::from_str(document).unwrap()).collect();
         let delay = |name: &str| {
             let stage = documents.iter().find(|stage| stage["metadata"]["name"] == name).unwrap();
             let delay = &stage["spec"]["delay"];

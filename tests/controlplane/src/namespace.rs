@@ -93,7 +93,7 @@ where
 
 fn write_yaml(folder: &Path, plural: &str, value: &impl Serialize) -> Result<()> {
     let path = folder.join(format!("{plural}.yaml"));
-    let text = serde_yaml_ng::to_string(value)
+    let text = serde_saphyr::to_string(value)
         .map_err(|error| Error::file("write", &path)(std::io::Error::other(error)))?;
     fs::write(&path, text).map_err(Error::file("write", &path))
 }

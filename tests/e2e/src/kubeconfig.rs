@@ -24,7 +24,7 @@ pub fn write_kubeconfig(
             context.namespace = Some(namespace.to_owned());
         }
     }
-    let text = serde_yaml_ng::to_string(&kubeconfig)?;
+    let text = machinery_merge::to_yaml(&kubeconfig)?;
     std::fs::write(&file, text).with_context(|| format!("{} cannot be written", file.display()))?;
     Ok(file)
 }

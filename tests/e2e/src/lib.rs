@@ -16,6 +16,7 @@ mod pods;
 mod programs;
 pub mod scene;
 mod shared;
+mod workload;
 
 pub use app::{App, pod_client};
 pub use endpoint::{Endpoint, Reply, answering, ok};
@@ -28,3 +29,4 @@ pub use pods::{PodSpec, Pods};
 pub use programs::Programs;
 pub use scene::{Pool, Scene};
 pub use shared::{shared, shared_with};
+pub use workload::workload;

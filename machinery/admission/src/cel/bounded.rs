@@ -109,7 +109,7 @@ mod tests {
     use kube_cel::KubeCelExt;
 
     use super::{
-        super::{Budget, Program, functions, with_large_stack},
+        super::{Budget, Program, functions, stack::with_large_stack},
         *,
     };
 

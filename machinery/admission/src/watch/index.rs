@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn after_an_overflow_the_rest_is_not_taken_for_all_until_a_complete_list() {
+    fn after_an_overflow_the_index_is_incomplete_until_a_whole_list() {
         let mut index = index(2, &["a", "b"]);
         assert_eq!(names(&index), Some(vec!["a", "b"]));
         assert_eq!(index.apply(Event::Apply(map("c"))), Effect::Overflow);
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn objects_that_do_not_matter_take_no_place() {
+    fn irrelevant_objects_take_no_place() {
         let mut index = index(1, &["x1", "a", "x2"]);
         assert_eq!(names(&index), Some(vec!["a"]));
         assert_eq!(index.apply(Event::Apply(map("x3"))), Effect::Nothing);

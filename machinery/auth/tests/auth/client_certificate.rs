@@ -41,7 +41,7 @@ async fn a_certificate_that_the_client_ca_does_not_vouch_for_is_refused() {
 }
 
 #[tokio::test]
-async fn who_presents_no_certificate_is_not_known() {
+async fn a_client_without_a_certificate_is_not_authenticated() {
     let ca = Ca::new("kubernetes");
     let authenticator = ClientCertificateAuthenticator::new(CurrentConfig::new(config(&ca.pem)));
     assert!(authenticator.authenticate(&HeaderMap::new(), &[]).await.unwrap().is_none());

@@ -80,7 +80,7 @@ async fn the_proxy_comes_before_certificates_and_these_before_tokens() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_is_known_is_in_the_group_of_the_authenticated() {
+async fn every_authenticated_user_is_in_the_group_of_authenticated_users() {
     let cluster = cluster();
     let proxy = cluster.front_proxy.client("proxy", "").chain();
     let cases = [
@@ -157,7 +157,7 @@ async fn a_configuration_that_is_missing_or_broken_is_waited_for_half_a_minute()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_configuration_that_comes_late_is_waited_for() {
+async fn the_server_waits_for_a_configuration_that_is_late() {
     let users = Ca::new("kubernetes");
     let data = json!({"client-ca-file": users.pem});
     let (client, _) = answering(move |call, _| {

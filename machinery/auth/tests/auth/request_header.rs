@@ -102,7 +102,7 @@ async fn an_intermediate_that_was_sent_leads_to_the_ca() {
 }
 
 #[tokio::test]
-async fn an_expired_ca_vouches_for_nobody() {
+async fn an_expired_ca_authenticates_no_proxy() {
     let ca = Ca::expired("front-proxy-ca");
     let proxy = ca.client("front-proxy-client", "");
     let refused = authenticator(&ca, "[]").authenticate(&jane(), &proxy.chain()).await;

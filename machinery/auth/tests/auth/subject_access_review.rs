@@ -49,7 +49,7 @@ async fn verdicts_are_kept_for_ten_seconds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whatever_differs_is_another_question() {
+async fn a_decision_is_cached_for_equal_attributes_only() {
     let (client, calls) = answering(async |_, review| judge(review));
     let authorizer = SubjectAccessReviewAuthorizer::new(client);
     let resource = |change: fn(&mut ResourceAttributes)| {
@@ -134,7 +134,7 @@ async fn the_review_says_who_and_what() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn those_who_ask_the_same_at_once_share_one_review() {
+async fn equal_requests_at_the_same_time_share_one_review() {
     let (client, calls) = answering(async |_, review| {
         sleep(Duration::from_secs(1)).await;
         judge(review)
@@ -147,7 +147,7 @@ async fn those_who_ask_the_same_at_once_share_one_review() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_caller_who_leaves_does_not_take_the_review_from_those_who_stay() {
+async fn a_caller_that_leaves_does_not_cancel_the_review_of_others() {
     let (client, calls) = answering(async |_, review| {
         sleep(Duration::from_secs(1)).await;
         judge(review)

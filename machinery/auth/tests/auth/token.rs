@@ -70,7 +70,7 @@ async fn a_rejected_token_is_asked_about_again_after_a_second() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_brings_no_token_is_not_asked_about() {
+async fn a_request_without_a_token_is_not_reviewed() {
     let (client, calls) = answering(async |_, review| judge(review));
     assert!(TokenAuthenticator::new(client).authenticate(&HeaderMap::new(), &[]).await.unwrap().is_none());
     assert_eq!(calls.count(), 0);

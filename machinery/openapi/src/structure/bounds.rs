@@ -2,31 +2,13 @@
 //!
 //! Source of the messages: `k8s.io/kube-openapi/pkg/validation/errors`.
 
-use std::collections::BTreeMap;
-
 use machinery_validation::{FieldError, FieldErrorKind, FieldPath};
-use regex::Regex;
-use serde_json::Value;
+use serde_json::{Number, Value};
 
-use crate::walk::each_object;
+use crate::keywords::Patterns;
 
-/// Patterns of a kind, compiled once. Of a pattern that is not valid, nothing is checked.
-pub(super) type Patterns = BTreeMap<String, Regex>;
-
-/// Compiles the patterns of all schemas.
-pub(super) fn patterns<'a>(schemas: impl Iterator<Item = &'a Value>) -> Patterns {
-    let mut patterns = Patterns::new();
-    for schema in schemas {
-        each_object(schema, &mut |fields| {
-            if let Some(pattern) = fields.get("pattern").and_then(Value::as_str)
-                && let Ok(compiled) = Regex::new(pattern)
-            {
-                patterns.insert(pattern.to_owned(), compiled);
-            }
-        });
-    }
-    patterns
-}
+/// Share of a multiple by which a fraction may differ from it, as upstream has it.
+const TOLERANCE: f64 = 1e-9;
 
 /// Returns the bounds that a value exceeds.
 pub(super) fn check(schema: &Value, value: &Value, path: &FieldPath, patterns: &Patterns) -> Vec<FieldError> {
@@ -54,6 +36,18 @@ pub(super) fn check(schema: &Value, value: &Value, path: &FieldPath, patterns: &
                     add(invalid, format!("{number}: {path} in body should be {than} {most}"));
                 }
             }
+            if let Some(factor) = schema.get("multipleOf").filter(|factor| !is_multiple(number, factor)) {
+                add(invalid, format!("{number}: {path} in body should be a multiple of {factor}"));
+            }
+        }
+        Value::Object(fields) => {
+            let length = fields.len();
+            if let Some(least) = size("minProperties").filter(|least| length < *least) {
+                add(invalid, format!("{length}: {path} in body should have at least {least} properties"));
+            }
+            if let Some(most) = size("maxProperties").filter(|most| length > *most) {
+                add(FieldErrorKind::TooMany, format!("{length}: must have at most {most} items"));
+            }
         }
         Value::String(text) => {
             let length = text.chars().count();
@@ -80,4 +74,13 @@ pub(super) fn check(schema: &Value, value: &Value, path: &FieldPath, patterns: &
         _ => {}
     }
     errors
+}
+
+fn is_multiple(number: &Number, factor: &Value) -> bool {
+    if let Some((number, factor)) = number.as_i64().zip(factor.as_i64()) {
+        return number.checked_rem(factor) == Some(0);
+    }
+    let (Some(number), Some(factor)) = (number.as_f64(), factor.as_f64()) else { return true };
+    let times = number / factor;
+    (times - times.round()).abs() <= TOLERANCE * times.abs().max(1.0)
 }

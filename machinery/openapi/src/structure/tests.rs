@@ -97,3 +97,59 @@ fn no_more_than_a_hundred_errors_are_reported() {
     let document = json!({"spec": {"dish": "soup", "steps": vec![1; 1000]}});
     assert_eq!(check(&document).len(), MAX_ERRORS);
 }
+
+#[test]
+fn declared_fields_have_a_type_and_others_have_none() {
+    let own = GroupVersion { group: "kitchen.dev".to_owned(), version: "v1".to_owned() };
+    let structure = Structure::new("Pot", &own, &schemars::schema_for!(Pot)).expect("a structure");
+    for (path, expected) in [
+        ("spec", Some("object")),
+        ("spec.dish", Some("string")),
+        ("spec.servings", Some("integer")),
+        ("spec.steps", Some("array")),
+        ("spec.steps.text", None),
+        ("spec.labels.a", None),
+        ("spec.lid", None),
+        ("spec.", None),
+        ("", None),
+    ] {
+        assert_eq!(structure.field_type(path), expected, "{path}");
+    }
+}
+
+#[derive(Deserialize, Serialize, JsonSchema)]
+struct Shelf {
+    #[schemars(extend("minProperties" = 1, "maxProperties" = 2))]
+    labels: BTreeMap<String, String>,
+    #[schemars(extend("multipleOf" = 3))]
+    jars: Option<i64>,
+    #[schemars(extend("multipleOf" = 0.1))]
+    height: Option<f64>,
+}
+
+#[test]
+fn a_number_of_properties_or_a_multiple_that_is_not_allowed_is_reported() {
+    let own = GroupVersion { group: "kitchen.dev".to_owned(), version: "v1".to_owned() };
+    let structure = Structure::new("Shelf", &own, &schemars::schema_for!(Shelf)).expect("a structure");
+    let check = |document: &Value| -> Vec<String> {
+        structure.check(document).iter().map(ToString::to_string).collect()
+    };
+    for good in [
+        json!({"labels": {"a": "x"}, "jars": -3, "height": 0.3}),
+        json!({"labels": {"a": "x", "b": "y"}, "jars": 0, "height": 1e12}),
+    ] {
+        assert_eq!(check(&good), [""; 0], "{good}");
+    }
+    assert_eq!(
+        check(&json!({"labels": {"a": "x", "b": "y", "c": "z"}, "jars": 4, "height": 0.35})),
+        [
+            "height: Invalid value: 0.35: height in body should be a multiple of 0.1",
+            "jars: Invalid value: 4: jars in body should be a multiple of 3",
+            "labels: Too many: 3: must have at most 2 items",
+        ]
+    );
+    assert_eq!(
+        check(&json!({"labels": {}})),
+        ["labels: Invalid value: 0: labels in body should have at least 1 properties"]
+    );
+}

@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_of_repetitions_is_told_of_its_first_ones() {
+    fn only_the_first_repetitions_of_a_long_list_are_reported() {
         let set = json!({"x-kubernetes-list-type": "set"});
         let items: Vec<Value> = (0..MANY).map(|number| json!(number / 2)).collect();
         assert_eq!(errors(&set, &items), ["list[1]", "list[3]", "list[5]"]);

@@ -5,7 +5,8 @@ use std::{
     time::Instant,
 };
 
-use crate::{Object, stored::Stored};
+use super::entry::Entry;
+use crate::{ApiError, Object};
 
 /// One write: an object before and after it.
 #[derive(Debug)]
@@ -13,22 +14,22 @@ pub(crate) struct Change<O> {
     /// Revision of the write.
     pub(crate) revision: i64,
     /// Key of the object, relative to the prefix of the kind.
-    pub(crate) key: String,
+    pub(crate) key: Arc<str>,
     /// Object after the write; `None` when it was removed.
-    pub(crate) current: Option<Arc<Stored<O>>>,
+    pub(crate) current: Option<Arc<Entry<O>>>,
     /// Object before the write; `None` when it was created.
-    pub(crate) previous: Option<Arc<Stored<O>>>,
+    pub(crate) previous: Option<Arc<Entry<O>>>,
     /// Time at which the cache received it.
     pub(crate) received: Instant,
-    gone: OnceLock<Arc<Stored<O>>>,
+    gone: OnceLock<Arc<Entry<O>>>,
 }
 
 impl<O: Object> Change<O> {
     pub(crate) fn new(
         revision: i64,
-        key: String,
-        current: Option<Arc<Stored<O>>>,
-        previous: Option<Arc<Stored<O>>>,
+        key: Arc<str>,
+        current: Option<Arc<Entry<O>>>,
+        previous: Option<Arc<Entry<O>>>,
     ) -> Self {
         Self { revision, key, current, previous, received: Instant::now(), gone: OnceLock::new() }
     }
@@ -40,8 +41,12 @@ impl<O: Object> Change<O> {
 
     /// Returns the object before the write, with the resourceVersion of the write: the object of a DELETED
     /// event. It is made once for all watches.
-    pub(crate) fn gone(&self) -> Option<Arc<Stored<O>>> {
-        let previous = self.previous.as_ref()?;
-        Some(self.gone.get_or_init(|| Arc::new(Stored::new(O::clone(previous), self.revision))).clone())
+    pub(crate) fn gone(&self) -> Result<Option<Arc<Entry<O>>>, ApiError> {
+        let Some(previous) = &self.previous else { return Ok(None) };
+        if let Some(gone) = self.gone.get() {
+            return Ok(Some(gone.clone()));
+        }
+        let gone = Arc::new(previous.at(self.revision)?);
+        Ok(Some(self.gone.get_or_init(|| gone).clone()))
     }
 }

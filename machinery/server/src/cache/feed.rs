@@ -1,20 +1,23 @@
 //! Keeps the cache in step with the store.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use futures::StreamExt;
 use machinery_storage::{KeyValue, Range, Store, StoreError, WatchEvent};
 use rand::RngExt;
+use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
 
-use super::{Cache, cursor::Cursor, index::Contents};
-use crate::{Object, stored::Stored, version::Versions};
+use super::{Cache, cursor::Cursor, entry::Entry, index::Contents};
+use crate::{ApiError, Object, stored::Stored, version::Versions};
 
 /// Number of objects that are read at once when the cache is filled. It is small, because objects may be
 /// large: a page is in memory as a whole, beside the objects of the pages before.
 const PAGE: usize = 100;
 /// Interval between requests for progress. The cache needs them when others write to the same store.
 const PROGRESS_EVERY: Duration = Duration::from_secs(10);
+/// Maximum number of pages that are decoded while the next one is read.
+const PAGES_AT_ONCE: usize = 2;
 /// Maximum silence of a watch before it is resumed.
 const SILENCE: Duration = Duration::from_secs(45);
 /// First and longest wait after an error.
@@ -26,6 +29,13 @@ enum End {
     Broken(StoreError),
     /// The missed changes were compacted: the cache must be filled again.
     Lost,
+}
+
+/// Object of a page, relative to the prefix of its kind.
+struct Decoded<O> {
+    key: String,
+    /// `None` when this version of the server cannot read it.
+    entry: Option<Arc<Entry<O>>>,
 }
 
 /// Fills the cache and keeps it in step with the store until `shutdown`. Errors are logged and retried.
@@ -83,34 +93,49 @@ impl<O: Object> Feed<O> {
         result
     }
 
-    /// Reads all objects, at one revision.
+    /// Reads all objects, at one revision. A page is decoded while the next one is read.
     async fn fill(&mut self) -> Result<i64, StoreError> {
         let mut contents = Contents::new();
         let mut range = Range { prefix: self.prefix.clone(), limit: PAGE, ..Range::default() };
-        loop {
+        let mut decoding = VecDeque::new();
+        let mut add = |decoded: Vec<Decoded<O>>| {
+            for Decoded { key, entry } in decoded {
+                match entry {
+                    Some(entry) => drop(contents.objects.insert(entry.key().clone(), entry)),
+                    None => drop(contents.unreadable.insert(key)),
+                }
+            }
+        };
+        let revision = loop {
             let page = self.store.list(&range).await?;
             range.at_revision = Some(page.revision);
             range.after = page.items.last().map(|last| last.key.clone());
-            for item in &page.items {
-                let Some(key) = self.relative(&item.key) else {
-                    continue;
-                };
-                match self.decode(item) {
-                    Some(object) => drop(contents.objects.insert(key.into(), object)),
-                    None => drop(contents.unreadable.insert(key.to_owned())),
-                }
+            let is_last = page.remaining == 0 || page.items.is_empty();
+            decoding.push_back(self.decode_page(page.items));
+            while decoding.len() > if is_last { 0 } else { PAGES_AT_ONCE } {
+                let Some(page) = decoding.pop_front() else { break };
+                add(page.await.map_err(stopped)?);
             }
-            if page.remaining == 0 || page.items.is_empty() {
-                tracing::debug!(
-                    prefix = self.prefix,
-                    revision = page.revision,
-                    objects = contents.objects.len(),
-                    "filled"
-                );
-                self.cache.replace(page.revision, contents);
-                return Ok(page.revision);
+            if is_last {
+                break page.revision;
             }
-        }
+        };
+        tracing::debug!(prefix = self.prefix, revision, objects = contents.objects.len(), "filled");
+        self.cache.replace(revision, contents);
+        Ok(revision)
+    }
+
+    /// Decodes the objects of a page on another thread.
+    fn decode_page(&self, items: Vec<KeyValue>) -> JoinHandle<Vec<Decoded<O>>> {
+        let (cache, versions, prefix) = (self.cache.clone(), self.versions.clone(), self.prefix.clone());
+        tokio::task::spawn_blocking(move || {
+            let decode = |item: &KeyValue| {
+                let key = item.key.strip_prefix(&prefix)?;
+                let entry = decode(&versions, item).and_then(|stored| kept(&cache, key, &stored));
+                Some(Decoded { key: key.to_owned(), entry })
+            };
+            items.iter().filter_map(decode).collect()
+        })
     }
 
     async fn follow(&mut self, cursor: &mut Cursor) -> Result<std::convert::Infallible, End> {
@@ -156,7 +181,7 @@ impl<O: Object> Feed<O> {
         if !cursor.advance(revision, key) {
             return;
         }
-        let current = if removed { None } else { self.decode(&item) };
+        let current = if removed { None } else { self.decode_change(key, &item) };
         if removed || current.is_some() {
             self.cache.apply(revision, key, current);
         } else {
@@ -164,20 +189,18 @@ impl<O: Object> Feed<O> {
         }
     }
 
-    /// Decodes an object. A failure is logged.
-    fn decode(&self, item: &KeyValue) -> Option<Arc<Stored<O>>> {
-        match self.versions.read(item) {
-            Ok(stored) => Some(Arc::new(stored)),
-            Err(error) => {
-                let source = std::error::Error::source(&error).map(ToString::to_string);
-                tracing::error!(
-                    key = item.key,
-                    source,
-                    "stored object cannot be decoded: its lists and watches fail until it can be, or is removed"
-                );
-                None
-            }
-        }
+    /// Decodes an object that was written just now, unless it was written here: then it is still known.
+    fn decode_change(&self, key: &str, item: &KeyValue) -> Option<Arc<Entry<O>>> {
+        let written_here = self.cache.recall(key, item.mod_revision);
+        let known = written_here.filter(|stored| stored.size() == item.value.len());
+        let stored = if let Some(stored) = known {
+            stored
+        } else {
+            let stored = Arc::new(decode(&self.versions, item)?);
+            self.cache.remember(key, &stored);
+            stored
+        };
+        kept(&self.cache, key, &stored)
     }
 
     fn relative<'a>(&self, key: &'a str) -> Option<&'a str> {
@@ -185,11 +208,34 @@ impl<O: Object> Feed<O> {
     }
 }
 
+/// Decodes an object. A failure is logged.
+fn decode<O: Object>(versions: &Versions<O>, item: &KeyValue) -> Option<Stored<O>> {
+    versions.read(item).map_err(|error| log_undecodable(&item.key, &error)).ok()
+}
+
+/// Returns a decoded object as the cache keeps it. A failure is logged.
+fn kept<O: Object>(cache: &Cache<O>, key: &str, stored: &Stored<O>) -> Option<Arc<Entry<O>>> {
+    cache.entry(key, stored).map_err(|error| log_undecodable(key, &error)).ok()
+}
+
+fn log_undecodable(key: &str, error: &ApiError) {
+    let source = std::error::Error::source(error).map(ToString::to_string);
+    tracing::error!(
+        key,
+        source,
+        "stored object cannot be decoded: its lists and watches fail until it can be, or is removed"
+    );
+}
+
 fn end(error: StoreError) -> End {
     match error {
         StoreError::Compacted { .. } => End::Lost,
         error => End::Broken(error),
     }
+}
+
+fn stopped(error: JoinError) -> StoreError {
+    StoreError::Unavailable { action: "decode the objects", source: error.into() }
 }
 
 fn silence() -> StoreError {

@@ -8,11 +8,12 @@ use std::{
 
 use super::{
     change::Change,
+    entry::{Entry, Head},
     scope::Scope,
     snapshot::{Objects, Snapshot},
     usage::{NamespaceUsage, Usage, namespace_of},
 };
-use crate::{Object, stored::Stored};
+use crate::Object;
 
 /// Minimum number of changes that are kept whatever their age, so that a watch on a quiet kind can be
 /// resumed.
@@ -77,10 +78,10 @@ impl<O: Object> Index<O> {
     }
 
     /// Returns the usage of the objects of a namespace that a test picks.
-    pub(crate) fn usage_of(&self, namespace: &str, picks: impl Fn(&O) -> bool) -> Usage {
+    pub(crate) fn usage_of(&self, namespace: &str, picks: impl Fn(&Head) -> bool) -> Usage {
         let of_namespace = self.objects.iter().filter(|(key, _)| namespace_of(key) == namespace);
-        let picked = of_namespace.filter(|(_, stored)| picks(stored));
-        picked.fold(Usage::default(), |sum, (_, stored)| sum.plus(Usage::object(stored.size())))
+        let picked = of_namespace.filter(|(_, entry)| picks(entry.head()));
+        picked.fold(Usage::default(), |sum, (_, entry)| sum.plus(Usage::object(entry.size())))
     }
 
     /// Returns the usage of all namespaces, and the largest number and size of any namespace.
@@ -101,7 +102,7 @@ impl<O: Object> Index<O> {
     /// Replaces all contents; the changes before are forgotten.
     pub(crate) fn replace(&mut self, revision: i64, contents: Contents<O>) {
         let mut usage = NamespaceUsage::default();
-        contents.objects.iter().for_each(|(key, stored)| usage.add(key, stored.size()));
+        contents.objects.iter().for_each(|(key, entry)| usage.add(key, entry.size()));
         contents.unreadable.iter().for_each(|key| usage.add(key, 0));
         *self = Self {
             revision,
@@ -121,16 +122,18 @@ impl<O: Object> Index<O> {
         &mut self,
         revision: i64,
         key: &str,
-        current: Option<Arc<Stored<O>>>,
+        current: Option<Arc<Entry<O>>>,
     ) -> Option<Arc<Change<O>>> {
-        let previous = match &current {
-            Some(current) => self.objects.insert(key.into(), current.clone()),
-            None => self.objects.remove(key),
+        let (key_of_map, previous) = match &current {
+            Some(current) => {
+                (current.key().clone(), self.objects.insert(current.key().clone(), current.clone()))
+            }
+            None => (key.into(), self.objects.remove(key)),
         };
         self.progress(revision);
         let unreadable = self.unreadable.remove(key);
         if previous.is_some() || unreadable {
-            self.usage.remove(key, previous.as_ref().map_or(0, |stored| stored.size()));
+            self.usage.remove(key, previous.as_ref().map_or(0, |entry| entry.size()));
         }
         if let Some(current) = &current {
             self.usage.add(key, current.size());
@@ -142,7 +145,7 @@ impl<O: Object> Index<O> {
         if current.is_none() && previous.is_none() {
             return None;
         }
-        let change = Arc::new(Change::new(revision, key.to_owned(), current, previous));
+        let change = Arc::new(Change::new(revision, key_of_map, current, previous));
         self.bytes += change.size();
         self.changes.push_back(change.clone());
         self.forget(change.received);
@@ -208,8 +211,8 @@ impl<O: Object> Index<O> {
         for change in self.changes.iter().rev().take_while(|change| change.revision > revision) {
             if scope.covers(&change.key) {
                 match &change.previous {
-                    Some(previous) => objects.insert(change.key.as_str().into(), previous.clone()),
-                    None => objects.remove(change.key.as_str()),
+                    Some(previous) => objects.insert(change.key.clone(), previous.clone()),
+                    None => objects.remove(&change.key),
                 };
             }
         }
@@ -217,7 +220,7 @@ impl<O: Object> Index<O> {
     }
 
     /// Returns one object.
-    pub(crate) fn get(&self, key: &str) -> Option<Arc<Stored<O>>> {
+    pub(crate) fn get(&self, key: &str) -> Option<Arc<Entry<O>>> {
         self.objects.get(key).cloned()
     }
 
@@ -239,14 +242,15 @@ impl<O: Object> Index<O> {
 #[cfg(test)]
 mod tests {
     use k8s_openapi::api::core::v1::ConfigMap;
-    use machinery_storage::KeyValue;
 
     use super::*;
+    use crate::{
+        cache::testing::{cache, entry, of_size},
+        stored::Stored,
+    };
 
-    fn object(name: &str, revision: i64) -> Arc<Stored<ConfigMap>> {
-        let mut object = ConfigMap::default();
-        object.metadata.name = Some(name.to_owned());
-        Arc::new(Stored::new(object, revision))
+    fn object(key: &str, revision: i64) -> Arc<Entry<ConfigMap>> {
+        entry(key, revision, ConfigMap::default())
     }
 
     /// a created at 1, b at 2, a changed at 3, b removed at 4, c created at 5; starts from an empty state at
@@ -254,16 +258,16 @@ mod tests {
     fn index() -> Index<ConfigMap> {
         let mut index = Index::new();
         index.replace(0, Contents::new());
-        index.apply(1, "n/a", Some(object("a", 1)));
-        index.apply(2, "n/b", Some(object("b", 2)));
-        index.apply(3, "n/a", Some(object("a", 3)));
+        index.apply(1, "n/a", Some(object("n/a", 1)));
+        index.apply(2, "n/b", Some(object("n/b", 2)));
+        index.apply(3, "n/a", Some(object("n/a", 3)));
         index.apply(4, "n/b", None);
-        index.apply(5, "o/c", Some(object("c", 5)));
+        index.apply(5, "o/c", Some(object("o/c", 5)));
         index
     }
 
     fn names(objects: &Snapshot<ConfigMap>) -> Vec<(String, i64)> {
-        objects.iter().map(|o| (o.metadata.name.clone().unwrap_or_default(), o.revision())).collect()
+        objects.iter().map(|o| (o.names().1.to_owned(), o.revision())).collect()
     }
 
     #[test]
@@ -296,7 +300,7 @@ mod tests {
         let mut index = index();
         let listed = index.list(&Scope::default(), None);
         index.apply(6, "n/a", None);
-        index.apply(7, "n/d", Some(object("d", 7)));
+        index.apply(7, "n/d", Some(object("n/d", 7)));
         assert_eq!(names(&listed), [("a".to_owned(), 3), ("c".to_owned(), 5)]);
         assert_eq!((listed.revision, index.list(&Scope::default(), None).revision), (5, 7));
     }
@@ -319,7 +323,7 @@ mod tests {
         index.replace(10, Contents::new());
         assert!(index.changes_after(9, &Scope::default()).is_none());
         for revision in 11..=i64::try_from(MOST).expect("small") + 20 {
-            index.apply(revision, "n/a", Some(object("a", revision)));
+            index.apply(revision, "n/a", Some(object("n/a", revision)));
         }
         assert_eq!(index.floor(), 20);
         assert!(index.changes_after(19, &Scope::default()).is_none());
@@ -333,14 +337,7 @@ mod tests {
         index.most_bytes = 1000;
         index.replace(10, Contents::new());
         for revision in 11..=30 {
-            let value = format!(r#"{{"data":{{"text":"{}"}}}}"#, "x".repeat(280));
-            let stored = Stored::decode(&KeyValue {
-                key: "n/a".to_owned(),
-                value: value.into(),
-                create_revision: revision,
-                mod_revision: revision,
-            });
-            index.apply(revision, "n/a", Some(Arc::new(stored.expect("an object"))));
+            index.apply(revision, "n/a", Some(of_size("n/a", revision, 300)));
         }
         let all = Scope::default();
         assert_eq!(index.changes_after(27, &all).map(|changes| changes.len()), Some(3));
@@ -356,7 +353,7 @@ mod tests {
         assert_eq!(index.unreadable(&Scope::default()).next(), Some("n/a"));
         assert_eq!(index.unreadable(&Scope::new("o", None, true)).next(), None);
         assert!(index.changes_after(5, &Scope::default()).is_none());
-        assert!(index.apply(7, "n/a", Some(object("a", 7))).is_none(), "nobody followed");
+        assert!(index.apply(7, "n/a", Some(object("n/a", 7))).is_none(), "nobody followed");
         assert_eq!(index.unreadable(&Scope::default()).next(), None);
         assert!(index.changes_after(6, &Scope::default()).is_none());
         assert!(index.apply(8, "n/a", None).is_some());
@@ -369,8 +366,25 @@ mod tests {
     fn a_removed_object_is_shown_with_the_revision_of_its_removal() {
         let mut index = index();
         let change = index.apply(6, "o/c", None).expect("a change");
-        let gone = change.gone().expect("the object");
-        assert_eq!(gone.metadata.resource_version.as_deref(), Some("6"));
-        assert!(Arc::ptr_eq(&gone, &change.gone().expect("the object")), "made once");
+        let gone = || change.gone().expect("it can be decoded").expect("the object");
+        assert_eq!(gone().object().expect("decoded").metadata.resource_version.as_deref(), Some("6"));
+        assert!(Arc::ptr_eq(&gone(), &gone()), "made once");
+    }
+
+    #[test]
+    fn the_object_before_a_change_is_not_mistaken_for_the_one_after_it() {
+        let cache = cache();
+        let object = |text: &str| {
+            let data = Some([("text".to_owned(), text.to_owned())].into());
+            ConfigMap { data, ..ConfigMap::default() }
+        };
+        let after = Arc::new(Stored::new(object("after"), 2));
+        cache.remember("n/a", &after);
+        let before = cache.entry("n/a", &Stored::new(object("before"), 1)).expect("an entry");
+        let current = cache.entry("n/a", &after).expect("an entry");
+        let change = Change::new(2, "n/a".into(), Some(current.clone()), Some(before));
+        let gone = change.gone().expect("it can be decoded").expect("the object");
+        assert_eq!(gone.object().expect("decoded").data, object("before").data);
+        assert!(Arc::ptr_eq(&current.object().expect("known"), &after), "not decoded again");
     }
 }

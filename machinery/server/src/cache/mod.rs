@@ -2,16 +2,21 @@
 
 mod change;
 mod cursor;
+mod entry;
 mod feed;
 mod index;
 mod queue;
+mod recent;
 mod scope;
 mod snapshot;
 mod subscribers;
+#[cfg(test)]
+pub(crate) mod testing;
 mod usage;
 
 use std::{
     collections::VecDeque,
+    fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -24,6 +29,7 @@ use tokio::{
 
 pub(crate) use self::{
     change::Change,
+    entry::{Entry, Head},
     feed::feed,
     scope::Scope,
     snapshot::{Objects, Snapshot},
@@ -32,6 +38,7 @@ pub(crate) use self::{
 use self::{
     index::{Contents, Index},
     queue::Receiver,
+    recent::Recent,
     subscribers::{Key, Subscribers},
 };
 use crate::{ApiError, Cause, Object, Reason, stored::Stored};
@@ -45,12 +52,16 @@ const MAX_UNREADABLE: usize = 100;
 /// Silence of the store after which a cache no longer counts as up to date.
 const SILENT: Duration = Duration::from_mins(1);
 
+/// Makes the head of an object of a kind.
+pub(crate) type Heads<O> = Box<dyn Fn(&O) -> Head + Send + Sync>;
+
 /// Objects of one kind, as reported by the watch of the store.
-#[derive(Debug)]
 pub(crate) struct Cache<O> {
     /// For messages, such as `evacuations.evacuation.dev`.
     resource: String,
+    heads: Heads<O>,
     inner: Arc<Mutex<Inner<O>>>,
+    recent: Arc<Recent<O>>,
     /// Revision of the index; 0 before the first filling.
     reached: watch::Sender<i64>,
     /// Time of the last report of the store's watch; `None` until that watch has started.
@@ -144,22 +155,30 @@ impl<O: Object> UsageView<'_, O> {
     }
 
     /// Returns the usage of the objects of a namespace that a test picks. It looks at every object.
-    pub(crate) fn of_picked(&self, namespace: &str, picks: impl Fn(&O) -> bool) -> Usage {
+    pub(crate) fn of_picked(&self, namespace: &str, picks: impl Fn(&Head) -> bool) -> Usage {
         self.0.index.usage_of(namespace, picks)
     }
 
     /// Returns true when the cache has an object under that key that was written after a revision.
     pub(crate) fn shows(&self, key: &str, after: i64) -> bool {
-        self.0.index.get(key).is_some_and(|stored| stored.revision() > after)
+        self.0.index.get(key).is_some_and(|entry| entry.revision() > after)
+    }
+}
+
+impl<O> fmt::Debug for Cache<O> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cache").field("resource", &self.resource).finish_non_exhaustive()
     }
 }
 
 impl<O: Object> Cache<O> {
-    pub(crate) fn new(resource: String) -> Self {
+    pub(crate) fn new(resource: String, heads: Heads<O>) -> Self {
         let inner = Inner { index: Index::new(), subscribers: Subscribers::new() };
         Self {
             resource,
+            heads,
             inner: Arc::new(Mutex::new(inner)),
+            recent: Arc::new(Recent::new()),
             reached: watch::Sender::new(0),
             heard: Mutex::default(),
         }
@@ -167,6 +186,26 @@ impl<O: Object> Cache<O> {
 
     fn inner(&self) -> MutexGuard<'_, Inner<O>> {
         lock(&self.inner)
+    }
+
+    /// Returns an object as the cache keeps it. The key is relative to the prefix of the kind.
+    ///
+    /// # Errors
+    ///
+    /// It has no JSON.
+    pub(crate) fn entry(&self, key: &str, stored: &Stored<O>) -> Result<Arc<Entry<O>>, ApiError> {
+        let head = (self.heads)(stored);
+        Ok(Arc::new(Entry::new(key.into(), stored, head, self.recent.clone())?))
+    }
+
+    /// Keeps a decoded object for those who need it next.
+    pub(crate) fn remember(&self, key: &str, stored: &Arc<Stored<O>>) {
+        self.recent.put(&key.into(), stored);
+    }
+
+    /// Returns an object that was decoded lately.
+    fn recall(&self, key: &str, revision: i64) -> Option<Arc<Stored<O>>> {
+        self.recent.get(&key.into(), revision)
     }
 
     /// Records that the watch of the store has started, or has reported something.
@@ -219,7 +258,7 @@ impl<O: Object> Cache<O> {
         self.reached.send_replace(revision);
     }
 
-    fn apply(&self, revision: i64, key: &str, current: Option<Arc<Stored<O>>>) {
+    fn apply(&self, revision: i64, key: &str, current: Option<Arc<Entry<O>>>) {
         let mut inner = self.inner();
         if let Some(change) = inner.index.apply(revision, key, current) {
             inner.subscribers.tell(&change);
@@ -280,7 +319,7 @@ impl<O: Object> Cache<O> {
     }
 
     /// Returns one object, if it is known and can be read.
-    pub(crate) fn get(&self, key: &str) -> Option<Arc<Stored<O>>> {
+    pub(crate) fn get(&self, key: &str) -> Option<Arc<Entry<O>>> {
         self.inner().index.get(key)
     }
 
@@ -337,7 +376,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_cache_keeps_up_once_its_watch_has_started_and_until_nothing_was_heard_of_it_for_a_minute() {
-        let cache: Cache<ConfigMap> = Cache::new("configmaps".to_owned());
+        let cache: Cache<ConfigMap> = testing::cache();
         assert!(!cache.keeps_up(), "not filled");
         cache.replace(1, Contents::new());
         assert!(!cache.keeps_up(), "filled, and not watched");
@@ -352,7 +391,7 @@ mod tests {
 
     #[test]
     fn a_reader_that_leaves_is_forgotten_at_once() {
-        let cache: Cache<ConfigMap> = Cache::new("configmaps".to_owned());
+        let cache: Cache<ConfigMap> = testing::cache();
         let scope = Scope::new("n", None, true);
         let left = cache.subscribe(&scope, Start::Present).expect("a subscription");
         let _stays = cache.subscribe(&scope, Start::Present).expect("a subscription");

@@ -105,20 +105,12 @@ impl<O: Object> Receiver<O> {
 #[cfg(test)]
 mod tests {
     use k8s_openapi::api::core::v1::ConfigMap;
-    use machinery_storage::KeyValue;
 
     use super::*;
-    use crate::stored::Stored;
+    use crate::cache::testing::of_size;
 
     fn change(size: usize) -> Arc<Change<ConfigMap>> {
-        let value = format!(r#"{{"data":{{"text":"{}"}}}}"#, "x".repeat(size.saturating_sub(20)));
-        let stored = Stored::decode(&KeyValue {
-            key: "n/a".to_owned(),
-            value: value.into(),
-            create_revision: 1,
-            mod_revision: 1,
-        });
-        Arc::new(Change::new(1, "n/a".to_owned(), Some(Arc::new(stored.expect("an object"))), None))
+        Arc::new(Change::new(1, "n/a".into(), Some(of_size("n/a", 1, size)), None))
     }
 
     #[tokio::test]

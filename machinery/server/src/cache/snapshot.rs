@@ -4,12 +4,11 @@ use std::sync::Arc;
 
 use imbl::OrdMap;
 
-use super::scope::Scope;
-use crate::stored::Stored;
+use super::{entry::Entry, scope::Scope};
 
 /// Objects of a kind by their keys. A copy takes constant time and shares what later writes leave alone, so
 /// that a reader goes through the objects of one revision while the cache takes the next writes.
-pub(crate) type Objects<O> = OrdMap<Arc<str>, Arc<Stored<O>>>;
+pub(crate) type Objects<O> = OrdMap<Arc<str>, Arc<Entry<O>>>;
 
 /// Objects of a scope at one revision, in the order of their keys.
 #[derive(Clone, Debug)]
@@ -33,13 +32,13 @@ impl<O> Snapshot<O> {
     }
 
     /// Returns the objects in the order of their keys.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Stored<O>>> {
-        self.entries().map(|(_, stored)| stored)
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Entry<O>>> {
+        self.entries().map(|(_, entry)| entry)
     }
 
     /// Returns the keys and objects, in the order of the keys.
-    pub(crate) fn entries(&self) -> impl Iterator<Item = (&str, &Arc<Stored<O>>)> {
+    pub(crate) fn entries(&self) -> impl Iterator<Item = (&str, &Arc<Entry<O>>)> {
         let entries = self.objects.range::<_, str>(self.scope.range(self.after.as_deref()));
-        entries.map(|(key, stored)| (&**key, stored)).take_while(|(key, _)| self.scope.covers(key))
+        entries.map(|(key, entry)| (&**key, entry)).take_while(|(key, _)| self.scope.covers(key))
     }
 }

@@ -126,7 +126,7 @@ mod tests {
     const WAITING: i64 = 1024;
 
     fn change(revision: i64, key: &str) -> Arc<Change<ConfigMap>> {
-        Arc::new(Change::new(revision, key.to_owned(), None, None))
+        Arc::new(Change::new(revision, key.into(), None, None))
     }
 
     #[tokio::test]

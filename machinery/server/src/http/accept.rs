@@ -5,7 +5,7 @@ use super::{encoding::Encoding, params::Params};
 use crate::{ApiError, Reason, protobuf};
 
 /// Form in which objects are sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Form {
     /// The objects themselves.
     Object,
@@ -16,7 +16,7 @@ pub(crate) enum Form {
 }
 
 /// Version of `meta.k8s.io` in which a table or metadata is sent. They differ in name only.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum MetaVersion {
     V1,
     V1Beta1,
@@ -33,7 +33,7 @@ impl MetaVersion {
 }
 
 /// Content of a table's row besides its cells.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum IncludeObject {
     /// Nothing.
     None,
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn metadata_and_failures_are_sent_in_protobuf_to_who_prefers_it() {
+    fn metadata_and_failures_are_sent_in_protobuf_to_clients_that_prefer_it() {
         let metadata = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
         let cases = [
             (metadata.to_owned(), Some(Encoding::Protobuf), Encoding::Json),

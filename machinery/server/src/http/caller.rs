@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn priority_users_and_administrators_are_told_from_others() {
+    fn priority_users_and_administrators_have_their_own_ranks() {
         let mut user = UserInfo { name: "controller".to_owned(), ..UserInfo::default() };
         assert_eq!(Caller::new(&user, &["other".to_owned()]).rank, Rank::Ordinary);
         assert_eq!(Caller::new(&user, &["controller".to_owned()]).rank, Rank::Priority);

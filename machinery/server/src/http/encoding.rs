@@ -7,7 +7,7 @@ use crate::protobuf;
 const FOR_PEOPLE: [&str; 3] = ["curl", "Wget", "Mozilla/5.0"];
 
 /// Encoding of a reply.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) enum Encoding {
     #[default]
     Json,
@@ -62,7 +62,8 @@ impl Encoding {
                 encoded.push(b'\n');
             }
             Self::Yaml => {
-                serde_transcode::transcode(&mut source, &mut serde_yaml_ng::Serializer::new(&mut encoded))?;
+                encoded =
+                    machinery_merge::to_yaml(&serde_transcode::Transcoder::new(&mut source))?.into_bytes();
             }
         }
         Ok(encoded)
@@ -74,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn replies_are_indented_for_those_who_ask_and_for_people() {
+    fn replies_are_indented_for_people_and_for_clients_that_ask_for_it() {
         let cases = [
             ("", "kubectl/v1.37.1", Encoding::Json),
             ("", "curl/8.5.0", Encoding::PrettyJson),
@@ -97,6 +98,6 @@ mod tests {
             |encoding: Encoding| String::from_utf8(encoding.encode(json).expect("JSON")).expect("text");
         let pretty = "{\n  \"kind\": \"Pot\",\n  \"apiVersion\": \"v1\",\n  \"items\": [\n    1,\n    null,\n    \"yes\"\n  ]\n}\n";
         assert_eq!(encode(Encoding::PrettyJson), pretty);
-        assert_eq!(encode(Encoding::Yaml), "kind: Pot\napiVersion: v1\nitems:\n- 1\n- null\n- yes\n");
+        assert_eq!(encode(Encoding::Yaml), "kind: Pot\napiVersion: v1\nitems:\n- 1\n- null\n- \"yes\"\n");
     }
 }

@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn health_paths_are_told_from_others() {
+    fn health_paths_are_recognised() {
         assert_eq!(probe("/readyz"), Some(("readyz", "")));
         assert_eq!(probe("/readyz/storage"), Some(("readyz", "storage")));
         assert_eq!(probe("/readyzz"), None);

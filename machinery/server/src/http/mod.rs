@@ -27,6 +27,7 @@ mod other;
 mod params;
 mod read;
 mod render;
+mod rendered;
 mod reply;
 mod reply_body;
 mod request_info;
@@ -42,6 +43,7 @@ use machinery_validation::FieldError;
 
 pub(crate) use self::{
     caller::Rank, chain::handle, exchange::PeerCertificates, fairness::Limiters, health::Check,
+    rendered::Rendered,
 };
 use crate::ApiError;
 

@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_version_is_told_in_parts() {
+    fn the_version_is_reported_in_parts() {
         let told: serde_json::Value =
             serde_json::from_slice(&version("1.2.3-alpha").expect("JSON")).expect("JSON");
         assert_eq!((&told["major"], &told["minor"]), (&json!("1"), &json!("2")));

@@ -16,7 +16,7 @@ pub(crate) async fn get(
     let version = list_options::get_options(&exchange.params)?;
     let context = exchange.enter(user, &WriteOptions::default());
     let item = resource.get(&context, name, version).await?;
-    Ok(Reply::ok(renderer.object(item.as_ref())?))
+    Ok(Reply::ok(renderer.object(&item)?))
 }
 
 /// GET of many.

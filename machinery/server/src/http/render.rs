@@ -1,5 +1,7 @@
 //! Rendering of objects, lists and watch events in the form that the caller asked for.
 
+use std::sync::Arc;
+
 use bytes::{BufMut, Bytes, BytesMut};
 use chrono::{DateTime, Utc};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ListMeta, ObjectMeta, Status};
@@ -10,10 +12,11 @@ use super::{
     encoding::Encoding,
 };
 use crate::{
-    ApiError, protobuf,
+    ApiError,
+    item::Item,
+    protobuf,
     registry::{EventType, Listed, WatchEvent},
     resource::Resource,
-    stored::Item,
     table,
 };
 
@@ -28,18 +31,14 @@ pub(crate) struct Renderer<'a> {
 
 impl Renderer<'_> {
     /// One object.
-    pub(crate) fn object(&self, item: &dyn Item) -> Result<Bytes, ApiError> {
+    pub(crate) fn object(&self, item: &Arc<dyn Item>) -> Result<Bytes, ApiError> {
         match self.form {
             Form::Object => item.json(),
             Form::Metadata(meta) if self.is_protobuf() => {
-                Ok(protobuf::partial(item.metadata(), meta.api_version()))
+                Ok(protobuf::partial(item.clone().decoded()?.metadata(), meta.api_version()))
             }
-            Form::Metadata(meta) => json(&partial(item, meta)),
-            Form::Table(include, meta) => {
-                let version = item.metadata().resource_version.clone();
-                let rows = [self.row(item, include, meta)?];
-                json(&self.table(meta, &list_metadata(version, None, None), &rows, true))
-            }
+            Form::Metadata(meta) => partial(item.as_ref(), meta),
+            Form::Table(include, meta) => self.table_of_one(item, include, meta, true),
         }
     }
 
@@ -56,7 +55,7 @@ impl Renderer<'_> {
                     "apiVersion": name.api_version(),
                     "metadata": metadata,
                 });
-                whole_list(&head, items.map(|item| item.json()))
+                with_array(&head, "items", items.map(|item| item.json()))
             }
             Form::Metadata(meta) if self.is_protobuf() => {
                 let metadata = ListMeta {
@@ -67,7 +66,9 @@ impl Renderer<'_> {
                         .and_then(|remaining| i64::try_from(remaining).ok()),
                     ..ListMeta::default()
                 };
-                let items = items.map(|item| item.metadata());
+                let items = items.map(|item| item.clone().decoded());
+                let items = items.collect::<Result<Vec<_>, _>>()?;
+                let items = items.iter().map(|item| item.metadata());
                 Ok(protobuf::partial_list(&metadata, items, meta.api_version()))
             }
             Form::Metadata(meta) => {
@@ -76,12 +77,11 @@ impl Renderer<'_> {
                     "apiVersion": meta.api_version(),
                     "metadata": metadata,
                 });
-                whole_list(&head, items.map(|item| json(&partial(item.as_ref(), meta))))
+                with_array(&head, "items", items.map(|item| partial(item.as_ref(), meta)))
             }
             Form::Table(include, meta) => {
-                let rows: Result<Vec<Value>, ApiError> =
-                    items.map(|item| self.row(item.as_ref(), include, meta)).collect();
-                json(&self.table(meta, &metadata, &rows?, true))
+                let rows = items.map(|item| self.row(item, include, meta));
+                self.table(meta, &metadata, rows, true)
             }
         }
     }
@@ -90,12 +90,8 @@ impl Renderer<'_> {
     /// definitions of the columns.
     pub(crate) fn event(&self, event: &WatchEvent, first: bool, line: &mut BytesMut) -> Result<(), ApiError> {
         let object = match self.form {
-            Form::Table(include, meta) => {
-                let version = event.item.metadata().resource_version.clone();
-                let rows = [self.row(event.item.as_ref(), include, meta)?];
-                json(&self.table(meta, &list_metadata(version, None, None), &rows, first))?
-            }
-            _ => self.object(event.item.as_ref())?,
+            Form::Table(include, meta) => self.table_of_one(&event.item, include, meta, first)?,
+            _ => self.object(&event.item)?,
         };
         let event_type = match event.event_type {
             EventType::Added => "ADDED",
@@ -126,18 +122,18 @@ impl Renderer<'_> {
         let name = self.resource.name();
         let object = match self.form {
             Form::Object => {
-                json!({"kind": name.kind, "apiVersion": name.api_version(), "metadata": metadata})
+                json(&json!({"kind": name.kind, "apiVersion": name.api_version(), "metadata": metadata}))?
             }
-            Form::Metadata(meta) => partial_of(&metadata, meta),
+            Form::Metadata(meta) => json(&partial_of(&metadata, meta))?,
             // As upstream: the mark is in the row's object, if there is one.
             Form::Table(_, meta) => {
-                let object = partial_of(&metadata, meta);
                 let cells = vec![Value::from(""); self.resource.columns().len() + 2];
-                let rows = [json!({"cells": cells, "object": object})];
-                self.table(meta, &list_metadata(Some(revision.to_string()), None, None), &rows, false)
+                let row = json(&json!({"cells": cells, "object": partial_of(&metadata, meta)}));
+                let metadata = list_metadata(Some(revision.to_string()), None, None);
+                self.table(meta, &metadata, std::iter::once(row), false)?
             }
         };
-        put_event(self.encoding, line, "BOOKMARK", json(&object)?);
+        put_event(self.encoding, line, "BOOKMARK", object);
         Ok(())
     }
 
@@ -145,26 +141,49 @@ impl Renderer<'_> {
         self.encoding == Encoding::Protobuf
     }
 
-    fn row(&self, item: &dyn Item, include: IncludeObject, meta: MetaVersion) -> Result<Value, ApiError> {
+    fn row(
+        &self,
+        item: &Arc<dyn Item>,
+        include: IncludeObject,
+        meta: MetaVersion,
+    ) -> Result<Bytes, ApiError> {
         let object = match include {
-            IncludeObject::None => Value::Null,
-            IncludeObject::Metadata => partial(item, meta),
-            IncludeObject::Object => serde_json::from_slice(&item.json()?)
-                .map_err(|source| ApiError::internal("encoding a row of a table", source))?,
+            IncludeObject::None => Bytes::from_static(b"null"),
+            IncludeObject::Metadata => partial(item.as_ref(), meta)?,
+            IncludeObject::Object => item.json()?,
         };
-        Ok(json!({"cells": table::cells(self.resource, item, self.now), "object": object}))
+        let cells = table::cells(self.resource, item.clone().decoded()?.as_ref(), self.now);
+        with_field(&json!({ "cells": cells }), "object", &object)
     }
 
-    fn table(&self, meta: MetaVersion, metadata: &Value, rows: &[Value], with_columns: bool) -> Value {
+    fn table(
+        &self,
+        meta: MetaVersion,
+        metadata: &Value,
+        rows: impl Iterator<Item = Result<Bytes, ApiError>>,
+        with_columns: bool,
+    ) -> Result<Bytes, ApiError> {
         let columns =
             if with_columns { table::column_definitions(self.resource.columns()) } else { Value::Null };
-        json!({
+        let head = json!({
             "kind": "Table",
             "apiVersion": meta.api_version(),
             "metadata": metadata,
             "columnDefinitions": columns,
-            "rows": rows,
-        })
+        });
+        with_array(&head, "rows", rows)
+    }
+
+    fn table_of_one(
+        &self,
+        item: &Arc<dyn Item>,
+        include: IncludeObject,
+        meta: MetaVersion,
+        with_columns: bool,
+    ) -> Result<Bytes, ApiError> {
+        let version = item.clone().decoded()?.metadata().resource_version.clone();
+        let row = self.row(item, include, meta);
+        self.table(meta, &list_metadata(version, None, None), std::iter::once(row), with_columns)
     }
 }
 
@@ -195,8 +214,9 @@ fn put_event(encoding: Encoding, line: &mut BytesMut, event_type: &str, object: 
     line.put_slice(b"}\n");
 }
 
-fn partial(item: &dyn Item, meta: MetaVersion) -> Value {
-    partial_of(&json!(item.metadata()), meta)
+fn partial(item: &dyn Item, meta: MetaVersion) -> Result<Bytes, ApiError> {
+    let head = json!({"kind": "PartialObjectMetadata", "apiVersion": meta.api_version()});
+    with_field(&head, "metadata", &item.metadata_json()?)
 }
 
 fn partial_of(metadata: &Value, meta: MetaVersion) -> Value {
@@ -217,14 +237,28 @@ fn list_metadata(version: Option<String>, next: Option<&str>, remaining: Option<
     metadata.into()
 }
 
-/// Returns a list of items whose bytes exist. The bytes are copied and not encoded again.
-fn whole_list(head: &Value, items: impl Iterator<Item = Result<Bytes, ApiError>>) -> Result<Bytes, ApiError> {
+/// Returns an object with one more field, whose JSON exists. It is copied and not encoded again.
+fn with_field(head: &Value, field: &str, value: &[u8]) -> Result<Bytes, ApiError> {
+    let head = json(head)?;
+    let mut object = BytesMut::with_capacity(head.len() + field.len() + value.len() + 8);
+    put_start(&mut object, &head, field);
+    object.put_slice(value);
+    object.put_u8(b'}');
+    Ok(object.freeze())
+}
+
+/// Returns an object with one more field, an array of items whose JSON exists.
+fn with_array(
+    head: &Value,
+    field: &str,
+    items: impl Iterator<Item = Result<Bytes, ApiError>>,
+) -> Result<Bytes, ApiError> {
     let items: Vec<Bytes> = items.collect::<Result<_, _>>()?;
     let head = json(head)?;
     let size: usize = items.iter().map(|item| item.len() + 1).sum();
-    let mut list = BytesMut::with_capacity(head.len() + size + 16);
-    list.put_slice(head.strip_suffix(b"}").unwrap_or(&head));
-    list.put_slice(b",\"items\":[");
+    let mut list = BytesMut::with_capacity(head.len() + field.len() + size + 8);
+    put_start(&mut list, &head, field);
+    list.put_u8(b'[');
     for (at, item) in items.iter().enumerate() {
         if at > 0 {
             list.put_u8(b',');
@@ -233,4 +267,12 @@ fn whole_list(head: &Value, items: impl Iterator<Item = Result<Bytes, ApiError>>
     }
     list.put_slice(b"]}");
     Ok(list.freeze())
+}
+
+/// Writes an object that has fields, up to the value of another field.
+fn put_start(out: &mut BytesMut, object: &[u8], field: &str) {
+    out.put_slice(object.strip_suffix(b"}").unwrap_or(object));
+    out.put_slice(b",\"");
+    out.put_slice(field.as_bytes());
+    out.put_slice(b"\":");
 }

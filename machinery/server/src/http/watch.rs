@@ -18,6 +18,7 @@ use super::{
     fairness::Permit,
     list_options::{self, WatchOptions},
     render::{self, Renderer},
+    rendered::Rendered,
     reply::{Events, Reply},
     request_labels::request_labels,
     write_options::WriteOptions,
@@ -82,6 +83,7 @@ pub(crate) async fn watch(
         phase: Phase::Start,
         pending: VecDeque::new(),
         wrote_columns: false,
+        rendered: exchange.core.rendered.clone(),
         deadline: Instant::now() + options.time,
         bookmarks: bookmarks(&options),
         announce_initial: options.announce_initial,
@@ -123,6 +125,7 @@ struct WatchStream {
     /// Events at the start that are not sent yet.
     pending: VecDeque<WatchEvent>,
     wrote_columns: bool,
+    rendered: Rendered,
     deadline: Instant,
     /// Absent if the caller does not accept bookmarks.
     bookmarks: Option<Interval>,
@@ -159,7 +162,7 @@ impl WatchStream {
     async fn chunk(&mut self) -> Result<Option<Bytes>, ApiError> {
         loop {
             match self.phase {
-                Phase::Start => match self.watching.present() {
+                Phase::Start => match self.watching.present()? {
                     None => self.phase = Phase::Follow,
                     Some((events, revision)) => {
                         self.pending = events.into();
@@ -183,7 +186,7 @@ impl WatchStream {
                         return Ok(Some(lines.freeze()));
                     }
                 }
-                Phase::Follow => match self.wake().await {
+                Phase::Follow => match self.wake().await? {
                     Wake::Events(events) => return Ok(Some(self.lines(&events)?.freeze())),
                     Wake::Bookmark => return Ok(Some(self.bookmarked()?)),
                     Wake::Finish => {
@@ -199,25 +202,25 @@ impl WatchStream {
         }
     }
 
-    async fn wake(&mut self) -> Wake {
+    async fn wake(&mut self) -> Result<Wake, ApiError> {
         let bookmark = async {
             match &mut self.bookmarks {
                 Some(interval) => interval.tick().await,
                 None => std::future::pending().await,
             }
         };
-        tokio::select! {
+        Ok(tokio::select! {
             biased;
             () = self.shutdown.cancelled() => Wake::Finish,
             () = sleep_until(self.deadline) => Wake::Finish,
-            events = self.watching.next() => events.map_or(Wake::Lost, Wake::Events),
+            events = self.watching.next() => events?.map_or(Wake::Lost, Wake::Events),
             _ = bookmark => Wake::Bookmark,
-        }
+        })
     }
 
     /// Returns the waiting events, and a bookmark if the caller accepts bookmarks.
     fn bookmarked(&mut self) -> Result<Bytes, ApiError> {
-        let (events, revision) = self.watching.drain();
+        let (events, revision) = self.watching.drain()?;
         let mut lines = self.lines(&events)?;
         if let (Some(revision), true) = (revision, self.bookmarks.is_some()) {
             self.renderer().bookmark(revision, false, &mut lines)?;
@@ -235,7 +238,7 @@ impl WatchStream {
 
     fn line(&mut self, event: &WatchEvent, lines: &mut BytesMut) -> Result<(), ApiError> {
         let first = !std::mem::replace(&mut self.wrote_columns, true);
-        self.renderer().event(event, first, lines)?;
+        self.rendered.event(&self.renderer(), event, first, lines)?;
         self.sent.inc();
         Ok(())
     }

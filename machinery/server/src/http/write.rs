@@ -49,7 +49,7 @@ pub(crate) async fn create(
     admit_namespace(exchange, resource, &context).await?;
     let item =
         resource.create(&context, &body).await.map_err(|error| named(exchange, resource, &body, error))?;
-    Ok(Reply::Json(StatusCode::CREATED, renderer.object(item.as_ref())?))
+    Ok(Reply::Json(StatusCode::CREATED, renderer.object(&item)?))
 }
 
 /// Rejects a creation in a namespace that does not exist or is being deleted.
@@ -82,7 +82,7 @@ pub(crate) async fn update(
     let renderer = exchange.renderer(resource)?;
     let (context, body) = body(exchange, user, &WriteOptions::of_update(&exchange.params)?, bytes)?;
     let item = resource.update(&context, name, part, &body).await?;
-    Ok(Reply::ok(renderer.object(item.as_ref())?))
+    Ok(Reply::ok(renderer.object(&item)?))
 }
 
 /// PATCH.
@@ -110,7 +110,7 @@ pub(crate) async fn patch(
     };
     let patch = Patch { bytes, kind, strictness: options.strictness };
     let item = resource.patch(&context, name, part, patch).await?;
-    Ok(Reply::ok(renderer.object(item.as_ref())?))
+    Ok(Reply::ok(renderer.object(&item)?))
 }
 
 /// Server-side apply. As upstream, it creates an object that does not exist, for a caller that may create it.
@@ -132,14 +132,14 @@ async fn apply(
                     return Err(error);
                 }
             }
-            result => return Ok(Reply::ok(renderer.object(result?.as_ref())?)),
+            result => return Ok(Reply::ok(renderer.object(&result?)?)),
         }
         chain::authorize(exchange, &exchange.info.attributes_of("create", context.user.clone())).await?;
         admit_namespace(exchange, resource, &creating).await?;
         match resource.apply_new(&creating, name, applied).await {
             // Another caller has just created it.
             Err(error) if error.reason() == Reason::AlreadyExists => {}
-            result => return Ok(Reply::Json(StatusCode::CREATED, renderer.object(result?.as_ref())?)),
+            result => return Ok(Reply::Json(StatusCode::CREATED, renderer.object(&result?)?)),
         }
     }
 }
@@ -177,11 +177,12 @@ pub(crate) async fn delete(
     let delete = delete_context(exchange, &context).await;
     let Deleted { item, removed } = resource.delete(&context, name, requested.options, delete).await?;
     if removed {
-        let status = status::deleted(&resource.name().target(name), item.metadata().uid.clone());
+        let uid = item.decoded()?.metadata().uid.clone();
+        let status = status::deleted(&resource.name().target(name), uid);
         return Ok(Reply::ok(render::json(&status)?));
     }
     let code = if requested.accepted_when_pending { StatusCode::ACCEPTED } else { StatusCode::OK };
-    Ok(Reply::Json(code, renderer.object(item.as_ref())?))
+    Ok(Reply::Json(code, renderer.object(&item)?))
 }
 
 /// DELETE of one that cannot be decoded. It needs a verb of its own, as upstream.
@@ -222,7 +223,7 @@ pub(crate) async fn delete_collection(
     let delete = delete_context(exchange, &context).await;
     let listed = resource.list(&context, query).await?;
     let deletions = listed.items.iter().map(|item| {
-        let name = item.metadata().name.clone().unwrap_or_default();
+        let name = item.name().to_owned();
         let (context, options) = (&context, requested.options.clone());
         async move {
             match resource.delete(context, &name, options, delete).await {

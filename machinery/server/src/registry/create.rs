@@ -149,7 +149,9 @@ impl<S: Strategy> Registry<S> {
                     if let Some(reservation) = reservation {
                         reservation.commit(revision);
                     }
-                    return Ok(Arc::new(Stored::new(object, revision)));
+                    let stored = Arc::new(Stored::written(object, revision, encoded.len()));
+                    self.remember(&stored);
+                    return Ok(stored);
                 }
                 Outcome::Failed(states) => states,
             };

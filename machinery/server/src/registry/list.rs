@@ -6,11 +6,11 @@ use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use machinery_storage::{Range, StoreError};
 use serde::{Deserialize, Serialize};
 
-use super::{Keys, Registry, projection::Projection};
+use super::{Registry, projection::Projection};
 use crate::{
     ApiError, Reason, Strategy,
-    cache::{self, Objects, Scope, Snapshot},
-    stored::{Item, Stored},
+    cache::{self, Entry, Objects, Scope, Snapshot},
+    item::Item,
 };
 
 /// Number of objects that are read at once from the store. It is small, because objects may be large: a page
@@ -102,19 +102,16 @@ impl<S: Strategy> Registry<S> {
         let objects = self.objects(scope, version).await?;
         let revision = objects.revision;
         let mut items = Vec::new();
-        let mut last: Option<&Arc<Stored<S::Object>>> = None;
-        for (at, stored) in objects.iter().enumerate() {
-            let Some(item) = projection.see(stored) else { continue };
+        let mut last: Option<&Arc<Entry<S::Object>>> = None;
+        for (at, entry) in objects.iter().enumerate() {
+            let Some(item) = projection.see(entry)? else { continue };
             if let Some(last) = last.filter(|_| limit > 0 && items.len() == limit) {
-                let meta = kube::Resource::meta(&***last);
-                let name = meta.name.as_deref().unwrap_or_default();
-                let key = Keys::relative(meta.namespace.as_deref().unwrap_or_default(), name);
-                let next = Some(Continue::after(revision, &key).to_token()?);
+                let next = Some(Continue::after(revision, last.key()).to_token()?);
                 let remaining = (!projection.narrows()).then(|| objects.iter().count() - at);
                 return Ok(Listed { revision, items, next, remaining });
             }
             items.push(item);
-            last = Some(stored);
+            last = Some(entry);
         }
         Ok(Listed { revision, items, next: None, remaining: None })
     }
@@ -256,7 +253,8 @@ impl<S: Strategy> Registry<S> {
             for item in &page.items {
                 if let Some(key) = item.key.strip_prefix(self.keys.objects()).filter(|key| scope.covers(key))
                 {
-                    objects.insert(key.into(), Arc::new(self.versions.read(item)?));
+                    let entry = self.cache.entry(key, &self.versions.read(item)?)?;
+                    objects.insert(entry.key().clone(), entry);
                 }
             }
             if page.remaining == 0 || page.items.is_empty() {

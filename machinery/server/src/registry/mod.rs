@@ -46,7 +46,7 @@ pub(crate) use self::{
 use self::{ownership::ResetFields, quota::Quota, shared_reads::SharedReads};
 use crate::{
     Admission, ApiError, DeleteContext, Reason, RequestContext, Strategy,
-    cache::{self, Cache, Scope, Usage},
+    cache::{self, Cache, Entry, Head, Heads, Scope, Usage},
     resource_name::ResourceName,
     stored::{Stored, unshare},
     version::{KindVersion, Versions},
@@ -64,7 +64,7 @@ const ATTEMPTS: u32 = 100;
 /// contains the changes of the object's claims. Every later read of the newest state shows what a method
 /// returned.
 pub struct Registry<S: Strategy> {
-    strategy: S,
+    strategy: Arc<S>,
     store: Arc<dyn Store>,
     reads: SharedReads,
     resource: ResourceName,
@@ -89,10 +89,11 @@ impl<S: Strategy> Registry<S> {
     pub fn with_limits(store: Arc<dyn Store>, prefix: &str, strategy: S, limits: ObjectLimits) -> Arc<Self> {
         let resource = ResourceName::of::<S::Object>();
         let keys = Keys::new(prefix, &resource);
-        let cache = Arc::new(Cache::new(resource.to_string()));
+        let strategy = Arc::new(strategy);
+        let cache = Arc::new(Cache::new(resource.to_string(), heads(strategy.clone())));
         let versions = Arc::new(Versions::new(strategy.versions(), strategy.stored_version()));
         let reset_fields = ResetFields::new(strategy.has_status());
-        let replicas_paths = scale::replicas_paths(&strategy, &versions);
+        let replicas_paths = scale::replicas_paths(&*strategy, &versions);
         let reads = SharedReads::new(store.clone());
         Arc::new(Self {
             strategy,
@@ -161,6 +162,15 @@ impl<S: Strategy> Registry<S> {
         namespace: &str,
         name: &str,
     ) -> Result<Arc<Stored<S::Object>>, ApiError> {
+        self.get_newest(namespace, name).await?.object()
+    }
+
+    /// Reads the newest state of one object.
+    pub(crate) async fn get_newest(
+        &self,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Arc<Entry<S::Object>>, ApiError> {
         let (key, relative) = (self.keys.object(namespace, name), Keys::relative(namespace, name));
         if let Some(cached) = self.cache.get(&relative) {
             // The cached copy of the newest revision spares the value and its decoding, and has its JSON
@@ -174,7 +184,7 @@ impl<S: Strategy> Registry<S> {
         }
         let found = self.store.get(&key).await?.found;
         let found = found.ok_or_else(|| self.resource.not_found(name))?;
-        Ok(Arc::new(self.versions.read(&found)?))
+        self.cache.entry(&relative, &self.versions.read(&found)?)
     }
 
     /// Reads one object from the watch cache once it shows `revision`.
@@ -183,7 +193,7 @@ impl<S: Strategy> Registry<S> {
         namespace: &str,
         name: &str,
         revision: i64,
-    ) -> Result<Arc<Stored<S::Object>>, ApiError> {
+    ) -> Result<Arc<Entry<S::Object>>, ApiError> {
         self.reach(revision).await?;
         // A list of one: it tells a missing object from one that cannot be read.
         let found = self.cache.list(&self.scope(namespace, Some(name)), None)?;
@@ -198,7 +208,7 @@ impl<S: Strategy> Registry<S> {
     /// The cache is not filled, or this version of the server cannot read one of them.
     pub async fn list(&self, namespace: &str) -> Result<Vec<Arc<Stored<S::Object>>>, ApiError> {
         self.cache.wait_for(0).await?;
-        Ok(self.cache.list(&self.scope(namespace, None), None)?.iter().cloned().collect())
+        self.cache.list(&self.scope(namespace, None), None)?.iter().map(|entry| entry.object()).collect()
     }
 
     /// Returns the newest objects of a namespace, or all for an empty one. Every write that was answered
@@ -209,7 +219,7 @@ impl<S: Strategy> Registry<S> {
     /// The store does not answer, or this version of the server cannot read one of the objects.
     pub async fn list_newest(&self, namespace: &str) -> Result<Vec<Arc<Stored<S::Object>>>, ApiError> {
         let objects = self.objects(&self.scope(namespace, None), list::Version::Newest).await?;
-        Ok(objects.iter().cloned().collect())
+        objects.iter().map(|entry| entry.object()).collect()
     }
 
     /// Creates an object in `context.namespace` by the rules of the strategy.
@@ -269,9 +279,7 @@ impl<S: Strategy> Registry<S> {
         let objects = self.objects(&self.scope("", None), list::Version::Newest).await?;
         let mut rewritten = 0;
         for old in objects.iter().filter(|object| object.is_outdated()) {
-            let meta = kube::Resource::meta(&***old);
-            let namespace = meta.namespace.as_deref().unwrap_or_default();
-            let name = meta.name.as_deref().unwrap_or_default();
+            let (namespace, name) = old.names();
             match self.mutate(context, namespace, name, |_| Ok(())).await {
                 Ok(_) => rewritten += 1,
                 // It was deleted in the meantime.
@@ -330,6 +338,23 @@ impl<S: Strategy> Registry<S> {
         shown.map_err(|source| ApiError::internal(format!("encoding {name}"), source))
     }
 
+    /// Returns the value of a selectable field.
+    pub(crate) fn field_of<'e>(&self, entry: &'e Entry<S::Object>, field: &str) -> &'e str {
+        let at = self.strategy.selectable_fields().iter().position(|known| *known == field);
+        at.map_or("", |at| entry.head().field(at))
+    }
+
+    /// Keeps an object that was written just now for the cache, which needs not decode it then.
+    fn remember(&self, stored: &Arc<Stored<S::Object>>) {
+        // With several versions, what the store has was converted.
+        if self.versions.all().len() == 1 {
+            let meta = kube::Resource::meta(&***stored);
+            let name = meta.name.as_deref().unwrap_or_default();
+            let key = Keys::relative(meta.namespace.as_deref().unwrap_or_default(), name);
+            self.cache.remember(&key, stored);
+        }
+    }
+
     pub(crate) fn scope(&self, namespace: &str, name: Option<&str>) -> Scope {
         Scope::new(namespace, name, self.strategy.info().namespaced)
     }
@@ -351,6 +376,14 @@ pub(crate) struct StorageUsage {
     pub(crate) refused: u64,
     /// Watches that were ended because their client fell behind.
     pub(crate) ended_watches: u64,
+}
+
+/// Returns what makes the heads of the objects of a strategy.
+fn heads<S: Strategy>(strategy: Arc<S>) -> Heads<S::Object> {
+    Box::new(move |object| {
+        let fields = strategy.selectable_fields().iter().map(|field| strategy.field(object, field));
+        Head::new(object, fields, strategy.shared_by(object))
+    })
 }
 
 /// Waits before a retry: not at all at first, then longer and at random, so that writers of one object do not

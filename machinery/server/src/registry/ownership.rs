@@ -11,6 +11,10 @@ use serde_json::Value;
 use super::{Part, Registry};
 use crate::{ApiError, Cause, Reason, RequestContext, Strategy, resource::Applied, stored::Stored};
 
+/// Maximum size of a record of ownership in bytes, for a kind whose objects may be larger: a third of what
+/// etcd takes in a write.
+const MAX_RECORD_BYTES: usize = 512 * 1024;
+
 /// Fields that a write does not change, whatever the caller sends. It owns none of them.
 #[derive(Debug)]
 pub(super) struct ResetFields {
@@ -69,11 +73,22 @@ impl<S: Strategy> Registry<S> {
                 old.and_then(|old| kube::Resource::meta(&**old).managed_fields.clone())
             }
         };
-        // As upstream, a record that is too large does not fail a write that can do without.
-        let fitting =
-            |entries: &Vec<ManagedFieldsEntry>| !entries.is_empty() && self.check_record(entries).is_ok();
-        kube::Resource::meta_mut(object).managed_fields = entries.filter(fitting);
+        kube::Resource::meta_mut(object).managed_fields = self.record(entries.unwrap_or_default(), false)?;
         Ok(())
+    }
+
+    /// Returns a record as it is stored. One that is too large fails an apply. As upstream, other writes do
+    /// without it.
+    pub(super) fn record(
+        &self,
+        entries: Vec<ManagedFieldsEntry>,
+        is_apply: bool,
+    ) -> Result<Option<Vec<ManagedFieldsEntry>>, ApiError> {
+        match self.check_record(&entries) {
+            Err(error) if is_apply => Err(error),
+            Ok(()) if !entries.is_empty() => Ok(Some(entries)),
+            _ => Ok(None),
+        }
     }
 
     /// Merges an applied configuration into the object of that name, and records the ownership. `old` is
@@ -104,7 +119,7 @@ impl<S: Strategy> Registry<S> {
         );
         let merged = merged.map_err(|error| refused(&error))?;
         applied.report_duplicates(context)?;
-        self.check_record(&merged.managed_fields)?;
+        let record = self.record(merged.managed_fields, true)?;
         // As upstream, these come before the content.
         match &live {
             None => self.check_new_names(name, &configuration)?,
@@ -122,7 +137,7 @@ impl<S: Strategy> Registry<S> {
         if part == Part::Status {
             meta.uid = None;
         }
-        meta.managed_fields = Some(merged.managed_fields).filter(|entries| !entries.is_empty());
+        meta.managed_fields = record;
         // An apply removes only what its manager owns. It is for the version that it was merged with.
         if !applied.names_version() {
             meta.resource_version = old.and_then(|old| kube::Resource::meta(&**old).resource_version.clone());
@@ -130,13 +145,11 @@ impl<S: Strategy> Registry<S> {
         Ok(object)
     }
 
-    /// Refuses a record of ownership that is larger than an object may be. It takes no room from the object's
-    /// other parts.
+    /// Refuses a record of ownership that is larger than an object may be, or than [`MAX_RECORD_BYTES`]. It
+    /// takes no room from the object's other parts. Any number of managers can apply: kube-apiserver, too,
+    /// limits those of other operations only.
     fn check_record(&self, entries: &[ManagedFieldsEntry]) -> Result<(), ApiError> {
-        let limit = self.quota.limits().object_bytes;
-        if limit == usize::MAX {
-            return Ok(());
-        }
+        let limit = self.quota.limits().object_bytes.min(MAX_RECORD_BYTES);
         let size = serde_json::to_vec(entries)
             .map_err(|source| ApiError::internal("encoding metadata.managedFields", source))?
             .len();

@@ -4,16 +4,17 @@ use std::sync::Arc;
 
 use super::Registry;
 use crate::{
-    Object, Strategy,
+    ApiError, Strategy,
+    cache::Entry,
+    item::Item,
     selector::{FieldSelector, LabelSelector},
-    stored::{Item, Stored},
     version::KindVersion,
 };
 
 /// Projection of the stored objects for a reader: all, those of a selector, or a view.
 pub(crate) trait Projection<O>: Send + Sync {
     /// Returns the projection of an object; `None` when the reader does not see it.
-    fn see(&self, stored: &Arc<Stored<O>>) -> Option<Arc<dyn Item>>;
+    fn see(&self, entry: &Arc<Entry<O>>) -> Result<Option<Arc<dyn Item>>, ApiError>;
 
     /// Returns true when some objects may be hidden.
     fn narrows(&self) -> bool;
@@ -36,14 +37,19 @@ impl Selection {
         self.fields.exact("metadata.name")
     }
 
-    /// Returns true when an object matches; `field` returns the values of the kind's own fields.
-    pub(crate) fn matches<O: Object>(&self, object: &O, field: impl Fn(&str) -> String) -> bool {
-        let meta = object.meta();
-        self.labels.matches(meta.labels.as_ref())
-            && self.fields.matches(|name| match name {
-                "metadata.name" => meta.name.clone().unwrap_or_default(),
-                "metadata.namespace" => meta.namespace.clone().unwrap_or_default(),
-                other => field(other),
+    /// Returns true when an object of that namespace and name matches. `label` returns the value of a label,
+    /// `field` that of one of the kind's own fields.
+    pub(crate) fn matches<'l>(
+        &self,
+        (namespace, name): (&str, &str),
+        label: impl Fn(&str) -> Option<&'l str>,
+        field: impl Fn(&str) -> &'l str,
+    ) -> bool {
+        self.labels.matches(label)
+            && self.fields.matches(|wanted| match wanted {
+                "metadata.name" => name.to_owned(),
+                "metadata.namespace" => namespace.to_owned(),
+                other => field(other).to_owned(),
             })
     }
 }
@@ -57,12 +63,11 @@ pub(crate) struct Selected<S: Strategy> {
 }
 
 impl<S: Strategy> Projection<S::Object> for Selected<S> {
-    fn see(&self, stored: &Arc<Stored<S::Object>>) -> Option<Arc<dyn Item>> {
-        let strategy = self.registry.strategy();
-        let object: &S::Object = stored;
-        let seen = self.selection.is_empty()
-            || self.selection.matches(object, |field| strategy.field(object, field));
-        seen.then(|| self.version.show(stored))
+    fn see(&self, entry: &Arc<Entry<S::Object>>) -> Result<Option<Arc<dyn Item>>, ApiError> {
+        let field = |field: &str| self.registry.field_of(entry, field);
+        let seen =
+            self.selection.is_empty() || self.selection.matches(entry.names(), |key| entry.label(key), field);
+        if seen { self.version.show_entry(entry).map(Some) } else { Ok(None) }
     }
 
     fn narrows(&self) -> bool {

@@ -30,7 +30,9 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ObjectLimits {
     /// Maximum size in bytes of the metadata of an object, and of its content without metadata and status. A
-    /// caller can create no object that is larger, nor make one larger that is.
+    /// caller can create no object that is larger, nor make one larger that is. The record of ownership,
+    /// `metadata.managedFields`, has the same limit for itself, and 512 KiB at most: an apply that exceeds it
+    /// is refused, and any other write leaves the record out.
     pub object_bytes: usize,
     /// Maximum number of objects in one namespace.
     pub namespace_objects: usize,
@@ -41,7 +43,7 @@ pub struct ObjectLimits {
 }
 
 impl ObjectLimits {
-    /// No limits.
+    /// No limits but that of the record of ownership.
     pub const NONE: Self = Self {
         object_bytes: usize::MAX,
         namespace_objects: usize::MAX,
@@ -152,14 +154,12 @@ impl Quota {
         [namespace_objects, namespace_bytes, total_bytes].iter().all(|limit| *limit == usize::MAX)
     }
 
-    /// Reserves room for a write that adds `added` to a namespace. `shared_by` returns the user in whose
-    /// share an object counts.
+    /// Reserves room for a write that adds `added` to a namespace.
     fn reserve<O: crate::Object>(
         &self,
         cache: &Cache<O>,
         write: Write,
         with_reserve: bool,
-        shared_by: impl Fn(&O) -> Option<String>,
     ) -> Result<Reservation, Exceeded> {
         let mut pending = lock(&self.pending);
         let (namespace, added) = (&write.namespace, write.usage);
@@ -177,7 +177,7 @@ impl Quota {
         let sharer = write.user.as_deref().filter(|_| !with_reserve);
         let of_sharer = sharer.map(|name| {
             let same = |write: &&Write| write.namespace == *namespace && write.user.as_deref() == Some(name);
-            let shown = shown.of_picked(namespace, |object| shared_by(object).as_deref() == Some(name));
+            let shown = shown.of_picked(namespace, |head| head.shared_by() == Some(name));
             (name, sum(&mut pending.writes.values().filter(same).filter(open), shown))
         });
         let limits = &self.limits;
@@ -260,8 +260,7 @@ impl<S: Strategy> Registry<S> {
             let (namespace, user) = (context.namespace.clone(), user.clone());
             let key = Keys::relative(&namespace, &name);
             let write = Write { namespace, key, base, usage: added, user, revision: None };
-            let shared_by = |object: &S::Object| self.strategy.shared_by(object);
-            self.quota.reserve(&self.cache, write, with_reserve, shared_by)
+            self.quota.reserve(&self.cache, write, with_reserve)
         };
         let mut result = try_reserve(false);
         if result.is_err() {

@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use super::{Registry, projection::Projection};
 use crate::{
     ApiError, Object, Reason, Strategy,
-    cache::{Change, Scope, Snapshot, Start, Subscription},
-    stored::Item,
+    cache::{Change, Entry, Scope, Snapshot, Start, Subscription},
+    item::Item,
 };
 
 /// Size of the changes that are handed over at once, about. A client that reads slowly keeps little more in
@@ -31,7 +31,7 @@ pub(crate) enum WatchFrom {
 }
 
 /// Type of an event, as the watcher sees it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum EventType {
     Added,
     Modified,
@@ -50,15 +50,15 @@ pub(crate) struct WatchEvent {
 pub(crate) trait Watching: Send {
     /// Returns the objects at the start and the revision that they show; once, before anything else. `None`
     /// when the watch starts with changes.
-    fn present(&mut self) -> Option<(Vec<WatchEvent>, i64)>;
+    fn present(&mut self) -> Result<Option<(Vec<WatchEvent>, i64)>, ApiError>;
 
     /// Returns the next events, at least one. `None` when the watch was ended because its reader fell behind
     /// or the cache was filled again. Nothing is lost when the call is dropped.
-    async fn next(&mut self) -> Option<Vec<WatchEvent>>;
+    async fn next(&mut self) -> Result<Option<Vec<WatchEvent>>, ApiError>;
 
     /// Returns waiting events, and the revision up to which nothing else happened. There is no revision when
     /// the watch fell behind or more events wait.
-    fn drain(&mut self) -> (Vec<WatchEvent>, Option<i64>);
+    fn drain(&mut self) -> Result<(Vec<WatchEvent>, Option<i64>), ApiError>;
 }
 
 struct Watch<S: Strategy> {
@@ -72,65 +72,74 @@ struct Watch<S: Strategy> {
 
 #[async_trait]
 impl<S: Strategy> Watching for Watch<S> {
-    fn present(&mut self) -> Option<(Vec<WatchEvent>, i64)> {
+    fn present(&mut self) -> Result<Option<(Vec<WatchEvent>, i64)>, ApiError> {
         if !std::mem::take(&mut self.with_present) {
-            return None;
+            return Ok(None);
         }
         let present = &self.subscription.present;
-        let events = present.iter().filter_map(|stored| self.projection.see(stored));
-        let events = events.map(|item| WatchEvent { event_type: EventType::Added, item }).collect();
+        let items = present.iter().filter_map(|entry| self.projection.see(entry).transpose());
+        let events = items.map(|item| Ok(WatchEvent { event_type: EventType::Added, item: item? }));
+        let events = events.collect::<Result<_, ApiError>>()?;
         self.subscription.present = Snapshot::empty(self.subscription.revision);
-        Some((events, self.subscription.revision))
+        Ok(Some((events, self.subscription.revision)))
     }
 
-    async fn next(&mut self) -> Option<Vec<WatchEvent>> {
+    async fn next(&mut self) -> Result<Option<Vec<WatchEvent>>, ApiError> {
         loop {
-            let events = self.take();
+            let events = self.take()?;
             if !events.is_empty() {
-                return Some(events);
+                return Ok(Some(events));
             }
             if self.received.is_empty() {
-                self.received.push_back(self.subscription.changes.recv().await?);
+                let Some(change) = self.subscription.changes.recv().await else { return Ok(None) };
+                self.received.push_back(change);
                 self.subscription.take_waiting(&mut self.received, BATCH_BYTES);
             }
         }
     }
 
-    fn drain(&mut self) -> (Vec<WatchEvent>, Option<i64>) {
+    fn drain(&mut self) -> Result<(Vec<WatchEvent>, Option<i64>), ApiError> {
         // The revision first: the changes up to it are in the queue by now.
         let revision = self.registry.cache.revision().max(self.subscription.revision);
         let whole = self.subscription.take_waiting(&mut self.received, BATCH_BYTES);
         let newest = self.received.back().map_or(0, |change| change.revision);
-        let events = self.take();
+        let events = self.take()?;
         // A watch that fell behind, or has more events, knows no revision up to which it is complete.
-        (events, (whole && self.received.is_empty()).then_some(revision.max(newest)))
+        Ok((events, (whole && self.received.is_empty()).then_some(revision.max(newest))))
     }
 }
 
 impl<S: Strategy> Watch<S> {
     /// Returns the events of received changes, up to the size of a batch.
-    fn take(&mut self) -> Vec<WatchEvent> {
+    fn take(&mut self) -> Result<Vec<WatchEvent>, ApiError> {
         let (mut events, mut size) = (Vec::new(), 0);
         while size < BATCH_BYTES
             && let Some(change) = self.received.pop_front()
         {
             size += change.size();
-            events.extend(transition(self.projection.as_ref(), &change));
+            events.extend(transition(self.projection.as_ref(), &change)?);
         }
-        events
+        Ok(events)
     }
 }
 
 /// Returns the event of a change for a projection. An object that enters the projection was added, one that
 /// leaves it was deleted.
-fn transition<O: Object>(projection: &dyn Projection<O>, change: &Change<O>) -> Option<WatchEvent> {
-    let was_seen = || change.previous.as_ref().is_some_and(|previous| projection.see(previous).is_some());
-    if let Some(item) = change.current.as_ref().and_then(|current| projection.see(current)) {
-        let event_type = if was_seen() { EventType::Modified } else { EventType::Added };
-        return Some(WatchEvent { event_type, item });
+fn transition<O: Object>(
+    projection: &dyn Projection<O>,
+    change: &Change<O>,
+) -> Result<Option<WatchEvent>, ApiError> {
+    let see = |entry: Option<&Arc<Entry<O>>>| entry.map_or(Ok(None), |entry| projection.see(entry));
+    let was_seen = see(change.previous.as_ref())?.is_some();
+    if let Some(item) = see(change.current.as_ref())? {
+        let event_type = if was_seen { EventType::Modified } else { EventType::Added };
+        return Ok(Some(WatchEvent { event_type, item }));
     }
-    let item = was_seen().then(|| change.gone())?.and_then(|gone| projection.see(&gone))?;
-    Some(WatchEvent { event_type: EventType::Deleted, item })
+    if !was_seen {
+        return Ok(None);
+    }
+    let gone = see(change.gone()?.as_ref())?;
+    Ok(gone.map(|item| WatchEvent { event_type: EventType::Deleted, item }))
 }
 
 impl<S: Strategy> Registry<S> {
@@ -195,16 +204,17 @@ mod tests {
     use k8s_openapi::api::core::v1::ConfigMap;
 
     use super::*;
-    use crate::stored::Stored;
+    use crate::cache::testing::entry;
 
     /// Sees the objects whose key `seen` is `yes`.
     struct Yes;
 
     impl Projection<ConfigMap> for Yes {
-        fn see(&self, stored: &Arc<Stored<ConfigMap>>) -> Option<Arc<dyn Item>> {
+        fn see(&self, entry: &Arc<Entry<ConfigMap>>) -> Result<Option<Arc<dyn Item>>, ApiError> {
+            let object = entry.object()?;
             let seen =
-                stored.data.as_ref().is_some_and(|data| data.get("seen").is_some_and(|seen| seen == "yes"));
-            seen.then(|| stored.clone() as Arc<dyn Item>)
+                object.data.as_ref().is_some_and(|data| data.get("seen").is_some_and(|seen| seen == "yes"));
+            Ok(seen.then(|| entry.clone() as Arc<dyn Item>))
         }
 
         fn narrows(&self) -> bool {
@@ -212,9 +222,9 @@ mod tests {
         }
     }
 
-    fn object(seen: &str, revision: i64) -> Arc<Stored<ConfigMap>> {
+    fn object(seen: &str, revision: i64) -> Arc<Entry<ConfigMap>> {
         let data = Some([("seen".to_owned(), seen.to_owned())].into());
-        Arc::new(Stored::new(ConfigMap { data, ..ConfigMap::default() }, revision))
+        entry("n/a", revision, ConfigMap { data, ..ConfigMap::default() })
     }
 
     #[test]
@@ -232,15 +242,12 @@ mod tests {
         for (previous, current, expected) in cases {
             let previous = previous.map(|seen| object(seen, 1));
             let current = current.map(|seen| object(seen, 2));
-            let change = Change::new(2, "n/a".to_owned(), current, previous);
-            let event = transition(&Yes, &change);
+            let change = Change::new(2, "n/a".into(), current, previous);
+            let event = transition(&Yes, &change).expect("objects can be decoded");
             assert_eq!(event.as_ref().map(|event| event.event_type), expected);
             if let Some(event) = event {
-                assert_eq!(
-                    event.item.metadata().resource_version.as_deref(),
-                    Some("2"),
-                    "the change's revision"
-                );
+                let item = event.item.decoded().expect("an object");
+                assert_eq!(item.metadata().resource_version.as_deref(), Some("2"), "the change's revision");
             }
         }
     }

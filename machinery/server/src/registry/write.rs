@@ -83,7 +83,7 @@ impl<S: Strategy> Registry<S> {
         let cached = self.cache.get(&Keys::relative(namespace, name)).filter(|_| !on_stored);
         let mut fresh = cached.is_none();
         let mut old = match cached {
-            Some(cached) => cached,
+            Some(cached) => cached.object()?,
             None => self.read(&key, name).await?,
         };
         let mut stale = Stale::new();
@@ -104,7 +104,11 @@ impl<S: Strategy> Registry<S> {
             let proposal = Proposal { object, removed, limited: decision.is_limited() };
             match self.try_write(context, &key, &old, proposal, &mut stale).await? {
                 Ok(stored) => {
-                    return Ok(Written { stored: Arc::new(stored), removed });
+                    let stored = Arc::new(stored);
+                    if !removed && !context.dry_run {
+                        self.remember(&stored);
+                    }
+                    return Ok(Written { stored, removed });
                 }
                 Err(None) => return Err(self.resource.not_found(name)),
                 Err(Some(present)) => {
@@ -128,8 +132,8 @@ impl<S: Strategy> Registry<S> {
     ) -> Result<Result<Stored<S::Object>, Option<KeyValue>>, ApiError> {
         let Proposal { mut object, removed, limited } = proposal;
         let encoded = if removed { None } else { Some(self.versions.encode(&mut object)?) };
-        let size = encoded.as_ref().filter(|_| limited).map_or(0, Bytes::len);
-        let growth = size.saturating_sub(old.size());
+        let size = encoded.as_ref().map_or(0, Bytes::len);
+        let growth = if limited { size.saturating_sub(old.size()) } else { 0 };
         let added = Usage { objects: 0, bytes: growth };
         let reservation = self.reserve(context, &object, old.revision(), added).await?;
         let after = if removed { Vec::new() } else { self.strategy.claims(&object) };
@@ -153,7 +157,8 @@ impl<S: Strategy> Registry<S> {
                     reservation.commit(revision);
                 }
                 // As upstream, an object that is gone is shown in its last version.
-                return Ok(Ok(Stored::new(object, if removed { old.revision() } else { revision })));
+                let revision = if removed { old.revision() } else { revision };
+                return Ok(Ok(Stored::written(object, revision, size)));
             }
             Outcome::Failed(states) => states,
         };

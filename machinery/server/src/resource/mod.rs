@@ -27,9 +27,9 @@ pub(crate) use self::{
 };
 use crate::{
     Admission, ApiError, Column, DeleteContext, DeleteOptions, KindInfo, Reason, RequestContext, Verb,
+    item::{DecodedItem, Item},
     registry::{Listed, Part, Selection, StorageUsage, Version, WatchFrom, Watching},
     resource_name::ResourceName,
-    stored::Item,
 };
 
 /// Query of a list, a watch or the deletion of a collection. The namespace is the context's.
@@ -74,7 +74,7 @@ pub(crate) trait Resource: Send + Sync {
     fn is_selectable(&self, field: &str) -> bool;
     fn columns(&self) -> &'static [Column];
     /// Returns the table cells of an item of this kind.
-    fn cells(&self, item: &dyn Item) -> Vec<Value>;
+    fn cells(&self, item: &dyn DecodedItem) -> Vec<Value>;
     /// Returns the subresource `scale`, if the kind has one.
     fn scale(&self) -> Option<Arc<dyn Resource>> {
         None

@@ -10,8 +10,9 @@ use super::{Body, decode_merged};
 use crate::{
     Action, Admission, AdmissionAttributes, ApiError, MutableObject, RequestContext,
     admission::OneForm,
+    item::Item,
     resource_name::ResourceName,
-    stored::{Item, Stored, to_value},
+    stored::{Stored, to_value},
     structure::{KindStructure, schema_of},
 };
 

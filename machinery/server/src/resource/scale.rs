@@ -14,9 +14,10 @@ use super::{
 };
 use crate::{
     ApiError, Column, KindInfo, Reason, Registry, RequestContext, Strategy, Verb,
+    item::{DecodedItem, Item, object_of},
     registry::{Listed, Part, ScaleChange, StorageUsage, Version, WatchFrom, Watching},
     resource_name::ResourceName,
-    stored::{Item, Stored, object_of},
+    stored::Stored,
     structure::{KindStructure, schema_of},
 };
 
@@ -82,7 +83,7 @@ impl<S: Strategy> Resource for ScaleResource<S> {
         COLUMNS
     }
 
-    fn cells(&self, item: &dyn Item) -> Vec<Value> {
+    fn cells(&self, item: &dyn DecodedItem) -> Vec<Value> {
         let Some(scale) = object_of::<Scale>(item) else { return Vec::new() };
         let desired = scale.spec.as_ref().and_then(|spec| spec.replicas);
         vec![json!(desired), json!(scale.status.as_ref().map(|status| status.replicas))]
@@ -115,7 +116,7 @@ impl<S: Strategy> Resource for ScaleResource<S> {
         let stored = match version {
             GetVersion::Newest => self.registry.get_stored(&context.namespace, name).await?,
             GetVersion::AtLeast(revision) => {
-                self.registry.get_cached(&context.namespace, name, revision).await?
+                self.registry.get_cached(&context.namespace, name, revision).await?.object()?
             }
         };
         Ok(Arc::new(Stored::shown(self.registry.scale_of(context, &stored)?, stored.revision())))

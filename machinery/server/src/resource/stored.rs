@@ -13,9 +13,10 @@ use super::{
 use crate::{
     Admission, ApiError, Column, DeleteContext, DeleteOptions, KindInfo, Reason, Registry, RequestContext,
     Strategy, Verb,
+    item::{DecodedItem, Item},
     registry::{Listed, Part, Selected, Selection, StorageUsage, Version, WatchFrom, Watching},
     resource_name::ResourceName,
-    stored::{Item, Stored},
+    stored::Stored,
     version::KindVersion,
 };
 
@@ -72,7 +73,7 @@ impl<S: Strategy> Resource for StoredResource<S> {
         self.registry.strategy().columns()
     }
 
-    fn cells(&self, item: &dyn Item) -> Vec<Value> {
+    fn cells(&self, item: &dyn DecodedItem) -> Vec<Value> {
         self.version.hub(item).map(|object| self.registry.strategy().cells(&object)).unwrap_or_default()
     }
 
@@ -117,13 +118,13 @@ impl<S: Strategy> Resource for StoredResource<S> {
         name: &str,
         version: GetVersion,
     ) -> Result<Arc<dyn Item>, ApiError> {
-        let stored = match version {
-            GetVersion::Newest => self.registry.get_stored(&context.namespace, name).await?,
+        let entry = match version {
+            GetVersion::Newest => self.registry.get_newest(&context.namespace, name).await?,
             GetVersion::AtLeast(revision) => {
                 self.registry.get_cached(&context.namespace, name, revision).await?
             }
         };
-        Ok(self.version.show(&stored))
+        self.version.show_entry(&entry)
     }
 
     async fn list(&self, context: &Arc<RequestContext>, query: Query<Version>) -> Result<Listed, ApiError> {

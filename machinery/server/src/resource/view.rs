@@ -10,10 +10,11 @@ use tokio_util::sync::CancellationToken;
 use super::{GetVersion, Query, Resource};
 use crate::{
     ApiError, Column, KindInfo, Registry, RequestContext, Strategy, Verb, View,
-    cache::Scope,
+    cache::{Entry, Scope},
+    item::{DecodedItem, Item, object_of},
     registry::{Listed, Projection, Selection, StorageUsage, Version, WatchFrom, Watching},
     resource_name::ResourceName,
-    stored::{Item, Stored, object_of},
+    stored::Stored,
     structure::schema_of,
 };
 
@@ -37,22 +38,36 @@ impl<V: View> ViewResource<V> {
     }
 
     fn projection(&self, context: &Arc<RequestContext>, selection: Selection) -> Projected<V> {
-        Projected { view: self.view.clone(), context: context.clone(), selection }
+        let field = self.view.field(context);
+        let (view, source) = (self.view.clone(), self.source.clone());
+        Projected { view, source, context: context.clone(), field, selection }
     }
 }
 
 /// Projection by a view, narrowed by a selection.
-struct Projected<V> {
+struct Projected<V: View> {
     view: Arc<V>,
+    source: Arc<Registry<V::Source>>,
     context: Arc<RequestContext>,
+    /// Selectable field of the source, and its value in the objects that the caller can see.
+    field: Option<(&'static str, String)>,
     selection: Selection,
 }
 
 impl<V: View> Projection<<V::Source as Strategy>::Object> for Projected<V> {
-    fn see(&self, stored: &Arc<Stored<<V::Source as Strategy>::Object>>) -> Option<Arc<dyn Item>> {
-        let seen = self.view.project(&self.context, stored)?;
-        let matches = self.selection.matches(&seen, |_| String::new());
-        matches.then(|| Arc::new(Stored::new(seen, stored.revision())) as Arc<dyn Item>)
+    fn see(
+        &self,
+        entry: &Arc<Entry<<V::Source as Strategy>::Object>>,
+    ) -> Result<Option<Arc<dyn Item>>, ApiError> {
+        // What the caller can't see anyway is not decoded.
+        if self.field.as_ref().is_some_and(|(field, value)| self.source.field_of(entry, field) != value) {
+            return Ok(None);
+        }
+        let Some(seen) = self.view.project(&self.context, &*entry.object()?) else { return Ok(None) };
+        let labels = kube::Resource::meta(&seen).labels.as_ref();
+        let label = |key: &str| labels?.get(key).map(String::as_str);
+        let matches = self.selection.matches(entry.names(), label, |_| "");
+        Ok(matches.then(|| Arc::new(Stored::new(seen, entry.revision())) as Arc<dyn Item>))
     }
 
     fn narrows(&self) -> bool {
@@ -98,7 +113,7 @@ impl<V: View> Resource for ViewResource<V> {
         self.view.columns()
     }
 
-    fn cells(&self, item: &dyn Item) -> Vec<Value> {
+    fn cells(&self, item: &dyn DecodedItem) -> Vec<Value> {
         object_of::<V::Object>(item).map(|object| self.view.cells(object)).unwrap_or_default()
     }
 
@@ -129,15 +144,15 @@ impl<V: View> Resource for ViewResource<V> {
         self.view.admit(context)?;
         // An object that the caller may not see does not exist for it, under the view's own name.
         let unseen = || self.name.not_found(name);
-        let stored = match version {
-            GetVersion::Newest => self.source.get_stored(&context.namespace, name).await,
+        let entry = match version {
+            GetVersion::Newest => self.source.get_newest(&context.namespace, name).await,
             GetVersion::AtLeast(revision) => self.source.get_cached(&context.namespace, name, revision).await,
         };
-        let stored = stored.map_err(|error| match error.reason() {
+        let entry = entry.map_err(|error| match error.reason() {
             crate::Reason::NotFound => unseen(),
             _ => error,
         })?;
-        self.projection(context, Selection::default()).see(&stored).ok_or_else(unseen)
+        self.projection(context, Selection::default()).see(&entry)?.ok_or_else(unseen)
     }
 
     async fn list(&self, context: &Arc<RequestContext>, query: Query<Version>) -> Result<Listed, ApiError> {

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_selector_is_refused() {
+    fn a_text_that_is_no_selector_is_refused() {
         for text in ["a", "=a", "!=a", "a!b", r"a=b\c", r"a=b\", "a=b=c"] {
             assert!(FieldSelector::parse(text).is_err(), "{text}");
         }

@@ -16,13 +16,13 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Server, ServerOptions,
     core::{Core, Served},
-    described,
+    described, scale_paths,
     write_probe::WriteProbe,
 };
 use crate::{
     Action, Admission, Metrics, Namespaces, Registry, Strategy, View,
     audit::Auditor,
-    http::Limiters,
+    http::{Limiters, Rendered},
     resource::{Posted, PostedAction, Resource, StoredResource, ViewResource},
 };
 
@@ -53,7 +53,22 @@ pub enum BuildError {
         /// The version, such as `v1`.
         version: String,
     },
-    /// The documents cannot be generated from the resources.
+    /// A path of a kind's scale is no field of that type in the schema of a version.
+    #[error("{resource} {version}: the path {path:?} of the scale is no {expected} below {parts}")]
+    ScalePath {
+        /// The resource.
+        resource: String,
+        /// The version, such as `v1`.
+        version: String,
+        /// The path.
+        path: &'static str,
+        /// Type that the field must have.
+        expected: &'static str,
+        /// Parts of the object that the field must be below.
+        parts: String,
+    },
+    /// The documents cannot be generated from the resources. An invalid keyword of a kind's schema, such as a
+    /// pattern, is such a reason; the source names the kind and the field.
     #[error("the documents cannot be made")]
     Documents(#[from] DocumentError),
 }
@@ -72,6 +87,8 @@ pub struct ServerBuilder {
     audit: Option<(Policy, Arc<AuditLog>)>,
     traces: Option<Traces>,
     admission: Option<Arc<dyn Admission>>,
+    /// First reason for which a kind cannot be served.
+    refused: Option<BuildError>,
 }
 
 impl ServerBuilder {
@@ -88,12 +105,14 @@ impl ServerBuilder {
             audit: None,
             traces: None,
             admission: None,
+            refused: None,
         }
     }
 
     /// Serves a stored kind, in all its versions.
     #[expect(clippy::needless_pass_by_value, reason = "each resource shares the registry, as for a view")]
     pub fn resource<S: Strategy>(mut self, registry: Arc<Registry<S>>) -> Self {
+        self.refused = self.refused.or_else(|| scale_paths::check(&registry).err());
         self.resources.extend(StoredResource::all(&registry));
         self
     }
@@ -164,9 +183,13 @@ impl ServerBuilder {
     ///
     /// # Errors
     ///
-    /// A required part is missing, a resource is served twice or stored in a version that is not served, or
-    /// the documents cannot be generated from the schemas.
+    /// A required part is missing, or a resource is served twice or stored in a version that is not served.
+    /// The path of a scale is no field of its kind. The documents cannot be generated from the schemas, or a
+    /// schema has a keyword that is not valid.
     pub fn build(self) -> Result<Server, BuildError> {
+        if let Some(refused) = self.refused {
+            return Err(refused);
+        }
         let authenticator = self.authenticator.ok_or(BuildError::Missing("authenticator"))?;
         let authorizer = self.authorizer.ok_or(BuildError::Missing("authorizer"))?;
         let namespaced = self.resources.iter().any(|resource| resource.info().namespaced);
@@ -225,6 +248,7 @@ impl ServerBuilder {
             admission: self.admission,
             metrics: self.metrics,
             limiters,
+            rendered: Rendered::new(),
             auditor,
             traces: self.traces,
             write_probe: self.write_probe,

@@ -16,7 +16,7 @@ use super::{ServerOptions, write_probe::WriteProbe};
 use crate::{
     Admission, Namespaces,
     audit::Auditor,
-    http::{Check, Limiters},
+    http::{Check, Limiters, Rendered},
     metrics::Metrics,
     resource::{Posted, Resource},
 };
@@ -60,6 +60,8 @@ pub(crate) struct Core {
     pub(crate) admission: Option<Arc<dyn Admission>>,
     pub(crate) metrics: Metrics,
     pub(crate) limiters: Limiters,
+    /// Events in other forms than the objects themselves.
+    pub(crate) rendered: Rendered,
     /// Absent when nothing is traced.
     pub(crate) traces: Option<Traces>,
     /// Absent when nothing is audited.

@@ -4,6 +4,7 @@ mod builder;
 mod core;
 mod described;
 mod peer_clocks;
+mod scale_paths;
 mod write_probe;
 
 use std::{any::Any, net::TcpListener, sync::Arc, time::Duration};

@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_writes_slowly_is_not_taken_for_one_whose_clock_is_behind() {
+    fn slow_writes_do_not_look_like_a_clock_that_is_behind() {
         let (mut clocks, moment) = (PeerClocks::default(), Instant::now());
         for second in 0..30 {
             // Each write takes 5 s and is stamped when it begins: one shows every 6 s.

@@ -17,9 +17,11 @@ use self::typed::Typed;
 pub(crate) use self::{stored_version::stored_version, versions::Versions};
 use crate::{
     ApiError, Object, RequestContext,
+    cache::Entry,
+    item::{DecodedItem, Item},
     resource::{Body, Patch},
     resource_name::ResourceName,
-    stored::{Item, Stored},
+    stored::Stored,
 };
 
 /// Version of a kind that is served besides the hub, for [`Strategy::versions`](crate::Strategy::versions).
@@ -70,8 +72,11 @@ pub(crate) trait KindVersion<O>: Send + Sync {
     /// Returns a stored object as this version shows it.
     fn show(&self, stored: &Arc<Stored<O>>) -> Arc<dyn Item>;
 
+    /// Returns an object of the cache as this version shows it.
+    fn show_entry(&self, entry: &Arc<Entry<O>>) -> Result<Arc<dyn Item>, ApiError>;
+
     /// Returns the object of an item of this version.
-    fn hub<'i>(&self, item: &'i dyn Item) -> Option<Cow<'i, O>>
+    fn hub<'i>(&self, item: &'i dyn DecodedItem) -> Option<Cow<'i, O>>
     where
         O: Clone;
 }

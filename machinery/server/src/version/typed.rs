@@ -1,6 +1,11 @@
 //! A version that is a Rust type.
 
-use std::{any::Any, borrow::Cow, marker::PhantomData, sync::Arc};
+use std::{
+    any::{Any, TypeId},
+    borrow::Cow,
+    marker::PhantomData,
+    sync::Arc,
+};
 
 use machinery_openapi::Structure;
 use schemars::Schema;
@@ -9,9 +14,11 @@ use serde_json::Value;
 use super::KindVersion;
 use crate::{
     ApiError, Object, RequestContext,
+    cache::Entry,
+    item::{DecodedItem, Item, object_of},
     resource::{Body, Patch, decode_merged},
     resource_name::ResourceName,
-    stored::{Item, Stored, object_of},
+    stored::Stored,
     structure::{KindStructure, schema_of},
 };
 
@@ -32,6 +39,10 @@ impl<O: Object, V: Object> Typed<O, V> {
 /// Returns the same value as another type, when that is its type.
 fn same<A: Any, B: Any>(value: &A) -> Option<&B> {
     (value as &dyn Any).downcast_ref()
+}
+
+fn is_same<A: Any, B: Any>() -> bool {
+    TypeId::of::<A>() == TypeId::of::<B>()
 }
 
 impl<O, V> KindVersion<O> for Typed<O, V>
@@ -85,13 +96,20 @@ where
     }
 
     fn show(&self, stored: &Arc<Stored<O>>) -> Arc<dyn Item> {
-        if same::<O, V>(stored).is_some() {
+        if is_same::<O, V>() {
             return stored.clone();
         }
         Arc::new(Stored::shown(V::from(O::clone(stored)), stored.revision()))
     }
 
-    fn hub<'i>(&self, item: &'i dyn Item) -> Option<Cow<'i, O>> {
+    fn show_entry(&self, entry: &Arc<Entry<O>>) -> Result<Arc<dyn Item>, ApiError> {
+        if is_same::<O, V>() {
+            return Ok(entry.clone());
+        }
+        Ok(self.show(&entry.object()?))
+    }
+
+    fn hub<'i>(&self, item: &'i dyn DecodedItem) -> Option<Cow<'i, O>> {
         match object_of::<O>(item) {
             Some(object) => Some(Cow::Borrowed(object)),
             None => object_of::<V>(item).map(|object| Cow::Owned(O::from(object.clone()))),

@@ -190,7 +190,7 @@ async fn applies_at_the_same_time_all_count_and_a_dry_run_does_not() {
 }
 
 #[tokio::test]
-async fn ownership_is_reset_by_an_empty_entry_and_kept_by_those_who_do_not_send_it() {
+async fn ownership_is_reset_by_an_empty_entry_and_kept_by_updates_that_leave_it_out() {
     let kitchen = Kitchen::open().await;
     let client = kitchen.client();
     apply(&client, A, "flux", "", &configuration(&json!({"dish": "soup"}))).await.expect(201);
@@ -222,4 +222,55 @@ async fn a_large_record_or_configuration_is_left_out_or_refused_before_it_is_com
     let mut labels = configuration(&json!({"dish": "soup"}));
     labels["metadata"]["labels"] = (0..20_000).map(|at| (format!("l{at}"), json!("x"))).collect();
     apply(&client, A, "flux", "", &labels).await.refused(413, "RequestEntityTooLarge");
+}
+
+#[tokio::test]
+async fn a_caller_that_applies_under_many_names_fills_the_record_and_keeps_others_from_no_update() {
+    let kitchen = Kitchen::open().await;
+    let (greedy, cook) = (kitchen.client_of("greedy"), kitchen.client());
+    let tags: Vec<String> = (0..2000).map(|at| format!("{at:060}")).collect();
+    let large = configuration(&json!({"dish": "soup", "tags": tags}));
+    let mut refused = None;
+    for at in 0..8 {
+        let answer = apply(&greedy, A, &format!("name-{at}"), "", &large).await;
+        if answer.code == 413 {
+            refused = Some(answer);
+            break;
+        }
+    }
+    let status = refused.expect("a limit").refused(413, "RequestEntityTooLarge");
+    let message = status["message"].as_str().expect("text");
+    assert!(message.contains("metadata.managedFields of pots.kitchen.dev"), "{message}");
+    assert!(message.contains("limit is 524288"), "{message}");
+    let changed = cook.merge(A, &json!({"spec": {"servings": 7}})).await.expect(200);
+    assert_eq!(changed["spec"]["servings"], 7);
+    cook.merge(A, &json!({"metadata": {"managedFields": [{}]}})).await.expect(200);
+    apply(&cook, A, "chef", "&force=true", &large).await.expect(200);
+}
+
+#[tokio::test]
+async fn applies_of_the_scale_have_the_same_limit_and_other_writes_of_it_pass() {
+    let limits = ObjectLimits { object_bytes: 4096, ..ObjectLimits::NONE };
+    let kitchen = Kitchen::with(Setup { limits: Some(limits), ..Setup::default() }).await;
+    let (greedy, cook) = (kitchen.client_of("greedy"), kitchen.client());
+    cook.create_pot("a", json!({"dish": "soup"})).await;
+    let path = format!("{A}/scale");
+    let scale = json!({
+        "apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "a"}, "spec": {"replicas": 3},
+    });
+    let mut accepted = 0;
+    let status = loop {
+        let manager = format!("{accepted:0100}");
+        let answer = apply(&greedy, &path, &manager, "&force=true", &scale).await;
+        if answer.code != 200 {
+            break answer.refused(413, "RequestEntityTooLarge");
+        }
+        accepted += 1;
+        assert!(accepted < 100, "there is a limit");
+    };
+    assert!(accepted > 5, "{accepted}");
+    assert!(status["message"].as_str().expect("text").contains("limit is 4096"), "{status}");
+    let scaled = cook.merge(&path, &json!({"spec": {"replicas": 4}})).await.expect(200);
+    assert_eq!(scaled["spec"]["replicas"], 4);
+    apply(&cook, &path, "chef", "&force=true", &scale).await.expect(200);
 }

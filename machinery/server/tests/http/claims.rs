@@ -89,7 +89,7 @@ async fn a_claim_whose_holder_is_gone_is_taken_over() {
 }
 
 #[tokio::test]
-async fn an_object_does_not_release_what_is_anothers() {
+async fn an_object_does_not_release_the_claim_of_another_object() {
     let kitchen = Kitchen::open().await;
     let client = kitchen.client();
     client.create_pot("a", json!({"dish": "soup", "stove": "1"})).await;

@@ -46,7 +46,7 @@ async fn generated_names_start_with_the_prefix() {
 }
 
 #[tokio::test]
-async fn a_generated_name_that_is_taken_is_generated_anew_a_few_times() {
+async fn a_generated_name_that_is_taken_is_generated_again_a_few_times() {
     let kitchen = Kitchen::open().await;
     let client = kitchen.client();
     let body = json!({"metadata": {"generateName": "soup-"}, "spec": {"dish": "soup"}});
@@ -54,7 +54,7 @@ async fn a_generated_name_that_is_taken_is_generated_anew_a_few_times() {
     let created = client.post(POTS, &body).await.expect(201);
     let list = client.get(POTS).await.expect(200);
     let items = list["items"].as_array().expect("items");
-    assert_eq!(items.len(), 8, "seven of somebody else");
+    assert_eq!(items.len(), 8, "seven of another caller");
     let same = items.iter().filter(|item| item["metadata"]["name"] == created["metadata"]["name"]);
     assert_eq!(same.count(), 1);
 
@@ -151,7 +151,7 @@ async fn a_dry_run_checks_everything_and_stores_nothing() {
 }
 
 #[tokio::test]
-async fn nothing_is_created_in_a_namespace_that_is_not_there_or_goes_away() {
+async fn nothing_is_created_in_a_namespace_that_is_absent_or_terminating() {
     let kitchen = Kitchen::open().await;
     let client = kitchen.client();
     kitchen.namespaces.set("none", NamespaceState::Absent);

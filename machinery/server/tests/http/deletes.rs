@@ -12,7 +12,7 @@ fn names(list: &Value) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn a_deleted_object_is_gone_and_the_answer_says_which() {
+async fn a_deleted_object_is_gone_and_the_reply_names_it() {
     let kitchen = Kitchen::open().await;
     let client = kitchen.client();
     let created = client.create_pot("a", json!({"dish": "soup"})).await;
@@ -26,7 +26,7 @@ async fn a_deleted_object_is_gone_and_the_answer_says_which() {
 }
 
 #[tokio::test]
-async fn preconditions_protect_what_was_not_meant() {
+async fn a_failed_precondition_protects_the_object() {
     let kitchen = Kitchen::open().await;
     let client = kitchen.client();
     let created = client.create_pot("a", json!({"dish": "soup"})).await;
@@ -93,7 +93,7 @@ async fn a_dry_run_deletes_nothing() {
 }
 
 #[tokio::test]
-async fn the_strategy_learns_whether_the_namespace_goes_away() {
+async fn the_strategy_learns_that_the_namespace_is_terminating() {
     let kitchen = Kitchen::open().await;
     let client = kitchen.client();
     let mut body = pot("a", json!({"dish": "soup"}));

@@ -28,7 +28,7 @@ async fn what_is_served_can_be_discovered() {
 }
 
 #[tokio::test]
-async fn documents_are_not_sent_twice_to_those_who_have_them() {
+async fn documents_are_not_sent_again_to_clients_that_have_them() {
     let kitchen = Kitchen::open().await;
     let client = kitchen.client();
     for path in ["/openapi/v2", "/openapi/v3", "/openapi/v3/apis/kitchen.dev/v1", "/apis"] {

@@ -194,7 +194,7 @@ async fn a_single_read_shows_at_least_the_revision_asked_for() {
 }
 
 #[tokio::test]
-async fn long_lists_are_compressed_for_those_who_take_it() {
+async fn long_lists_are_compressed_for_clients_that_accept_it() {
     let kitchen = Kitchen::open().await;
     let client = kitchen.client();
     for name in ["a", "b"] {

@@ -8,6 +8,7 @@ mod actions;
 mod admission;
 mod applies;
 mod audit;
+mod builds;
 mod claims;
 mod creates;
 mod deletes;

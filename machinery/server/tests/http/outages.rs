@@ -9,7 +9,7 @@ const POTS: &str = "/apis/kitchen.dev/v1/namespaces/n/pots";
 const A: &str = "/apis/kitchen.dev/v1/namespaces/n/pots/a";
 
 #[tokio::test]
-async fn an_outage_of_the_store_is_told_and_outlived() {
+async fn the_server_reports_an_outage_of_the_store_and_survives_it() {
     let kitchen = Kitchen::open().await;
     let client = kitchen.client();
     let before = client.create_pot("a", json!({"dish": "soup"})).await;
@@ -111,7 +111,7 @@ async fn however_many_ask_whether_the_server_is_ready_the_store_is_asked_once_a_
 }
 
 #[tokio::test]
-async fn every_reply_tells_when_the_store_last_took_a_write() {
+async fn every_reply_has_the_time_of_the_last_write_to_the_store() {
     let kitchen = Kitchen::with(Setup { write_probe: true, ..Setup::default() }).await;
     let lag = || async {
         let reply = kitchen.client().get("/apis/no.such/v1/things").await;

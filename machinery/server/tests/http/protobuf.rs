@@ -69,7 +69,7 @@ async fn metadata_is_sent_in_protobuf_and_objects_are_not() {
 }
 
 #[tokio::test]
-async fn failures_are_sent_in_protobuf_to_who_accepts_only_that() {
+async fn failures_are_sent_in_protobuf_to_clients_that_accept_nothing_else() {
     let kitchen = Kitchen::open().await;
     let client = kitchen.client();
     for (path, code, reason) in [(POTS, 406, "NotAcceptable"), ("/apis/kitchen.dev/v1/none", 404, "NotFound")]

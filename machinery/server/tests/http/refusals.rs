@@ -214,7 +214,7 @@ async fn an_object_has_a_size_that_callers_cannot_make_it_exceed() {
 }
 
 #[tokio::test]
-async fn who_is_unknown_or_may_not_is_refused() {
+async fn unauthenticated_and_unauthorised_callers_are_refused() {
     let kitchen = Kitchen::open().await;
     kitchen.client().create_pot("a", json!({"dish": "soup"})).await;
     let nobody = kitchen.client_of("").get(A).await;
@@ -240,7 +240,7 @@ async fn who_is_unknown_or_may_not_is_refused() {
 }
 
 #[tokio::test]
-async fn who_wants_to_act_as_another_is_told_that_this_is_not_the_place() {
+async fn impersonation_is_refused_with_a_message_that_names_kube_apiserver() {
     let kitchen = Kitchen::open().await;
     for header in ["Impersonate-User", "Impersonate-Group", "Impersonate-Uid", "Impersonate-Extra-Scopes"] {
         let answer = kitchen.client().send("GET", POTS, &[(header, "baker")], Bytes::new()).await;
@@ -290,7 +290,7 @@ async fn a_request_takes_no_longer_than_its_caller_says() {
 }
 
 #[tokio::test]
-async fn who_sends_slowly_keeps_nobody_from_being_served_and_is_not_waited_for() {
+async fn a_slow_sender_blocks_no_other_caller_and_times_out() {
     let options = ServerOptions {
         max_writes_in_flight: 1,
         body_timeout: Duration::from_secs(1),

@@ -8,7 +8,7 @@ use crate::support::{Kitchen, Setup, eventually};
 const POTS: &str = "/apis/kitchen.dev/v1/namespaces/n/pots";
 
 #[tokio::test]
-async fn at_its_end_the_server_tells_its_clients_before_it_goes() {
+async fn a_server_that_stops_is_not_ready_and_ends_its_watches_in_order() {
     let options = ServerOptions { shutdown_delay: Duration::from_millis(500), ..ServerOptions::default() };
     let mut kitchen = Kitchen::with(Setup { options, ..Setup::default() }).await;
     let client = kitchen.client();

@@ -1,6 +1,8 @@
+use std::sync::atomic::Ordering;
+
 use serde_json::json;
 
-use crate::support::Kitchen;
+use crate::support::{COUNTED, COUNTED_CELLS, Kitchen};
 
 const POTS: &str = "/apis/kitchen.dev/v1/namespaces/n/pots";
 /// Header `Accept` of kubectl get.
@@ -37,7 +39,7 @@ async fn a_table_has_the_kinds_columns_between_name_and_age() {
 }
 
 #[tokio::test]
-async fn metadata_alone_is_served_to_those_who_want_no_more() {
+async fn metadata_alone_is_served_to_clients_that_ask_for_it() {
     let kitchen = Kitchen::open().await;
     let client = kitchen.client();
     let created = client.create_pot("a", json!({"dish": "soup"})).await;
@@ -68,7 +70,33 @@ async fn tables_and_metadata_are_served_in_v1beta1_too() {
 }
 
 #[tokio::test]
-async fn replies_are_yaml_or_indented_for_those_who_ask() {
+async fn an_event_is_rendered_once_for_all_the_watches_of_a_table() {
+    const WATCHES: usize = 30;
+    let kitchen = Kitchen::open().await;
+    let client = kitchen.client();
+    let mut watches = Vec::new();
+    for _ in 0..WATCHES {
+        watches.push(client.watch_as(&format!("{POTS}?watch=true"), TABLE).await);
+    }
+    let created = client.create_pot("a", json!({"dish": COUNTED})).await;
+    let changed = client.merge(&format!("{POTS}/a"), &json!({"spec": {"servings": 3}})).await.expect(200);
+    for watch in &mut watches {
+        let (first, second) = (watch.next().await.expect("an event"), watch.next().await.expect("an event"));
+        assert_eq!((&first["type"], &second["type"]), (&json!("ADDED"), &json!("MODIFIED")));
+        assert_eq!(first["object"]["columnDefinitions"].as_array().map(Vec::len), Some(4));
+        assert!(second["object"]["columnDefinitions"].is_null(), "sent before");
+        for (event, object) in [(first, &created), (second, &changed)] {
+            assert_eq!(event["object"]["rows"][0]["cells"][1], COUNTED);
+            assert_eq!(event["object"]["rows"][0]["object"]["metadata"], object["metadata"]);
+        }
+    }
+    // The age is in seconds, so a slow machine renders it a few times more.
+    let rendered = COUNTED_CELLS.load(Ordering::Relaxed);
+    assert!((2..WATCHES).contains(&rendered), "rendered {rendered} times for {WATCHES} watches");
+}
+
+#[tokio::test]
+async fn replies_are_yaml_or_indented_for_clients_that_ask_for_it() {
     let kitchen = Kitchen::open().await;
     let client = kitchen.client();
     client.create_pot("a", json!({"dish": "soup"})).await;
@@ -108,7 +136,7 @@ async fn a_watch_as_table_names_its_columns_once() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_served_is_not_acceptable() {
+async fn a_media_type_that_is_not_served_is_not_acceptable() {
     let kitchen = Kitchen::open().await;
     let client = kitchen.client();
     let watch = client.get_as(&format!("{POTS}?watch=true"), "application/yaml").await;

@@ -14,7 +14,7 @@ async fn write(kitchen: &Kitchen, operation: Operation) {
 }
 
 #[tokio::test]
-async fn an_object_that_cannot_be_read_is_never_taken_for_deleted() {
+async fn an_object_that_cannot_be_read_is_never_reported_as_deleted() {
     let kitchen = Kitchen::open().await;
     let client = kitchen.client();
     let first = client.create_pot("a", json!({"dish": "soup"})).await;
@@ -57,7 +57,7 @@ async fn an_object_that_cannot_be_read_is_never_taken_for_deleted() {
 }
 
 #[tokio::test]
-async fn what_was_unreadable_from_the_start_is_told_too() {
+async fn objects_that_cannot_be_read_at_the_start_are_reported_too() {
     let mut kitchen = Kitchen::open().await;
     kitchen.client().create_pot("a", json!({"dish": "soup"})).await;
     kitchen.close().await;
@@ -68,7 +68,7 @@ async fn what_was_unreadable_from_the_start_is_told_too() {
 }
 
 #[tokio::test]
-async fn an_object_that_cannot_be_decoded_is_deleted_by_those_who_may_and_who_say_so() {
+async fn an_object_that_cannot_be_decoded_is_deleted_by_callers_with_the_right_and_the_option() {
     let kitchen = Kitchen::open().await;
     let client = kitchen.client();
     client.create_pot("a", json!({"dish": "soup", "stove": "1"})).await;

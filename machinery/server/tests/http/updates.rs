@@ -138,7 +138,7 @@ async fn patches_are_applied_or_say_why_not() {
 }
 
 #[tokio::test]
-async fn what_never_changes_is_kept_or_refused() {
+async fn immutable_metadata_is_kept_or_its_change_is_refused() {
     let kitchen = Kitchen::open().await;
     let client = kitchen.client();
     let created = client.create_pot("a", json!({"dish": "soup"})).await;

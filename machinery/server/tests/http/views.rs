@@ -56,7 +56,7 @@ async fn a_watch_of_a_view_reports_what_comes_into_view_and_goes_out_of_it() {
 }
 
 #[tokio::test]
-async fn over_all_namespaces_only_that_one_is_read_in_which_there_is_anything_to_see() {
+async fn a_view_of_all_namespaces_reads_only_the_namespace_that_it_can_show() {
     let kitchen = Kitchen::open().await;
     let local = kitchen.client_of("local");
     let all = "/apis/kitchen.dev/v1/ownpots";

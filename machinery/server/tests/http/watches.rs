@@ -109,7 +109,7 @@ async fn read_compressed(kitchen: &Kitchen, path: &str) -> usize {
 }
 
 #[tokio::test]
-async fn a_watch_list_is_compressed_for_who_accepts_it_and_each_event_comes_at_once() {
+async fn a_watch_list_is_compressed_for_clients_that_accept_it_and_each_event_is_sent_at_once() {
     let kitchen = Kitchen::open().await;
     let client = kitchen.client();
     for at in 0..200 {
@@ -214,7 +214,7 @@ async fn error_of(client: &Client, path: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_revision_that_was_forgotten_is_told_by_an_event_and_not_by_the_answer() {
+async fn a_compacted_revision_is_reported_by_an_event_and_not_by_the_status_code() {
     let kitchen = Kitchen::open().await;
     let client = kitchen.client();
     let first = client.create_pot("a", json!({"dish": "soup"})).await;
@@ -256,7 +256,7 @@ async fn a_revision_that_the_store_has_not_reached_is_expired_and_one_that_the_c
 }
 
 #[tokio::test]
-async fn an_informer_lists_anew_after_a_restart_that_forgot_its_revision() {
+async fn an_informer_lists_again_after_a_restart_that_lost_its_revision() {
     let mut kitchen = Kitchen::open().await;
     let again = kitchen.setup_again();
     kitchen.client().create_pot("a", json!({"dish": "soup"})).await;
@@ -276,7 +276,7 @@ async fn an_informer_lists_anew_after_a_restart_that_forgot_its_revision() {
     };
     seen("a").await;
     kitchen.close().await;
-    // Somebody else goes on writing, so that the history starts after what the informer has seen.
+    // Other writes go on, so that the history starts after what the informer has seen.
     let mut elsewhere = Kitchen::with(Setup { port: 0, ..again.clone() }).await;
     elsewhere.client().create_pot("b", json!({"dish": "soup"})).await;
     elsewhere.close().await;

@@ -43,7 +43,7 @@ pub(super) fn any() -> impl Strategy<Value = Request> {
 /// The syntax of an object in a body: JSON in most cases.
 fn written(object: &Value, yaml: bool) -> (&'static str, String) {
     if yaml {
-        ("application/yaml", serde_yaml_ng::to_string(object).unwrap_or_default())
+        ("application/yaml", machinery_merge::to_yaml(object).unwrap_or_default())
     } else {
         (JSON, object.to_string())
     }
@@ -128,7 +128,7 @@ fn apply() -> impl Strategy<Value = Request> {
     let named = objects::name().prop_flat_map(|name| (Just(name), objects::configuration(name)));
     (named, options::apply(), proptest::bool::ANY).prop_map(|((name, object), query, yaml)| {
         let body =
-            if yaml { serde_yaml_ng::to_string(&object).unwrap_or_default() } else { object.to_string() };
+            if yaml { machinery_merge::to_yaml(&object).unwrap_or_default() } else { object.to_string() };
         Request::new(Method::PATCH, format!("/{name}")).query(query).body(APPLY, body)
     })
 }

@@ -137,7 +137,7 @@ fn tls_arguments(serving: &IdentityFiles) -> [String; 2] {
 async fn apply_webhooks(control_plane: &ControlPlane, client: Client, port: u16) -> anyhow::Result<()> {
     let path = root().join("deploy/components/gateway/webhooks.yaml");
     let text = fs::read_to_string(&path).with_context(|| format!("{} cannot be read", path.display()))?;
-    let mut configuration: ValidatingWebhookConfiguration = serde_yaml_ng::from_str(&text)?;
+    let mut configuration: ValidatingWebhookConfiguration = serde_saphyr::from_str(&text)?;
     for webhook in configuration.webhooks.iter_mut().flatten() {
         let config = &mut webhook.client_config;
         let path = config.service.take().and_then(|service| service.path).unwrap_or_default();

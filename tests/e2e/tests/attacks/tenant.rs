@@ -4,7 +4,14 @@ use evacuation_e2e::{PlatformOptions, Pool, Scene, scene::User};
 use serde_json::json;
 
 /// The platform under attack, one test at a time.
-static PLATFORM: Pool = Pool::new(1, PlatformOptions::default);
+static PLATFORM: Pool = Pool::new(1, options);
+
+/// An administrator has raised the limits on registrations to those on all kinds: attacks get as far as they
+/// can.
+fn options() -> PlatformOptions {
+    let limits = ["--max-responders-per-namespace=5000", "--max-responder-bytes-per-namespace=16777216"];
+    PlatformOptions { apiserver_args: limits.map(str::to_owned).to_vec(), ..PlatformOptions::default() }
+}
 
 /// A scene whose namespace belongs to the tenant.
 pub(crate) async fn scene(prefix: &str) -> Scene {

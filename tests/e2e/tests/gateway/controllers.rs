@@ -3,6 +3,7 @@
 use evacuation_e2e::{
     PodSpec,
     scene::{answer, end_of, until_time},
+    workload,
 };
 use k8s_openapi::api::{
     apps::v1::ReplicaSet,
@@ -15,7 +16,7 @@ use kube::{
 };
 use serde_json::json;
 
-use crate::stage::{Stage, workload};
+use crate::stage::Stage;
 
 const NODE_CONTROLLER: &str = "system:serviceaccount:kube-system:node-controller";
 const REPLICA_SETS: &str = "system:serviceaccount:kube-system:replicaset-controller";

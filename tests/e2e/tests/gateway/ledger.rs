@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use evacuation_e2e::scene::{Availability, PATIENCE};
+use evacuation_e2e::{
+    scene::{Availability, PATIENCE},
+    workload,
+};
 use k8s_openapi::api::{
     apps::v1::{Deployment, ReplicaSet},
     policy::v1::PodDisruptionBudget,
@@ -10,12 +13,12 @@ use k8s_openapi::api::{
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
-use crate::stage::{CPU, Stage, run, start, workload};
+use crate::stage::{CPU, Stage, run, start};
 
 /// Label that opts the namespace in.
 const COUNTS: (&str, &str) = ("gateway.evacuation.dev/count", "deletions");
 /// Replicas of the Deployment.
-const REPLICAS: i32 = 6;
+const REPLICAS: usize = 6;
 
 /// Returns a Deployment whose rollout replaces half of its pods at once. Each pod takes a while to be ready.
 fn deployment(scene: &str) -> Value {
@@ -47,7 +50,7 @@ async fn a_rollout_and_a_drain_together_never_break_the_budget() {
     let stage = Stage::new("ledger").await;
     stage.label_namespace(&[COUNTS]).await;
     stage.create::<Deployment>(deployment(stage.namespace())).await;
-    let pods = stage.ready_pods("web", usize::try_from(REPLICAS).unwrap(), &[]).await;
+    let pods = stage.ready_pods("web", REPLICAS, &[]).await;
     stage.pods.budget("web", ("app", "web"), 1).await.unwrap();
     let node = pods[0].spec.as_ref().unwrap().node_name.clone().unwrap();
     let availability = Availability::watch(&stage).await;
@@ -62,7 +65,7 @@ async fn a_rollout_and_a_drain_together_never_break_the_budget() {
     let uncordoned = run(stage.kubectl(&["uncordon", &node])).await;
     assert!(drained.success() && uncordoned.success(), "{drained:?}");
     let (fewest, _) = availability.bounds().await;
-    assert_eq!(fewest, usize::try_from(REPLICAS).unwrap() - 1, "the budget allows one pod to be missing");
+    assert_eq!(fewest, REPLICAS - 1, "the budget allows one pod to be missing");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -13,7 +13,7 @@ use kube::{
     Api,
     api::{EvictParams, ListParams, Patch, PatchParams},
 };
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::{sync::Mutex, task::JoinHandle};
 
 /// Rows for users of the tests whose patience is short.
@@ -131,22 +131,6 @@ impl Stage {
     pub(crate) async fn all_evacuations(&self) -> Vec<Evacuation> {
         self.evacuations().list(&ListParams::default()).await.unwrap().items
     }
-}
-
-/// Returns a workload of that name with so many replicas whose pods have these annotations.
-pub(crate) fn workload(name: &str, replicas: i32, annotations: &Value) -> Value {
-    let labels = json!({"app": name});
-    json!({
-        "metadata": {"name": name},
-        "spec": {
-            "replicas": replicas,
-            "selector": {"matchLabels": labels},
-            "template": {
-                "metadata": {"labels": labels, "annotations": annotations},
-                "spec": {"containers": [{"name": "app", "image": "app"}]},
-            },
-        },
-    })
 }
 
 /// Runs a command to its end.

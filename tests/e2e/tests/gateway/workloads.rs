@@ -2,7 +2,10 @@
 
 use controlplane::eventually;
 use evacuation_api::Evacuation;
-use evacuation_e2e::scene::{PATIENCE, answer, end_of};
+use evacuation_e2e::{
+    scene::{PATIENCE, answer, end_of},
+    workload,
+};
 use k8s_openapi::api::{
     apps::v1::{DaemonSet, Deployment, StatefulSet},
     batch::v1::Job,
@@ -14,7 +17,7 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use crate::stage::{Stage, workload};
+use crate::stage::Stage;
 
 /// The annotations of pods that register `self` and go quickly.
 fn registered() -> Value {

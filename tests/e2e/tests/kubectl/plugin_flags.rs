@@ -30,7 +30,7 @@ async fn the_output_is_an_object_or_its_name() {
         desk.silent_pod(pod).await;
     }
     let yaml = desk.kubectl(&["create", "evacuation", "db-0", "-o", "yaml"]).await;
-    let yaml: Value = serde_yaml_ng::from_str(&yaml).unwrap();
+    let yaml: Value = serde_saphyr::from_str(&yaml).unwrap();
     assert_eq!(yaml["kind"], "Evacuation");
     assert_eq!(yaml["spec"]["target"]["pod"]["name"], "db-0");
     let json = desk.kubectl(&["create", "evacuation", "db-1", "-o", "json"]).await;

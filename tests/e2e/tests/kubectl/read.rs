@@ -60,7 +60,7 @@ async fn get_as_yaml_and_json_is_the_whole_object() {
     let json = desk.kubectl(&["get", "evac", &name, "-o", "json"]).await;
     let json: Value = serde_json::from_str(&json).unwrap();
     let yaml = desk.kubectl(&["get", "evac", &name, "-o", "yaml"]).await;
-    let yaml: Value = serde_yaml_ng::from_str(&yaml).unwrap();
+    let yaml: Value = serde_saphyr::from_str(&yaml).unwrap();
     assert_eq!(json, yaml);
     assert_eq!(json["apiVersion"], "evacuation.dev/v1alpha1");
     assert_eq!(json["kind"], "Evacuation");
@@ -69,7 +69,7 @@ async fn get_as_yaml_and_json_is_the_whole_object() {
     assert_eq!(json["status"]["responders"][0]["state"], "Active");
 
     let list = desk.kubectl(&["get", "evac", "-o", "yaml"]).await;
-    let list: Value = serde_yaml_ng::from_str(&list).unwrap();
+    let list: Value = serde_saphyr::from_str(&list).unwrap();
     assert_eq!(list["items"][0]["metadata"]["name"], name);
     let path = desk.kubectl(&["get", "evac", &name, "-o", "jsonpath={.spec.requesters[*].name}"]).await;
     assert_eq!(path, "test.evacuation.dev/desk");

@@ -178,8 +178,10 @@ impl Limiter {
         let mut lost = Vec::new();
         let State { usage, queues } = &mut *state;
         let limits = &self.0.limits;
-        while let Some(next) =
-            queues.next(|next| usage.limit_reached(limits, &next.caller, next.claim).is_none())
+        // Under load one request takes the place of another. The rest of the queues is not looked at then.
+        while usage.has_room(limits, queues.has_priority())
+            && let Some(next) =
+                queues.next(|next| usage.limit_reached(limits, &next.caller, next.claim).is_none())
         {
             let permit = self.admit(usage, next.caller, next.claim);
             if let Err(permit) = next.sender.send(permit) {

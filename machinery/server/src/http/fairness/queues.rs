@@ -10,6 +10,8 @@ pub(super) struct Queues<T> {
     /// The next turn is the first flow's.
     flows: VecDeque<Flow<T>>,
     waiting: usize,
+    /// Waiting requests of priority users.
+    with_priority: usize,
     last: u64,
 }
 
@@ -19,8 +21,6 @@ struct Flow<T> {
     /// The next turn is the first line's.
     lines: VecDeque<Line<T>>,
     waiting: usize,
-    /// True for a priority user's: its requests are not displaced.
-    has_priority: bool,
 }
 
 /// The caller of a request that is to wait.
@@ -34,6 +34,8 @@ pub(super) struct Queuer<'a> {
 #[derive(Debug)]
 struct Line<T> {
     caller: String,
+    /// True for a priority user's: its requests are not displaced.
+    has_priority: bool,
     requests: VecDeque<(u64, T)>,
 }
 
@@ -47,7 +49,7 @@ pub(super) struct Place {
 
 impl<T> Default for Queues<T> {
     fn default() -> Self {
-        Self { flows: VecDeque::new(), waiting: 0, last: 0 }
+        Self { flows: VecDeque::new(), waiting: 0, with_priority: 0, last: 0 }
     }
 }
 
@@ -83,6 +85,7 @@ impl<T> Queues<T> {
         let place = Place { flow: flow.to_owned(), caller: caller.to_owned(), number: self.last };
         self.line(queuer).push_back((place.number, request));
         self.waiting += 1;
+        self.with_priority += usize::from(has_priority);
         Ok((place, displaced))
     }
 
@@ -90,12 +93,7 @@ impl<T> Queues<T> {
     fn line(&mut self, queuer: Queuer<'_>) -> &mut VecDeque<(u64, T)> {
         let Queuer { flow, caller, has_priority } = queuer;
         let at = self.flows.iter().position(|found| found.name == flow).unwrap_or_else(|| {
-            self.flows.push_back(Flow {
-                name: flow.to_owned(),
-                lines: VecDeque::new(),
-                waiting: 0,
-                has_priority,
-            });
+            self.flows.push_back(Flow { name: flow.to_owned(), lines: VecDeque::new(), waiting: 0 });
             self.flows.len() - 1
         });
         #[allow(
@@ -105,7 +103,8 @@ impl<T> Queues<T> {
         let flow = &mut self.flows[at];
         flow.waiting += 1;
         let at = flow.lines.iter().position(|line| line.caller == caller).unwrap_or_else(|| {
-            flow.lines.push_back(Line { caller: caller.to_owned(), requests: VecDeque::new() });
+            let requests = VecDeque::new();
+            flow.lines.push_back(Line { caller: caller.to_owned(), has_priority, requests });
             flow.lines.len() - 1
         });
         #[allow(
@@ -115,15 +114,17 @@ impl<T> Queues<T> {
         &mut flow.lines[at].requests
     }
 
-    /// Removes the newest request of the flow with most, if these are more than `than`.
+    /// Removes the newest request of the flow with most, if these are more than `than`. Those of priority
+    /// users do not count.
     fn displace(&mut self, than: usize) -> Option<T> {
-        let largest = self
-            .flows
-            .iter()
-            .filter(|flow| flow.waiting > than && !flow.has_priority)
-            .max_by_key(|flow| flow.waiting)?;
+        let ordinary = |flow: &Flow<T>| -> usize {
+            flow.lines.iter().filter(|line| !line.has_priority).map(|line| line.requests.len()).sum()
+        };
+        let counted = self.flows.iter().map(|flow| (ordinary(flow), flow));
+        let (_, largest) = counted.filter(|(count, _)| *count > than).max_by_key(|(count, _)| *count)?;
         let newest = |line: &Line<T>| line.requests.back().map_or(0, |(number, _)| *number);
-        let line = largest.lines.iter().max_by_key(|line| newest(line))?;
+        let lines = largest.lines.iter().filter(|line| !line.has_priority);
+        let line = lines.max_by_key(|line| newest(line))?;
         let place = Place { flow: largest.name.clone(), caller: line.caller.clone(), number: newest(line) };
         self.remove(&place)
     }
@@ -136,6 +137,7 @@ impl<T> Queues<T> {
         let line = flow.lines.get_mut(line_at)?;
         let request_at = line.requests.iter().position(|(number, _)| *number == place.number)?;
         let (_, request) = line.requests.remove(request_at)?;
+        self.with_priority -= usize::from(line.has_priority);
         if line.requests.is_empty() {
             flow.lines.remove(line_at);
         }
@@ -147,8 +149,13 @@ impl<T> Queues<T> {
         Some(request)
     }
 
+    /// Returns true when a priority user has a waiting request.
+    pub(super) fn has_priority(&self) -> bool {
+        self.with_priority > 0
+    }
+
     /// Removes the request whose turn it is, of those that are admissible. Its flow and its caller then wait
-    /// for all others.
+    /// for all others. It looks at one request of each caller until one is admissible.
     pub(super) fn next(&mut self, mut admissible: impl FnMut(&T) -> bool) -> Option<T> {
         let (at, line_at) = self.flows.iter().enumerate().find_map(|(at, flow)| {
             let first = |line: &Line<T>| line.requests.front().is_some_and(|(_, first)| admissible(first));
@@ -157,6 +164,7 @@ impl<T> Queues<T> {
         let mut flow = self.flows.remove(at)?;
         let mut line = flow.lines.remove(line_at)?;
         let request = line.requests.pop_front();
+        self.with_priority -= usize::from(line.has_priority);
         if !line.requests.is_empty() {
             flow.lines.push_back(line);
         }
@@ -275,5 +283,21 @@ mod tests {
             "the controller is not displaced"
         );
         assert_eq!(queues.push(controller, 5, most).map(|(_, displaced)| displaced), Ok(Some(3)));
+    }
+
+    #[test]
+    fn a_priority_user_keeps_its_place_among_other_users_of_its_flow() {
+        let most = Waiting { total: 4, of_flow: 4, of_caller: 4 };
+        let mut queues = Queues::default();
+        for request in ["account 0", "account 1", "account 2"] {
+            queues.push(of("namespace", "account"), request, most).expect("a place");
+        }
+        let controller = Queuer { has_priority: true, ..of("namespace", "controller") };
+        let (place, _) = queues.push(controller, "controller", most).expect("the last place");
+        assert!(queues.has_priority());
+        let displaced = queues.push(of("jane", "jane"), "jane", most).map(|(_, displaced)| displaced);
+        assert_eq!(displaced, Ok(Some("account 2")), "the newest of those without priority");
+        assert_eq!(queues.remove(&place), Some("controller"));
+        assert!(!queues.has_priority());
     }
 }

@@ -48,6 +48,11 @@ impl Usage {
         (self.total.saturating_add(claim.amount) > all).then_some(Limit::All)
     }
 
+    /// Returns true when all callers together leave room for a request, of a priority caller or of others.
+    pub(super) fn has_room(&self, limits: &Limits, for_priority: bool) -> bool {
+        self.total < if for_priority { limits.total } else { limits.total - limits.reserve }
+    }
+
     pub(super) fn add(&mut self, caller: &Caller, claim: Claim) {
         self.total += claim.amount;
         self.views += if claim.of_view { claim.amount } else { 0 };

@@ -5,13 +5,15 @@ use machinery_apply::{Path, PathElement, ReplicasPaths};
 use crate::{Strategy, version::Versions};
 
 /// Paths of the parts of a scale in one version of a kind: the names of fields with dots between them.
+///
+/// A server is not built when its schema has no such field, or one of another type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScalePaths {
     /// Desired number of replicas: an integer below `spec`.
     pub spec_replicas: &'static str,
     /// Observed number of replicas: an integer below `status`.
     pub status_replicas: &'static str,
-    /// Label selector of the replicas, as text; `None` for a kind without one.
+    /// Label selector of the replicas, as text below `spec` or `status`; `None` for a kind without one.
     pub selector: Option<&'static str>,
 }
 

@@ -98,6 +98,7 @@ impl<S: Strategy> Decision<S> for ScaleUpdate {
         document::set_replicas(&mut value, paths, document::wanted(&scale, paths)?)?;
         let entries = scale.metadata.managed_fields.take().unwrap_or_default();
         let entries = registry.owners_of_scale(&version.name().api_version(), &entries, old)?;
+        let record = registry.record(entries, matches!(self.change, ScaleChange::Apply(_)))?;
         let old_meta = kube::Resource::meta(&**old);
         let wanted = metadata::wanted_version(&scale.metadata)?;
         if wanted.is_some() && wanted != old_meta.resource_version {
@@ -105,8 +106,7 @@ impl<S: Strategy> Decision<S> for ScaleUpdate {
         }
         let mut object = version.decode_merged(context, value)?;
         *kube::Resource::meta_mut(&mut object) = old_meta.clone();
-        kube::Resource::meta_mut(&mut object).managed_fields =
-            Some(entries).filter(|entries| !entries.is_empty());
+        kube::Resource::meta_mut(&mut object).managed_fields = record;
         // The rules of the strategy learn which version the caller insists on.
         kube::Resource::meta_mut(&mut object).resource_version = wanted;
         registry.strategy.default(context, &mut object);

@@ -80,7 +80,7 @@ impl FaultyStore {
         self.largest_page.load(Ordering::SeqCst)
     }
 
-    /// Somebody else is quicker to create so many of the next objects.
+    /// Number of the next creations that another writer is quicker to make.
     pub(crate) fn take_names(&self, count: usize) {
         self.taken.store(count, Ordering::SeqCst);
     }

@@ -27,6 +27,8 @@ kind! {
     /// A kettle.
     pub(crate) struct Kettle in "kettles.dev", "v2", "kettles", Namespaced {
         pub(crate) spec: KettleSpec,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub(crate) status: Option<KettleStatus>,
     }
 }
 
@@ -39,13 +41,22 @@ pub(crate) struct KettleSpec {
     colour: Option<String>,
 }
 
+/// Numbers that a scale shows.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct KettleStatus {
+    replicas: i32,
+    selector: String,
+}
+
 mod v1 {
-    use super::{Deserialize, JsonSchema, Serialize, kind};
+    use super::{Deserialize, JsonSchema, KettleStatus, Serialize, kind};
 
     kind! {
         /// A kettle.
         pub(crate) struct Kettle in "kettles.dev", "v1", "kettles", Namespaced {
             pub(crate) spec: KettleSpec,
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub(crate) status: Option<KettleStatus>,
         }
     }
 
@@ -90,6 +101,7 @@ impl From<v1::Kettle> for Kettle {
         let mut kettle = Kettle {
             metadata: old.metadata,
             spec: KettleSpec { litres: old.spec.millilitres / 1000, whistle: None, colour: old.spec.colour },
+            status: old.status,
             api_version: ApiVersion::default(),
             kind: Kind::default(),
         };
@@ -110,7 +122,8 @@ impl From<Kettle> for v1::Kettle {
             annotations.insert(WHISTLE.to_owned(), whistle.to_string());
         }
         let spec = v1::KettleSpec { millilitres: kettle.spec.litres * 1000, colour: kettle.spec.colour };
-        v1::Kettle { metadata, spec, api_version: ApiVersion::default(), kind: Kind::default() }
+        let status = kettle.status;
+        v1::Kettle { metadata, spec, status, api_version: ApiVersion::default(), kind: Kind::default() }
     }
 }
 

@@ -9,7 +9,8 @@ mod pki;
 mod server;
 
 pub(crate) use client::{Answer, Client, pot, revision, summary};
+pub(crate) use guests::{TestAuthenticator, TestAuthorizer};
 pub(crate) use kettles::{KettleServer, KettleStrategy};
-pub(crate) use kinds::Pot;
+pub(crate) use kinds::{COUNTED, COUNTED_CELLS, Pot};
 pub(crate) use pki::Pki;
 pub(crate) use server::{Kitchen, Setup, embedded, eventually};

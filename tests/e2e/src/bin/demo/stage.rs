@@ -5,7 +5,7 @@ use std::{process::Stdio, time::Duration};
 use anyhow::{Context, bail};
 use controlplane::{Output, eventually};
 use evacuation_api::Evacuation;
-use evacuation_e2e::{Platform, Pods};
+use evacuation_e2e::{Platform, Pods, workload};
 use k8s_openapi::api::{
     apps::v1::{Deployment, StatefulSet},
     core::v1::{Node, Pod},
@@ -91,7 +91,7 @@ impl<'a> Stage<'a> {
         replicas: usize,
         responders: Option<&Value>,
     ) -> anyhow::Result<()> {
-        let deployment: Deployment = serde_json::from_value(workload(name, replicas, responders))?;
+        let deployment: Deployment = serde_json::from_value(spread(name, replicas, responders))?;
         let api: Api<Deployment> = Api::namespaced(self.platform.client()?, self.namespace());
         api.create(&PostParams::default(), &deployment).await?;
         Ok(())
@@ -104,7 +104,7 @@ impl<'a> Stage<'a> {
         replicas: usize,
         responders: Option<&Value>,
     ) -> anyhow::Result<()> {
-        let mut set: StatefulSet = serde_json::from_value(workload(name, replicas, responders))?;
+        let mut set: StatefulSet = serde_json::from_value(spread(name, replicas, responders))?;
         set.spec.pod_management_policy = Some("Parallel".to_owned());
         let api: Api<StatefulSet> = Api::namespaced(self.platform.client()?, self.namespace());
         api.create(&PostParams::default(), &set).await?;
@@ -189,30 +189,20 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// A workload of that many pods with the label `app`.
-fn workload(name: &str, replicas: usize, responders: Option<&Value>) -> Value {
-    let labels = json!({"app": name});
+/// A workload whose pods go to a node with none of these, where there is one.
+fn spread(name: &str, replicas: usize, responders: Option<&Value>) -> Value {
     let annotations =
         responders.map(|entries| json!({evacuation_api::RESPONDERS_ANNOTATION: entries.to_string()}));
-    json!({
-        "metadata": {"name": name},
-        "spec": {
-            "replicas": replicas,
-            "selector": {"matchLabels": labels},
-            "template": {
-                "metadata": {"labels": labels, "annotations": annotations},
-                "spec": {
-                    "containers": [{"name": "app", "image": "app"}],
-                    "tolerations": controlplane::tolerations(),
-                    // It goes to a node with none of these, where there is one.
-                    "affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{
-                        "weight": 100,
-                        "podAffinityTerm": {"topologyKey": "kubernetes.io/hostname", "labelSelector": {
-                            "matchExpressions": [{"key": "app", "operator": "Exists"}],
-                        }},
-                    }]}},
-                },
-            },
-        },
-    })
+    let mut workload = workload(name, replicas, &json!(annotations));
+    let affinity = json!({"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{
+        "weight": 100,
+        "podAffinityTerm": {"topologyKey": "kubernetes.io/hostname", "labelSelector": {
+            "matchExpressions": [{"key": "app", "operator": "Exists"}],
+        }},
+    }]}});
+    let more = [("tolerations", json!(controlplane::tolerations())), ("affinity", affinity)];
+    if let Some(Value::Object(pod)) = workload.pointer_mut("/spec/template/spec") {
+        pod.extend(more.map(|(field, value)| (field.to_owned(), value)));
+    }
+    workload
 }

@@ -134,6 +134,28 @@ async fn a_thousand_waiting_requests_delay_another_flow_by_one_turn() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_priority_caller_that_waits_takes_the_first_place_although_others_wait_longer() {
+    let limits = Limits { waiting: waiting(16), ..Limits::shares_of(16) };
+    let limiter = limiter(limits);
+    let controller = ranked("controller", Rank::Priority);
+    let mut taken: Vec<_> =
+        (0..14).map(|at| limiter.try_enter(&caller(&at.to_string()), one()).expect("a slot")).collect();
+    let _reserve = [(); 2].map(|()| limiter.try_enter(&controller, one()).expect("the reserve"));
+    let jane = caller("jane");
+    let mut ordinary = Box::pin(limiter.enter(&jane, one(), PATIENCE));
+    assert!((&mut ordinary).now_or_never().is_none());
+    let mut urgent = Box::pin(limiter.enter(&controller, one(), PATIENCE));
+    assert!((&mut urgent).now_or_never().is_none());
+    taken.truncate(13);
+    let permit = urgent.now_or_never().expect("at once").expect("a slot");
+    assert!((&mut ordinary).now_or_never().is_none(), "the reserve is not for others");
+    drop(permit);
+    assert!((&mut ordinary).now_or_never().is_none(), "two of the reserve are in use");
+    taken.truncate(11);
+    drop(ordinary.now_or_never().expect("at once").expect("a slot"));
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_service_accounts_of_a_namespace_wait_for_their_share_and_others_pass() {
     let limiter = limiter(Limits { waiting: waiting(8), ..Limits::shares_of(16) });
     let pod = |at: usize| of_namespace(&format!("pod-{at}"), "shop");
@@ -147,7 +169,7 @@ async fn the_service_accounts_of_a_namespace_wait_for_their_share_and_others_pas
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_that_waited_counts_as_what_it_is() {
+async fn a_request_that_waited_counts_against_its_own_limits() {
     let limiter = limiter(Limits { views: 1, waiting: waiting(4), ..Limits::shares_of(8) });
     let (greedy, jane) = (caller("greedy"), caller("jane"));
     let read = limiter.enter(&greedy, one(), PATIENCE).await.expect("a slot");

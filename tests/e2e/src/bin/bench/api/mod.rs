@@ -34,6 +34,8 @@ pub(crate) async fn run() -> anyhow::Result<Vec<Row>> {
     let limits = [
         "--max-objects-per-namespace=1000000",
         "--max-bytes-per-namespace=1000000000",
+        "--max-responders-per-namespace=1000000",
+        "--max-responder-bytes-per-namespace=1000000000",
         "--max-bytes=1000000000",
     ];
     let options = PlatformOptions {
