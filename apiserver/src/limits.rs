@@ -31,8 +31,8 @@ pub struct LimitOptions {
     /// Maximum size in bytes of the stored objects of one kind in one namespace.
     #[arg(long, default_value_t = 16 * 1024 * 1024, value_name = "BYTES")]
     pub max_bytes_per_namespace: usize,
-    /// Maximum number of EvacuationResponders in one namespace, within the limit on all kinds. Whoever creates
-    /// an Evacuation there makes the server look at all of them.
+    /// Maximum number of EvacuationResponders in one namespace, within the limit on all kinds. Each creation
+    /// of an Evacuation there looks at all of them.
     #[arg(long, default_value_t = 500, value_name = "NUMBER")]
     pub max_responders_per_namespace: usize,
     /// Maximum size in bytes of the EvacuationResponders in one namespace, within the limit on all kinds.
