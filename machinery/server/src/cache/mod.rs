@@ -4,42 +4,41 @@ mod change;
 mod cursor;
 mod entry;
 mod feed;
+mod group;
 mod index;
 mod queue;
 mod recent;
 mod scope;
 mod snapshot;
 mod subscribers;
+mod subscription;
 #[cfg(test)]
 pub(crate) mod testing;
 mod usage;
 
 use std::{
-    collections::VecDeque,
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use machinery_storage::StoreError;
-use tokio::{
-    sync::{mpsc::error::TryRecvError, watch},
-    time::Instant,
-};
+use tokio::{sync::watch, time::Instant};
 
 pub(crate) use self::{
     change::Change,
     entry::{Entry, Head},
     feed::feed,
+    group::FieldValue,
     scope::Scope,
     snapshot::{Objects, Snapshot},
+    subscription::{Start, Subscription},
     usage::Usage,
 };
 use self::{
     index::{Contents, Index},
-    queue::Receiver,
     recent::Recent,
-    subscribers::{Key, Subscribers},
+    subscribers::Subscribers,
 };
 use crate::{ApiError, Cause, Object, Reason, stored::Stored};
 
@@ -74,64 +73,8 @@ struct Inner<O> {
     subscribers: Subscribers<O>,
 }
 
-/// Start of a watch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Start {
-    /// The present state.
-    Present,
-    /// The changes after a revision.
-    After(i64),
-}
-
-/// Position of a reader in the stream of changes.
-#[derive(Debug)]
-pub(crate) struct Subscription<O> {
-    /// Objects at the start, for [`Start::Present`].
-    pub(crate) present: Snapshot<O>,
-    /// Changes between the start and now.
-    pub(crate) backlog: Vec<Arc<Change<O>>>,
-    /// Changes from now on; closed when the reader falls behind or the cache is filled again.
-    pub(crate) changes: Receiver<O>,
-    /// Revision that `present` and `backlog` cover.
-    pub(crate) revision: i64,
-    /// Ends the subscription when it is dropped.
-    _place: Option<Place<O>>,
-}
-
-/// Registration of a subscriber, until it is dropped.
-#[derive(Debug)]
-struct Place<O> {
-    inner: Arc<Mutex<Inner<O>>>,
-    key: Key,
-}
-
-impl<O> Drop for Place<O> {
-    fn drop(&mut self) {
-        lock(&self.inner).subscribers.remove(&self.key);
-    }
-}
-
 fn lock<O>(inner: &Mutex<Inner<O>>) -> MutexGuard<'_, Inner<O>> {
     inner.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl<O: Object> Subscription<O> {
-    /// Takes out waiting changes, up to about that size. Returns true when none is left and none was lost.
-    /// Returns false when more wait, or when the reader fell behind and lost what came after.
-    pub(crate) fn take_waiting(&mut self, into: &mut VecDeque<Arc<Change<O>>>, most: usize) -> bool {
-        let mut size = 0;
-        while size < most {
-            match self.changes.try_recv() {
-                Ok(change) => {
-                    size = size.saturating_add(change.size());
-                    into.push_back(change);
-                }
-                Err(TryRecvError::Empty) => return true,
-                Err(TryRecvError::Disconnected) => return false,
-            }
-        }
-        false
-    }
 }
 
 /// The failure of a read from a cache that was never filled. Source of the rule:
@@ -341,31 +284,6 @@ impl<O: Object> Cache<O> {
         self.check(&inner.index, scope).ok()?;
         inner.index.list_at(revision, scope, after)
     }
-
-    /// Subscribes to the changes of a scope.
-    ///
-    /// # Errors
-    ///
-    /// `Expired` when the changes after that revision were forgotten, `InternalError` with the key of an
-    /// object that cannot be read.
-    pub(crate) fn subscribe(&self, scope: &Scope, start: Start) -> Result<Subscription<O>, ApiError> {
-        let mut inner = self.inner();
-        self.check(&inner.index, scope)?;
-        let (present, backlog) = match start {
-            Start::Present => (inner.index.list(scope, None), Vec::new()),
-            Start::After(revision) => {
-                let oldest = inner.index.floor();
-                let backlog = inner.index.changes_after(revision, scope);
-                (
-                    Snapshot::empty(revision),
-                    backlog.ok_or(StoreError::Compacted { requested: revision, oldest })?,
-                )
-            }
-        };
-        let (key, changes) = inner.subscribers.add(scope.clone());
-        let place = Place { inner: self.inner.clone(), key };
-        Ok(Subscription { present, backlog, changes, revision: inner.index.revision(), _place: Some(place) })
-    }
 }
 
 #[cfg(test)]
@@ -387,20 +305,5 @@ mod tests {
         assert!(!cache.keeps_up());
         cache.hear();
         assert!(cache.keeps_up());
-    }
-
-    #[test]
-    fn a_reader_that_leaves_is_forgotten_at_once() {
-        let cache: Cache<ConfigMap> = testing::cache();
-        let scope = Scope::new("n", None, true);
-        let left = cache.subscribe(&scope, Start::Present).expect("a subscription");
-        let _stays = cache.subscribe(&scope, Start::Present).expect("a subscription");
-        assert_eq!(cache.inner().subscribers.len(), 2);
-        drop(left);
-        assert_eq!(cache.inner().subscribers.len(), 1);
-        let ended = cache.subscribe(&scope, Start::Present).expect("a subscription");
-        cache.replace(1, Contents::new());
-        drop(ended);
-        assert_eq!(cache.inner().subscribers.len(), 0);
     }
 }

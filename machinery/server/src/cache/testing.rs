@@ -8,9 +8,12 @@ use machinery_storage::KeyValue;
 use super::{Cache, Entry, Head};
 use crate::stored::Stored;
 
-/// Returns an empty cache.
+/// Returns an empty cache. The only selectable field is the colour in the data.
 pub(crate) fn cache() -> Cache<ConfigMap> {
-    let heads = |object: &ConfigMap| Head::new(object, std::iter::empty(), None);
+    let colour = |object: &ConfigMap| object.data.as_ref()?.get("colour").cloned();
+    let heads = move |object: &ConfigMap| {
+        Head::new(object, std::iter::once(colour(object).unwrap_or_default()), None)
+    };
     Cache::new("configmaps".to_owned(), Box::new(heads))
 }
 

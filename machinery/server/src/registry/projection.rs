@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::Registry;
 use crate::{
     ApiError, Strategy,
-    cache::Entry,
+    cache::{Entry, FieldValue},
     item::Item,
     selector::{FieldSelector, LabelSelector},
     version::KindVersion,
@@ -18,6 +18,12 @@ pub(crate) trait Projection<O>: Send + Sync {
 
     /// Returns true when some objects may be hidden.
     fn narrows(&self) -> bool;
+
+    /// Returns a selectable field with the value that it has in all objects that the reader sees; `None` when
+    /// there is no such field.
+    fn field(&self) -> Option<FieldValue> {
+        None
+    }
 }
 
 /// Selector of a list or watch.
@@ -72,5 +78,10 @@ impl<S: Strategy> Projection<S::Object> for Selected<S> {
 
     fn narrows(&self) -> bool {
         !self.selection.is_empty()
+    }
+
+    fn field(&self) -> Option<FieldValue> {
+        let fields = &self.selection.fields;
+        fields.fields().find_map(|field| self.registry.field_value(field, fields.exact(field)?))
     }
 }

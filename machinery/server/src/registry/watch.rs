@@ -178,7 +178,7 @@ impl<S: Strategy> Registry<S> {
                 Start::After(self.cache.revision())
             }
         };
-        let mut subscription = self.cache.subscribe(scope, start)?;
+        let mut subscription = self.cache.subscribe(scope, projection.field(), start)?;
         let received = std::mem::take(&mut subscription.backlog).into();
         Ok(Box::new(Watch {
             registry: self.clone(),

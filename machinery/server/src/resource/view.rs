@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::{GetVersion, Query, Resource};
 use crate::{
     ApiError, Column, KindInfo, Registry, RequestContext, Strategy, Verb, View,
-    cache::{Entry, Scope},
+    cache::{Entry, FieldValue, Scope},
     item::{DecodedItem, Item, object_of},
     registry::{Listed, Projection, Selection, StorageUsage, Version, WatchFrom, Watching},
     resource_name::ResourceName,
@@ -39,18 +39,17 @@ impl<V: View> ViewResource<V> {
 
     fn projection(&self, context: &Arc<RequestContext>, selection: Selection) -> Projected<V> {
         let field = self.view.field(context);
-        let (view, source) = (self.view.clone(), self.source.clone());
-        Projected { view, source, context: context.clone(), field, selection }
+        let field = field.and_then(|(field, value)| self.source.field_value(field, &value));
+        Projected { view: self.view.clone(), context: context.clone(), field, selection }
     }
 }
 
 /// Projection by a view, narrowed by a selection.
 struct Projected<V: View> {
     view: Arc<V>,
-    source: Arc<Registry<V::Source>>,
     context: Arc<RequestContext>,
     /// Selectable field of the source, and its value in the objects that the caller can see.
-    field: Option<(&'static str, String)>,
+    field: Option<FieldValue>,
     selection: Selection,
 }
 
@@ -60,7 +59,7 @@ impl<V: View> Projection<<V::Source as Strategy>::Object> for Projected<V> {
         entry: &Arc<Entry<<V::Source as Strategy>::Object>>,
     ) -> Result<Option<Arc<dyn Item>>, ApiError> {
         // What the caller can't see anyway is not decoded.
-        if self.field.as_ref().is_some_and(|(field, value)| self.source.field_of(entry, field) != value) {
+        if self.field.as_ref().is_some_and(|field| !field.is_of(entry.head())) {
             return Ok(None);
         }
         let Some(seen) = self.view.project(&self.context, &*entry.object()?) else { return Ok(None) };
@@ -72,6 +71,10 @@ impl<V: View> Projection<<V::Source as Strategy>::Object> for Projected<V> {
 
     fn narrows(&self) -> bool {
         true
+    }
+
+    fn field(&self) -> Option<FieldValue> {
+        self.field.clone()
     }
 }
 

@@ -153,7 +153,16 @@ async fn entering_and_leaving_a_selector_are_additions_and_deletions() {
     let cold = client.merge(&a, &json!({"metadata": {"labels": {"hot": "no"}}})).await.expect(200);
     client.merge(&format!("{POTS}/b"), &json!({"metadata": {"labels": {"hot": "yes"}}})).await.expect(200);
     let again = client.merge(&a, &json!({"metadata": {"labels": {"hot": "yes"}}})).await.expect(200);
-    let expected = [("ADDED", &hot), ("MODIFIED", &more), ("DELETED", &cold), ("ADDED", &again)];
+    let stew = client.merge(&a, &json!({"spec": {"dish": "stew"}})).await.expect(200);
+    let soup = client.merge(&a, &json!({"spec": {"dish": "soup"}})).await.expect(200);
+    let expected = [
+        ("ADDED", &hot),
+        ("MODIFIED", &more),
+        ("DELETED", &cold),
+        ("ADDED", &again),
+        ("DELETED", &stew),
+        ("ADDED", &soup),
+    ];
     for (event_type, object) in expected {
         assert_eq!(watch.event().await, event(event_type, "a", revision(object)));
     }

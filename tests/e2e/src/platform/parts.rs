@@ -3,6 +3,7 @@
 use anyhow::{Context, bail};
 use chrono::TimeDelta;
 use controlplane::{Process, eventually};
+use evacuation_api::Evacuation;
 use k8s_openapi::{api::coordination::v1::Lease, jiff::Timestamp};
 use kube::{
     Api,
@@ -30,7 +31,12 @@ impl Platform {
                 condition.get("type") == Some(&json!("Available"))
                     && condition.get("status") == Some(&json!("True"))
             });
-            if available { Ok(()) } else { bail!("conditions {conditions}") }
+            if !available {
+                bail!("conditions {conditions}");
+            }
+            // A server that was killed a moment ago still counts as available.
+            Api::<Evacuation>::all(self.client()?).list_metadata(&ListParams::default().limit(1)).await?;
+            Ok(())
         })
         .await?;
         if self.controllers.is_empty() {
