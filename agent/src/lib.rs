@@ -15,6 +15,8 @@ mod call;
 mod children;
 mod command;
 mod context;
+#[doc(hidden)]
+pub mod fuzzing;
 mod health;
 mod install;
 mod log;

@@ -3,7 +3,7 @@
 /// Start of a terminal's escape sequence.
 const ESCAPE: char = '\u{1b}';
 /// Maximum size of a message, in bytes. The API takes 4096.
-const MAX_MESSAGE: usize = 1024;
+pub(crate) const MAX_MESSAGE: usize = 1024;
 
 /// Makes one line of plain text: without escape sequences, without control characters except tabs, and cut to
 /// [`MAX_MESSAGE`].

@@ -20,6 +20,8 @@ mod builtin;
 mod cluster;
 mod drain;
 mod eviction_request;
+#[doc(hidden)]
+pub mod fuzzing;
 mod negotiation;
 mod process;
 mod refresh;

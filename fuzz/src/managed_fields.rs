@@ -3,8 +3,12 @@
 use std::{collections::BTreeMap, sync::LazyLock};
 
 use jiff::Timestamp;
-use machinery_apply::{ApplyError, FieldSet, OneVersion, Writer, apply, track};
-use machinery_merge::parse_json;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
+use machinery_apply::{
+    ApplyError, FieldSet, MAX_MANAGER_BYTES, OneVersion, Path, ReplicasPaths, Writer, apply,
+    manager_from_user_agent, object_entries, scale_entries, track, validate_managed_fields, validate_manager,
+};
+use machinery_merge::{Strictness, decode, parse_json};
 use machinery_schema::Schema;
 use serde_json::{Value, json};
 
@@ -83,6 +87,74 @@ pub(crate) fn server_side_apply(input: &[u8]) {
     let again = again.unwrap_or_else(|error| panic!("the same again: {error}"));
     assert!(!again.changed, "{live} and {}", again.object);
     assert_eq!(again.managed_fields, applied.managed_fields);
+}
+
+/// The entries of an object and, after a line break, its spec. Entries that can be read can be written, and
+/// the owners of an object that nobody changed stay the same.
+pub(crate) fn managed_fields(input: &[u8]) {
+    let (entries, spec) = halves(input);
+    let Ok(entries) = decode::<Vec<ManagedFieldsEntry>>(entries, Strictness::Ignore) else { return };
+    let entries = entries.value;
+    if validate_managed_fields(&entries).is_err() {
+        return;
+    }
+    check_scale(&entries);
+    let Some(mut live) = document(if spec.is_empty() { b"{}" } else { spec }) else { return };
+    live["metadata"] = json!({"name": "a", "uid": "u", "managedFields": entries});
+    let versions = &OneVersion { api_version: VERSION, schema: &SCHEMA };
+    let writer = Writer { manager: "a", api_version: VERSION, subresource: "", now: Timestamp::UNIX_EPOCH };
+    let Ok(tracked) = track(versions, Some(&live), &live, &writer, &FieldSet::new()) else { return };
+    validate_managed_fields(&tracked).unwrap_or_else(|error| panic!("{error}: {tracked:?}"));
+    live["metadata"]["managedFields"] = json!(tracked);
+    let again = track(versions, Some(&live), &live, &writer, &FieldSet::new());
+    let again = again.unwrap_or_else(|error| panic!("the same again: {error}"));
+    assert_eq!(again, tracked);
+}
+
+/// The entries pass through the subresource `scale`: each manager of the number of replicas is there, and the
+/// written entries can be read.
+fn check_scale(entries: &[ManagedFieldsEntry]) {
+    let paths: ReplicasPaths = [(VERSION.to_owned(), Some(Path::fields(&["spec", "n"])))].into();
+    let scale = scale_entries(entries, &paths).unwrap_or_else(|error| panic!("{error}"));
+    assert!(scale.len() <= entries.len());
+    let written = object_entries(entries, &scale, VERSION, &paths).unwrap_or_else(|error| panic!("{error}"));
+    validate_managed_fields(&written).unwrap_or_else(|error| panic!("{error}: {written:?}"));
+    assert_eq!(scale_entries(&written, &paths).ok(), Some(scale), "{written:?}");
+}
+
+/// The annotation of a client-side apply and, after a line break, the spec that kubectl applies. A forced
+/// apply has no conflict, and the same apply again changes nothing.
+pub(crate) fn last_applied(input: &[u8]) {
+    let (annotation, spec) = halves(input);
+    let Ok(annotation) = str::from_utf8(annotation) else { return };
+    let Some(mut applied) = document(spec) else { return };
+    let mut live = applied.clone();
+    let annotations = json!({"kubectl.kubernetes.io/last-applied-configuration": annotation});
+    live["metadata"] = json!({"name": "a", "annotations": annotations});
+    let versions = &OneVersion { api_version: VERSION, schema: &SCHEMA };
+    let none = FieldSet::new();
+    let writer =
+        |manager| Writer { manager, api_version: VERSION, subresource: "", now: Timestamp::UNIX_EPOCH };
+    let Ok(entries) = track(versions, None, &live, &writer("kubectl-client-side-apply"), &none) else {
+        return;
+    };
+    live["metadata"]["managedFields"] = json!(entries);
+    live["metadata"]["uid"] = json!("u");
+    if let Some(spec) = applied["spec"].as_object_mut() {
+        spec.insert("n".to_owned(), json!(7));
+    }
+    let applied = apply(versions, Some(&live), &applied, &writer("kubectl"), false, &none);
+    if let Err(ApplyError::Conflicts(conflicts)) = applied {
+        assert!(!conflicts.is_empty());
+    }
+}
+
+/// The header User-Agent. The manager of a request without a name is a valid one.
+pub(crate) fn user_agent(input: &[u8]) {
+    let Ok(user_agent) = str::from_utf8(input) else { return };
+    let manager = manager_from_user_agent(user_agent);
+    assert!(manager.len() <= MAX_MANAGER_BYTES, "{manager:?}");
+    assert_eq!(validate_manager(&manager), [], "{manager:?}");
 }
 
 /// The document of a spec.

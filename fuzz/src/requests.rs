@@ -28,6 +28,18 @@ pub(crate) fn label_selector(input: &[u8]) {
     from_utf8(input).map(fuzzing::label_selector).unwrap_or_default();
 }
 
+pub(crate) fn discovery_accept(input: &[u8]) {
+    from_utf8(input).map(machinery_openapi::fuzzing::discovery_accept).unwrap_or_default();
+}
+
+pub(crate) fn stored_version(input: &[u8]) {
+    fuzzing::stored_version(input);
+}
+
+pub(crate) fn websocket_frames(input: &[u8]) {
+    fuzzing::websocket_frames(input);
+}
+
 pub(crate) fn websocket_protocols(input: &[u8]) {
     fuzzing::websocket_protocols(input);
 }

@@ -24,6 +24,8 @@ mod call;
 mod cluster;
 mod config;
 mod events;
+#[doc(hidden)]
+pub mod fuzzing;
 mod gateway;
 mod judge;
 mod ledger;

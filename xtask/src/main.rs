@@ -12,6 +12,8 @@ mod conformance;
 mod cycles;
 mod demo;
 mod fuzz;
+mod fuzz_corpus;
+mod fuzzer;
 mod generate;
 mod krew;
 mod model;

@@ -6,17 +6,17 @@ use clap::Args;
 use crate::{
     build::{Profile, build},
     command::{cargo, run},
-    prerequisites, suites,
+    fuzz, prerequisites, suites,
 };
 
-/// Run all tests.
+/// Run all tests, and then each target of the fuzzer for 20 seconds.
 #[derive(Args)]
 pub(crate) struct Test {
     /// Also the tests with real programs of others: descheduler, VPA updater, kubectl 1.32. They are built
     /// first, which takes 10 minutes or more.
     #[arg(long)]
     long: bool,
-    /// Only the tests whose names contain this.
+    /// Only the tests whose names contain this, and no fuzzer unless it is `fuzz` or the name of a target.
     filter: Option<String>,
 }
 
@@ -31,8 +31,16 @@ impl Test {
         run(examples.args(["test", "--workspace", "--doc", "--quiet"]).args(&self.filter))?;
         let suites::Tally { passed, failed, ignored } = results.tally;
         println!("{passed} passed, {failed} failed, {ignored} skipped");
-        if !results.failed.is_empty() {
-            bail!("failed: {}", results.failed.join(", "));
+        let mut failed = results.failed;
+        let targets = fuzz::targets_of_tests(self.filter.as_deref())?;
+        if !targets.is_empty() {
+            println!("== fuzz");
+            let fuzzed = fuzz::short_run(targets)?;
+            println!("{fuzzed}");
+            failed.extend(fuzzed.failed.iter().map(|target| format!("fuzz {target}")));
+        }
+        if !failed.is_empty() {
+            bail!("failed: {}", failed.join(", "));
         }
         Ok(())
     }

@@ -37,7 +37,7 @@ use budget_gate::BudgetGate;
 use evictor::{AttemptId, Attempts, Sightings};
 use metrics::NegotiationMetrics;
 use notice::{first_transitions, transitions};
-pub(crate) use push::Pusher;
+pub(crate) use push::{Pusher, read_reply};
 use question::Asker;
 use status::StatusWriter;
 use world::WorldReader;

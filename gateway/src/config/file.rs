@@ -55,7 +55,7 @@ fn texts(problems: &[FieldError]) -> String {
 /// The document: rows that come before the built-in ones.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct GatewayConfiguration {
+pub(crate) struct GatewayConfiguration {
     pub(super) api_version: String,
     pub(super) kind: String,
     #[serde(default)]
@@ -88,11 +88,16 @@ pub(super) fn read_error(path: &Path, source: std::io::Error) -> ConfigurationEr
 
 /// Returns the table that the text of a file describes.
 pub(super) fn table(path: &Path, text: &[u8]) -> Result<Table, ConfigurationError> {
+    read(path, text).map(|configuration| Table::new(configuration.callers))
+}
+
+/// Returns the valid document that the text of a file is.
+pub(crate) fn read(path: &Path, text: &[u8]) -> Result<GatewayConfiguration, ConfigurationError> {
     let decoded = decode_yaml::<GatewayConfiguration>(text, Strictness::Strict)
         .map_err(|source| ConfigurationError::Decode { path: path.to_owned(), source })?;
     let problems = validate(&decoded.value);
     if problems.is_empty() {
-        return Ok(Table::new(decoded.value.callers));
+        return Ok(decoded.value);
     }
     Err(ConfigurationError::Invalid { path: path.to_owned(), problems })
 }

@@ -12,6 +12,7 @@ mod validation;
 
 pub use self::file::{ConfigurationError, check};
 pub(crate) use self::{
+    file::read,
     reload::{ConfigurationFile, ConfigurationGauges},
     row::{GraceSource, Row, RowAct, Table},
 };

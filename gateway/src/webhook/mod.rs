@@ -1,6 +1,6 @@
 //! The webhooks over HTTP: `/evict`, `/delete` and `/pods`, and the probes.
 
-mod review;
+pub(crate) mod review;
 
 use std::sync::Arc;
 

@@ -40,7 +40,7 @@ pub(crate) enum ReviewError {
 }
 
 /// Reads the request of a review.
-pub(super) fn read<K>(body: &[u8]) -> Result<AdmissionRequest<K>, ReviewError>
+pub(crate) fn read<K>(body: &[u8]) -> Result<AdmissionRequest<K>, ReviewError>
 where
     K: Resource + DeserializeOwned,
 {
@@ -53,7 +53,7 @@ where
 /// A dry run can be asked for in the request and in the body: `kubectl drain --dry-run=server` does the
 /// latter, of which the kube-apiserver tells no webhook. The body may be of `policy/v1` or of
 /// `policy/v1beta1`.
-pub(super) fn eviction(request: &AdmissionRequest<DynamicObject>) -> Result<Call, ReviewError> {
+pub(crate) fn eviction(request: &AdmissionRequest<DynamicObject>) -> Result<Call, ReviewError> {
     let body = request.object.as_ref().ok_or(ReviewError::Missing("object"))?;
     let options = body.data.get("deleteOptions").filter(|options| !options.is_null());
     let options = options.map(DeleteOptions::deserialize);
@@ -64,7 +64,7 @@ pub(super) fn eviction(request: &AdmissionRequest<DynamicObject>) -> Result<Call
 }
 
 /// Returns the call of a deletion, and its pod. For a collection the request has no name.
-pub(super) fn deletion(request: &AdmissionRequest<Pod>) -> Result<(Call, Pod), ReviewError> {
+pub(crate) fn deletion(request: &AdmissionRequest<Pod>) -> Result<(Call, Pod), ReviewError> {
     let pod = request.old_object.clone().ok_or(ReviewError::Missing("oldObject"))?;
     let name = pod.metadata.name.clone().ok_or(ReviewError::Missing("name"))?;
     let options = request.options.as_ref().map(|options| DeleteOptions::deserialize(&options.0));
@@ -100,7 +100,7 @@ fn user(info: &v1::UserInfo) -> UserInfo {
 }
 
 /// Returns the review with the answer.
-pub(super) fn reply<K: Resource>(
+pub(crate) fn reply<K: Resource>(
     request: &AdmissionRequest<K>,
     call: &Call,
     answer: Answer,
@@ -122,7 +122,7 @@ pub(super) fn reply<K: Resource>(
 
 /// Returns the object that a creation or an update writes. An update that changes no annotation writes
 /// nothing of interest: most updates are such ones.
-pub(super) fn written(request: &AdmissionRequest<DynamicObject>) -> Result<Option<Value>, ReviewError> {
+pub(crate) fn written(request: &AdmissionRequest<DynamicObject>) -> Result<Option<Value>, ReviewError> {
     let object = request.object.as_ref().ok_or(ReviewError::Missing("object"))?;
     let unchanged = request.old_object.as_ref().is_some_and(|old| {
         old.metadata.annotations == object.metadata.annotations
@@ -135,7 +135,7 @@ pub(super) fn written(request: &AdmissionRequest<DynamicObject>) -> Result<Optio
 }
 
 /// Returns the review that allows a request with these warnings.
-pub(super) fn warned<K: Resource>(
+pub(crate) fn warned<K: Resource>(
     request: &AdmissionRequest<K>,
     warnings: Vec<String>,
 ) -> AdmissionReview<DynamicObject> {

@@ -27,6 +27,7 @@
 //!
 //! - An expression can iterate a million times, and for a second. The cost of one library function is limited
 //!   only by the sizes of its arguments. After five seconds no further policy of a write is evaluated.
+//! - A panic of the library is an error of its expression.
 //! - Expressions are not type-checked. An error shows when the expression is evaluated, and then the
 //!   `failurePolicy` decides.
 //! - `authorizer` has no `fieldSelector` and `labelSelector`, and CEL no `cel.bind` and no `type`.
@@ -35,6 +36,8 @@
 mod cel;
 mod configurations;
 mod form;
+#[doc(hidden)]
+pub mod fuzzing;
 mod limiter;
 mod matching;
 mod metrics;

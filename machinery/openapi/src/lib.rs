@@ -25,6 +25,8 @@ mod documents;
 mod error;
 #[cfg(test)]
 mod fixture;
+#[doc(hidden)]
+pub mod fuzzing;
 mod keywords;
 mod operations;
 mod parameters;

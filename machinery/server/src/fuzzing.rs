@@ -4,14 +4,25 @@
 
 #![allow(clippy::missing_panics_doc, clippy::panic, reason = "a property that does not hold is a panic")]
 
+use serde_json::Value;
+
 use crate::{
     Reason,
     http::fuzzing as http,
     registry::Continue,
     selector::{FieldSelector, LabelSelector},
+    version,
 };
 
-pub use http::{accept_header, delete_options, query, websocket_protocols};
+pub use http::{accept_header, delete_options, query, websocket_frames, websocket_protocols};
+
+/// Finds the version of a stored object. It is the one that a parser of JSON finds.
+pub fn stored_version(bytes: &[u8]) {
+    let Ok(version) = version::stored_version(bytes) else { return };
+    let Ok(object) = serde_json::from_slice::<Value>(bytes) else { return };
+    let Some(object) = object.as_object() else { return };
+    assert_eq!(object.get("apiVersion").and_then(Value::as_str), Some(&*version));
+}
 
 /// Reads a label selector. White space between its tokens has no meaning, and a selector joined to itself
 /// selects the same labels.

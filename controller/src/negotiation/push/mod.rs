@@ -12,3 +12,4 @@ mod transport;
 
 pub(crate) use deliveries::{Deliveries, Next};
 pub(crate) use pusher::{ClusterView, PushError, Pusher};
+pub(crate) use reply::read_reply;

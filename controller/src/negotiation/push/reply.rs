@@ -15,7 +15,7 @@ const CUT: &str = "…";
 /// # Errors
 ///
 /// Names the field that has no single meaning, and its value.
-pub(super) fn read_reply(body: &[u8]) -> Result<Option<ReviewResponse>, String> {
+pub(crate) fn read_reply(body: &[u8]) -> Result<Option<ReviewResponse>, String> {
     let review: Value = serde_json::from_slice(body).map_err(|error| error.to_string())?;
     let review = review.as_object().ok_or("it is not a JSON object")?;
     let response = match review.get("response") {

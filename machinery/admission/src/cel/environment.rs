@@ -46,6 +46,13 @@ impl Environment {
         }
     }
 
+    /// Returns the variables of an object alone.
+    pub(crate) fn of_object(object: &Value, authz: Authz) -> Self {
+        let (object, none) = (to_cel(object), Cel::Null);
+        let [old, request, namespace] = [none.clone(), none.clone(), none];
+        Self { object, old, request, namespace, authz, resource: ResourceAttributes::new("", "v1", "pots") }
+    }
+
     /// Returns a context with the variables and functions, which spends from a budget.
     pub(crate) fn context(&self, params: Option<&Cel>, budget: &Budget) -> Context<'static> {
         let mut context = Context::default().with_all();

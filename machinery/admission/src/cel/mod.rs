@@ -12,10 +12,12 @@ mod stack;
 mod value;
 
 pub(crate) use self::{
-    budget::Budget,
+    authorizer::Authz,
+    budget::{Budget, MAX_LENGTH},
     conditions::Conditions,
     environment::Environment,
     evaluator::Evaluator,
     program::Program,
+    stack::with_large_stack,
     value::{map, to_cel},
 };

@@ -8,7 +8,14 @@ mod review;
 mod service;
 mod validating;
 
-pub(crate) use self::{call::Caller, client::Clients, hook::Hook, mutating::mutate, validating::validate};
+pub(crate) use self::{
+    call::Caller,
+    client::Clients,
+    hook::{Hook, ReviewVersion},
+    mutating::mutate,
+    review::Answer,
+    validating::validate,
+};
 
 #[cfg(test)]
 mod tests;

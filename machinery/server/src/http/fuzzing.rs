@@ -2,11 +2,28 @@
 
 #![allow(clippy::missing_panics_doc, clippy::panic, reason = "a property that does not hold is a panic")]
 
-use actix_web::http::header::{HeaderValue, SEC_WEBSOCKET_PROTOCOL};
+use std::{
+    pin::Pin,
+    task::{Context, Poll, Waker},
+};
+
+use actix_http::ws::Codec;
+use actix_web::{
+    FromRequest,
+    body::MessageBody,
+    http::header::{HeaderValue, SEC_WEBSOCKET_PROTOCOL},
+    test::TestRequest,
+    web,
+};
+use bytes::BytesMut;
+use futures::{StreamExt, stream};
+use tokio::runtime::Builder;
+use tokio_util::codec::Decoder;
 
 use super::{
     accept,
     delete_options::{Syntax, delete_options as read_delete_options},
+    encoding::Encoding,
     input::PatchBody,
     list_options,
     params::Params,
@@ -67,7 +84,44 @@ pub fn websocket_protocols(value: &[u8]) {
     let headers = [(SEC_WEBSOCKET_PROTOCOL, value)].into_iter().collect();
     if let Ok(Some(token)) = websocket::bearer_token(&headers) {
         assert!(!token.is_empty());
-        assert!(websocket::chosen(&headers).is_some_and(|chosen| !chosen.starts_with("base64url.bearer.")));
+        let chosen = websocket::chosen(&headers);
+        assert!(chosen.is_some_and(|chosen| !chosen.starts_with(websocket::BEARER_PROTOCOL)), "{chosen:?}");
+    }
+}
+
+/// Reads the frames that a client sends on a WebSocket, and answers them. The WebSocket ends with the client,
+/// and all that is sent on it are frames.
+pub fn websocket_frames(sent: &[u8]) {
+    let runtime = Builder::new_current_thread().enable_time().build();
+    let runtime = runtime.unwrap_or_else(|error| panic!("{error}"));
+    let _entered = runtime.enter();
+    let request = TestRequest::default()
+        .insert_header(("upgrade", "websocket"))
+        .insert_header(("connection", "upgrade"))
+        .insert_header(("sec-websocket-version", "13"))
+        .insert_header(("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ=="))
+        .set_payload(sent.to_vec());
+    let (request, mut payload) = request.to_http_parts();
+    let payload = web::Payload::from_request(&request, &mut payload).into_inner();
+    let payload = payload.unwrap_or_else(|error| panic!("{error}"));
+    let events = stream::pending().boxed_local();
+    let response = websocket::upgrade(&request, payload, Encoding::Json, events);
+    let mut body = response.unwrap_or_else(|error| panic!("{error}")).into_body();
+    let (mut context, mut answered) = (Context::from_waker(Waker::noop()), BytesMut::new());
+    let ended = (0..64 + sent.len()).any(|_| match Pin::new(&mut body).poll_next(&mut context) {
+        Poll::Ready(Some(Ok(bytes))) => {
+            answered.extend_from_slice(&bytes);
+            false
+        }
+        Poll::Ready(Some(Err(error))) => panic!("{error}"),
+        Poll::Ready(None) => true,
+        Poll::Pending => false,
+    });
+    assert!(ended, "the client has left, and the WebSocket has not ended");
+    let mut codec = Codec::new().client_mode();
+    while !answered.is_empty() {
+        let frame = codec.decode(&mut answered);
+        assert!(matches!(frame, Ok(Some(_))), "{frame:?}");
     }
 }
 

@@ -38,7 +38,7 @@ use super::{encoding::Encoding, reply::Events};
 use crate::{ApiError, Reason};
 
 /// Prefix of the subprotocol that carries a bearer token.
-const BEARER_PROTOCOL: &str = "base64url.bearer.authorization.k8s.io.";
+pub(super) const BEARER_PROTOCOL: &str = "base64url.bearer.authorization.k8s.io.";
 /// Maximum size of a frame of the client.
 const FRAME_BYTES: usize = 64 * 1024;
 /// Maximum size of the head of a frame.

@@ -14,7 +14,7 @@ use schemars::Schema;
 use serde_json::Value;
 
 use self::typed::Typed;
-pub(crate) use self::versions::Versions;
+pub(crate) use self::{stored_version::stored_version, versions::Versions};
 use crate::{
     ApiError, Object, RequestContext,
     cache::Entry,

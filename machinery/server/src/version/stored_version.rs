@@ -16,7 +16,7 @@ struct ApiVersion<'a> {
 
 /// Returns the `apiVersion` of a stored object. The rest is skipped, and not read at all when `apiVersion`
 /// comes first.
-pub(super) fn stored_version(bytes: &[u8]) -> Result<Cow<'_, str>, serde_json::Error> {
+pub(crate) fn stored_version(bytes: &[u8]) -> Result<Cow<'_, str>, serde_json::Error> {
     let first = bytes.strip_prefix(FIRST_FIELD).and_then(|rest| {
         let end = rest.iter().position(|byte| matches!(byte, b'"' | b'\\'))?;
         rest.get(end).filter(|byte| **byte == b'"')?;
