@@ -61,7 +61,7 @@ impl Program {
     ///
     /// # Errors
     ///
-    /// Why there is no result, in words for the caller.
+    /// Reason that there is no result, in words for the caller.
     pub(crate) fn evaluate(&self, context: &Context<'_>, budget: &Budget) -> Result<Value, String> {
         let failed = |why: &str| format!("expression '{}' resulted in error: {why}", self.source.trim());
         let expression =

@@ -45,7 +45,7 @@ pub(super) fn limits(quota: &ResourceQuota, resource: &str) -> bool {
 ///
 /// # Errors
 ///
-/// Why it does not, in upstream's words.
+/// Reason that it does not, in upstream's words.
 pub(super) fn check(quota: &ResourceQuota, resource: &str) -> Result<Option<Charge>, String> {
     if !counts_objects(quota) {
         return Ok(None);

@@ -24,7 +24,7 @@ const CLIENT_LEFT: u16 = 499;
 
 /// The audit events of one request that the policy records.
 ///
-/// When a trail is dropped before its end, the client has left. That is recorded, too.
+/// A trail that is dropped before its end means that the client has left. That is recorded, too.
 pub(crate) struct Trail {
     auditor: Auditor,
     event: Event,

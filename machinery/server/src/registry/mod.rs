@@ -46,7 +46,7 @@ pub(crate) use self::{
 use self::{ownership::ResetFields, quota::Quota, shared_reads::SharedReads};
 use crate::{
     Admission, ApiError, DeleteContext, Reason, RequestContext, Strategy,
-    cache::{self, Cache, Entry, FieldValue, Head, Heads, Scope, Usage},
+    cache::{self, Cache, Entry, Head, Heads, Scope, Usage},
     resource_name::ResourceName,
     stored::{Stored, unshare},
     version::{KindVersion, Versions},
@@ -336,20 +336,6 @@ impl<S: Strategy> Registry<S> {
         let name = kube::Resource::meta(object).name.as_deref().unwrap_or_default();
         let shown = self.version(context).to_value(object);
         shown.map_err(|source| ApiError::internal(format!("encoding {name}"), source))
-    }
-
-    /// Returns the value of a selectable field.
-    pub(crate) fn field_of<'e>(&self, entry: &'e Entry<S::Object>, field: &str) -> &'e str {
-        self.place_of(field).map_or("", |at| entry.head().field(at))
-    }
-
-    /// Returns a value of a field, as the cache knows it; `None` for a field that is not selectable.
-    pub(crate) fn field_value(&self, field: &str, value: &str) -> Option<FieldValue> {
-        self.place_of(field).map(|at| FieldValue { at, value: value.to_owned() })
-    }
-
-    fn place_of(&self, field: &str) -> Option<usize> {
-        self.strategy.selectable_fields().iter().position(|known| *known == field)
     }
 
     /// Keeps an object that was written just now for the cache, which needs not decode it then.

@@ -60,6 +60,22 @@ impl Selection {
     }
 }
 
+impl<S: Strategy> Registry<S> {
+    /// Returns the value of a selectable field.
+    pub(crate) fn field_of<'e>(&self, entry: &'e Entry<S::Object>, field: &str) -> &'e str {
+        self.place_of(field).map_or("", |at| entry.head().field(at))
+    }
+
+    /// Returns a value of a field, as the cache knows it; `None` for a field that is not selectable.
+    pub(crate) fn field_value(&self, field: &str, value: &str) -> Option<FieldValue> {
+        self.place_of(field).map(|at| FieldValue { at, value: value.to_owned() })
+    }
+
+    fn place_of(&self, field: &str) -> Option<usize> {
+        self.strategy.selectable_fields().iter().position(|known| *known == field)
+    }
+}
+
 /// Projection that shows the objects of a selection in one version.
 pub(crate) struct Selected<S: Strategy> {
     pub(crate) registry: Arc<Registry<S>>,
