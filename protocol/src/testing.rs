@@ -50,6 +50,7 @@ pub(crate) fn world() -> World {
         node_silent_since: None,
         budgets: Vec::new(),
         turn: false,
+        busy: false,
         recovered_at: None,
         asked: None,
         attempt: Attempt::Unknown,

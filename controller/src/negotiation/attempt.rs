@@ -8,8 +8,8 @@ use kube::Client;
 use tracing::info;
 
 use super::{
-    budget_gate::BudgetGate,
     evictor::{AttemptId, Attempts, Evictor, Manner, Order, Posted, turn_end},
+    gate::Gate,
     metrics::{NegotiationMetrics, outcome_label},
 };
 use crate::cluster::{Cluster, Leadership, ObjectKey, Term, WorkQueue};
@@ -21,7 +21,7 @@ pub(super) struct AttemptStarter {
     term: Arc<Term>,
     evictor: Evictor,
     attempts: Arc<Attempts>,
-    gate: Arc<BudgetGate>,
+    gate: Arc<Gate>,
     metrics: NegotiationMetrics,
     queue: Arc<WorkQueue<ObjectKey>>,
 }
@@ -31,7 +31,7 @@ impl AttemptStarter {
     pub(super) fn new(
         cluster: &Cluster,
         attempts: Arc<Attempts>,
-        gate: Arc<BudgetGate>,
+        gate: Arc<Gate>,
         metrics: NegotiationMetrics,
         queue: Arc<WorkQueue<ObjectKey>>,
     ) -> Self {

@@ -14,8 +14,8 @@
 
 mod act;
 mod attempt;
-mod budget_gate;
 mod evictor;
+mod gate;
 mod limiter;
 mod metrics;
 mod notice;
@@ -33,8 +33,8 @@ use kube::Client;
 use tracing::warn;
 
 use attempt::AttemptStarter;
-use budget_gate::BudgetGate;
 use evictor::{AttemptId, Attempts, Sightings};
+use gate::Gate;
 use metrics::NegotiationMetrics;
 use notice::{first_transitions, transitions};
 pub(crate) use push::{Pusher, read_reply};
@@ -59,7 +59,7 @@ pub(crate) struct Negotiation {
     workers: usize,
     attempts: Arc<Attempts>,
     sightings: Sightings,
-    gate: Arc<BudgetGate>,
+    gate: Arc<Gate>,
     world_reader: WorldReader,
     writer: StatusWriter,
     asker: Arc<Asker>,
@@ -72,7 +72,7 @@ impl Negotiation {
         let metrics = NegotiationMetrics::new(&cluster.metrics);
         let queue = Arc::<WorkQueue<ObjectKey>>::default();
         let attempts = Arc::<Attempts>::default();
-        let gate = Arc::new(BudgetGate::new(cluster, Arc::clone(&queue)));
+        let gate = Arc::new(Gate::new(cluster, Arc::clone(&queue)));
         let starter = AttemptStarter::new(
             cluster,
             Arc::clone(&attempts),
@@ -225,7 +225,8 @@ impl Feature for Negotiation {
         let queues = [
             ("ready", self.queue.ready()),
             ("scheduled", self.queue.scheduled()),
-            ("budget", self.gate.waiting()),
+            ("budget", self.gate.waiting_for_budgets()),
+            ("evictor", self.gate.waiting_for_slots()),
         ];
         self.metrics.set(&phases, &queues);
     }

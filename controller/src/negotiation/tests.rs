@@ -16,7 +16,7 @@ use kube::{Client, client::Body};
 use serde_json::{Value, json};
 use tower_test::mock::{self, SendResponse};
 
-use super::*;
+use super::{evictor::TurnEnd, *};
 use tokio::time::Instant;
 
 use crate::cluster::{Reachability, Worker};
@@ -261,6 +261,28 @@ async fn the_fence_an_attempt_is_recorded_before_it_is_posted_and_its_outcome_af
         fixture.work().await;
     }
     assert_eq!(fixture.asked().len(), 3, "nothing is left to do until the pod is gone");
+}
+
+#[tokio::test]
+async fn an_attempt_without_a_place_waits_unrecorded_and_is_woken_when_one_is_free() {
+    let evacuation = evacuation(&json!({}));
+    let fixture = Fixture::leading(evacuation.clone());
+    let gate = &fixture.negotiation.gate;
+    let world = fixture.negotiation.world_reader.read(&ObjectKey::new("ns", "e"), &evacuation).await.unwrap();
+    let others: Vec<_> = (0..16).map(|at| ObjectKey::new("ns", format!("other-{at}"))).collect();
+    for other in &others {
+        gate.decide(other, &evacuation, world.clone(), Utc::now());
+    }
+    fixture.work().await;
+    assert_eq!(fixture.asked(), Vec::<String>::new());
+    assert_eq!((gate.waiting_for_slots(), fixture.negotiation.queue.ready()), (1, 0));
+    gate.finished(&others[0], TurnEnd::Accepted, None);
+    assert_eq!((gate.waiting_for_slots(), fixture.negotiation.queue.ready()), (0, 1));
+    fixture.work_until(3).await;
+    assert_eq!(fixture.asked(), ["PUT status", "POST eviction", "PUT status"]);
+    // It gave its place back.
+    gate.decide(&ObjectKey::new("ns", "next"), &evacuation, world, Utc::now());
+    assert_eq!(gate.waiting_for_slots(), 0);
 }
 
 #[tokio::test]

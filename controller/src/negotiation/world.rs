@@ -63,6 +63,7 @@ impl WorldReader {
                 .map(|pod| index.budgets_of(pod).iter().map(|budget| BudgetView::of(budget)).collect())
                 .unwrap_or_default(),
             turn: false,
+            busy: false,
             recovered_at: recovered.map(|moment| self.clock.at(moment)),
             asked: None,
             attempt: self.attempts.view(key, &AttemptId::last(evacuation)),

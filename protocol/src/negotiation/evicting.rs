@@ -41,6 +41,7 @@ impl Step<'_> {
             return Blockage::Unchanged;
         }
         match self.permission(world, &eviction) {
+            Permission::Now if world.busy => self.unless_about_eviction(),
             Permission::Now => {
                 let deletes = reached(&self.policy, DeadlineAction::Delete).is_some();
                 let attempt = self.next.eviction.get_or_insert_default();

@@ -17,6 +17,9 @@ pub struct World {
     /// True when it is the target's turn in the queue of its budget: a disruption is free, or the target is
     /// the queue's probe. Not read when no budget holds the pod.
     pub turn: bool,
+    /// True while the evictor has no place for the target: it makes as many attempts as it makes at a time.
+    /// An attempt that is due then waits, unrecorded, so that the requesters can still withdraw.
+    pub busy: bool,
     /// The end of the last outage of the API that the controller noticed.
     pub recovered_at: Option<DateTime<Utc>>,
     /// Name of the responder whose first question this process delivered, or which could not take it by its

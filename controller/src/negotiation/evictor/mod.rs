@@ -5,6 +5,7 @@ mod budget_queue;
 mod pace;
 mod post;
 mod sightings;
+mod slots;
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,22 +19,22 @@ use pace::SLOW;
 use post::Timeouts;
 pub(crate) use post::{Manner, Order};
 pub(crate) use sightings::Sightings;
+pub(crate) use slots::Slots;
 
 use super::limiter::{Limiter, Permit};
 use crate::cluster::{Leadership, ObjectKey};
 
-/// Maximum number of evictions and deletions under way, over all namespaces.
-const AT_ONCE: usize = 64;
+/// Maximum number of evictions that begin at a time, over all budgets.
+const STARTS_AT_ONCE: usize = 256;
 /// Time for which an eviction keeps others of its budget from being posted. Two calls that write the status
 /// of one budget at a time collide, and the kube-apiserver lets one sleep 0.5 s. A call that takes longer
 /// than this sleeps already, and does not collide.
 const START: Duration = Duration::from_millis(50);
 
-/// Posts evictions and deletions. Those of one budget collide on its status in the API. So
-/// [`BudgetQueues`] keeps their number small, and here they start one after the other.
+/// Posts evictions and deletions. [`Slots`] limits their number. Those of one budget collide on its status in
+/// the API. So [`BudgetQueues`] keeps their number small, and here they start one after the other.
 #[derive(Debug)]
 pub(crate) struct Evictor {
-    limiter: Arc<Limiter<ObjectKey>>,
     /// One permit a budget, for a call that has just begun.
     starts: Arc<Limiter<ObjectKey>>,
 }
@@ -55,7 +56,7 @@ impl From<Option<EvictionOutcome>> for Posted {
 
 impl Default for Evictor {
     fn default() -> Self {
-        Self { limiter: Limiter::new(AT_ONCE, 1), starts: Limiter::new(4 * AT_ONCE, 1) }
+        Self { starts: Limiter::new(STARTS_AT_ONCE, 1) }
     }
 }
 
@@ -69,11 +70,7 @@ impl Evictor {
         until: Instant,
     ) -> Posted {
         let latest = until.checked_sub(Timeouts::least()).unwrap_or(until);
-        let permits = async {
-            let start = self.start(order).await;
-            (start, self.limiter.acquire(&order.pod.namespace, order.pod.clone()).await)
-        };
-        let Ok((start, _permit)) = timeout_at(latest, permits).await else {
+        let Ok(start) = timeout_at(latest, self.start(order)).await else {
             return Some(EvictionOutcome::NotTaken).into();
         };
         if leadership.check().is_err() {
@@ -155,28 +152,6 @@ mod tests {
         assert_eq!(telling(None, quick), Some(SLOW), "the reply was lost");
         let denied = EvictionOutcome::Rejected { retry_after_seconds: None, message: "no".to_owned() };
         assert_eq!(telling(Some(&denied), quick), None, "by a webhook, or for too many requests");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn rule_8_however_many_evictions_of_a_namespace_are_slow_another_pod_is_evicted() {
-        let (service, mut handle) = mock::pair::<http::Request<Body>, http::Response<Body>>();
-        let client = Client::new(service, "default");
-        let evictor = Arc::new(Evictor::default());
-        let until = Instant::now() + Duration::from_secs(9);
-        let post = |order: Order| {
-            let (evictor, client) = (Arc::clone(&evictor), client.clone());
-            tokio::spawn(async move { evictor.post(&client, &Leadership::alone(), &order, until).await })
-        };
-        let slow: Vec<_> = (0..2 * AT_ONCE).map(|at| post(order(&format!("slow-{at}")))).collect();
-        let mut unanswered = Vec::new();
-        for _ in 0..AT_ONCE / 4 {
-            unanswered.push(handle.next_request().await.expect("its share"));
-        }
-        let other = ObjectKey::new("other", "db-0");
-        let other = post(Order { pod: other, ..order("db-0") });
-        let (request, _unanswered) = handle.next_request().await.expect("the other pod");
-        assert!(request.uri().path().contains("/other/pods/db-0/"), "{}", request.uri());
-        slow.iter().chain([&other]).for_each(tokio::task::JoinHandle::abort);
     }
 
     #[tokio::test(start_paused = true)]

@@ -378,6 +378,21 @@ fn an_eviction_waits_for_its_turn_in_the_budgets_queue() {
 }
 
 #[test]
+fn an_attempt_that_is_due_is_not_recorded_while_the_evictor_is_busy() {
+    let busy = World { busy: true, ..world() };
+    let held = World { budgets: vec![budget("db", 0)], ..busy.clone() };
+    for (name, w, block) in [("no budget", busy, None), ("its budget", held, Some("BudgetExhausted"))] {
+        let mut e = evacuation();
+        settled(&mut e, &w, 1);
+        let status = e.status.clone().unwrap();
+        assert!(status.eviction.as_ref().is_none_or(|eviction| !eviction.in_flight), "{name}");
+        assert_eq!(blocked(&status), block, "{name}");
+        let free = World { busy: false, turn: true, ..w };
+        assert!(written(&e, &free, 2).eviction.unwrap().in_flight, "{name}: there is a place");
+    }
+}
+
+#[test]
 fn a_budgets_refusal_counts_until_its_turn_and_any_other_until_its_time() {
     let held = World { budgets: vec![budget("db", 0)], ..world() };
     let turn = World { turn: true, ..held.clone() };

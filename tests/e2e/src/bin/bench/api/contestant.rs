@@ -64,8 +64,7 @@ impl Contestant {
 
     /// Returns an API of a client of its own.
     pub(super) fn api(&self) -> anyhow::Result<Api<DynamicObject>> {
-        let client = Client::try_from(self.config.clone())?;
-        Ok(Api::namespaced_with(client, NAMESPACE, &self.kind.resource()))
+        Ok(Api::namespaced_with(self.client()?, NAMESPACE, &self.kind.resource()))
     }
 
     /// Takes the process for the server's after it was started again.
@@ -74,12 +73,16 @@ impl Contestant {
         Ok(())
     }
 
+    /// Returns a client of its own, which keeps its connections.
+    pub(super) fn client(&self) -> anyhow::Result<Client> {
+        Ok(Client::try_from(self.config.clone())?)
+    }
+
     /// Asks the server once whether it is ready, and lists an object: sample-apiserver says that it is ready
     /// before it knows its callers.
-    pub(super) async fn ready(&self) -> anyhow::Result<()> {
-        let client = Client::try_from(self.config.clone())?;
+    pub(super) async fn ready(&self, client: &Client) -> anyhow::Result<()> {
         client.request_text(http::Request::get("/readyz").body(Vec::new())?).await?;
-        let objects = Api::<DynamicObject>::namespaced_with(client, NAMESPACE, &self.kind.resource());
+        let objects = Api::<DynamicObject>::namespaced_with(client.clone(), NAMESPACE, &self.kind.resource());
         objects.list(&ListParams::default().limit(1)).await?;
         Ok(())
     }

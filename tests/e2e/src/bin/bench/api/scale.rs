@@ -54,11 +54,12 @@ pub(super) async fn measure(server: &mut Contestant, process: Option<&Process>) 
 /// Kills the process and starts it again. Returns the time until it is ready, in milliseconds.
 async fn start(server: &mut Contestant, process: &Process) -> anyhow::Result<f64> {
     process.kill()?;
+    // Made before, and used for all questions: the server needs the cores.
+    let client = server.client()?;
     let began = Instant::now();
     process.start()?;
     server.follow(process)?;
-    // A connection that is refused costs next to nothing, unlike a client that waits before it asks again.
-    while server.ready().await.is_err() {
+    while server.ready(&client).await.is_err() {
         if began.elapsed() > PATIENCE {
             bail!("{} is not ready", process.name());
         }

@@ -1,4 +1,4 @@
-//! Decisions that depend on the queues of the budgets.
+//! The gate before the attempts: the queues of the budgets, and the places of the evictor.
 
 use std::{
     sync::{Arc, Mutex},
@@ -12,22 +12,23 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use tokio::time::Instant;
 
 use super::{
-    evictor::{BudgetQueues, BudgetStatus, Turn, TurnEnd},
+    evictor::{BudgetQueues, BudgetStatus, Slots, Turn, TurnEnd},
     in_flight,
 };
 use crate::cluster::{Change, Cluster, ObjectKey, View, WorkQueue, due, lock};
 
-/// The queues of the budgets, and the decision that depends on them.
-pub(super) struct BudgetGate {
+/// The queues of the budgets and of the evictor, and the decision that depends on them.
+pub(super) struct Gate {
     view: Arc<View>,
     queue: Arc<WorkQueue<ObjectKey>>,
     turns: Mutex<BudgetQueues>,
+    slots: Mutex<Slots>,
 }
 
-impl BudgetGate {
+impl Gate {
     /// Returns a gate that wakes Evacuations through `queue`.
     pub(super) fn new(cluster: &Cluster, queue: Arc<WorkQueue<ObjectKey>>) -> Self {
-        Self { view: Arc::clone(&cluster.view), queue, turns: Mutex::default() }
+        Self { view: Arc::clone(&cluster.view), queue, turns: Mutex::default(), slots: Mutex::default() }
     }
 
     /// Records a change of a budget.
@@ -41,24 +42,32 @@ impl BudgetGate {
         self.queue.add_all(woken);
     }
 
-    /// Records the outcome of an attempt that had its turn, and the duration of its call.
+    /// Records the outcome of an attempt that went, and the duration of its call.
     pub(super) fn finished(&self, key: &ObjectKey, end: TurnEnd, took: Option<Duration>) {
         let woken = lock(&self.turns).finished(key, end, took, Instant::now());
         self.queue.add_all(woken);
+        self.queue.add_all(lock(&self.slots).leave(key));
     }
 
     /// Returns the number of evictions that wait for a budget.
-    pub(super) fn waiting(&self) -> usize {
+    pub(super) fn waiting_for_budgets(&self) -> usize {
         lock(&self.turns).waiting()
+    }
+
+    /// Returns the number of evictions and deletions that wait for a place of the evictor.
+    pub(super) fn waiting_for_slots(&self) -> usize {
+        lock(&self.slots).waiting()
     }
 
     /// Forgets every queue.
     pub(super) fn clear(&self) {
         *lock(&self.turns) = BudgetQueues::default();
+        *lock(&self.slots) = Slots::default();
     }
 
-    /// Decides about an Evacuation. An eviction that is due asks its budget's queue, and waits there if the
-    /// budget allows none. Also returns the time at which a queue is to be asked again.
+    /// Decides about an Evacuation. An attempt that is due asks its budget's queue, if a budget holds it, and
+    /// then the evictor. It waits there, unrecorded, until it may go. Also returns the time at which a queue
+    /// is to be asked again.
     pub(super) fn decide(
         &self,
         key: &ObjectKey,
@@ -67,17 +76,19 @@ impl BudgetGate {
         now: DateTime<Utc>,
     ) -> (Decision, Option<Instant>) {
         let waiting = decide(evacuation, &world, now);
-        let budget = budget_of(key, &world);
-        let Some(budget) = budget.filter(|_| !starts_attempt(evacuation, &waiting)) else {
-            if !in_flight(evacuation.status.as_ref()) {
-                self.leave(key);
-            }
-            return (waiting, None);
-        };
         if in_flight(evacuation.status.as_ref()) {
             return (waiting, None);
         }
-        let going = decide(evacuation, &World { turn: true, ..world }, now);
+        if starts_attempt(evacuation, &waiting) {
+            self.leave_budget(key);
+            return (self.with_slot(key, evacuation, waiting, world, now), None);
+        }
+        let Some(budget) = budget_of(key, &world) else {
+            self.leave(key);
+            return (waiting, None);
+        };
+        let world = World { turn: true, ..world };
+        let going = decide(evacuation, &world, now);
         if !starts_attempt(evacuation, &going) {
             self.leave(key);
             return (waiting, going.wake_at.map(|time| due(time, now)));
@@ -90,14 +101,42 @@ impl BudgetGate {
         let (turn, woken) = lock(&self.turns).ask(&budget, status, key, pod, Instant::now());
         self.queue.add_all(woken);
         match turn {
-            Turn::Go => (going, None),
-            Turn::Wait(probe) => (waiting, probe),
+            Turn::Go => (self.with_slot(key, evacuation, going, world, now), None),
+            Turn::Wait(probe) => {
+                self.leave_slot(key);
+                (waiting, probe)
+            }
         }
     }
 
-    /// Takes an Evacuation out of its budget's queue.
+    /// Returns the decision that starts an attempt if the evictor has a place for it, else one that waits.
+    fn with_slot(
+        &self,
+        key: &ObjectKey,
+        evacuation: &Evacuation,
+        going: Decision,
+        world: World,
+        now: DateTime<Utc>,
+    ) -> Decision {
+        if lock(&self.slots).ask(key) {
+            return going;
+        }
+        decide(evacuation, &World { busy: true, ..world }, now)
+    }
+
+    /// Takes an Evacuation out of every queue.
     pub(super) fn leave(&self, key: &ObjectKey) {
+        self.leave_budget(key);
+        self.leave_slot(key);
+    }
+
+    fn leave_budget(&self, key: &ObjectKey) {
         let woken = lock(&self.turns).leave(key, Instant::now());
+        self.queue.add_all(woken);
+    }
+
+    fn leave_slot(&self, key: &ObjectKey) {
+        let woken = lock(&self.slots).leave(key);
         self.queue.add_all(woken);
     }
 }
