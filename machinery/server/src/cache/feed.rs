@@ -11,9 +11,12 @@ use tokio_util::sync::CancellationToken;
 use super::{Cache, cursor::Cursor, entry::Entry, index::Contents};
 use crate::{ApiError, Object, stored::Stored, version::Versions};
 
-/// Number of objects that are read at once when the cache is filled. It is small, because objects may be
-/// large: a page is in memory as a whole, beside the objects of the pages before.
-const PAGE: usize = 100;
+/// Size of the objects that are read at once when the cache is filled, about, judged by the page before. A
+/// page is in memory as a whole, beside the objects of the pages before.
+const PAGE_BYTES: usize = 1024 * 1024;
+/// Least and greatest number of objects that are read at once. The first page has the least. For each page
+/// etcd counts all keys behind it, so small pages of many objects take most of a start.
+const PAGE: (usize, usize) = (100, 2000);
 /// Interval between requests for progress. The cache needs them when others write to the same store.
 const PROGRESS_EVERY: Duration = Duration::from_secs(10);
 /// Maximum number of pages that are decoded while the next one is read.
@@ -96,7 +99,7 @@ impl<O: Object> Feed<O> {
     /// Reads all objects, at one revision. A page is decoded while the next one is read.
     async fn fill(&mut self) -> Result<i64, StoreError> {
         let mut contents = Contents::new();
-        let mut range = Range { prefix: self.prefix.clone(), limit: PAGE, ..Range::default() };
+        let mut range = Range { prefix: self.prefix.clone(), limit: PAGE.0, ..Range::default() };
         let mut decoding = VecDeque::new();
         let mut add = |decoded: Vec<Decoded<O>>| {
             for Decoded { key, entry } in decoded {
@@ -110,6 +113,7 @@ impl<O: Object> Feed<O> {
             let page = self.store.list(&range).await?;
             range.at_revision = Some(page.revision);
             range.after = page.items.last().map(|last| last.key.clone());
+            range.limit = page_limit(&page.items);
             let is_last = page.remaining == 0 || page.items.is_empty();
             decoding.push_back(self.decode_page(page.items));
             while decoding.len() > if is_last { 0 } else { PAGES_AT_ONCE } {
@@ -208,6 +212,12 @@ impl<O: Object> Feed<O> {
     }
 }
 
+/// Returns the number of objects to read at once after a page.
+fn page_limit(page: &[KeyValue]) -> usize {
+    let size: usize = page.iter().map(|item| item.value.len()).sum();
+    (PAGE_BYTES * page.len() / size.max(1)).clamp(PAGE.0, PAGE.1)
+}
+
 /// Decodes an object. A failure is logged.
 fn decode<O: Object>(versions: &Versions<O>, item: &KeyValue) -> Option<Stored<O>> {
     versions.read(item).map_err(|error| log_undecodable(&item.key, &error)).ok()
@@ -244,4 +254,24 @@ fn silence() -> StoreError {
 
 fn ended() -> StoreError {
     StoreError::Unavailable { action: "go on with a watch", source: "the stream ended".into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_page_is_large_when_the_objects_of_this_one_are_small() {
+        let item = |size: usize| KeyValue {
+            key: "n/a".to_owned(),
+            value: vec![0; size].into(),
+            create_revision: 1,
+            mod_revision: 1,
+        };
+        let cases = [(0, 2000), (1000, 1048), (4 * 1024, 256), (16 * 1024, 100), (300 * 1024, 100)];
+        for (size, limit) in cases {
+            assert_eq!(page_limit(&[item(size), item(size)]), limit, "{size} bytes each");
+        }
+        assert_eq!(page_limit(&[]), 100);
+    }
 }

@@ -121,16 +121,18 @@ async fn refusals_and_usage_are_measured() {
 }
 
 #[tokio::test]
-async fn the_cache_is_filled_in_small_pages() {
-    let mut first = Kitchen::open().await;
-    let client = first.client();
-    let names: Vec<String> = (0..250).map(|at| format!("p{at}")).collect();
-    for names in names.chunks(50) {
-        join_all(names.iter().map(|name| client.create_pot(name, json!({"dish": "soup"})))).await;
+async fn the_cache_is_filled_in_pages_that_are_small_when_the_objects_are_large() {
+    for (size, largest) in [(10, 150), (50_000, 100)] {
+        let mut first = Kitchen::open().await;
+        let client = first.client();
+        let pots: Vec<_> = (0..250).map(|at| sized(&format!("p{at}"), size)).collect();
+        for pots in pots.chunks(50) {
+            join_all(pots.iter().map(|pot| client.post(POTS, pot))).await;
+        }
+        first.close().await;
+        let again = Kitchen::with(first.setup_again()).await;
+        let list = again.client().get(&format!("{POTS}?limit=1")).await.expect(200);
+        assert_eq!(list["metadata"]["remainingItemCount"], 249);
+        assert_eq!(again.store.largest_page(), largest, "{size} bytes each");
     }
-    first.close().await;
-    let again = Kitchen::with(first.setup_again()).await;
-    let list = again.client().get(POTS).await.expect(200);
-    assert_eq!(list["items"].as_array().map(Vec::len), Some(250));
-    assert_eq!(again.store.largest_page(), 100);
 }

@@ -64,7 +64,8 @@ impl Contestant {
 
     /// Returns an API of a client of its own.
     pub(super) fn api(&self) -> anyhow::Result<Api<DynamicObject>> {
-        Ok(Api::namespaced_with(self.client()?, NAMESPACE, &self.kind.resource()))
+        let client = Client::try_from(self.config.clone())?;
+        Ok(Api::namespaced_with(client, NAMESPACE, &self.kind.resource()))
     }
 
     /// Takes the process for the server's after it was started again.
@@ -73,9 +74,12 @@ impl Contestant {
         Ok(())
     }
 
-    /// Returns a client of its own, which keeps its connections.
-    pub(super) fn client(&self) -> anyhow::Result<Client> {
-        Ok(Client::try_from(self.config.clone())?)
+    /// Returns a client that keeps its connections, and makes each call once: kube's own retries would wait
+    /// after the refusal of a server that is not ready.
+    pub(super) fn client_without_retries(&self) -> anyhow::Result<Client> {
+        let mut config = self.config.clone();
+        config.default_retry = false;
+        Ok(Client::try_from(config)?)
     }
 
     /// Asks the server once whether it is ready, and lists an object: sample-apiserver says that it is ready

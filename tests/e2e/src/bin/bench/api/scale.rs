@@ -55,7 +55,7 @@ pub(super) async fn measure(server: &mut Contestant, process: Option<&Process>) 
 async fn start(server: &mut Contestant, process: &Process) -> anyhow::Result<f64> {
     process.kill()?;
     // Made before, and used for all questions: the server needs the cores.
-    let client = server.client()?;
+    let client = server.client_without_retries()?;
     let began = Instant::now();
     process.start()?;
     server.follow(process)?;
