@@ -88,6 +88,8 @@ impl Negotiation {
             node_silent_since: None,
             budgets: budgets.into_iter().collect(),
             turn: state.budget == Some(true),
+            // A controller that waits for a place does nothing, and one that does nothing is walked.
+            busy: false,
             recovered_at: None,
             asked: None,
             attempt: match attempt.filter(|attempt| self.is_about(attempt, known)) {

@@ -204,6 +204,7 @@ impl Sim {
             node_silent_since: None,
             budgets: budgets.into_iter().collect(),
             turn: self.budget.is_some_and(|allowed| allowed > 0),
+            busy: false,
             recovered_at: self.recovered.map(at),
             asked: None,
             attempt: self.attempt,
