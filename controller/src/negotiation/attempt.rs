@@ -78,8 +78,10 @@ impl AttemptStarter {
             info!(evacuation = %key, pod = %order.pod, ?outcome, ?took, "attempt to evict or delete ended");
             starter.metrics.evictions.get_or_create(&outcome_label(outcome.as_ref())).inc();
             let end = turn_end(outcome.as_ref());
-            starter.attempts.over(&key, &id, outcome);
+            // In this order: until the attempt is over, nothing decides on another, which would go by this
+            // one's place and turn.
             starter.gate.finished(&key, end, took);
+            starter.attempts.over(&key, &id, outcome);
             starter.queue.add(key);
         });
     }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use chrono::{DateTime, Utc};
-use evacuation_api::Evacuation;
+use evacuation_api::{Evacuation, EvacuationStatus, EvictionAction};
 use evacuation_protocol::{Act, Decision, World, decide};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use tokio::time::Instant;
@@ -118,7 +118,7 @@ impl Gate {
         world: World,
         now: DateTime<Utc>,
     ) -> Decision {
-        if lock(&self.slots).ask(key) {
+        if lock(&self.slots).ask(key, deletes(&going)) {
             return going;
         }
         decide(evacuation, &World { busy: true, ..world }, now)
@@ -152,6 +152,15 @@ pub(super) fn budget_of(key: &ObjectKey, world: &World) -> Option<ObjectKey> {
 fn starts_attempt(evacuation: &Evacuation, decision: &Decision) -> bool {
     !in_flight(evacuation.status.as_ref())
         && decision.acts.iter().any(|act| matches!(act, Act::WriteStatus(status) if in_flight(Some(status))))
+}
+
+/// Returns true if a decision records a deletion, not an eviction.
+fn deletes(decision: &Decision) -> bool {
+    let action = |status: &EvacuationStatus| status.eviction.as_ref().and_then(|eviction| eviction.action);
+    decision
+        .acts
+        .iter()
+        .any(|act| matches!(act, Act::WriteStatus(status) if action(status) == Some(EvictionAction::Delete)))
 }
 
 /// Returns the status of a budget. One that was not computed for the newest spec allows nothing, as in the

@@ -273,11 +273,14 @@ async fn an_attempt_without_a_place_waits_unrecorded_and_is_woken_when_one_is_fr
     for other in &others {
         gate.decide(other, &evacuation, world.clone(), Utc::now());
     }
+    let queue = &fixture.negotiation.queue;
+    let key = queue.next().await;
     fixture.work().await;
+    queue.done(&key);
     assert_eq!(fixture.asked(), Vec::<String>::new());
-    assert_eq!((gate.waiting_for_slots(), fixture.negotiation.queue.ready()), (1, 0));
+    assert_eq!((gate.waiting_for_slots(), queue.ready()), (1, 0));
     gate.finished(&others[0], TurnEnd::Accepted, None);
-    assert_eq!((gate.waiting_for_slots(), fixture.negotiation.queue.ready()), (0, 1));
+    assert_eq!((gate.waiting_for_slots(), queue.ready()), (0, 1));
     fixture.work_until(3).await;
     assert_eq!(fixture.asked(), ["PUT status", "POST eviction", "PUT status"]);
     // It gave its place back.

@@ -197,8 +197,13 @@ impl Queue {
     }
 
     fn ask(&mut self, evacuation: &ObjectKey, pod: &str, now: Instant) -> Turn {
-        if self.under_way.contains_key(evacuation) {
-            return Turn::Go;
+        if let Some(known) = self.under_way.get(evacuation) {
+            if known.probe || known.seen || self.counted() <= self.allowed() {
+                return Turn::Go;
+            }
+            // The budget was spent otherwise before it went.
+            self.under_way.remove(evacuation);
+            self.waiting.push_front(evacuation.clone());
         }
         if !self.waiting.contains(evacuation) {
             self.waiting.push_back(evacuation.clone());
@@ -227,10 +232,15 @@ impl Queue {
         if self.denied { 0 } else { usize::try_from(self.status.disruptions_allowed).unwrap_or(0) }
     }
 
+    /// Number of evictions that count against the status and that it does not show.
+    fn counted(&self) -> usize {
+        self.under_way.values().filter(|u| !u.seen && !u.probe).count() + self.unseen.len()
+    }
+
     /// Number of further evictions that may go now.
     fn free(&mut self, now: Instant) -> usize {
         self.unseen.retain(|_, since| now.duration_since(*since) < UNSEEN_FOR);
-        let counted = self.under_way.values().filter(|u| !u.seen && !u.probe).count() + self.unseen.len();
+        let counted = self.counted();
         self.allowed().saturating_sub(counted).min(self.pace.width().saturating_sub(self.under_way.len()))
     }
 
@@ -338,6 +348,19 @@ mod tests {
         assert!(waits(world.ask("d")), "the first in the queue goes first");
         assert_eq!(world.ask("c"), Turn::Go);
         assert!(waits(world.ask("d")));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_turn_that_was_not_used_is_given_back_when_the_budget_was_spent_otherwise() {
+        let mut world = World::new(2);
+        assert_eq!((world.ask("a"), world.ask("b")), (Turn::Go, Turn::Go));
+        assert!(waits(world.ask("c")));
+        world.observe(1, &[]);
+        assert!(waits(world.ask("b")));
+        assert_eq!(world.ask("a"), Turn::Go, "one is allowed");
+        assert_eq!(world.observe(2, &[]), ["b"], "it is the first of those that wait");
+        assert_eq!(world.ask("b"), Turn::Go);
+        assert!(waits(world.ask("c")));
     }
 
     #[tokio::test(start_paused = true)]

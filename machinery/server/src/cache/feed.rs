@@ -15,8 +15,9 @@ use crate::{ApiError, Object, stored::Stored, version::Versions};
 /// page is in memory as a whole, beside the objects of the pages before.
 const PAGE_BYTES: usize = 1024 * 1024;
 /// Least and greatest number of objects that are read at once. The first page has the least. For each page
-/// etcd counts all keys behind it, so small pages of many objects take most of a start.
-const PAGE: (usize, usize) = (100, 2000);
+/// etcd counts all keys behind it, so small pages of many objects take most of a start. The greatest bounds
+/// a page of large objects after small ones; after a failure all have the least.
+const PAGE: (usize, usize) = (100, 500);
 /// Interval between requests for progress. The cache needs them when others write to the same store.
 const PROGRESS_EVERY: Duration = Duration::from_secs(10);
 /// Maximum number of pages that are decoded while the next one is read.
@@ -49,7 +50,8 @@ pub(crate) async fn feed<O: Object>(
     prefix: String,
     shutdown: CancellationToken,
 ) {
-    let mut feed = Feed { cache, versions, store, prefix, cursor: None, backoff: BACKOFF.0 };
+    let mut feed =
+        Feed { cache, versions, store, prefix, cursor: None, largest_page: PAGE.1, backoff: BACKOFF.0 };
     shutdown.run_until_cancelled(feed.run()).await;
 }
 
@@ -60,6 +62,7 @@ struct Feed<O> {
     prefix: String,
     /// `None` when the cache must be filled.
     cursor: Option<Cursor>,
+    largest_page: usize,
     backoff: Duration,
 }
 
@@ -89,7 +92,11 @@ impl<O: Object> Feed<O> {
     async fn round(&mut self) -> Result<std::convert::Infallible, End> {
         let mut cursor = match self.cursor.take() {
             Some(cursor) => cursor,
-            None => Cursor::complete(self.fill().await.map_err(end)?),
+            None => {
+                let filled = self.fill().await;
+                self.largest_page = if filled.is_ok() { PAGE.1 } else { PAGE.0 };
+                Cursor::complete(filled.map_err(end)?)
+            }
         };
         let result = self.follow(&mut cursor).await;
         self.cursor = Some(cursor);
@@ -113,7 +120,7 @@ impl<O: Object> Feed<O> {
             let page = self.store.list(&range).await?;
             range.at_revision = Some(page.revision);
             range.after = page.items.last().map(|last| last.key.clone());
-            range.limit = page_limit(&page.items);
+            range.limit = page_limit(&page.items).min(self.largest_page);
             let is_last = page.remaining == 0 || page.items.is_empty();
             decoding.push_back(self.decode_page(page.items));
             while decoding.len() > if is_last { 0 } else { PAGES_AT_ONCE } {
@@ -268,7 +275,7 @@ mod tests {
             create_revision: 1,
             mod_revision: 1,
         };
-        let cases = [(0, 2000), (1000, 1048), (4 * 1024, 256), (16 * 1024, 100), (300 * 1024, 100)];
+        let cases = [(0, 500), (1000, 500), (4 * 1024, 256), (16 * 1024, 100), (300 * 1024, 100)];
         for (size, limit) in cases {
             assert_eq!(page_limit(&[item(size), item(size)]), limit, "{size} bytes each");
         }

@@ -387,7 +387,12 @@ fn an_attempt_that_is_due_is_not_recorded_while_the_evictor_is_busy() {
         let status = e.status.clone().unwrap();
         assert!(status.eviction.as_ref().is_none_or(|eviction| !eviction.in_flight), "{name}");
         assert_eq!(blocked(&status), block, "{name}");
-        let free = World { busy: false, turn: true, ..w };
+        let in_turn = World { turn: true, ..w };
+        settled(&mut e, &in_turn, 2);
+        let status = e.status.clone().unwrap();
+        assert!(status.eviction.as_ref().is_none_or(|eviction| !eviction.in_flight), "{name}: in its turn");
+        assert_eq!(blocked(&status), block, "{name}: in its turn");
+        let free = World { busy: false, ..in_turn };
         assert!(written(&e, &free, 2).eviction.unwrap().in_flight, "{name}: there is a place");
     }
 }
