@@ -39,8 +39,8 @@ struct Line {
 }
 
 impl Slots {
-    /// Returns true when an Evacuation has a place, for a deletion or an eviction. It waits for one otherwise.
-    /// One that has a place gives it back by [`Slots::leave`].
+    /// Returns true when an Evacuation has a place, for a deletion or an eviction. It waits for one
+    /// otherwise. One that has a place gives it back by [`Slots::leave`].
     pub(crate) fn ask(&mut self, evacuation: &ObjectKey, deletes: bool) -> bool {
         if self.held.contains(evacuation) {
             return true;
