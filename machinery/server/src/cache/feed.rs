@@ -90,13 +90,12 @@ impl<O: Object> Feed<O> {
     }
 
     async fn round(&mut self) -> Result<std::convert::Infallible, End> {
-        let mut cursor = match self.cursor.take() {
-            Some(cursor) => cursor,
-            None => {
-                let filled = self.fill().await;
-                self.largest_page = if filled.is_ok() { PAGE.1 } else { PAGE.0 };
-                Cursor::complete(filled.map_err(end)?)
-            }
+        let mut cursor = if let Some(cursor) = self.cursor.take() {
+            cursor
+        } else {
+            let filled = self.fill().await;
+            self.largest_page = if filled.is_ok() { PAGE.1 } else { PAGE.0 };
+            Cursor::complete(filled.map_err(end)?)
         };
         let result = self.follow(&mut cursor).await;
         self.cursor = Some(cursor);
