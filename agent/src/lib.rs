@@ -4,9 +4,9 @@
 //! outcome. While the work runs, the agent renews a delay. After a cancellation the work is stopped and
 //! undone. The user's page is `docs/guide/side-car.md`.
 //!
-//! **Flow.** [`Options`] → [`run`] → `Responder` of the client crate → `Answering` (a question becomes a
-//! run) → `Work` (at most one run at a time) → `Action` (a command or a URL) → `Verdict` → the answer. A
-//! preStop hook reaches the same `Work` through a Unix socket.
+//! **Flow.** [`Options`] → [`run`] → `Responder` of the client crate → `Answering` (a question
+//! becomes a run) → `Work` (at most one run at a time) → `Action` (a command or a URL) → `Verdict`
+//! → the answer. A preStop hook reaches the same `Work` through a Unix socket.
 
 mod action;
 mod answering;

@@ -14,8 +14,8 @@ use tokio::sync::Notify;
 ///
 /// A namespace gets at most a quarter of the permits, and one only while more are free than it holds itself.
 /// Namespaces whose calls are slow therefore hold 64, 64, 64, 32, 16, ... of 256 permits, and with up to nine
-/// of them another namespace finds a free permit at once. With more it waits for the
-/// end of one call.
+/// of them another namespace finds a free permit at once. With more it waits for the end of a call, with
+/// whoever else waits.
 #[derive(Debug)]
 pub(super) struct Limiter<T> {
     state: Mutex<State<T>>,
