@@ -68,8 +68,9 @@ impl Continue {
     }
 }
 
-/// Interval between requests for progress while a reader waits, as upstream.
-const ASK_EVERY: Duration = Duration::from_millis(100);
+/// Pauses between requests for progress while a reader waits: from the first, each twice the last, up to the
+/// longest, which is upstream's. A watch that has just been opened leaves the first requests unanswered.
+const PAUSES: [Duration; 2] = [Duration::from_millis(10), Duration::from_millis(100)];
 
 /// A list, or a page of one.
 pub(crate) struct Listed {
@@ -218,12 +219,13 @@ impl<S: Strategy> Registry<S> {
         // The revision may belong to a key of another kind. Then only a progress report proves that nothing
         // is missing. A store whose watch is catching up may leave a request unanswered, so it is repeated.
         let ask = async {
-            let mut again = tokio::time::interval(ASK_EVERY);
+            let [mut pause, longest] = PAUSES;
             loop {
-                again.tick().await;
                 if let Err(error) = self.store.request_progress().await {
                     tracing::debug!(%error, "request for progress failed");
                 }
+                tokio::time::sleep(pause).await;
+                pause = longest.min(pause * 2);
             }
         };
         tokio::select! {
