@@ -2,8 +2,7 @@
 
 use std::{io, net::SocketAddr, path::PathBuf, process::ExitCode};
 
-use evacuation_client::Responder;
-use kube::{Client, Config};
+use evacuation_client::{ConnectError, Responder};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -20,12 +19,9 @@ use crate::{
 /// Failure to start the agent.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// There is neither a kubeconfig nor the token of a service account.
-    #[error("the kube-apiserver is not known")]
-    Config(#[source] Box<kube::config::InferConfigError>),
-    /// The configuration of the client cannot be used.
-    #[error("the client was not made")]
-    Client(#[source] Box<kube::Error>),
+    /// There is no client for the kube-apiserver.
+    #[error(transparent)]
+    Client(#[from] ConnectError),
     /// The address for probes cannot be listened on.
     #[error("{address} cannot be listened on")]
     Health {
@@ -78,8 +74,7 @@ async fn answer(options: Run) -> Result<(), Error> {
     let mut terminate = signal(SignalKind::terminate()).map_err(Error::Signals)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(Error::Signals)?;
     let children = signal(SignalKind::child()).map_err(Error::Signals)?;
-    let config = Config::infer().await.map_err(|error| Error::Config(Box::new(error)))?;
-    let client = Client::try_from(config).map_err(|error| Error::Client(Box::new(error)))?;
+    let client = evacuation_client::connect().await?;
     let Some(action) = options.asked.action() else {
         // The command line demands one.
         return Ok(());

@@ -10,8 +10,7 @@ use std::{
 use evacuation_api::GROUP;
 use machinery_admission::AdmissionMetrics;
 use machinery_auth::{
-    Authorizer, DelegatedAuthentication, ServingCertificate, SubjectAccessReviewAuthorizer, connect,
-    server_config,
+    Authorizer, DelegatedAuthentication, ServingCertificate, SubjectAccessReviewAuthorizer, server_config,
 };
 use machinery_server::{Admission, KubeNamespaces, Metrics};
 use machinery_tracing::{Traces, TracingConfig};
@@ -39,7 +38,8 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> Result<(), Ru
         shutdown.child_token(),
     );
     let tls = server_config(certificate.await.map_err(RunError::Certificate)?).map_err(RunError::Tls)?;
-    let client = connect(options.kubeconfig.as_deref()).await.map_err(RunError::Kubeconfig)?;
+    let config = machinery_client::config(options.kubeconfig.as_deref()).await;
+    let client = config.and_then(machinery_client::client).map_err(RunError::Kubeconfig)?;
     let store = store::open(&options, &shutdown).await?;
     let address = SocketAddr::new(options.bind_address, options.secure_port);
     let listen = |source| RunError::Listen { address, source };

@@ -3,7 +3,8 @@
 use std::{error::Error, net::SocketAddr, path::PathBuf};
 
 use machinery_audit::{LogError, PolicyError};
-use machinery_auth::{ConnectError, ServingCertificateError};
+use machinery_auth::ServingCertificateError;
+use machinery_client::ConnectError;
 use machinery_server::BuildError;
 use machinery_storage::EtcdOptionsError;
 use machinery_tracing::{ConfigError, StartError};

@@ -9,7 +9,7 @@ use evacuation_client::{Answer, Question, Responder};
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     tracing_subscriber::fmt().init();
-    let client = kube::Client::try_default().await?;
+    let client = evacuation_client::connect().await?;
     Responder::of_pod(client)
         .run(|question: Question| async move {
             println!("asked by {}: accepting", question.wanted_by());

@@ -53,6 +53,6 @@ async fn main() -> anyhow::Result<()> {
         work: Duration::from_secs(options.work_seconds),
         step: Duration::from_secs(options.step_seconds),
     };
-    Responder::of_pod(kube::Client::try_default().await?).run(worker).await;
+    Responder::of_pod(evacuation_client::connect().await?).run(worker).await;
     Ok(())
 }

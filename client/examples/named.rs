@@ -48,7 +48,7 @@ impl Handler for Operator {
 async fn main() -> anyhow::Result<()> {
     tracing_subscriber::fmt().init();
     let options = Options::parse();
-    let client = kube::Client::try_default().await?;
+    let client = evacuation_client::connect().await?;
     Responder::named(client, options.name, options.namespace.as_deref()).run(Operator).await;
     Ok(())
 }

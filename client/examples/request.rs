@@ -24,7 +24,7 @@ struct Options {
 async fn main() -> anyhow::Result<()> {
     tracing_subscriber::fmt().init();
     let options = Options::parse();
-    let requester = Requester::new(kube::Client::try_default().await?, "example.evacuation.dev/request")
+    let requester = Requester::new(evacuation_client::connect().await?, "example.evacuation.dev/request")
         .reason("Example")
         .message("shown by the example of a requester")
         .on_refusal(RefusalPolicy::Wait);

@@ -9,7 +9,7 @@
 //! use evacuation_client::{Answer, Question, Responder};
 //!
 //! # async fn app() -> Result<(), Box<dyn std::error::Error>> {
-//! let client = kube::Client::try_default().await?;
+//! let client = evacuation_client::connect().await?;
 //! Responder::of_pod(client)
 //!     .run(|question: Question| async move {
 //!         println!("{} wants this pod to move", question.wanted_by());
@@ -26,7 +26,7 @@
 //! use evacuation_client::Requester;
 //!
 //! # async fn platform() -> Result<(), Box<dyn std::error::Error>> {
-//! let client = kube::Client::try_default().await?;
+//! let client = evacuation_client::connect().await?;
 //! let requester = Requester::new(client, "repair.acme.io/rack-7").reason("NodeMaintenance");
 //! let evacuation = requester.evacuate("shop", "db-0").await?;
 //! println!("{}", evacuation.wait().await?);
@@ -40,6 +40,7 @@ mod answer;
 mod asked;
 mod backoff;
 mod call;
+mod connect;
 mod connection;
 mod error;
 mod error_chain;
@@ -57,6 +58,7 @@ mod testing;
 mod watching;
 
 pub use answer::Answer;
+pub use connect::{ConnectError, connect};
 pub use connection::Connection;
 pub use error::{RequestError, RespondError};
 pub use error_chain::error_chain;

@@ -4,10 +4,11 @@ mod client;
 mod options;
 mod signal;
 
-use std::{collections::BTreeSet, path::PathBuf, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
+use machinery_client::ConnectError;
 use tokio::{net::TcpListener, task::JoinSet, time::timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
@@ -40,21 +41,9 @@ const RELEASE: Duration = Duration::from_secs(4);
 /// Reason for which the controller cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The kubeconfig cannot be read.
-    #[error("kubeconfig {} cannot be read", path.display())]
-    Kubeconfig {
-        /// The file.
-        path: PathBuf,
-        /// Problem of the file.
-        #[source]
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
-    /// There is no kubeconfig and no service account.
-    #[error("no --kubeconfig is given, and the process is in no cluster")]
-    InCluster(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// The client cannot be made.
-    #[error("the client of the API cannot be made")]
-    Client(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// There is no client for the API.
+    #[error(transparent)]
+    Client(#[from] ConnectError),
     /// The client for pushes cannot be made.
     #[error("the client for questions to apps cannot be made")]
     Push(#[source] reqwest::Error),

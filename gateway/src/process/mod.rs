@@ -18,6 +18,7 @@ use std::{
 
 use actix_web::{App, HttpServer};
 use machinery_auth::{ServingCertificate, ServingCertificateError};
+use machinery_client::ConnectError;
 use tokio::time::timeout;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::{info, warn};
@@ -51,21 +52,9 @@ const KEEP_ALIVE: Duration = Duration::from_mins(5);
 /// Reason for which the gateway cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The kubeconfig cannot be read.
-    #[error("kubeconfig {} cannot be read", path.display())]
-    Kubeconfig {
-        /// The file.
-        path: PathBuf,
-        /// Problem of the file.
-        #[source]
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
-    /// There is no kubeconfig and no service account.
-    #[error("no --kubeconfig is given, and the process is in no cluster")]
-    InCluster(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// The client cannot be made.
-    #[error("the client of the API cannot be made")]
-    Client(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// There is no client for the API.
+    #[error(transparent)]
+    Client(#[from] ConnectError),
     /// The configuration cannot be used.
     #[error("the configuration cannot be used")]
     Configuration(#[from] ConfigurationError),

@@ -30,7 +30,6 @@ mod authorizer;
 mod ca_bundle;
 mod client_certificate;
 mod config;
-mod connection;
 mod delegated;
 mod error;
 #[doc(hidden)]
@@ -50,7 +49,6 @@ pub use authorizer::{AlwaysAllow, Authorizer, Decision, Verdict};
 pub use ca_bundle::{CaBundle, CaBundleError};
 pub use client_certificate::ClientCertificateAuthenticator;
 pub use config::{AuthenticationConfig, ConfigError, CurrentConfig, RequestHeaderConfig};
-pub use connection::{ConnectError, connect};
 pub use delegated::{DelegatedAuthentication, StartError};
 pub use error::AuthError;
 pub use request_header::RequestHeaderAuthenticator;

@@ -5,7 +5,7 @@ use std::{net::TcpListener, sync::Arc};
 use anyhow::Context;
 use machinery_auth::{
     Authenticator, Authorizer, DelegatedAuthentication, ServingCertificate, SubjectAccessReviewAuthorizer,
-    connect, server_config,
+    server_config,
 };
 use machinery_server::{
     BuildError, KubeNamespaces, Metrics, Namespaces, Registry, RequestContext, Server, ServerOptions,
@@ -58,7 +58,7 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> anyhow::Resul
     let _ = rustls::crypto::ring::default_provider().install_default();
     let (certificate, key) = (&options.tls_cert_file, &options.tls_private_key_file);
     let tls = server_config(ServingCertificate::start(certificate, key, shutdown.child_token()).await?)?;
-    let client = connect(options.kubeconfig.as_deref()).await?;
+    let client = machinery_client::client(machinery_client::config(options.kubeconfig.as_deref()).await?)?;
     let store: Arc<dyn Store> = match &options.data_file {
         Some(file) => Arc::new(EmbeddedStore::open(EmbeddedOptions::new(file.clone())).await?),
         None => Arc::new(EtcdStore::connect(EtcdOptions::new(options.etcd_servers)).await?),

@@ -282,7 +282,7 @@ impl ControlPlane {
 }
 
 fn client(user: &str, config: kube::Config) -> Result<kube::Client> {
-    kube::Client::try_from(config)
+    machinery_client::client(config)
         .map_err(|error| Error::ClientConfig { user: user.to_owned(), source: error.into() })
 }
 

@@ -114,7 +114,7 @@ impl App {
 pub async fn pod_client(platform: &Platform, pod: &Pod) -> anyhow::Result<Client> {
     let kubeconfig = Kubeconfig::read_from(pod_kubeconfig(platform, pod).await?)?;
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
-    Ok(Client::try_from(config)?)
+    Ok(machinery_client::client(config)?)
 }
 
 /// A kubeconfig with a token of the pod's service account that is bound to the pod, as a kubelet mounts it.

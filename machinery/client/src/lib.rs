@@ -1,0 +1,13 @@
+//! A client of the kube-apiserver that sends each request at once.
+//!
+//! Since kube 5 sets no `TCP_NODELAY`, the first request on a new connection waits for the acknowledgement of
+//! the TLS handshake, which Linux delays by 40 ms. A watch occupies a connection, so that an app that watches
+//! opens one for its answer. [`client`] builds kube's own stack of layers on a connector with `TCP_NODELAY`.
+
+mod config;
+mod error;
+mod stack;
+
+pub use config::config;
+pub use error::ConnectError;
+pub use stack::client;
