@@ -10,7 +10,8 @@
 //! # Guarantees
 //!
 //! It deletes its own migration after a cancellation, and acknowledges when that is gone or has ended. It
-//! never touches the migrations of others. What it needs after a crash is in the migration's labels.
+//! does not create again what a user deleted, and never touches the migrations of others. What it needs after
+//! a crash is in the migration's labels.
 //!
 //! # Caveats
 //!
@@ -114,10 +115,7 @@ impl Migrations {
         }
         let mut migrations = self.jobs.in_namespace(&namespace);
         migrations.retain(|migration| text(&migration.data, "/spec/vmiName") == name);
-        match plan(part, pod, &machine, &migrations, now) {
-            Plan::Create(name) => self.migrate(part, pod, name).await,
-            said @ Plan::Say(..) => Ok(said),
-        }
+        Ok(plan(part, pod, &machine, &migrations, now))
     }
 
     /// Creates a migration. The next round waits for it.
@@ -166,6 +164,14 @@ fn pod_of(migration: &DynamicObject) -> Option<ObjectKey> {
     Some(ObjectKey::new(migration.namespace()?, migration.annotations().get(POD)?))
 }
 
+/// Returns the responder's part in an Evacuation of the pod of that UID, while the responder is asked and has
+/// not accepted.
+fn asked<'a>(evacuation: &'a Evacuation, uid: Option<&str>) -> Option<Part<'a>> {
+    let part = Part::of(evacuation, MIGRATE_RESPONDER)?;
+    let is_asked = part.targets(uid) && part.is_active() && part.responder.answer != Some(Answer::Accept);
+    is_asked.then_some(part)
+}
+
 /// Returns the name of the owner of a pod, if it is of that kind.
 fn owner<'a>(pod: &'a Pod, kind: &str) -> Option<&'a str> {
     let mut owners = pod.metadata.owner_references.iter().flatten();
@@ -198,21 +204,38 @@ impl Watcher for Migrations {
 
     async fn work(&self, key: &ObjectKey) -> Result<Requeue, CallError> {
         let pod = self.cluster.view.index().pod(key);
-        let evacuations = self.cluster.view.index().evacuations_of(key);
+        let known = self.cluster.view.index().evacuations_of(key);
         let is_clean = self.clean_up(key).await?;
-        let parts = || evacuations.iter().filter_map(|evacuation| Part::of(evacuation, MIGRATE_RESPONDER));
+        let parts = || known.iter().filter_map(|evacuation| Part::of(evacuation, MIGRATE_RESPONDER));
         for part in parts().filter(|part| is_clean && part.must_acknowledge()) {
             self.replier.post(part, Reply::Acknowledge).await?;
         }
         let pod = pod.filter(|pod| pod.metadata.deletion_timestamp.is_none());
         let Some(pod) = pod else { return Ok(Requeue::OnEvent) };
         let uid = pod.metadata.uid.as_deref();
-        let mut asked = parts().filter(|part| part.targets(uid) && part.is_active());
-        let asked = asked.find(|part| part.responder.answer != Some(Answer::Accept));
-        let Some(part) = asked else { return Ok(Requeue::OnEvent) };
+        let asked = |evacuation| asked(evacuation, uid);
+        let Some(mut part) = known.iter().map(AsRef::as_ref).find_map(asked) else {
+            return Ok(Requeue::OnEvent);
+        };
+        let mut plan = self.decide(part, &pod).await?;
+        let recorded;
+        if matches!(plan, Plan::Create(_)) {
+            // The watch can be late. The record shows whether the responder waits for a migration already,
+            // which a user may have deleted since, and whether it is still asked.
+            recorded = find(None, &evacuations(&self.cluster.client, &key.namespace), part.name()).await?;
+            let Some(live) = recorded.as_deref().and_then(asked) else { return Ok(Requeue::OnEvent) };
+            part = live;
+            plan = self.decide(part, &pod).await?;
+        }
+        if let Plan::Create(name) = plan {
+            plan = self.migrate(part, &pod, name).await?;
+        }
+        let Plan::Say(reply, until) = plan else { return Ok(Requeue::OnEvent) };
         let now = self.cluster.clock.now();
-        let Plan::Say(reply, until) = self.decide(part, &pod).await? else { return Ok(Requeue::OnEvent) };
         let renewal = self.replier.answer(part, reply, now).await?;
         Ok(sooner(until, renewal).map(|time| due(time, now)).into())
     }
 }
+
+#[cfg(test)]
+mod tests;
