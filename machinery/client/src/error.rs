@@ -17,7 +17,7 @@ pub enum ConnectError {
         source: Source,
     },
     /// There is no kubeconfig that can be used, and no service account.
-    #[error("no kubeconfig is given, and the process is in no cluster")]
+    #[error("there is no kubeconfig that can be used, and the process is in no cluster")]
     InCluster(#[source] Source),
     /// The configuration leads to no client: its certificates, its token file or its proxy cannot be used.
     #[error("the client of the kube-apiserver cannot be made")]

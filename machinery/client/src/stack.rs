@@ -11,13 +11,15 @@ use kube::{
     Client, Config,
     client::{Body, ClientBuilder, ConfigExt, retry::RetryPolicy},
 };
+use rustls::crypto::CryptoProvider;
 use tower::{BoxError, ServiceBuilder, retry::RetryLayer};
 use tower_http::decompression::DecompressionLayer;
 
 use crate::ConnectError;
 
 /// Returns a client that sends each request at once, otherwise as kube's `Client::try_from` makes it. Behind
-/// a proxy it is kube's own.
+/// a proxy it is kube's own. It logs no calls, and does not know until when a client certificate is valid.
+/// The process gets `ring` as its provider of cryptography, unless it has one.
 ///
 /// # Errors
 ///
@@ -25,6 +27,10 @@ use crate::ConnectError;
 pub fn client(config: Config) -> Result<Client, ConnectError> {
     if config.proxy_url.is_some() {
         return Client::try_from(config).map_err(failed);
+    }
+    // Without a default, rustls panics when the app is built with two providers.
+    if CryptoProvider::get_default().is_none() {
+        let _ = rustls::crypto::ring::default_provider().install_default();
     }
     let mut connector =
         TimeoutConnector::new(config.rustls_https_connector_with_connector(tcp()).map_err(failed)?);
@@ -115,7 +121,6 @@ mod tests {
 
     #[tokio::test]
     async fn a_request_has_what_the_configuration_says_and_is_retried_when_it_says_so() {
-        let _ = rustls::crypto::ring::default_provider().install_default();
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a listener");
         let address = listener.local_addr().expect("an address");
         let server = tokio::spawn(serve(listener));
