@@ -112,8 +112,8 @@ impl Requests {
         (self.source(&drain)?.1 == object.uid()?).then_some(drain)
     }
 
-    /// Returns the progress of an object's drain. `None` when it was opened just now, which changed the
-    /// object: its key is queued.
+    /// Returns the progress of an object's drain. `None` when it was opened just now, or when the object has
+    /// changed: its key is queued.
     pub(super) async fn open(
         &self,
         object: &DynamicObject,
@@ -126,12 +126,19 @@ impl Requests {
                     return Ok(Some(Progress::of(drain)));
                 }
             }
-            None if !opened => match self.create_drain(object, spec).await {
-                Err(error) if is_rejection(&error) || is_taken(&error) => {
-                    return Ok(Some(Progress::new(Outcome::Waiting, "Rejected", &refusal(&error))));
+            None if !opened => {
+                // The watch can be late: the object may be gone, or a user may have deleted its drain.
+                let live = self.foreign.read(&ObjectKey::of(object)).await?;
+                if live.is_none_or(|live| live.resource_version() != object.resource_version()) {
+                    return Ok(None);
                 }
-                created => created?,
-            },
+                match self.create_drain(object, spec).await {
+                    Err(error) if is_rejection(&error) || is_taken(&error) => {
+                        return Ok(Some(Progress::new(Outcome::Waiting, "Rejected", &refusal(&error))));
+                    }
+                    created => created?,
+                }
+            }
             _ => {
                 return Ok(Some(Progress::new(Outcome::Failed, DELETED, "the drain was deleted")));
             }
@@ -158,7 +165,7 @@ impl Requests {
         let drains: Vec<_> = self.cluster.view.index().drains().map(|(_, drain)| Arc::clone(drain)).collect();
         for drain in drains.into_iter().filter(|drain| is_of(drain, user)) {
             let Some((key, uid)) = self.source(&drain) else { continue };
-            if self.foreign.find(&key).await?.is_none_or(|found| found.uid() != Some(uid)) {
+            if self.foreign.find(&key, Some(&uid)).await?.is_none() {
                 self.delete_drain(&drain).await?;
             }
         }

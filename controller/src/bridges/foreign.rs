@@ -122,23 +122,39 @@ impl Foreign {
         self.listed.load(Ordering::Relaxed)
     }
 
-    /// Returns the object of that key. The API is read for one that the watch does not show.
-    pub(super) async fn find(&self, key: &ObjectKey) -> Result<Option<Arc<DynamicObject>>, CallError> {
-        let known = self.get(key);
-        if known.is_some() {
-            return Ok(known);
+    /// Returns the object of that key, and of that UID if one is given. The API is read when the watch does
+    /// not show it.
+    pub(super) async fn find(
+        &self,
+        key: &ObjectKey,
+        uid: Option<&str>,
+    ) -> Result<Option<Arc<DynamicObject>>, CallError> {
+        let is_it = |found: &Arc<DynamicObject>| uid.is_none() || found.metadata.uid.as_deref() == uid;
+        match self.get(key).filter(is_it) {
+            Some(known) => Ok(Some(known)),
+            None => Ok(self.read(key).await?.filter(is_it)),
         }
-        let live = find(known, &self.api(&key.namespace), &key.name).await?;
+    }
+
+    /// Returns the object of that key as the API shows it now.
+    pub(super) async fn read(&self, key: &ObjectKey) -> Result<Option<Arc<DynamicObject>>, CallError> {
+        let live = find(None, &self.api(&key.namespace), &key.name).await?;
         Ok(live.and_then(|live| {
             self.apply(self.pruned(Arc::unwrap_or_clone(live)));
             self.get(key)
         }))
     }
 
-    /// Reads every object from the API.
-    pub(super) async fn list(&self) -> Result<Vec<DynamicObject>, CallError> {
-        let (api, all) = (self.api(""), ListParams::default());
-        Ok(call(format!("list {}", self.resource.plural), api.list(&all)).await?.items)
+    /// Returns every object of a namespace as the API shows it now. All namespaces without one.
+    pub(super) async fn list(&self, namespace: &str) -> Result<Vec<Arc<DynamicObject>>, CallError> {
+        let (api, all) = (self.api(namespace), ListParams::default());
+        let live = call(format!("list {}", self.resource.plural), api.list(&all)).await?.items;
+        let found = live.into_iter().filter_map(|object| {
+            let key = ObjectKey::of(&object);
+            self.apply(self.pruned(object));
+            self.get(&key)
+        });
+        Ok(found.collect())
     }
 
     /// Creates an object.

@@ -5,7 +5,10 @@ use std::time::Duration;
 use evacuation_api::{Evacuation, EvacuationSpec, PodTarget, Requester, Target};
 use futures::{StreamExt, stream};
 use k8s_openapi::api::{authentication::v1::SelfSubjectReview, core::v1::Pod};
-use kube::{Api, Client, ResourceExt, api::PostParams};
+use kube::{
+    Api, Client, ResourceExt,
+    api::{ListParams, PostParams},
+};
 use tokio::time::timeout;
 
 use super::NotLeading;
@@ -67,6 +70,13 @@ impl CallError {
 /// Returns the Evacuations of a namespace.
 pub(crate) fn evacuations(client: &Client, namespace: &str) -> Api<Evacuation> {
     Api::namespaced(client.clone(), namespace)
+}
+
+/// Reads the pods of a node.
+pub(crate) async fn pods_on(client: &Client, node: &str) -> Result<Vec<Pod>, CallError> {
+    let on_node = ListParams::default().fields(&format!("spec.nodeName={node}"));
+    let pods: Api<Pod> = Api::all(client.clone());
+    Ok(call(format!("list the pods of node {node}"), pods.list(&on_node)).await?.items)
 }
 
 /// Reads the name of the controller's user, which owns its entries.

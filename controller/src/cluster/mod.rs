@@ -45,7 +45,8 @@ use tracing::info;
 
 pub(crate) use backoff::backoff;
 pub(crate) use calls::{
-    CallError, all_done, call, evacuation_of, evacuations, if_readable, is_settled_by_the_watch, user_name,
+    CallError, all_done, call, evacuation_of, evacuations, if_readable, is_settled_by_the_watch, pods_on,
+    user_name,
 };
 pub(crate) use clock::{ServerClock, due};
 pub(crate) use events::{EventSink, LAST_EVENTS, Notice, publish_events};

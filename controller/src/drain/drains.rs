@@ -11,13 +11,14 @@ use evacuation_api::{
     ConditionType, CordonOwner, DrainConditionType, DrainVerdict, DrainedNode, DrainedNodePhase, Evacuation,
     NodeEvacuation, NodeEvacuationStatus,
 };
-use evacuation_protocol::{DrainPlan, DrainWarning, plan, silent_since};
+use evacuation_protocol::{DrainPlan, DrainWarning, plan};
 use k8s_openapi::api::core::v1::Node;
 use kube::Resource;
 use tokio::time::Instant;
 
 use super::{
     acts::Acts,
+    confirmation::{Confirmation, essence},
     daemon_sets::DaemonSets,
     departed::Departed,
     interest::Interest,
@@ -50,6 +51,7 @@ pub(crate) struct Drains {
     daemon_sets: DaemonSets,
     volumes: Volumes,
     departed: Departed,
+    confirmation: Confirmation,
     /// Drains that entries name and that the view did not show.
     suspected: Mutex<BTreeSet<ObjectKey>>,
     queue: WorkQueue<ObjectKey>,
@@ -72,6 +74,7 @@ impl Drains {
             daemon_sets: DaemonSets::new(cluster.client.clone()),
             volumes: Volumes::new(cluster.client.clone()),
             departed: Departed::default(),
+            confirmation: Confirmation::new(cluster.client.clone(), Arc::clone(&cluster.view)),
             suspected: Mutex::default(),
             queue: WorkQueue::default(),
             written: Mutex::default(),
@@ -230,18 +233,6 @@ fn is_over(drain: &NodeEvacuation) -> bool {
     ended || drain.metadata.deletion_timestamp.is_some()
 }
 
-/// The part of a node that a drain depends on.
-fn essence(node: &Node) -> impl PartialEq {
-    let metadata = &node.metadata;
-    (
-        metadata.uid.clone(),
-        metadata.labels.clone(),
-        metadata.annotations.clone(),
-        node.spec.as_ref().and_then(|spec| spec.unschedulable),
-        silent_since(node).is_some(),
-    )
-}
-
 #[async_trait]
 impl Feature for Drains {
     fn name(&self) -> &'static str {
@@ -326,6 +317,9 @@ impl Feature for Drains {
         let nodes = status.nodes.iter().filter(|node| deleted || concerns(node.phase));
         self.interest.set(key, &nodes.map(|node| node.name.clone()).collect(), &snapshot.namespaces());
         *lock(&self.spent) = looking + began.elapsed();
+        if !self.confirmation.confirms(&drain, &status).await? {
+            return Ok(Requeue::Now);
+        }
 
         let released = acts.iter().any(|act| matches!(act, evacuation_protocol::DrainAct::ReleaseFinalizer));
         let written = if released { Written::Unchanged } else { self.record(key, &drain, &status).await? };

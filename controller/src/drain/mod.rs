@@ -12,9 +12,11 @@
 //! Everything that a drain did is in objects: the phase of each node in the status, the cordon's holders in
 //! an annotation of the node, the requests in Evacuations, and the pods that stay in the status again. Memory
 //! holds only the API server's rejections of requests, which come again, and failed Evacuations that went
-//! before the status names their pods. Each write is guarded by the state that was decided on.
+//! before the status names their pods. Each write is guarded by the state that was decided on. Live reads
+//! confirm that the drain of a node ends.
 
 mod acts;
+mod confirmation;
 mod daemon_sets;
 mod departed;
 mod drains;

@@ -26,7 +26,7 @@ use async_trait::async_trait;
 use chrono::TimeDelta;
 use evacuation_api::{Answer, ConditionType, Evacuation, MIGRATE_RESPONDER};
 use evacuation_protocol::{LivePod, PodPhase};
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::OwnerReference};
 use kube::{ResourceExt, core::DynamicObject};
 use serde_json::json;
 
@@ -90,7 +90,7 @@ impl Migrations {
     async fn decide(&self, part: Part<'_>, pod: &Pod) -> Result<Plan, CallError> {
         let (now, namespace) = (self.cluster.clock.now(), pod.namespace().unwrap_or_default());
         let key = |name: &str| ObjectKey::new(namespace.as_str(), name);
-        let launcher = owner(pod, "Pod").and_then(|name| self.cluster.view.index().pod(&key(name)));
+        let launcher = owner(pod, "Pod").and_then(|owner| self.cluster.view.index().pod(&key(&owner.name)));
         if launcher.is_some_and(|launcher| LivePod::of(&launcher).phase != PodPhase::Terminal) {
             return Ok(say(
                 Answer::Delay,
@@ -99,28 +99,29 @@ impl Migrations {
                 None,
             ));
         }
-        let Some(name) = owner(pod, "VirtualMachineInstance") else {
+        let Some(owner) = owner(pod, "VirtualMachineInstance") else {
             return Ok(say(Answer::Accept, "NoMachine", "the pod runs no virtual machine", None));
         };
         if !self.jobs.is_listed() || !self.machines.is_listed() {
             let until = Some(now + LOOK_AGAIN);
             return Ok(say(Answer::Delay, "Unknown", "KubeVirt's migrations cannot be listed", until));
         }
-        let Some(machine) = self.machines.find(&key(name)).await? else {
+        let Some(machine) = self.machines.find(&key(&owner.name), Some(&owner.uid)).await? else {
             return Ok(say(Answer::Accept, "NoMachine", "the virtual machine is gone", None));
         };
         if let Some(waited) = waited_for(part) {
             // The watch can be late after a change of the leader.
-            self.jobs.find(&key(waited)).await?;
+            self.jobs.find(&key(waited), None).await?;
         }
         let mut migrations = self.jobs.in_namespace(&namespace);
-        migrations.retain(|migration| text(&migration.data, "/spec/vmiName") == name);
+        migrations.retain(|migration| text(&migration.data, "/spec/vmiName") == owner.name);
         Ok(plan(part, pod, &machine, &migrations, now))
     }
 
     /// Creates a migration. The next round waits for it.
     async fn migrate(&self, part: Part<'_>, pod: &Pod, name: String) -> Result<Plan, CallError> {
-        let spec = json!({"vmiName": owner(pod, "VirtualMachineInstance")});
+        let machine = owner(pod, "VirtualMachineInstance").map(|owner| owner.name.as_str());
+        let spec = json!({"vmiName": machine});
         let mut migration = DynamicObject::new(&name, self.jobs.resource()).data(json!({"spec": spec}));
         migration.metadata.namespace = pod.namespace();
         migration.labels_mut().insert(EVACUATION_UID.to_owned(), part.uid().to_owned());
@@ -172,10 +173,9 @@ fn asked<'a>(evacuation: &'a Evacuation, uid: Option<&str>) -> Option<Part<'a>> 
     is_asked.then_some(part)
 }
 
-/// Returns the name of the owner of a pod, if it is of that kind.
-fn owner<'a>(pod: &'a Pod, kind: &str) -> Option<&'a str> {
-    let mut owners = pod.metadata.owner_references.iter().flatten();
-    owners.find(|owner| owner.kind == kind).map(|owner| owner.name.as_str())
+/// Returns the owner of a pod, if it is of that kind.
+fn owner<'a>(pod: &'a Pod, kind: &str) -> Option<&'a OwnerReference> {
+    pod.metadata.owner_references.iter().flatten().find(|owner| owner.kind == kind)
 }
 
 #[async_trait]
@@ -220,11 +220,13 @@ impl Watcher for Migrations {
         let mut plan = self.decide(part, &pod).await?;
         let recorded;
         if matches!(plan, Plan::Create(_)) {
-            // The watch can be late. The record shows whether the responder waits for a migration already,
-            // which a user may have deleted since, and whether it is still asked.
+            // The watches can be late. The record shows whether the responder waits for a migration already,
+            // which a user may have deleted since, and whether it is still asked. Others can have begun one.
             recorded = find(None, &evacuations(&self.cluster.client, &key.namespace), part.name()).await?;
             let Some(live) = recorded.as_deref().and_then(asked) else { return Ok(Requeue::OnEvent) };
+            self.cluster.view.apply(live.evacuation.clone());
             part = live;
+            self.jobs.list(&key.namespace).await?;
             plan = self.decide(part, &pod).await?;
         }
         if let Plan::Create(name) = plan {

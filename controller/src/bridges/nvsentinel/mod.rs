@@ -23,11 +23,7 @@ use evacuation_api::{
 use evacuation_protocol::awaits_acknowledgement;
 use futures::{StreamExt, stream};
 use k8s_openapi::api::core::v1::{Node, Pod};
-use kube::{
-    Api, ResourceExt,
-    api::{ListParams, PostParams},
-    core::DynamicObject,
-};
+use kube::{ResourceExt, api::PostParams, core::DynamicObject};
 use serde_json::{Value, json};
 
 use self::request::{Request, Standing, conditions, is_complete, standing};
@@ -40,6 +36,7 @@ use super::{
 };
 use crate::cluster::{
     CallError, Cluster, ObjectKey, TargetPod, call, evacuations, is_finished, is_settled_by_the_watch,
+    pods_on,
 };
 
 const KIND: ForeignKind = ForeignKind {
@@ -81,10 +78,8 @@ impl DrainRequests {
         left.retain(|pod| request.wants(pod, since));
         if left.is_empty() {
             // The watch can be late. A pod that it has not shown would be lost by a reboot.
-            let pods: Api<Pod> = Api::all(cluster.client.clone());
-            let on_node = ListParams::default().fields(&format!("spec.nodeName={node}"));
-            let live = call(format!("list the pods of node {node}"), pods.list(&on_node)).await?;
-            left.extend(live.items.into_iter().filter(|pod| request.wants(pod, since)).map(Arc::new));
+            let live = pods_on(&cluster.client, node).await?;
+            left.extend(live.into_iter().filter(|pod| request.wants(pod, since)).map(Arc::new));
         }
         if left.is_empty() {
             return Ok(Progress::new(Outcome::Complete, "DrainComplete", "no listed pod is left"));
@@ -254,7 +249,7 @@ impl Requester for DrainRequests {
         if names.is_empty() || !self.requests.foreign.is_listed() {
             return Ok(());
         }
-        let live = self.requests.foreign.list().await?.iter().map(entry_name).collect();
+        let live = self.requests.foreign.list("").await?.iter().map(|object| entry_name(object)).collect();
         for name in names.difference(&live) {
             self.withdraw(name).await?;
         }
