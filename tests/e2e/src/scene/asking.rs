@@ -20,7 +20,7 @@ impl Scene {
         self.evacuations().create(&PostParams::default(), &wanted).await.unwrap()
     }
 
-    /// Asks a pod to move as `admin`, and waits until its first responder is asked.
+    /// Asks a pod to move as `admin`, and waits until its first responder was asked.
     pub async fn ask_and_reach(&self, pod: &Pod, more: Value) -> Evacuation {
         let asked = self.ask(pod, more).await;
         self.reached(&asked, 0).await
@@ -74,10 +74,10 @@ impl Scene {
         responder(&found, 0).cloned().unwrap()
     }
 
-    /// Waits until the responder at that place is asked.
+    /// Waits until the responder at that place was asked. Its time may have passed since.
     pub async fn reached(&self, evacuation: impl Named, place: usize) -> Evacuation {
-        self.until(evacuation, "the responder is asked", |e| {
-            responder(e, place).is_some_and(|r| r.state == ResponderState::Active)
+        self.until(evacuation, "the responder was asked", |e| {
+            responder(e, place).is_some_and(|r| r.active_time.is_some())
         })
         .await
     }

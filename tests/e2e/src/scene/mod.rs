@@ -30,6 +30,7 @@ use std::{
     time::Duration,
 };
 
+use chrono::TimeDelta;
 use controlplane::ControlPlane;
 use evacuation_api::Evacuation;
 use evacuation_client::EvacuationHandle;
@@ -56,6 +57,8 @@ use crate::{Platform, PlatformOptions, Pods, shared, shared_with};
 
 /// Maximum time of any one step on a busy machine.
 pub const PATIENCE: Duration = Duration::from_mins(2);
+/// Maximum lateness of an act on a busy machine. The promise is a second.
+pub const LATE: TimeDelta = TimeDelta::seconds(5);
 /// Name of the requester entry that [`Scene::ask`] and [`Scene::evacuate`] make.
 pub const ASKER: &str = "test.evacuation.dev/asks";
 

@@ -85,7 +85,7 @@ async fn the_exit_code_of_a_command_is_the_answer() {
     // First "not yet", then done.
     let second = script.file(
         "second",
-        "if [ -e $gate ]; then echo flushed; else touch $gate; echo copying >&2; echo 3; exit 75; fi",
+        "if [ -e $gate ]; then echo flushed; else touch $gate; echo copying >&2; echo 10; exit 75; fi",
     );
     let _agent = App::agent(scene.platform(), &pod, &["--exec", "sh", &second]).await.unwrap();
     let accepted = ask(&scene, &pod, "Wait").await;
@@ -101,7 +101,7 @@ async fn the_platform_waits_while_the_command_runs() {
     let script = Script::new();
     let work = script.file("work", WAITS);
     let pod = watched(&scene).await;
-    let arguments = ["--hold", "2s", "--exec", "sh", &work];
+    let arguments = ["--hold", "10s", "--exec", "sh", &work];
     let agent = App::agent(scene.platform(), &pod, &arguments).await.unwrap();
     let evacuation = ask(&scene, &pod, "Wait").await;
     let first = scene.until_responder(&evacuation, "a delay", |r| r.delay_until.is_some()).await;
@@ -181,14 +181,14 @@ async fn the_reply_of_a_local_url_is_the_answer() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_command_that_gives_no_answer_is_silence_unless_it_was_chosen_otherwise() {
     let scene = Scene::new("side-car-error").await;
-    let quick = json!([{"name": "self", "timeoutSeconds": 2}]);
-    let pod = scene.pod("chosen", PodSpec::registered(&quick)).await;
+    let pod = scene.pod("chosen", PodSpec::watching()).await;
     let arguments = ["--on-error", "refuse", "--exec", "/no/such/program"];
     let _agent = App::agent(scene.platform(), &pod, &arguments).await.unwrap();
     let said = ends(&scene, &ask(&scene, &pod, "GiveUp").await, "Failed Refused").await;
     let message = said.message.unwrap();
     assert!(message.starts_with("/no/such/program did not start"), "{message}");
 
+    let quick = json!([{"name": "self", "timeoutSeconds": 2}]);
     let pod = scene.pod("silent", PodSpec::registered(&quick)).await;
     let _agent = App::agent(scene.platform(), &pod, &["--exec", "/no/such/program"]).await.unwrap();
     let said = ends(&scene, &ask(&scene, &pod, "GiveUp").await, "Evacuated Evicted").await;

@@ -165,8 +165,13 @@ async fn a_migration_that_fails_is_told_and_tried_again() {
     let failure = json!({"migrationState": {"migrationUid": uid, "failureReason": "the network is slow"}});
     stage.machines().change(MACHINE, json!({"status": failure})).await;
     stage.migrations().change_status(&first, json!({"phase": "Failed"})).await;
-    let message = stage.answers(&evacuation, Answer::Delay, "MigrationFailed").await;
-    assert!(message.contains("the network is slow"), "{message}");
+    // Two watches show the failure and its reason, in any order.
+    let told = stage.scene.until_responder(&evacuation, "the failure is told with its reason", |responder| {
+        let message = responder.message.as_deref().unwrap_or_default();
+        (responder.answer, responder.reason.as_deref()) == (Some(Answer::Delay), Some("MigrationFailed"))
+            && message.contains("the network is slow")
+    });
+    told.await;
     let second = stage.migration(&evacuation, 2).await;
     stage.arrives(&second).await;
     stage.scene.ends(&evacuation, "Evacuated TerminatedInPlace").await;

@@ -1,9 +1,11 @@
 //! The API server's clock is set. It is the one that rules.
 
+use std::time::Duration;
+
 use chrono::TimeDelta;
 
 use crate::{
-    waits::{begin, done, nothing_is_done},
+    waits::{WAIT, begin, done, nothing_is_done},
     wrong::{MINUTE, Wrong},
 };
 
@@ -21,7 +23,7 @@ async fn when_the_api_servers_clock_is_set_back_nothing_is_done_until_it_says_so
     let waits = begin(&scene).await;
     scene.set_api_server(-MINUTE);
     // By every other clock all of it is due by then.
-    tokio::time::sleep(std::time::Duration::from_secs(15)).await;
+    tokio::time::sleep(Duration::from_secs(WAIT.unsigned_abs() + 5)).await;
     nothing_is_done(&scene, &waits).await;
     let set = scene.set_api_server(TimeDelta::zero());
     done(&scene, waits, TimeDelta::zero()).await.in_time(set);

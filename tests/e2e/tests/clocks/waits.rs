@@ -5,7 +5,7 @@ use controlplane::eventually;
 use evacuation_api::{Evacuation, ReviewAction};
 use evacuation_e2e::{
     Endpoint, PodSpec, Reply, answering,
-    scene::{answer, first, responder},
+    scene::{LATE, answer, first, responder},
 };
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
@@ -13,9 +13,7 @@ use serde_json::{Value, json};
 use crate::wrong::Wrong;
 
 /// Length of every wait in seconds: enough for the set-up on a busy machine, and to set a clock during it.
-const WAIT: i64 = 10;
-/// Maximum lateness on a busy machine. The promise is a second; the figures are printed.
-const LATE: TimeDelta = TimeDelta::seconds(5);
+pub(crate) const WAIT: i64 = 20;
 
 /// One that waits for a time.
 pub(crate) struct Wait {

@@ -14,13 +14,15 @@ async fn nodes_that_wait_for_their_turn_are_avoided_so_that_each_pod_moves_once(
     let stage = Stage::new("rolling", 6).await;
     stage.deployment("web", 12, json!({})).await;
     let before: usize = 12;
-    let drain = json!({"maxParallel": {"nodes": 2}});
+    let drain = json!({"maxParallel": {"nodes": 2}, "paused": true});
     stage.drain("d", &[0, 1, 2, 3], drain).await;
-    for number in [2, 3] {
+    // No pod moves before every node has its taint.
+    for number in 0..4 {
         stage.node_until(number, "it is due", is_due).await;
         let planned = |node: &_| condition(node, "MaintenancePlanned").as_deref() == Some("True");
         stage.node_until(number, "its maintenance is planned", planned).await;
     }
+    stage.change("d", json!({"paused": false})).await;
     let status = stage.drained("d").await;
     for number in 0..4 {
         stage.node_until(number, "it is no longer due", |node| !is_due(node) && is_cordoned(node)).await;

@@ -113,7 +113,7 @@ async fn a_pod_without_responders_goes_at_once_unless_its_namespace_opts_in() {
     let began = Instant::now();
     let deleted = run(stage.kubectl(&["delete", "pod", "plain", "--wait=false"])).await;
     assert!(
-        deleted.success() && began.elapsed() < Duration::from_secs(3),
+        deleted.success() && began.elapsed() < Duration::from_secs(10),
         "{:?} {deleted:?}",
         began.elapsed()
     );
@@ -161,7 +161,7 @@ async fn the_entry_of_a_caller_that_is_killed_expires_and_the_pod_stays() {
     // A retry at once writes nothing; one after a third of the time moves the deadline.
     refused(pods.evict("app", &EvictParams::default()).await);
     assert_eq!(stage.get(&evacuation).await.spec.requesters[0].deadline, written.deadline);
-    until_time(written.deadline.unwrap().time() - chrono::TimeDelta::milliseconds(2500)).await;
+    until_time(written.deadline.unwrap().time() - chrono::TimeDelta::seconds(18)).await;
     refused(pods.evict("app", &EvictParams::default()).await);
     let renewed = stage
         .until(&evacuation, "the entry is renewed", |e| e.spec.requesters[0].deadline > written.deadline);

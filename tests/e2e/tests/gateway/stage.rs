@@ -24,7 +24,7 @@ callers:
 - name: hasty
   matches:
   - users: [hasty-*]
-  patienceSeconds: 6
+  patienceSeconds: 30
 - name: yielding
   matches:
   - users: ['system:serviceaccount:kube-system:yielding-*']

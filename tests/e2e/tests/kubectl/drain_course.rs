@@ -60,7 +60,7 @@ async fn a_cancellation_takes_requests_back_and_uncordons_and_reports_it() {
     let node = own_node(&desk).await;
     let pod = asked_pod(&desk, &node).await;
     let _app = desk.answers(&pod, Answer::delay(std::time::Duration::from_mins(10))).await;
-    let output = evacuate(&desk, &node, &["--force", "--timeout=4s"]).await;
+    let output = evacuate(&desk, &node, &["--force", "--timeout=15s"]).await;
     assert_eq!(output.code, Some(3), "{output:?}");
     let name = drains_of(&desk, &node).await.remove(0);
 

@@ -35,7 +35,7 @@ async fn a_silent_pod_at_the_timeout_ends_it_with_code_3_and_the_drain_continues
     let desk = Desk::new("drainlate").await;
     let node = own_node(&desk).await;
     let pod = desk.pods.create("db-0", &PodSpec::watching().on(&node)).await.unwrap();
-    let output = evacuate(&desk, &node, &["--force", "--timeout=4s"]).await;
+    let output = evacuate(&desk, &node, &["--force", "--timeout=15s"]).await;
     assert_eq!(output.code, Some(3), "{output:?}");
     assert_has(&output.stderr, &["not ended", "db-0", "timeout: ", "continues", "kubectl evacuate cancel"]);
     assert!(cordoned(&desk, &node).await);
@@ -76,7 +76,7 @@ async fn at_the_deadline_a_pod_that_refuses_under_wait_is_evicted_all_the_same()
     let pod = desk.pods.create("db-0", &PodSpec::watching().on(&node)).await.unwrap();
     let _app = desk.answers(&pod, Answer::refuse("a backup runs")).await;
     let output =
-        evacuate(&desk, &node, &["--force", "--on-refusal=wait", "--deadline=4s", "--timeout=60s"]).await;
+        evacuate(&desk, &node, &["--force", "--on-refusal=wait", "--deadline=15s", "--timeout=60s"]).await;
     assert_eq!(output.code, Some(0), "{output:?}");
     assert_has(&output.stdout, &["db-0: Refused", "db-0: Evacuated"]);
 }

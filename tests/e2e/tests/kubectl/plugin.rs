@@ -129,7 +129,7 @@ async fn waiting_for_a_pod_that_refuses_ends_with_code_2_and_its_words() {
 async fn waiting_too_long_ends_with_code_3_and_the_evacuation_goes_on() {
     let desk = Desk::new("late").await;
     desk.silent_pod("db-0").await;
-    let output = desk.run(&["create", "evacuation", "db-0", "--wait", "--timeout=2s"]).await;
+    let output = desk.run(&["create", "evacuation", "db-0", "--wait", "--timeout=10s"]).await;
     assert_eq!(output.code, Some(3), "{output:?}");
     assert_has(&output.stderr, &["not ended", "db-0: Asking"]);
     let found = desk.evacuation_of("db-0").await;

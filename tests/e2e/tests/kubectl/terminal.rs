@@ -89,7 +89,7 @@ async fn on_a_terminal_status_draws_the_answers_and_the_blockers_until_the_drain
 async fn on_a_terminal_waiting_for_evacuations_shows_their_answers() {
     let desk = Desk::new("livewait").await;
     let pod = desk.silent_pod("db-0").await;
-    let delay = Answer::delay(std::time::Duration::from_secs(3)).message("3 jobs left");
+    let delay = Answer::delay(std::time::Duration::from_secs(10)).message("3 jobs left");
     let _app = desk.answers(&pod, delay).await;
     let arguments = format!("create evacuation db-0 -n {} --wait --timeout 60s", desk.namespace());
     let command = on_terminal(&desk, &arguments);

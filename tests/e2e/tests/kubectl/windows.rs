@@ -38,7 +38,7 @@ async fn a_drain_waits_for_its_window_and_says_until_when() {
     let node = own_node(&desk).await;
     let spec = evacuation_e2e::PodSpec::default().on(&node);
     desk.pods.create("web-0", &spec).await.unwrap();
-    let mut arguments = vec!["--force", "--timeout=3s"];
+    let mut arguments = vec!["--force", "--timeout=10s"];
     arguments.extend(FAR);
     let output = evacuate(&desk, &node, &arguments).await;
     assert_eq!(output.code, Some(3), "{output:?}");

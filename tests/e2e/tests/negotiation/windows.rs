@@ -2,7 +2,7 @@
 
 use evacuation_e2e::{
     PodSpec, Scene,
-    scene::{ASKER, answer, entry, first, in_millis, post, put_entries, responder, status, wanting},
+    scene::{ASKER, LATE, answer, entry, first, in_millis, post, put_entries, responder, status, wanting},
 };
 use std::time::Duration;
 
@@ -27,9 +27,9 @@ fn far() -> Value {
     window_at(Utc::now() + TimeDelta::days(100))
 }
 
-/// The next full minute that is some seconds away.
+/// The next full minute that leaves time for the set-up on a busy machine.
 fn next_minute() -> DateTime<Utc> {
-    let now = Utc::now() + TimeDelta::seconds(5);
+    let now = Utc::now() + TimeDelta::seconds(15);
     let into = i64::from(now.second()) * 1_000_000_000 + i64::from(now.nanosecond());
     now + TimeDelta::nanoseconds(60_000_000_000 - into)
 }
@@ -73,7 +73,7 @@ async fn outside_of_the_window_nobody_is_asked_and_the_status_names_the_next_one
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_window_that_opens_starts_the_negotiation_not_before_and_within_a_second() {
+async fn a_window_that_opens_starts_the_negotiation_soon_after_and_not_before() {
     let scene = Scene::new("opens").await;
     let watching = scene.pod("watching", PodSpec::watching()).await;
     scene.pod("plain", PodSpec::default()).await;
@@ -96,7 +96,7 @@ async fn a_window_that_opens_starts_the_negotiation_not_before_and_within_a_seco
     });
     let started = started.await.unwrap();
     let active = first(&started).active_time.unwrap().0;
-    let within = |time| opens <= time && time < opens + TimeDelta::seconds(1);
+    let within = |time| opens <= time && time < opens + LATE;
     assert!(within(active), "opened at {opens}, asked at {active}");
     assert_eq!(status(&started).policy.unwrap().next_window_time, None);
     scene.ends(&evicted, "Evacuated Evicted").await;
@@ -152,13 +152,13 @@ async fn one_who_joins_without_a_window_starts_it_and_when_that_one_leaves_it_re
 async fn a_deadline_acts_outside_of_the_window() {
     let scene = Scene::new("deadline").await;
     let pods = [
-        ("evicted", json!({"deadline": in_millis(4000)}), "Evacuated Evicted"),
+        ("evicted", json!({"deadline": in_millis(15_000)}), "Evacuated Evicted"),
         (
             "deleted",
-            json!({"deadline": in_millis(4000), "atDeadline": "Delete", "gracePeriodSeconds": 3}),
+            json!({"deadline": in_millis(15_000), "atDeadline": "Delete", "gracePeriodSeconds": 3}),
             "Evacuated Deleted",
         ),
-        ("spared", json!({"deadline": in_millis(4000), "atDeadline": "GiveUp"}), "Failed DeadlineGaveUp"),
+        ("spared", json!({"deadline": in_millis(15_000), "atDeadline": "GiveUp"}), "Failed DeadlineGaveUp"),
     ];
     let mut asked = Vec::new();
     for (name, mut more, end) in pods {

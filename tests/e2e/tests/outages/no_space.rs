@@ -32,7 +32,8 @@ async fn while_etcd_has_no_space_no_delay_ends_and_afterwards_deadlines_act_firs
     let late = scene.pod("late-0", PodSpec::watching()).await;
     let delayed = scene.evacuate("db-0").await;
     let granted = scene.answered(&delayed, Answer::Delay).await.delay_until.unwrap().0;
-    let due = scene.ask_and_reach(&late, json!({"deadline": in_millis(10_000), "atDeadline": "Evict"})).await;
+    // The deadline leaves time to fill a slow disk, and is reached during the outage.
+    let due = scene.ask_and_reach(&late, json!({"deadline": in_millis(40_000), "atDeadline": "Evict"})).await;
 
     let began = Utc::now();
     let etcd = scene.platform().etcd().unwrap();

@@ -15,13 +15,15 @@ use crate::crashes::{AFTER_RESTARTS, BACKOFF_SECONDS, Crashes, attempt, created,
 #[tokio::test(flavor = "multi_thread")]
 async fn of_two_pods_of_one_owner_the_second_waits_for_the_first_and_for_the_backoff() {
     let scene = Crashes::new("two").await;
-    let slow = json!({AFTER_RESTARTS: "5", "controlplane.test/gone-after": "4s"});
-    let pods = scene.deployment("web", 2, &slow).await;
+    let pods = scene.deployment("web", 2, &json!({AFTER_RESTARTS: "5"})).await;
+    // The first pod terminates until the second was held.
+    scene.finalizers(&pods[0], &["test.evacuation.dev/hold"]).await;
     scene.crash(&pods[0], 5).await;
     let asked = scene.asked(&pods[0]).await;
     scene.crash(&pods[1], 5).await;
     scene.event_on(&pods[1], "RefreshOneAtATime", "one pod of its owner at a time").await;
     assert_eq!(attempt(&asked), "1");
+    scene.finalizers(&pods[0], &[]).await;
     let first = scene.ended(&pods[0], "Evacuated Evicted").await;
     scene.event_on(&pods[1], "RefreshBackoff", "not before").await;
     assert!(scene.stays(&pods[1]).await);

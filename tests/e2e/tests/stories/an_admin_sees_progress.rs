@@ -19,14 +19,14 @@ async fn a_drain_tells_who_accepted_who_delays_until_when_who_was_silent_and_who
     let node = format!("node-of-{}", scene.namespace());
     let control_plane = scene.control_plane();
     control_plane.add_node(&node, &[]).await.unwrap();
-    let silent = PodSpec::registered(&json!([{"name": "self", "timeoutSeconds": 2}]));
+    let silent = PodSpec::registered(&json!([{"name": "self", "timeoutSeconds": 10}]));
     let (accepts, delays, _silent, refuses) = tokio::join!(
         scene.pod("accepts", PodSpec::watching().on(&node)),
         scene.pod("delays", PodSpec::watching().on(&node)),
         scene.pod("silent", silent.on(&node)),
         scene.pod("refuses", PodSpec::watching().on(&node)),
     );
-    let wait = |_| async { Answer::delay(Duration::from_secs(8)).message("the cache is saved") };
+    let wait = |_| async { Answer::delay(Duration::from_secs(15)).message("the cache is saved") };
     let _apps = tokio::join!(
         scene.app(&accepts, |_| async { Answer::accept() }),
         scene.app(&delays, wait),
@@ -56,7 +56,7 @@ async fn a_drain_tells_who_accepted_who_delays_until_when_who_was_silent_and_who
     assert_eq!(state("accepts"), (ResponderState::Completed, Some(Said::Accept)));
     assert_eq!(state("delays"), (ResponderState::Interrupted, Some(Said::Delay)));
     assert_eq!(state("silent"), (ResponderState::Interrupted, None));
-    assert_eq!(responder_named(of("silent"), "self").message.as_deref(), Some("it was silent for 2 s"));
+    assert_eq!(responder_named(of("silent"), "self").message.as_deref(), Some("it was silent for 10 s"));
     assert_eq!(state("refuses").1, Some(Said::Refuse));
     for pod in ["accepts", "delays", "silent"] {
         assert_eq!(end_of(of(pod)).as_deref(), Some("Evacuated Evicted"));
@@ -75,9 +75,9 @@ async fn a_drain_tells_who_accepted_who_delays_until_when_who_was_silent_and_who
     said("accepts", "Evacuated");
     said("delays", &format!("(Delay: the cache is saved) (until {until})"));
     said("silent", "(until ");
-    said("silent", "Evacuated (responder self was silent for 2 s)");
+    said("silent", "Evacuated (responder self was silent for 10 s)");
     said("refuses", "Refused: responder self refused: a backup runs");
     let summary = drained.stdout.lines().last();
-    assert_eq!(summary, Some("3 gone, 1 after 2 s of silence, 1 refused"), "{drained:?}");
+    assert_eq!(summary, Some("3 gone, 1 after 10 s of silence, 1 refused"), "{drained:?}");
     assert!(scene.stays(&refuses).await);
 }

@@ -82,7 +82,7 @@ async fn a_controller_that_dies_while_it_gives_a_pod_back_is_followed_by_one_tha
 async fn a_pod_is_given_back_although_its_evacuation_was_removed_while_no_controller_ran() {
     let scene = Scene::from_pool("removed", &CRASHES).await;
     scene.register("built-in", REPLACEMENT_RESPONDER, json!({})).await;
-    let workload = Workload::of(1).annotated("controlplane.test/running-after", "3s");
+    let workload = Workload::of(1).annotated("controlplane.test/running-after", "20s");
     let pods = workload.deployment(&scene).await;
     let evacuation = scene.evacuate(&pods[0]).await;
     scene.answered(&evacuation, Answer::Delay).await;

@@ -70,7 +70,7 @@ async fn a_pod_of_a_bare_replica_set_is_released_by_its_template_hash_and_stays_
         .await;
     let workload =
         Workload { labels: json!({"app": "web", "pod-template-hash": "1"}), ..Workload::default() };
-    let pods = workload.annotated("controlplane.test/running-after", "2s").replica_set(&scene).await;
+    let pods = workload.annotated("controlplane.test/running-after", "10s").replica_set(&scene).await;
     let availability = Availability::watch(&scene).await;
     let evacuation = scene.evacuate(&pods[0]).await;
     let released = scene.pod_until(&pods[0].name_any(), "it is released", |pod| !is_owned(pod)).await;

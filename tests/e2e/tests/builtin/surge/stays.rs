@@ -37,7 +37,7 @@ async fn a_withdrawn_request_gives_the_pod_back_and_the_replacement_goes() {
     scene.register("built-in", REPLACEMENT_RESPONDER, json!({})).await;
     // The replacement takes long enough for the withdrawal to come while it is waited for, and is there when
     // it does.
-    let workload = Workload::of(1).annotated("controlplane.test/running-after", "2s").annotated(COST, "-5");
+    let workload = Workload::of(1).annotated("controlplane.test/running-after", "20s").annotated(COST, "-5");
     let pods = workload.deployment(&scene).await;
     let evacuation = scene.evacuate(&pods[0]).await;
     scene.answered(&evacuation, Answer::Delay).await;
@@ -68,7 +68,7 @@ async fn of_two_ready_pods_the_one_that_was_not_evacuated_stays() {
 async fn a_deleted_evacuation_gives_the_pod_back() {
     let scene = Scene::new("deleted").await;
     scene.register("built-in", REPLACEMENT_RESPONDER, json!({})).await;
-    let workload = Workload::of(1).annotated("controlplane.test/running-after", "2s");
+    let workload = Workload::of(1).annotated("controlplane.test/running-after", "20s");
     let pods = workload.deployment(&scene).await;
     let evacuation = scene.evacuate(&pods[0]).await;
     scene.answered(&evacuation, Answer::Delay).await;

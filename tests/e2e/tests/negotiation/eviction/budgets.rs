@@ -1,10 +1,9 @@
 //! Evictions within budgets.
 
-use chrono::TimeDelta;
 use evacuation_api::Evacuation;
 use evacuation_e2e::{
     PodSpec, Scene,
-    scene::{condition, status},
+    scene::{LATE, condition, status},
 };
 use futures::{StreamExt, future::join_all, pin_mut};
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::Pod, policy::v1::PodDisruptionBudget};
@@ -115,7 +114,7 @@ async fn a_budget_that_allows_nothing_is_named_and_one_that_is_widened_is_notice
     scene.lower("tight", 0).await;
     let ended = scene.ends(&evacuation, "Evacuated Evicted").await;
     let evicted = scene.evicted_at("app");
-    assert!(evicted < widened + TimeDelta::seconds(2), "widened {widened}, evicted {evicted}");
+    assert!(evicted < widened + LATE, "widened {widened}, evicted {evicted}");
     assert_eq!(condition(&ended, "Blocked").unwrap().status, "False");
     assert_eq!(blockers(&ended), Vec::<String>::new());
 }

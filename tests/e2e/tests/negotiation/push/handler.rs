@@ -31,7 +31,7 @@ async fn the_guides_handler_accepts() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_guides_handler_delays_and_is_reminded_and_renews() {
     let scene = Scene::new("python-delay").await;
-    let (pod, app) = python(&scene, &["--answer", "Delay", "--delay", "3"]).await;
+    let (pod, app) = python(&scene, &["--answer", "Delay", "--delay", "10"]).await;
     let evacuation = scene.ask(&pod, json!({})).await;
     let granted =
         scene.until(&evacuation, "a delay", |e| e.status.is_some() && first_delay(e).is_some()).await;
