@@ -99,6 +99,28 @@ fn is_bookmark(event: &Value) -> bool {
         && event.pointer("/object/metadata/annotations/k8s.io~1initial-events-end").is_none()
 }
 
+/// Version of a bookmark.
+const LAST_WRITE: &str = "last-write";
+
+/// Hides the versions in a bookmark. They are those of the kind's last write, also in other namespaces, and
+/// do not count among the versions of the objects.
+fn hide_versions(value: &mut Value) {
+    match value {
+        Value::Array(values) => values.iter_mut().for_each(hide_versions),
+        Value::Object(fields) => {
+            for (name, field) in fields.iter_mut() {
+                match name.as_str() {
+                    "resourceVersion" if field.as_str().is_some_and(|version| !version.is_empty()) => {
+                        *field = json!(LAST_WRITE);
+                    }
+                    _ => hide_versions(field),
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
 fn number(names: &mut HashMap<String, String>, value: &str, prefix: &str) -> String {
     let next = names.len();
     names.entry(value.to_owned()).or_insert_with(|| format!("{prefix}{next}")).clone()
@@ -122,11 +144,10 @@ impl Names {
                         "uid" => self.uid(field),
                         "items" | "rows" | "details" => self.object(field),
                         "object" => {
-                            self.object(field);
-                            if bookmark && let Some(version) = field.pointer_mut("/metadata/resourceVersion")
-                            {
-                                *version = json!("list");
+                            if bookmark {
+                                hide_versions(field);
                             }
+                            self.object(field);
                         }
                         _ => {}
                     }
@@ -148,7 +169,9 @@ impl Names {
             match (name.as_str(), &*field) {
                 ("creationTimestamp" | "deletionTimestamp", Value::String(_)) => *field = json!("time"),
                 ("continue", Value::String(token)) if !token.is_empty() => *field = json!("token"),
-                ("resourceVersion", Value::String(version)) if !version.is_empty() => {
+                ("resourceVersion", Value::String(version))
+                    if !version.is_empty() && version != LAST_WRITE =>
+                {
                     *field = json!(if list {
                         "list".to_owned()
                     } else {
@@ -267,6 +290,23 @@ mod tests {
         assert_eq!(normalised(&mut names, list), expected);
         let status = json!({"kind": "Status", "message": "ResourceVersion 5 of x, not 55"});
         assert_eq!(normalised(&mut names, status)["message"], "ResourceVersion version-0 of uid-0, not 55");
+    }
+
+    #[test]
+    fn the_version_of_a_bookmark_does_not_count_whoever_wrote_last() {
+        let object = |version: &str| json!({"metadata": {"resourceVersion": version}});
+        let rows = json!([{"object": object("9")}]);
+        for last in ["5", "9"] {
+            let mut names = Names::default();
+            normalised(&mut names, object("5"));
+            let mut bookmark = object(last);
+            bookmark["rows"] = rows.clone();
+            let events = json!([{"type": "BOOKMARK", "object": bookmark}]);
+            let shown = normalised(&mut names, events);
+            assert_eq!(shown[0]["object"]["metadata"]["resourceVersion"], LAST_WRITE);
+            assert_eq!(shown[0]["object"]["rows"][0]["object"]["metadata"]["resourceVersion"], LAST_WRITE);
+            assert_eq!(normalised(&mut names, object("10")), object("version-1"), "{last}");
+        }
     }
 
     #[test]
