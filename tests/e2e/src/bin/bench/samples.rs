@@ -17,6 +17,11 @@ impl Samples {
         self.0.push(time.as_secs_f64() * 1000.0);
     }
 
+    /// Adds the samples of another round.
+    pub(crate) fn append(&mut self, mut others: Self) {
+        self.0.append(&mut others.0);
+    }
+
     /// The number of samples.
     pub(crate) fn len(&self) -> usize {
         self.0.len()
