@@ -13,5 +13,7 @@
 
 mod acts;
 mod rules;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use rules::Rules;

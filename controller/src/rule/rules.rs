@@ -44,6 +44,8 @@ pub(crate) struct Rules {
     queue: WorkQueue<ObjectKey>,
     /// The drains that the API server did not let the controller create, by their names.
     rejected: Mutex<BTreeMap<String, RejectedDrain>>,
+    /// The drains that this process created and that no status tells of yet: their names, by rule.
+    opened: Mutex<BTreeMap<String, BTreeSet<String>>>,
     /// Time that the last plan took.
     spent: Mutex<Duration>,
 }
@@ -58,6 +60,7 @@ impl Rules {
             acts: RuleActs::new(cluster),
             queue: WorkQueue::default(),
             rejected: Mutex::default(),
+            opened: Mutex::default(),
             spent: Mutex::default(),
         })
     }
@@ -73,6 +76,7 @@ impl Rules {
             self.acts.write_status(plan.rule, &plan.status).await?;
             self.announce(plan);
         }
+        lock(&self.opened).remove(&plan.rule.name_any());
         let acts: Vec<_> = plan.acts.iter().map(|act| self.act(plan.rule, act)).collect();
         all_done(acts, AT_ONCE).await?;
         Ok(changed)
@@ -83,6 +87,7 @@ impl Rules {
         let done = self.acts.act(rule, act).await;
         let notice = match (act, &done) {
             (RuleAct::Open(drain), Ok(())) => {
+                lock(&self.opened).entry(rule.name_any()).or_default().insert(drain.name_any());
                 Notice::normal("DrainOpened", format!("opened nodeevacuation {}", drain.name_any()))
             }
             (RuleAct::Close(drain), Ok(())) => {
@@ -225,6 +230,8 @@ impl Feature for Rules {
     }
 
     fn resync(&self) {
+        // Another process may have led in between, and have told of them.
+        lock(&self.opened).clear();
         self.wake();
     }
 
@@ -246,6 +253,7 @@ impl Feature for Rules {
         };
         let world = RuleWorld {
             rejected,
+            opened: lock(&self.opened).values().flatten().cloned().collect(),
             rules: rules.iter().map(AsRef::as_ref).collect(),
             nodes: nodes.iter().map(AsRef::as_ref).collect(),
             drains: drains.iter().map(AsRef::as_ref).collect(),

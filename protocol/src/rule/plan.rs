@@ -22,6 +22,9 @@ pub struct RuleWorld<'a> {
     pub drains: Vec<&'a NodeEvacuation>,
     /// The NodeEvacuations that the API server did not let the controller create, by their names.
     pub rejected: BTreeMap<String, RejectedDrain>,
+    /// The names of the NodeEvacuations that the controller created after it last wrote the status of their
+    /// rules. When one is gone, a user deleted it.
+    pub opened: BTreeSet<String>,
 }
 
 /// A NodeEvacuation that the API server did not let the controller create.

@@ -112,13 +112,15 @@ impl<'w, 'a> Planner<'w, 'a> {
         entry.deadline = time.map(stamp);
         let drain = self.own.get(entry.name.as_str()).copied();
         let current = drain.filter(|drain| is_open(drain) && !is_of_an_earlier_node(drain, node));
-        let was_opened = entry.node_evacuation.is_some();
+        let wanted = drain_name(self.rule, node);
+        let was_opened = entry.node_evacuation.is_some() || self.world.opened.contains(&wanted);
         let (phase, message) = match (current, drain) {
             (Some(drain), _) => {
                 entry.node_evacuation.clone_from(&drain.metadata.name);
                 self.follow(drain, time)
             }
             (None, drain) if was_opened && !drain.is_some_and(is_open) => {
+                entry.node_evacuation.get_or_insert(wanted);
                 let message = "a user deleted the drain; the node is drained again when the mark comes anew";
                 (MarkedNodePhase::Dismissed, Some(message.to_owned()))
             }

@@ -1,6 +1,6 @@
 //! Rules as sentences: what a rule does with nodes that get and lose marks.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use evacuation_api::{DeadlineAction, MarkedNodePhase, NodeEvacuation, NodeEvacuationRule};
 use k8s_openapi::api::core::v1::Node;
@@ -16,6 +16,7 @@ struct Cluster {
     nodes: Vec<Node>,
     drains: Vec<NodeEvacuation>,
     rejected: BTreeMap<String, RejectedDrain>,
+    opened: BTreeSet<String>,
 }
 
 impl Cluster {
@@ -76,6 +77,7 @@ impl Cluster {
     fn step(&mut self, seconds: i64) -> Vec<String> {
         let world = RuleWorld {
             rejected: self.rejected.clone(),
+            opened: std::mem::take(&mut self.opened),
             rules: self.rules.iter().collect(),
             nodes: self.nodes.iter().collect(),
             drains: self.drains.iter().collect(),
@@ -110,6 +112,7 @@ impl Cluster {
         for (rule, status) in self.rules.iter_mut().zip(statuses) {
             rule.status = Some(status);
         }
+        self.opened = opened.iter().map(name).collect();
         self.drains.extend(opened);
         for drain in closed {
             self.delete(&drain);
@@ -190,6 +193,26 @@ fn a_drain_that_a_user_deletes_is_not_opened_again_before_the_mark_comes_anew() 
     cluster.mark(0);
     cluster.step(8);
     assert_eq!(cluster.step(9), ["open spot.n0 None"]);
+}
+
+#[test]
+fn a_drain_that_a_user_deletes_before_the_status_tells_of_it_is_not_opened_again() {
+    for is_held_by_its_finalizer in [true, false] {
+        let mut cluster = Cluster::new(1, &json!({}));
+        cluster.mark(0);
+        cluster.step(0);
+        assert_eq!(cluster.step(1), ["open spot.n0 None"]);
+        assert_eq!(cluster.phases(), ["n0 Pending"]);
+        cluster.delete("spot.n0");
+        if is_held_by_its_finalizer {
+            assert_eq!(cluster.step(2), [""; 0]);
+        }
+        cluster.remove("spot.n0");
+        for second in 3..6 {
+            assert_eq!(cluster.step(second), [""; 0]);
+            assert_eq!(cluster.phases(), ["n0 Dismissed"]);
+        }
+    }
 }
 
 #[test]
@@ -311,6 +334,7 @@ fn a_condition_must_last_and_the_plan_wakes_when_it_has() {
     cluster.nodes[0] = node("n0", &json!({"status": {"conditions": [ready]}}));
     let world = RuleWorld {
         rejected: BTreeMap::new(),
+        opened: BTreeSet::new(),
         rules: cluster.rules.iter().collect(),
         nodes: cluster.nodes.iter().collect(),
         drains: Vec::new(),

@@ -1,0 +1,81 @@
+//! The rules against an API whose objects change between two rounds of work.
+
+use std::sync::{Arc, Mutex};
+
+use evacuation_api::{MarkedNodePhase, NodeEvacuation, NodeEvacuationRule};
+use http::{Request, Response};
+use http_body_util::BodyExt;
+use k8s_openapi::api::core::v1::Node;
+use kube::{Client, client::Body};
+use serde_json::{Value, json};
+use tower_test::mock;
+
+use super::Rules;
+use crate::cluster::{Cluster, EventSink, Feature, Leadership, ObjectKey, lock};
+
+/// The requests that the API got, in order.
+type Asked = Arc<Mutex<Vec<String>>>;
+
+/// The rule `spot` in a cluster whose one node has its mark. The API stores every write.
+fn marked() -> (Cluster, Asked) {
+    let (service, mut handle) = mock::pair::<Request<Body>, Response<Body>>();
+    let asked = Asked::default();
+    let answering = Arc::clone(&asked);
+    tokio::spawn(async move {
+        let mut version = 1;
+        while let Some((request, send)) = handle.next_request().await {
+            let (parts, body) = request.into_parts();
+            lock(&answering).push(format!(
+                "{} {}",
+                parts.method,
+                parts.uri.path().rsplit('/').next().unwrap()
+            ));
+            version += 1;
+            let mut stored: Value =
+                serde_json::from_slice(&body.collect().await.unwrap().to_bytes()).unwrap();
+            stored["metadata"]["resourceVersion"] = json!(version.to_string());
+            if parts.method == "POST" {
+                stored["metadata"]["uid"] = json!(format!("uid-{version}"));
+            }
+            let body = Body::from(serde_json::to_vec(&stored).unwrap());
+            send.send_response(Response::new(body));
+        }
+    });
+    let cluster = Cluster::new(Client::new(service, "default"), Leadership::alone(), EventSink::default());
+    let rule: NodeEvacuationRule = serde_json::from_value(json!({
+        "metadata": {"name": "spot", "uid": "r", "resourceVersion": "1"},
+        "spec": {"marks": [{"taint": {"key": "spot"}}], "maxNodes": 1},
+    }))
+    .unwrap();
+    let node: Node = serde_json::from_value(json!({
+        "metadata": {"name": "n", "uid": "n", "resourceVersion": "1"},
+        "spec": {"taints": [{"key": "spot", "effect": "NoSchedule"}]},
+    }))
+    .unwrap();
+    cluster.view.apply(rule);
+    cluster.view.apply(node);
+    (cluster, asked)
+}
+
+#[tokio::test]
+async fn a_drain_that_a_user_deletes_as_soon_as_it_is_opened_is_not_opened_again() {
+    let (cluster, asked) = marked();
+    let rules = Rules::new(&cluster);
+    let key = ObjectKey::new("", "rules");
+    for _ in 0..2 {
+        rules.reconcile(&key).await.unwrap();
+    }
+    assert_eq!(lock(&asked).split_off(0), ["PUT status", "POST nodeevacuations"]);
+    let drain = cluster.view.index().drains().next().map(|(_, drain)| NodeEvacuation::clone(drain));
+    cluster.view.delete(&drain.unwrap());
+    for _ in 0..3 {
+        rules.reconcile(&key).await.unwrap();
+    }
+    assert_eq!(lock(&asked).split_off(0), ["PUT status"]);
+    let phases: Vec<_> = {
+        let index = cluster.view.index();
+        let status = index.rules().next().unwrap().status.clone().unwrap();
+        status.nodes.iter().map(|node| node.phase).collect()
+    };
+    assert_eq!(phases, [MarkedNodePhase::Dismissed]);
+}
