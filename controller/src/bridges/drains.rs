@@ -246,6 +246,42 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
+    use crate::{
+        bridges::{BridgeOptions, foreign::ForeignKind},
+        cluster::{
+            lock,
+            testing::{cluster_with_api, last, not_found},
+        },
+    };
+
+    const KIND: ForeignKind = ForeignKind { gvk: ["x.io", "v1", "Thing"], spec: &[], status: &[] };
+
+    #[tokio::test]
+    async fn a_drain_is_opened_only_for_an_object_that_the_api_shows_as_the_watch_does() {
+        let thing = |version: &str| {
+            json!({"apiVersion": "x.io/v1", "kind": "Thing",
+                "metadata": {"name": "t", "uid": "u", "resourceVersion": version}})
+        };
+        let opens = ["POST selfsubjectreviews", "GET thing-t-u", "GET t", "POST nodeevacuations", "PATCH t"];
+        // What the API has for the object.
+        for (live, expected) in [(Some("1"), opens.as_slice()), (Some("2"), &opens[..3]), (None, &opens[..3])]
+        {
+            let found = live.map(thing);
+            let (cluster, asked) =
+                cluster_with_api(move |request, sent| match (request.method.as_str(), last(request)) {
+                    ("GET", "t") => found.clone().map_or_else(not_found, |found| (200, found)),
+                    ("GET", _) => not_found(),
+                    ("PATCH", _) => (200, found.clone().unwrap_or_default()),
+                    _ => (201, sent),
+                });
+            let options = BridgeOptions { bridge: Vec::new(), bridge_deadline: None };
+            let requests = Requests::new(&cluster, &options, &KIND, "x.io/finalizer");
+            let object = serde_json::from_value(thing("1")).unwrap();
+            let opened = requests.open(&object, requests.drain_spec("n", "R", "")).await.unwrap();
+            assert!(opened.is_none());
+            assert_eq!(*lock(&asked), expected, "{live:?}");
+        }
+    }
 
     #[test]
     fn the_progress_follows_from_the_status_of_the_drain_and_names_its_blockers() {

@@ -1,24 +1,26 @@
-//! The live reads before the drain of a node ends. Such an end is final, and the watches can be late.
+//! The live reads before a drain takes nodes in, and before the drain of a node ends. Both are final, and the
+//! watches can be late.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
 };
 
-use evacuation_api::{DrainedNodePhase, NodeEvacuation, NodeEvacuationStatus};
+use evacuation_api::{DrainConditionType, DrainedNodePhase, NodeEvacuation, NodeEvacuationStatus};
 use evacuation_protocol::silent_since;
-use k8s_openapi::api::core::v1::Node;
-use kube::{Api, Client};
+use k8s_openapi::{api::core::v1::Node, apimachinery::pkg::apis::meta::v1::LabelSelector};
+use kube::{Api, Client, ResourceExt, api::ListParams, core::Selector};
 
+use super::snapshot::Snapshot;
 use crate::cluster::{CallError, ObjectKey, View, all_done, call, pods_on, prune_pod};
 
 /// Number of nodes that are read at a time.
 const AT_ONCE: usize = 16;
 
-/// Reader of what the end of a node's drain follows from.
+/// Reader of what the beginning and the end of a node's drain follow from.
 pub(super) struct Confirmation {
     client: Client,
     view: Arc<View>,
@@ -30,11 +32,17 @@ impl Confirmation {
         Self { client, view }
     }
 
-    /// Returns true when the API confirms the view, for each node whose drain ends by `next`. If not, the
-    /// drain must be planned again, as the view now has what it lacked. A deleted drain only releases.
+    /// Returns true when the API confirms the snapshot from which `next` follows, for the nodes that the
+    /// drain takes in and for each node whose drain ends. If not, the drain must be planned again: the view
+    /// now has what it lacked. A deleted drain only releases.
+    ///
+    /// # Errors
+    ///
+    /// A read failed.
     pub(super) async fn confirms(
         &self,
         drain: &NodeEvacuation,
+        snapshot: &Snapshot,
         next: &NodeEvacuationStatus,
     ) -> Result<bool, CallError> {
         if drain.metadata.deletion_timestamp.is_some() {
@@ -43,15 +51,25 @@ impl Confirmation {
         let stored = drain.status.iter().flat_map(|status| &status.nodes);
         let stored: HashMap<&str, DrainedNodePhase> =
             stored.map(|node| (node.name.as_str(), node.phase)).collect();
-        let ends = next.nodes.iter().filter(|node| {
-            node.phase.is_final() && stored.get(node.name.as_str()).is_none_or(|before| *before != node.phase)
+        let takes_in = !next.nodes.is_empty() || next.is_true(DrainConditionType::Finished);
+        let (mut same, mut read) = (true, BTreeSet::new());
+        if let Some(selector) = drain.spec.nodes.selector.as_ref().filter(|_| stored.is_empty() && takes_in) {
+            let name = drain.metadata.name.as_deref().unwrap_or_default();
+            for node in self.selected(name, selector).await? {
+                read.insert(node.name_any());
+                same &= self.keep(snapshot, &node.name_any(), Some(node));
+            }
+        }
+        let decided = next.nodes.iter().filter(|node| match stored.get(node.name.as_str()) {
+            Some(before) => node.phase.is_final() && *before != node.phase,
+            None => stored.is_empty() && !read.contains(&node.name),
         });
-        let confirmed = AtomicBool::new(true);
-        let reads = ends.map(async |node| {
-            let same = match node.phase {
-                DrainedNodePhase::Drained => self.confirms_pods(&node.name).await?,
-                _ => self.confirms_node(&node.name).await?,
-            };
+        let confirmed = AtomicBool::new(same);
+        let reads = decided.map(async |node| {
+            let had_pods = stored.get(node.name.as_str()) == Some(&DrainedNodePhase::Draining);
+            let same = (node.phase == DrainedNodePhase::Drained
+                || self.confirms_node(snapshot, &node.name).await?)
+                && (!had_pods || self.confirms_pods(snapshot, &node.name).await?);
             confirmed.fetch_and(same, Ordering::Relaxed);
             Ok(())
         });
@@ -59,14 +77,12 @@ impl Confirmation {
         Ok(confirmed.into_inner())
     }
 
-    /// Returns true when the view has every pod of a node. The scheduler can have bound one just before the
-    /// node was cordoned.
-    async fn confirms_pods(&self, node: &str) -> Result<bool, CallError> {
+    /// Returns true when the snapshot has every pod of a node. The scheduler can have bound one just before
+    /// the node was cordoned.
+    async fn confirms_pods(&self, snapshot: &Snapshot, node: &str) -> Result<bool, CallError> {
         let mut live = pods_on(&self.client, node).await?;
-        {
-            let index = self.view.index();
-            live.retain(|pod| index.pods_on(node).all(|known| known.metadata.uid != pod.metadata.uid));
-        }
+        let known = snapshot.uids_on(node);
+        live.retain(|pod| pod.metadata.uid.as_deref().is_none_or(|uid| !known.contains(uid)));
         let same = live.is_empty();
         for mut pod in live {
             prune_pod(&mut pod);
@@ -75,24 +91,38 @@ impl Confirmation {
         Ok(same)
     }
 
-    /// Returns true when the view has the node as it is, or lacks it as the API does.
-    async fn confirms_node(&self, name: &str) -> Result<bool, CallError> {
+    /// Returns true when the snapshot has the node as it is, or lacks it as the API does.
+    async fn confirms_node(&self, snapshot: &Snapshot, name: &str) -> Result<bool, CallError> {
         let api: Api<Node> = Api::all(self.client.clone());
         let live = call(format!("read node {name}"), api.get_opt(name)).await?;
-        let known = self.view.index().node(name);
-        let same = live.as_ref().map(essence) == known.as_deref().map(essence);
-        match (live, known) {
+        Ok(self.keep(snapshot, name, live))
+    }
+
+    /// Returns the nodes that the selector of a drain picks.
+    async fn selected(&self, drain: &str, selector: &LabelSelector) -> Result<Vec<Node>, CallError> {
+        // The server has validated it.
+        let Ok(selector) = Selector::try_from(selector.clone()) else { return Ok(Vec::new()) };
+        let api: Api<Node> = Api::all(self.client.clone());
+        let picked = ListParams::default().labels_from(&selector);
+        Ok(call(format!("list the nodes of nodeevacuation {drain}"), api.list(&picked)).await?.items)
+    }
+
+    /// Stores a node as the API shows it. Returns true when the snapshot has it so.
+    fn keep(&self, snapshot: &Snapshot, name: &str, live: Option<Node>) -> bool {
+        let known = snapshot.node(name);
+        let same = live.as_ref().map(essence) == known.map(essence);
+        match live {
             _ if same => {}
-            (Some(mut live), _) => {
+            Some(mut live) => {
                 live.metadata.managed_fields = None;
                 self.view.apply(live);
             }
-            (None, known) => {
-                let uid = known.as_ref().and_then(|known| known.metadata.uid.as_deref());
+            None => {
+                let uid = known.and_then(|known| known.metadata.uid.as_deref());
                 self.view.remove::<Node>(&ObjectKey::new("", name), uid);
             }
         }
-        Ok(same)
+        same
     }
 }
 
@@ -110,15 +140,11 @@ pub(super) fn essence(node: &Node) -> impl PartialEq {
 
 #[cfg(test)]
 mod tests {
-    use http::{Request, Response};
-    use kube::client::Body;
+    use k8s_openapi::api::core::v1::Pod;
     use serde_json::{Value, json};
-    use tower_test::mock;
 
-    use super::*;
-    use crate::cluster::{Cluster, EventSink, Leadership};
-
-    const NOT_FOUND: &str = r#"{"kind": "Status", "status": "Failure", "code": 404, "reason": "NotFound"}"#;
+    use super::{super::rejections::Rejections, *};
+    use crate::cluster::testing::{cluster_with_api, not_found};
 
     fn pod(name: &str) -> Value {
         json!({"metadata": {"namespace": "ns", "name": name, "uid": name, "resourceVersion": "7"},
@@ -133,45 +159,94 @@ mod tests {
 
     /// A reader of an API that has that node and those pods. The view has nothing.
     fn confirmation(node: Option<Value>, pods: &[&str]) -> Confirmation {
-        let (service, mut handle) = mock::pair::<Request<Body>, Response<Body>>();
-        let pods: Vec<Value> = pods.iter().map(|name| pod(name)).collect();
-        let list = json!({"metadata": {}, "items": pods}).to_string();
-        tokio::spawn(async move {
-            while let Some((request, send)) = handle.next_request().await {
-                let (code, body) = match (request.uri().path(), &node) {
-                    ("/api/v1/pods", _) => (200, list.clone()),
-                    ("/api/v1/nodes/n", Some(node)) => (200, node.to_string()),
-                    _ => (404, NOT_FOUND.to_owned()),
-                };
-                let body = Body::from(body.into_bytes());
-                send.send_response(Response::builder().status(code).body(body).unwrap());
-            }
+        let list = |items: Vec<Value>| json!({"metadata": {}, "items": items});
+        let pods = list(pods.iter().map(|name| pod(name)).collect());
+        let nodes = list(node.iter().cloned().collect());
+        let (cluster, _) = cluster_with_api(move |request, _| match (request.uri.path(), &node) {
+            ("/api/v1/pods", _) => (200, pods.clone()),
+            ("/api/v1/nodes", _) => (200, nodes.clone()),
+            ("/api/v1/nodes/n", Some(node)) => (200, node.clone()),
+            _ => not_found(),
         });
-        let client = Client::new(service, "default");
-        let cluster = Cluster::new(client.clone(), Leadership::alone(), EventSink::default());
-        Confirmation::new(client, cluster.view)
+        Confirmation::new(cluster.client.clone(), cluster.view)
     }
 
-    fn status(phase: &str) -> Value {
-        json!({"nodes": [{"name": "n", "uid": "n1", "phase": phase, "verdict": "Draining", "message": "m",
-            "cordoned": "Ours", "pods": {}}]})
+    fn status(phases: &[&str]) -> Value {
+        let node = |phase| {
+            json!({"name": "n", "uid": "n1", "phase": phase, "verdict": "Draining", "message": "m",
+                "cordoned": "Ours", "pods": {}})
+        };
+        json!({"nodes": phases.iter().map(node).collect::<Vec<_>>()})
+    }
+
+    /// Returns true when the API confirms what follows for a drain with that status from the view.
+    async fn confirms_next(reader: &Confirmation, spec: &Value, stored: Value, next: Value) -> bool {
+        let drain = json!({"metadata": {"name": "d", "uid": "d"}, "spec": {"nodes": spec}, "status": stored});
+        let drain: NodeEvacuation = serde_json::from_value(drain).unwrap();
+        let (key, none) = (ObjectKey::new("", "d"), Rejections::default());
+        let snapshot = Snapshot::of(&reader.view.index(), &key, &drain, &none, &[]);
+        reader.confirms(&drain, &snapshot, &serde_json::from_value(next).unwrap()).await.unwrap()
     }
 
     /// Returns true when the API confirms that a node's drain passes from one phase to the next.
     async fn confirms(reader: &Confirmation, [from, to]: [&str; 2]) -> bool {
-        let drain =
-            json!({"metadata": {"name": "d", "uid": "d"}, "spec": {"nodes": {}}, "status": status(from)});
-        let drain: NodeEvacuation = serde_json::from_value(drain).unwrap();
-        let next: NodeEvacuationStatus = serde_json::from_value(status(to)).unwrap();
-        reader.confirms(&drain, &next).await.unwrap()
+        confirms_next(reader, &json!({"names": ["n"]}), status(&[from]), status(&[to])).await
     }
 
     #[tokio::test]
-    async fn a_node_is_drained_when_the_api_shows_no_pod_that_the_watch_did_not_show() {
+    async fn a_node_is_drained_when_the_api_shows_no_pod_that_the_plan_did_not_see() {
+        for end in ["Drained", "Gone", "Failed"] {
+            let reader = confirmation(None, &["late"]);
+            assert!(!confirms(&reader, ["Draining", end]).await, "{end}");
+            assert_eq!(reader.view.index().pods_on("n").count(), 1);
+            assert!(confirms(&reader, ["Draining", end]).await, "the plan judges the pods that it sees");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_pod_that_the_watch_shows_after_the_plan_does_not_confirm_it() {
         let reader = confirmation(None, &["late"]);
-        assert!(!confirms(&reader, ["Draining", "Drained"]).await);
-        assert_eq!(reader.view.index().pods_on("n").count(), 1);
-        assert!(confirms(&reader, ["Draining", "Drained"]).await, "the plan judges the pods that are known");
+        let drain =
+            json!({"metadata": {"name": "d"}, "spec": {"nodes": {}}, "status": status(&["Draining"])});
+        let drain: NodeEvacuation = serde_json::from_value(drain).unwrap();
+        let (key, none) = (ObjectKey::new("", "d"), Rejections::default());
+        let snapshot = Snapshot::of(&reader.view.index(), &key, &drain, &none, &[]);
+        reader.view.apply::<Pod>(serde_json::from_value(pod("late")).unwrap());
+        let next = serde_json::from_value(status(&["Drained"])).unwrap();
+        assert!(!reader.confirms(&drain, &snapshot, &next).await.unwrap());
+    }
+
+    #[tokio::test]
+    async fn the_nodes_that_a_drain_takes_in_are_as_the_api_shows_them() {
+        let finished = json!({"type": "Finished", "status": "True", "reason": "NoNodes", "message": "",
+            "lastTransitionTime": "2026-01-01T00:00:00Z"});
+        let none = json!({"nodes": [], "conditions": [finished]});
+        let picks = json!({"selector": {"matchLabels": {"a": "b"}}});
+        let names = json!({"names": ["n"]});
+        let earlier = node(&json!({"metadata": {"uid": "n0", "resourceVersion": "6"}}));
+        let unlabelled = node(&json!({"metadata": {"labels": null}}));
+        let labelled = json!({"metadata": {"labels": {"a": "b"}, "resourceVersion": "8"}});
+        // What the API and the view have, the drain's nodes, and its next status.
+        let table = [
+            ("labelled just now", Some(node(&labelled)), Some(unlabelled), &picks, none),
+            ("registered anew", Some(node(&json!({}))), Some(earlier), &names, status(&["Draining"])),
+            ("deleted", None, Some(node(&labelled)), &picks, status(&["Draining"])),
+        ];
+        for (what, live, known, spec, next) in table {
+            let reader = confirmation(live, &[]);
+            reader.view.apply::<Node>(serde_json::from_value(known.unwrap()).unwrap());
+            let begins = || confirms_next(&reader, spec, status(&[]), next.clone());
+            assert!(!begins().await, "{what}");
+            assert!(begins().await, "{what}: the view has what it lacked");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_drain_that_follows_its_selector_lists_no_nodes_while_none_matches() {
+        let reader = confirmation(Some(node(&json!({}))), &[]);
+        let follows = json!({"selector": {"matchLabels": {"a": "b"}}, "follow": true});
+        assert!(confirms_next(&reader, &follows, status(&[]), status(&[])).await);
+        assert!(reader.view.index().node("n").is_none());
     }
 
     #[tokio::test]

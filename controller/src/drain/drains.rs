@@ -317,17 +317,25 @@ impl Feature for Drains {
         let nodes = status.nodes.iter().filter(|node| deleted || concerns(node.phase));
         self.interest.set(key, &nodes.map(|node| node.name.clone()).collect(), &snapshot.namespaces());
         *lock(&self.spent) = looking + began.elapsed();
-        if !self.confirmation.confirms(&drain, &status).await? {
+        let confirmed = self.confirmation.confirms(&drain, &snapshot, &status).await;
+        if matches!(confirmed, Ok(false)) {
             return Ok(Requeue::Now);
         }
 
         let released = acts.iter().any(|act| matches!(act, evacuation_protocol::DrainAct::ReleaseFinalizer));
-        let written = if released { Written::Unchanged } else { self.record(key, &drain, &status).await? };
-        self.departed.remove(key, &departed);
+        let mut written = Written::Unchanged;
+        if confirmed.is_ok() {
+            if !released {
+                written = self.record(key, &drain, &status).await?;
+            }
+            self.departed.remove(key, &departed);
+        }
         for loss in losses {
             self.events.send_about(drain.object_ref(&()), lost(loss));
         }
+        // The acts follow from what is stored, so that a read that failed holds none up.
         self.acts.carry_out(&drain, &acts).await?;
+        confirmed?;
         orphans?;
         Ok(match written {
             // The acts that follow from what was written are planned with it.
@@ -349,7 +357,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::cluster::testing::cluster_without_api;
+    use crate::cluster::testing::{cluster_with_api, cluster_without_api, not_found};
 
     #[tokio::test]
     async fn a_drain_that_went_is_suspected_although_no_evacuation_changes() {
@@ -369,5 +377,63 @@ mod tests {
             drains.handle(&ClusterEvent::NodeEvacuation(&change));
             assert_eq!(lock(&drains.suspected).contains(&change.key), expected, "{change:?}");
         }
+    }
+
+    /// A drain of one node on which the watch shows no pod.
+    fn drain_of_an_empty_node() -> (Node, NodeEvacuation) {
+        let node = json!({"metadata": {"name": "n", "uid": "n1", "resourceVersion": "1"}, "spec": {}});
+        let time = "2026-01-01T00:00:00Z";
+        let drained = json!({"name": "n", "uid": "n1", "phase": "Draining", "verdict": "Draining",
+            "message": "m", "cordoned": "No", "pods": {}, "startTime": time});
+        let drain = json!({
+            "metadata": {"name": "d", "uid": "d", "resourceVersion": "1", "creationTimestamp": time},
+            "spec": {"nodes": {"names": ["n"]}, "cordon": "Never"},
+            "status": {"requester": {"user": "alice", "time": time}, "pods": {}, "nodes": [drained]},
+        });
+        (serde_json::from_value(node).unwrap(), serde_json::from_value(drain).unwrap())
+    }
+
+    #[tokio::test]
+    async fn a_node_is_recorded_as_drained_only_when_the_api_lists_no_pod_on_it() {
+        let late = json!({"metadata": {"namespace": "ns", "name": "late", "uid": "late", "resourceVersion": "2"},
+            "spec": {"nodeName": "n", "containers": []}});
+        for (items, expected) in [(vec![], vec!["GET pods", "PUT status"]), (vec![late], vec!["GET pods"])] {
+            let pods = json!({"metadata": {}, "items": items});
+            let (cluster, asked) = cluster_with_api(move |request, sent| match request.method.as_str() {
+                "PUT" => (200, sent),
+                _ if request.uri.path() == "/api/v1/pods" => (200, pods.clone()),
+                _ => not_found(),
+            });
+            let (node, drain) = drain_of_an_empty_node();
+            cluster.view.apply(node);
+            cluster.view.apply(drain);
+            let next = Drains::new(&cluster).reconcile(&ObjectKey::new("", "d")).await.unwrap();
+            assert_eq!(next, Requeue::Now);
+            assert_eq!(*lock(&asked), expected);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_read_that_fails_does_not_keep_the_drain_from_its_acts() {
+        let (cluster, asked) = cluster_with_api(|request, sent| match request.method.as_str() {
+            "PATCH" => (200, sent),
+            _ => (500, json!({"kind": "Status", "status": "Failure", "code": 500, "message": "no"})),
+        });
+        let (empty, drain) = drain_of_an_empty_node();
+        let mut drain = serde_json::to_value(drain).unwrap();
+        let mut other = drain["status"]["nodes"][0].clone();
+        (other["name"], other["uid"]) = (json!("o"), json!("o1"));
+        drain["spec"] = json!({"nodes": {"names": ["n", "o"]}});
+        drain["status"]["nodes"].as_array_mut().unwrap().push(other);
+        let mut other = empty.clone();
+        (other.metadata.name, other.metadata.uid) = (Some("o".to_owned()), Some("o1".to_owned()));
+        let mut cordoned = empty;
+        cordoned.spec.get_or_insert_default().unschedulable = Some(true);
+        cluster.view.apply(cordoned);
+        cluster.view.apply(other);
+        cluster.view.apply(serde_json::from_value::<NodeEvacuation>(drain).unwrap());
+        let failed = Drains::new(&cluster).reconcile(&ObjectKey::new("", "d")).await;
+        assert!(failed.is_err_and(|error| error.code() == 500));
+        assert!(lock(&asked).contains(&"PATCH o".to_owned()), "{asked:?}");
     }
 }

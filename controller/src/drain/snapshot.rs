@@ -107,6 +107,17 @@ impl Snapshot {
         Self { nodes, pods, entries, rejected_nodes }
     }
 
+    /// Returns the node of that name.
+    pub(super) fn node(&self, name: &str) -> Option<&Node> {
+        self.nodes.iter().map(AsRef::as_ref).find(|node| node.metadata.name.as_deref() == Some(name))
+    }
+
+    /// Returns the UIDs of the pods of a node that is being drained.
+    pub(super) fn uids_on(&self, node: &str) -> BTreeSet<&str> {
+        let on_node = self.pods.iter().filter(|seen| seen.node == node);
+        on_node.filter_map(|seen| seen.pod.metadata.uid.as_deref()).collect()
+    }
+
     /// Returns the DaemonSets that the pods name as their controller, as `NAMESPACE/NAME`.
     pub(super) fn daemon_sets(&self) -> BTreeSet<String> {
         self.pods.iter().filter_map(|seen| daemon_set_key(&seen.pod)).collect()

@@ -230,9 +230,12 @@ impl Feature for Rules {
     }
 
     fn resync(&self) {
-        // Another process may have led in between, and have told of them.
-        lock(&self.opened).clear();
         self.wake();
+    }
+
+    fn end_term(&self) {
+        // Whoever leads next tells of them.
+        lock(&self.opened).clear();
     }
 
     async fn reconcile(&self, _: &ObjectKey) -> Result<Requeue, CallError> {

@@ -1,47 +1,26 @@
 //! The rules against an API whose objects change between two rounds of work.
 
-use std::sync::{Arc, Mutex};
-
 use evacuation_api::{MarkedNodePhase, NodeEvacuation, NodeEvacuationRule};
-use http::{Request, Response};
-use http_body_util::BodyExt;
 use k8s_openapi::api::core::v1::Node;
-use kube::{Client, client::Body};
-use serde_json::{Value, json};
-use tower_test::mock;
+use serde_json::json;
 
 use super::Rules;
-use crate::cluster::{Cluster, EventSink, Feature, Leadership, ObjectKey, lock};
-
-/// The requests that the API got, in order.
-type Asked = Arc<Mutex<Vec<String>>>;
+use crate::cluster::{
+    Cluster, Feature, ObjectKey, lock,
+    testing::{Asked, cluster_with_api},
+};
 
 /// The rule `spot` in a cluster whose one node has its mark. The API stores every write.
 fn marked() -> (Cluster, Asked) {
-    let (service, mut handle) = mock::pair::<Request<Body>, Response<Body>>();
-    let asked = Asked::default();
-    let answering = Arc::clone(&asked);
-    tokio::spawn(async move {
-        let mut version = 1;
-        while let Some((request, send)) = handle.next_request().await {
-            let (parts, body) = request.into_parts();
-            lock(&answering).push(format!(
-                "{} {}",
-                parts.method,
-                parts.uri.path().rsplit('/').next().unwrap()
-            ));
-            version += 1;
-            let mut stored: Value =
-                serde_json::from_slice(&body.collect().await.unwrap().to_bytes()).unwrap();
-            stored["metadata"]["resourceVersion"] = json!(version.to_string());
-            if parts.method == "POST" {
-                stored["metadata"]["uid"] = json!(format!("uid-{version}"));
-            }
-            let body = Body::from(serde_json::to_vec(&stored).unwrap());
-            send.send_response(Response::new(body));
+    let mut version = 1;
+    let (cluster, asked) = cluster_with_api(move |request, mut stored| {
+        version += 1;
+        stored["metadata"]["resourceVersion"] = json!(version.to_string());
+        if request.method == "POST" {
+            stored["metadata"]["uid"] = json!(format!("uid-{version}"));
         }
+        (200, stored)
     });
-    let cluster = Cluster::new(Client::new(service, "default"), Leadership::alone(), EventSink::default());
     let rule: NodeEvacuationRule = serde_json::from_value(json!({
         "metadata": {"name": "spot", "uid": "r", "resourceVersion": "1"},
         "spec": {"marks": [{"taint": {"key": "spot"}}], "maxNodes": 1},

@@ -227,6 +227,9 @@ impl Watcher for Migrations {
             self.cluster.view.apply(live.evacuation.clone());
             part = live;
             self.jobs.list(&key.namespace).await?;
+            if let Some(machine) = owner(&pod, "VirtualMachineInstance") {
+                self.machines.read(&ObjectKey::new(key.namespace.as_str(), machine.name.as_str())).await?;
+            }
             plan = self.decide(part, &pod).await?;
         }
         if let Plan::Create(name) = plan {
