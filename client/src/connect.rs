@@ -3,10 +3,16 @@
 use kube::{Client, Config};
 pub use machinery_client::ConnectError;
 
-/// Returns a client as the pod's own service account, or outside a cluster with the kubeconfig.
+/// Returns a client with the kubeconfig, if there is one, or else as the pod's own service account.
+///
+/// The kubeconfig is the file that `KUBECONFIG` names, or `~/.kube/config`. In a pod there should be none:
+/// the pod's own account answers for `self`.
 ///
 /// It sends each request at once. kube's own client holds the first request on a new connection back by 40 ms
 /// on Linux, and an answer is such a request: the watch for questions occupies the connection before.
+///
+/// The process gets `ring` as the default provider of `rustls`, unless it has one. An app that wants another
+/// installs it before this call.
 ///
 /// # Errors
 ///

@@ -25,12 +25,12 @@ use crate::ConnectError;
 ///
 /// The certificates, the token file or the proxy of the configuration cannot be used.
 pub fn client(config: Config) -> Result<Client, ConnectError> {
-    if config.proxy_url.is_some() {
-        return Client::try_from(config).map_err(failed);
-    }
     // Without a default, rustls panics when the app is built with two providers.
     if CryptoProvider::get_default().is_none() {
         let _ = rustls::crypto::ring::default_provider().install_default();
+    }
+    if config.proxy_url.is_some() {
+        return Client::try_from(config).map_err(failed);
     }
     let mut connector =
         TimeoutConnector::new(config.rustls_https_connector_with_connector(tcp()).map_err(failed)?);

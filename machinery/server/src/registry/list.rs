@@ -68,8 +68,9 @@ impl Continue {
     }
 }
 
-/// Pauses between requests for progress while a reader waits: from the first, each twice the last, up to the
-/// longest, which is upstream's. A watch that has just been opened leaves the first requests unanswered.
+/// Pauses between the requests for progress of one reader that waits: from the first, each twice the last, up
+/// to the longest. A watch that has just been opened leaves the first requests unanswered. Upstream asks
+/// every 100 ms, once for all readers.
 const PAUSES: [Duration; 2] = [Duration::from_millis(10), Duration::from_millis(100)];
 
 /// A list, or a page of one.
