@@ -109,6 +109,10 @@ async fn orphan(stage: &Stage) -> Pod {
     let created = eventually(PATIENCE, "the orphan stays", || async {
         let api = stage.scene.pods.api();
         if let Some(pod) = api.get_opt("agent-orphan").await.unwrap() {
+            // The policy can deny another deletion of a pod that is on its way out.
+            if pod.metadata.deletion_timestamp.is_some() {
+                return Err("deleted before the policy acted".to_owned());
+            }
             let blocked = stage.scene.control_plane().audit_events().unwrap().iter().any(|event| {
                 event.verb() == "delete"
                     && event.name() == "agent-orphan"
