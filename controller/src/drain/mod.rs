@@ -13,7 +13,7 @@
 //! an annotation of the node, the requests in Evacuations, and the pods that stay in the status again. Memory
 //! holds only the API server's rejections of requests, which come again, and failed Evacuations that went
 //! before the status names their pods. Each write is guarded by the state that was decided on. Live reads
-//! confirm that the drain of a node ends.
+//! confirm which nodes a drain takes in, and that the drain of a node ends.
 
 mod acts;
 mod confirmation;
